@@ -1,0 +1,42 @@
+"""What a person at the terminal sees: stages, changes, progress lines, failures, the end."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.playbook.task_include import TaskInclude
+from ansible.plugins.callback.default import CallbackModule as Default
+
+DOCUMENTATION = """
+name: terminal
+type: stdout
+short_description: The default callback with a clock, and without a line for each included file
+extends_documentation_fragment:
+  - default_callback
+  - result_format_callback
+author: the lab's developers
+"""
+
+
+class CallbackModule(Default):  # type: ignore[misc]
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "lab.bench.terminal"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = time.monotonic()
+
+    def v2_playbook_on_play_start(self, play: Any) -> None:
+        minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
+        self._display.banner(f"{minutes:d}:{seconds:02d} {play.get_name().strip()}")
+        self._play = play
+        self._last_task_banner = None
+
+    def v2_playbook_on_include(self, included_file: Any) -> None:
+        """Which file a task was read from is nothing to a user."""
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        if not isinstance(result.task, TaskInclude):
+            super().v2_runner_on_ok(result)

@@ -1,0 +1,26 @@
+"""Filters for the tuning ledger; all they do stands in module_utils/ledger.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import ledger
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "sysctl_path": ledger.path,
+            "sysctl_read": ledger.read,
+            "sysctl_settable": lambda wanted, lines: ledger.settable(wanted, ledger.read(lines)),
+            "sysctl_ledger": lambda wanted, before, after: ledger.entries(
+                wanted, ledger.read(before), ledger.read(after)
+            ),
+            "postgresql_ledger": ledger.postgresql_entries,
+            "ledger_rows": lambda host: (
+                host.get("kernel_tuning_ledger", []) + host.get("postgresql_ledger", [])
+            ),
+            "for_groups": ledger.for_groups,
+            "ledger_not_taken": ledger.not_taken,
+        }

@@ -1,0 +1,13 @@
+"""Filter package_versions; all it does stands in module_utils/manifest.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils.manifest import package_versions
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"package_versions": package_versions}

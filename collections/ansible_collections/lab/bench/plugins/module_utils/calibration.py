@@ -1,0 +1,96 @@
+"""calibration.json: what the link and the generators can do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import files, iperf3, result, telemetry
+
+_PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
+
+
+class CalibrationError(ValueError):
+    """A part of the calibration failed; the text says which."""
+
+
+def round_trip(ping: str) -> dict[str, float]:
+    """min, mean, max and mdev in µs from the last line of `ping -q`."""
+    match = _PING.search(ping)
+    if not match:
+        raise CalibrationError(f"ping's output has no round-trip times: {ping[-200:]!r}")
+    return {
+        name: float(ms) * 1000
+        for name, ms in zip(("min", "mean", "max", "mdev"), match.groups(), strict=True)
+    }
+
+
+def derive(
+    calibration_dir: Path, repetition: int, generator: str, thresholds: dict[str, Any]
+) -> dict[str, Any]:
+    """Build calibration.json from calibration/{link,ceiling,floor}/rep-<n>/.
+
+    The floor and its jitter are null where only the closed loop is to be used. Raises
+    CalibrationError where a part did not come out.
+    """
+    rep = f"rep-{repetition}"
+    link = calibration_dir / "link" / rep
+    parts: dict[str, Any] = {}
+    for part in ("ceiling",) if generator == "wrk" else ("ceiling", "floor"):
+        built = result.build(calibration_dir / part / rep, thresholds, None)
+        if built["error"] is not None:
+            raise CalibrationError(f"calibration/{part}/{rep}: {built['error']}")
+        files.write(calibration_dir / part / rep / "result.json", files.dump(built))
+        result.reduce(calibration_dir / part / rep, False)
+        parts[part] = built
+    ceiling, floor = parts["ceiling"], parts.get("floor")
+    return {
+        "schema": result.SCHEMA,
+        "generator": generator,
+        "iperf3": {
+            direction: iperf3.parse(files.text(link / f"iperf3-{direction}.json"))
+            for direction in ("client_to_server", "server_to_client")
+        },
+        "ceiling": {
+            "requests_per_second": ceiling["rate_achieved"],
+            "connections": ceiling["cell"]["load"]["connections"],
+            "duration_s": ceiling["duration_s"],
+            "client_cpu_busy": ceiling["telemetry"]["client"]["cpu_busy"],
+            "server_cpu_busy": ceiling["telemetry"]["server"]["cpu_busy"],
+            "generator": ceiling["cell"]["load"]["generator"],
+        },
+        "jitter_us": floor and floor["jitter_us"],
+        "floor_us": floor and floor["latency_us"],
+        "round_trip_us": round_trip(files.text(link / "ping.txt")),
+        "clock_offset_s": {
+            role: telemetry.clock_offset(
+                telemetry.read(calibration_dir / "ceiling" / rep / f"telemetry-{role}.prom.gz")
+            )
+            for role in ("server", "client")
+        },
+    }
+
+
+def text(calibration: Mapping[str, Any]) -> str:
+    """The calibration in two or three lines for the terminal."""
+    there, back = (
+        calibration["iperf3"][direction]["bits_per_second"] / 1e9
+        for direction in ("client_to_server", "server_to_client")
+    )
+    ceiling = calibration["ceiling"]
+    lines = [
+        f"Link {there:.1f} Gb/s to the server, {back:.1f} back, round trip "
+        f"{calibration['round_trip_us']['mean']:.0f} µs; ceiling {ceiling['generator']} against "
+        f"nginx alone {ceiling['requests_per_second']:,.0f} requests/s"
+    ]
+    floor = calibration["floor_us"]
+    if floor:
+        late = calibration["jitter_us"]
+        lines.append(
+            f"Floor of {calibration['generator']} at the asked rate: p50 {floor['p50'] / 1000:.2f} ms, "
+            f"p99 {floor['p99'] / 1000:.2f} ms, max {floor['max'] / 1000:.1f} ms"
+            + (f"; its clock is late by {late['p99'] / 1000:.2f} ms at p99" if late else "")
+        )
+    return "\n".join(lines)

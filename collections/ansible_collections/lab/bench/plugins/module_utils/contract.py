@@ -1,0 +1,71 @@
+"""The endpoints' contract: is an answer what files/endpoints.yml says? Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Dataset = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class ContractError(ValueError):
+    """An answer differs from the contract; the text says where."""
+
+
+def expected_json(contract: Mapping[str, Any], dataset: Dataset) -> Any:
+    """The body that the contract asks for, as parsed JSON."""
+    if "json_from" in contract:
+        name = contract["json_from"]
+        status = {row["agent_id"]: row for row in dataset["login_status"]}
+        return {
+            name: [
+                {**row, "status": status[row["id"]]["status"], "since": status[row["id"]]["since"]}
+                for row in dataset[name]
+            ]
+        }
+    return contract["json"]
+
+
+def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers (names in lower case) and body of an HTTP/1.x answer as curl prints it."""
+    head, separator, body = answer.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    words = lines[0].split(" ", 2)
+    if not separator or not words[0].startswith("HTTP/") or not words[1].isdigit():
+        raise ContractError(f"not an HTTP answer: {answer[:80]!r}")
+    pairs = (line.partition(":") for line in lines[1:])
+    return int(words[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, body
+
+
+def check(contract: Mapping[str, Any], answer: bytes, dataset: Dataset) -> dict[str, Any]:
+    """Raise ContractError where the answer differs; else its {sha256, body_bytes, wire_bytes}."""
+    status, headers, body = split(answer)
+    path = contract["path"]
+    if status != contract["status"]:
+        raise ContractError(
+            f"{path} answered status {status}, the contract says {contract['status']}: "
+            f"{body[:200].decode('utf-8', 'replace')!r}"
+        )
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != contract["content_type"]:
+        raise ContractError(
+            f"{path} answered content-type '{media}', the contract says "
+            f"'{contract['content_type']}'"
+        )
+    try:
+        found = json.loads(body)
+    except ValueError as problem:
+        raise ContractError(f"{path} answered no JSON ({problem}): {body[:80]!r}") from None
+    wanted = expected_json(contract, dataset)
+    if found != wanted:
+        raise ContractError(
+            f"{path} answered {json.dumps(found)[:200]}, the contract says "
+            f"{json.dumps(wanted)[:200]}"
+        )
+    return {
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "body_bytes": len(body),
+        "wire_bytes": len(answer),
+    }

@@ -1,0 +1,116 @@
+"""From a run's directory to its documents, each checked against the schema. Pure."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import files, manifest, result
+from . import summary as summaries
+from .validate import validate
+
+
+def _write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
+    validate(document, name, root / "files" / "schema" / "lab-1.schema.json")
+    files.write(path, files.dump(document))
+
+
+def results(run_dir: Path, root: Path, keep_requests: bool) -> None:
+    """Write result.json of every repetition that has none yet, and reduce its raw files."""
+    thresholds = yaml.safe_load(files.text(root / "files" / "verdict.yml"))
+    calibrated = run_dir / "calibration.json"
+    calibration = files.load(calibrated) if calibrated.exists() else None
+    for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
+        rep_dir = description.parent
+        if not (rep_dir / "result.json").exists():
+            built = result.build(rep_dir, thresholds, calibration)
+            _write(built, "result", rep_dir / "result.json", root)
+        result.reduce(rep_dir, keep_requests)
+
+
+def describe(
+    run_dir: Path, root: Path, hosts: Mapping[str, Any], controller: Mapping[str, str]
+) -> None:
+    """Write manifest.json; the run has finished when its last repetition has."""
+    begun = files.load(run_dir / "plan.json")
+    measured = [files.load(path) for path in sorted(run_dir.glob("cells/*/rep-*/result.json"))]
+    ends = [result["finished"] for result in measured]
+    locks = {"controller": root / "requirements.txt"}
+    for framework in {result["cell"]["framework"] for result in measured}:
+        locks[framework] = root / "apps" / framework / "requirements.txt"
+    document = manifest.build(
+        begun,
+        max((_iso(end) for end in ends if end is not None), default=None),
+        hosts,
+        controller,
+        _source(root),
+        {name: files.text(path) for name, path in locks.items() if path.exists()},
+    )
+    _write(document, "manifest", run_dir / "manifest.json", root)
+
+
+def _iso(unix: float) -> str:
+    return datetime.datetime.fromtimestamp(unix, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _source(root: Path) -> dict[str, Any]:
+    def git(*words: str) -> str | None:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    changes = git("status", "--porcelain")
+    return {
+        "revision": git("rev-parse", "HEAD"),
+        "dirty": None if changes is None else bool(changes),
+    }
+
+
+def summary(run_dir: Path, root: Path) -> str:
+    """Write summary.json and metrics.prom; return the table for the terminal."""
+    document = summaries.summary(run_dir)
+    _write(document, "summary", run_dir / "summary.json", root)
+    files.write(run_dir / "metrics.prom", summaries.open_metrics(document).encode())
+    return table(document)
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """A line for each repetition: what was asked, what came of it, and whether it counts."""
+    lines = [
+        f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
+        f"{'errors':>8}{'unsent':>8}  verdict"
+    ]
+    for cell in document["cells"]:
+        load = cell["cell"]["load"]
+        pace = f"{load['rate']:g}/s" if load["mode"] == "constant" else "closed loop"
+        for rep in cell["repetitions"]:
+            verdict = rep["verdict"]
+            words = "valid" if verdict["valid"] else "void: " + "; ".join(verdict["reasons"])
+            lines.append(
+                f"{cell['cell']['endpoint']:<12}{load['generator'] + ' ' + pace:<18}"
+                + _numbers(rep)
+                + f"  {words}"
+            )
+            lines += [f"{'':<12}{finding}" for finding in verdict["findings"]]
+    return "\n".join(lines)
+
+
+def _numbers(rep: Mapping[str, Any]) -> str:
+    if rep["error"] is not None:
+        return " " * 55
+    latency = rep["latency_us"]
+
+    def ms(name: str) -> str:
+        return "-" if latency[name] is None else f"{latency[name] / 1000:.2f}ms"
+
+    unsent = "-" if rep["unsent"] is None else str(rep["unsent"])
+    return (
+        f"{rep['goodput']:>9.1f}{ms('p50'):>10}{ms('p99'):>10}{ms('p99_9'):>10}"
+        f"{sum(rep['errors'].values()):>8}{unsent:>8}"
+    )

@@ -1,0 +1,48 @@
+"""iperf3 -J of a TCP test in one direction."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class Iperf3Error(ValueError):
+    """iperf3 failed, or its JSON is not that of a TCP test in one direction."""
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return {bits_per_second, retransmits, seconds, cpu_percent {local, remote}}.
+
+    bits_per_second (above 0) and seconds are the receiver's, retransmits the sender's count of
+    segments. cpu_percent is 0 to 100 times the cores used; local is where this JSON was made.
+    Raises Iperf3Error with iperf3's own error where it gave one.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise Iperf3Error(f"iperf3's JSON is truncated: {error}: …{text[-80:]!r}") from error
+    if not isinstance(document, dict):
+        raise Iperf3Error(f"iperf3's JSON is no object: {text[:80]!r}")
+    if "error" in document:
+        raise Iperf3Error(f"iperf3 failed: {document['error']}")
+    try:
+        end = document["end"]
+        sent, received, cpu = end["sum_sent"], end["sum_received"], end["cpu_utilization_percent"]
+        if "sum_bidir_reverse" in end or "sum_sent_bidir_reverse" in end:
+            raise Iperf3Error("iperf3 ran in both directions; run one at a time, without --bidir")
+        bits, seconds = float(received["bits_per_second"]), float(received["seconds"])
+        # Only a TCP sender counts them; a UDP test has no such key.
+        retransmits = int(sent["retransmits"])
+        percent = {"local": float(cpu["host_total"]), "remote": float(cpu["remote_total"])}
+    except (KeyError, TypeError) as error:
+        raise Iperf3Error(
+            f"iperf3's JSON is not of a TCP test: {error!r} missing; keys are {sorted(document)}"
+        ) from error
+    if bits <= 0 or seconds <= 0:
+        raise Iperf3Error(f"iperf3 moved {bits} bits/s in {seconds} s: no traffic passed")
+    return {
+        "bits_per_second": bits,
+        "retransmits": retransmits,
+        "seconds": seconds,
+        "cpu_percent": percent,
+    }

@@ -1,0 +1,162 @@
+"""The tuning ledger: what was asked of each kernel key, what was found, what is there now.
+
+Pure. The states are those of files/schema/lab-1.schema.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# One line of the role's `find`: w or r (may this process write it), octal mode, path, value.
+_LINE = re.compile(r"([wr]) ([0-7]{3,4}) /proc/sys/(\S+) ?(.*)")
+# Keys that the kernel registers in the first network namespace only. In any other they are
+# missing although the machine has them (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
+FIRST_NAMESPACE_ONLY = frozenset(
+    {
+        "net.core.netdev_max_backlog",
+        "net.core.netdev_budget",
+        "net.core.netdev_budget_usecs",
+        "net.core.default_qdisc",
+        "net.core.busy_poll",
+        "net.core.busy_read",
+        "net.core.bpf_jit_enable",
+        "net.ipv4.tcp_mem",
+        "net.ipv4.tcp_max_orphans",
+        "net.ipv4.udp_mem",
+    }
+)
+# Always there in the first network namespace, never in another: tells which one this is.
+PROBE = "net.core.netdev_max_backlog"
+
+
+def path(key: str) -> str:
+    """net.core.somaxconn -> /proc/sys/net/core/somaxconn"""
+    return "/proc/sys/" + key.replace(".", "/")
+
+
+def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Parse the role's reading: key -> {value, writable, mode}. Missing keys are not in it.
+
+    Raises ValueError on a line that is not of the expected form.
+    """
+    keys = {}
+    for line in lines:
+        match = _LINE.fullmatch(line.rstrip())
+        if not match:
+            raise ValueError(f"not a line of the kernel settings reading: {line!r}")
+        may, mode, name, value = match.groups()
+        keys[name.replace("/", ".")] = {
+            "value": " ".join(value.split()),
+            "writable": may == "w",
+            "mode": int(mode, 8),
+        }
+    return keys
+
+
+def obstacle(key: str, found: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Why a key cannot be set here: absent, host_global or read_only; None when it can."""
+    first_namespace = PROBE in found
+    if key not in found:
+        elsewhere = key in FIRST_NAMESPACE_ONLY and not first_namespace
+        return "host_global" if elsewhere else "absent"
+    if found[key]["writable"]:
+        return None
+    # The file may be written but the file system not: another namespace owns the value. In a
+    # second network namespace the kernel shows global keys with a mode that nobody may write.
+    owner_may_write = bool(found[key]["mode"] & 0o200)
+    shown_only = key.startswith("net.") and not first_namespace
+    return "host_global" if owner_may_write or shown_only else "read_only"
+
+
+def settable(
+    wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The entries of a profile that this host can take."""
+    return [entry for entry in wanted if obstacle(entry["key"], found) is None]
+
+
+def entries(
+    wanted: Sequence[Mapping[str, Any]],
+    before: Mapping[str, Mapping[str, Any]],
+    after: Mapping[str, Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """The ledger of one host: one row for each key of the profile, in its order."""
+    rows = []
+    for entry in wanted:
+        key, requested = entry["key"], " ".join(str(entry["value"]).split())
+        was = before.get(key, {}).get("value")
+        now = after.get(key, {}).get("value")
+        state = obstacle(key, after)
+        if state is not None and now == requested:
+            state = "already"
+        elif state is None:
+            if now != requested:
+                state = "clamped"
+            else:
+                state = "already" if was == requested else "applied"
+        rows.append(
+            {
+                "key": key,
+                "requested": requested,
+                "before": was,
+                "after": now,
+                "state": state,
+                "required": bool(entry.get("required", False)),
+                "reason": entry["reason"],
+            }
+        )
+    return rows
+
+
+def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One sentence for each required key that did not take."""
+    return [
+        f"{row['key']}: asked {row['requested']}, is {row['after']} ({row['state']})"
+        for row in rows
+        if row["required"] and row["state"] not in ("applied", "already")
+    ]
+
+
+def postgresql_entries(
+    wanted: Sequence[Mapping[str, Any]],
+    before: Sequence[Mapping[str, Any]],
+    after: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """The ledger's rows of PostgreSQL settings, from two readings of pg_settings.
+
+    ``before``, ``after``: rows {name, value, pending_restart}, values with units as SHOW
+    prints them. All settings are required: a server that has them can take them.
+    """
+    was = {row["name"]: row["value"] for row in before}
+    now = {row["name"]: row for row in after}
+    rows = []
+    for entry in wanted:
+        name, requested = entry["name"], str(entry["value"])
+        value = now[name]["value"] if name in now else None
+        if name not in now:
+            state = "absent"
+        elif value != requested or now[name]["pending_restart"]:
+            state = "clamped"
+        else:
+            state = "already" if was.get(name) == requested else "applied"
+        rows.append(
+            {
+                "key": f"postgresql.{name}",
+                "requested": requested,
+                "before": was.get(name),
+                "after": value,
+                "state": state,
+                "required": True,
+                "reason": entry["reason"],
+            }
+        )
+    return rows
+
+
+def for_groups(
+    wanted: Sequence[Mapping[str, Any]], groups: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """The entries of a profile that are for a host of these groups."""
+    return [entry for entry in wanted if set(entry["hosts"]) & set(groups)]

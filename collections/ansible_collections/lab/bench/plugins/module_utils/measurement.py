@@ -1,0 +1,68 @@
+"""What every generator's output is reduced to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .latency import Histogram, Summary
+
+ERROR_CLASSES = (
+    "connect",
+    "read",
+    "write",
+    "timeout",
+    "status_4xx",
+    "status_5xx",
+    "status_other",
+    "body",
+)
+
+
+class GeneratorError(ValueError):
+    """A generator's output that is truncated, contradicts itself, or is not understood."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One generator run. Counts are of requests unless said otherwise.
+
+    requests       sent: answered, failed without an answer, or aborted at the deadline
+    responses      answered in full, whatever the status
+    ok             answered 2xx (wrk: below 400) with the expected body length
+    errors         the classes of ERROR_CLASSES: the first four had no answer in time; the
+                   status_* and body had one. Each request is in at most one class
+    aborted        cut off by the generator's own deadline; neither an answer nor an error
+    scheduled      requests the schedule asked for; None for a closed loop, which has none
+    unsent         scheduled and never sent, 0 or more; None for a closed loop
+    duration_s     measured span in seconds, up to the last answer waited for
+    rate_achieved  responses per second; the generator's module says over which span
+    goodput        `ok` per second over the same span
+    mean_service_us  mean of end minus actual start in µs, without any wait before sending; None
+                   where nothing was answered
+    latency_us     summary in µs, see latency.summary
+    latency_from   "intended": from when the schedule wanted the request sent; "sent": from when
+                   it was. Never compared with each other
+    per_second     series by second of intended start, or None where the generator has none
+    jitter_us      how late the pacer issued requests, in µs, or None where it cannot be told
+    findings       remarks on the run that are no error
+    """
+
+    generator: str
+    requests: int
+    responses: int
+    ok: int
+    errors: dict[str, int]
+    aborted: int
+    scheduled: int | None
+    unsent: int | None
+    duration_s: float
+    rate_achieved: float
+    goodput: float
+    mean_service_us: float | None
+    histogram: Histogram
+    latency_us: Summary
+    latency_from: str
+    per_second: dict[str, list[Any]] | None = None
+    jitter_us: Summary | None = None
+    findings: list[str] = field(default_factory=list)

@@ -1,0 +1,166 @@
+"""All repetitions of a run: statistics per cell, summary.json and OpenMetrics."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from . import files, latency
+from .files import ResultError
+from .measurement import ERROR_CLASSES
+from .result import SCHEMA
+
+_COUNTS = ("requests", "responses", "ok", "aborted", "scheduled", "unsent", "server_requests")
+_QUANTILES = {
+    **{name: f"{percent / 100:g}" for name, percent in latency.PERCENTILES.items()},
+    "max": "1",
+}
+
+
+def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one cell's statistics over its valid repetitions.
+
+    {n, n_void, counts summed (None where the generator has none), errors summed, goodput and
+    rate_achieved {median, min, max, stdev (of the sample, None for n < 2)} in requests/s,
+    latency_from, latency_us (summary of the added histograms, µs), percentile_curve
+    [[percentile, µs]]}. With no valid repetition n is 0 and the rest None or empty. Raises
+    ResultError where latencies of different origin, or of different cells, would be mixed.
+    """
+    cells = {result["cell_id"] for result in results}
+    if len(cells) > 1:
+        raise ResultError(f"results of {len(cells)} cells do not merge: {', '.join(sorted(cells))}")
+    valid = [result for result in results if result["verdict"]["valid"]]
+    origins = {result["latency_from"] for result in valid}
+    if len(origins) > 1:
+        raise ResultError(f"latencies from {' and '.join(sorted(origins))} do not merge")
+    histogram = latency.merge(latency.decode(r["histogram"]["data"]) for r in valid)
+    return {
+        "n": len(valid),
+        "n_void": len(results) - len(valid),
+        **{name: _total([result[name] for result in valid]) for name in _COUNTS},
+        "errors": {name: sum(r["errors"][name] for r in valid) for name in ERROR_CLASSES}
+        if valid
+        else None,
+        "goodput": _spread([result["goodput"] for result in valid]),
+        "rate_achieved": _spread([result["rate_achieved"] for result in valid]),
+        "latency_from": next(iter(origins), None),
+        "latency_us": latency.summary(histogram),
+        "percentile_curve": [list(point) for point in latency.percentile_curve(histogram)],
+    }
+
+
+def _total(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _spread(values: list[float]) -> dict[str, float | None] | None:
+    if not values:
+        return None
+    return {
+        "median": statistics.median(values),
+        "min": min(values),
+        "max": max(values),
+        "stdev": statistics.stdev(values) if len(values) > 1 else None,
+    }
+
+
+def summary(run_dir: Path) -> dict[str, Any]:
+    """Return summary.json of a run, from every cells/<cell_id>/rep-<n>/result.json on disk.
+
+    Cells by cell_id, repetitions by number; the same files give the same dict. Raises
+    ResultError where a result lies in another cell's directory, or a cell's results disagree on
+    what was measured.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(run_dir.glob("cells/*/rep-*/result.json")):
+        result = files.load(path)
+        place = f"{path.parent.parent.name}/{path.parent.name}"
+        if f"{result['cell_id']}/rep-{result['repetition']}" != place:
+            raise ResultError(
+                f"cells/{place}/result.json is of {result['cell_id']}, repetition "
+                f"{result['repetition']}"
+            )
+        groups.setdefault(result["cell_id"], []).append(result)
+    cells = []
+    for cell_id, results in sorted(groups.items()):
+        results.sort(key=lambda result: int(result["repetition"]))
+        for result in results:
+            if (result["cell"], result["purpose"]) != (results[0]["cell"], results[0]["purpose"]):
+                raise ResultError(
+                    f"repetition {result['repetition']} of {cell_id} measured another cell than "
+                    f"repetition {results[0]['repetition']}"
+                )
+        cells.append(
+            {
+                "cell_id": cell_id,
+                "cell": results[0]["cell"],
+                "purpose": results[0]["purpose"],
+                "repetitions": [_short(result) for result in results],
+                "statistics": merge(results),
+            }
+        )
+    return {"schema": SCHEMA, "run_id": run_dir.resolve().name, "cells": cells}
+
+
+def _short(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without what is long or stands beside it: series, histogram, the cell."""
+    dropped = ("schema", "cell_id", "cell", "purpose", "histogram", "per_second")
+    short = {key: value for key, value in result.items() if key not in dropped}
+    if short["telemetry"] is not None:
+        short["telemetry"] = {
+            host: {key: value for key, value in found.items() if key != "per_second"}
+            for host, found in short["telemetry"].items()
+        }
+    return short
+
+
+def open_metrics(document: dict[str, Any]) -> str:
+    """Return OpenMetrics text of a summary: gauges in base units, cells of purpose "measure".
+
+    The label `cell` is the cell_id: an A/A pair differs in nothing else. A cell without a valid
+    repetition has its counts of repetitions only.
+    """
+    names = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
+    load_names = ("generator", "mode", "rate")
+    labels = ["cell", *names, *load_names]
+    registry = CollectorRegistry()
+
+    def gauge(name: str, words: str, *more: str) -> Gauge:
+        return Gauge(name, words, [*labels, *more], registry=registry)
+
+    valid = gauge("lab_valid_repetitions", "Repetitions that count")
+    void = gauge("lab_void_repetitions", "Repetitions that do not count")
+    goodput = gauge("lab_goodput_requests_per_second", "Median of verified 2xx answers a second")
+    rate = gauge("lab_rate_achieved_requests_per_second", "Median of answers a second")
+    quantile = gauge(
+        "lab_latency_seconds", "Latency over all valid repetitions", "from", "quantile"
+    )
+    errors = gauge("lab_errors", "Failed requests of all valid repetitions", "class")
+    unsent = gauge("lab_unsent_requests", "Scheduled and never sent, all valid repetitions")
+    for entry in document["cells"]:
+        if entry["purpose"] != "measure":
+            continue
+        cell, found = entry["cell"], entry["statistics"]
+        shown = [cell[name] for name in names] + [cell["load"][name] for name in load_names]
+        values = [entry["cell_id"], *("" if value is None else str(value) for value in shown)]
+        valid.labels(*values).set(found["n"])
+        void.labels(*values).set(found["n_void"])
+        if not found["n"]:
+            continue
+        goodput.labels(*values).set(found["goodput"]["median"])
+        rate.labels(*values).set(found["rate_achieved"]["median"])
+        for name, level in _QUANTILES.items():
+            quantile.labels(*values, found["latency_from"], level).set(
+                found["latency_us"][name] / 1e6
+            )
+        for name, count in found["errors"].items():
+            errors.labels(*values, name).set(count)
+        if found["unsent"] is not None:
+            unsent.labels(*values).set(found["unsent"])
+    page: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return page.decode("utf-8")

@@ -1,0 +1,279 @@
+"""Telemetry of one host: recording node_exporter pages, reading them, summarising them.
+
+A recording is a gzip text file. Each scrape adds one block: a line `# scrape <t>`, t being the
+controller's clock in unix seconds, followed by the page; or `# scrape <t> failed: <reason>` and
+nothing. Gzip members may be appended one after another.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import statistics
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+CPU = "node_cpu_seconds_total"
+CLOCK = "node_time_seconds"
+RX, TX = "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
+MEMORY_TOTAL, MEMORY_AVAILABLE = "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"
+SWAP = ("node_vmstat_pswpin", "node_vmstat_pswpout")
+TCP = {
+    "retransmits": "node_netstat_Tcp_RetransSegs",
+    "listen_overflows": "node_netstat_TcpExt_ListenOverflows",
+    "listen_drops": "node_netstat_TcpExt_ListenDrops",
+}
+SOCKETS = {
+    "tcp_inuse_max": "node_sockstat_TCP_inuse",
+    "tcp_time_wait_max": "node_sockstat_TCP_tw",
+    "established_max": "node_netstat_Tcp_CurrEstab",
+}
+MODES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
+
+_PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, *TCP.values(), *SOCKETS.values())
+_USED = (CPU, RX, TX, *_PLAIN)
+_MARKER = re.compile(r"# scrape (\d+(?:\.\d+)?)(?: failed: (.*))?\Z")
+
+Key = tuple[str, ...]
+
+
+class TelemetryError(ValueError):
+    """A recording that is truncated, not understood, or too thin to say anything."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One scrape.
+
+    t       controller's clock, unix seconds
+    values  (family, label values…) to value: (CPU, cpu, mode), (RX or TX, device), (name,);
+            None where the scrape failed
+    failed  the reason, or None
+    """
+
+    t: float
+    values: dict[Key, float] | None
+    failed: str | None = None
+
+
+def block(t: float, page: str) -> str:
+    """Return the block of a scrape that came at t (controller's unix seconds)."""
+    return f"# scrape {t:.6f}\n{page.rstrip()}\n"
+
+
+def failed_block(t: float, reason: str) -> str:
+    """Return the block of a scrape that failed at t, its reason put on one line."""
+    return f"# scrape {t:.6f} failed: {' '.join(reason.split())}\n"
+
+
+def read(path: Path) -> list[Sample]:
+    """Return the scrapes of a recording in the file's order.
+
+    Raises TelemetryError where the file is no gzip, is cut short, or a line is not understood.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            text = file.read()
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise TelemetryError(f"{path.name} is truncated or no gzip text: {error}") from error
+    return list(_samples(text, path.name))
+
+
+def _samples(text: str, name: str) -> Iterator[Sample]:
+    marker: re.Match[str] | None = None
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("# scrape "):
+            if marker:
+                yield _sample(marker, lines, name)
+            marker, lines = _MARKER.match(line), []
+            if marker is None:
+                raise TelemetryError(f"{name} line {number} not understood: {line!r}")
+        elif marker is None:
+            raise TelemetryError(f"{name} line {number} stands before any scrape: {line[:80]!r}")
+        elif marker[2] is not None and line.strip():
+            raise TelemetryError(f"{name} line {number} follows a failed scrape: {line[:80]!r}")
+        # A page has some 500 lines; prometheus_client gets only those of the families used here.
+        elif line.startswith(_USED):
+            lines.append(line)
+    if marker:
+        yield _sample(marker, lines, name)
+
+
+def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
+    t = float(marker[1])
+    if marker[2] is not None:
+        return Sample(t, None, marker[2])
+    values: dict[Key, float] = {}
+    try:
+        for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+            for sample in family.samples:
+                labels = {CPU: ("cpu", "mode"), RX: ("device",), TX: ("device",)}.get(sample.name)
+                if labels is not None:
+                    values[(sample.name, *(sample.labels[label] for label in labels))] = (
+                        sample.value
+                    )
+                elif sample.name in _PLAIN:
+                    values[(sample.name,)] = sample.value
+    except (ValueError, KeyError, IndexError) as error:
+        raise TelemetryError(f"{name} scrape {t:.3f} does not parse: {error!r}") from error
+    absent = [key for key in _PLAIN if (key,) not in values]
+    if absent:
+        raise TelemetryError(
+            f"{name} scrape {t:.3f} is truncated, or a collector is off: no {', '.join(absent)}"
+        )
+    return Sample(t, values)
+
+
+def clock_offset(samples: list[Sample]) -> float:
+    """Return the host's clock less the controller's, in seconds, the median over the scrapes."""
+    offsets = [s.values[(CLOCK,)] - s.t for s in samples if s.values is not None]
+    if not offsets:
+        raise TelemetryError(f"none of {len(samples)} scrapes succeeded, at least 1 is needed")
+    return statistics.median(offsets)
+
+
+def summarise(
+    samples: list[Sample], cpus: list[int], start: float, end: float, interface: str
+) -> dict[str, Any]:
+    """Return the telemetry of result.json for start..end, unix seconds in the host's own clock.
+
+    Counters are taken from the last scrape at or before start to the first at or after end, or
+    the outermost inside. CPU fractions, 0 to 1, are over the listed cpus only; busy is all but
+    idle and iowait, steal included: time that was not there to be used. Memory, swap and CPU are
+    the machine's, TCP and sockets those of the host's network namespace.
+
+    Raises TelemetryError for fewer than two scrapes, a counter that falls (its name is given),
+    or an interface or cpu that is not on the page.
+    """
+    pages = _window(samples, start, end)
+    first, last = pages[0], pages[-1]
+    keys = _counters(first[1], cpus, interface)
+    for before, after in pairwise(pages):
+        for key in keys:
+            if after[1][key] < before[1][key]:
+                raise TelemetryError(
+                    f"counter {' '.join(key)} falls from {before[1][key]} to {after[1][key]} at "
+                    f"{after[0]:.3f}; did the host restart?"
+                )
+    seconds = _clock(last) - _clock(first)
+    cpu = _cpu(first[1], last[1], cpus)
+
+    def delta(*key: str) -> float:
+        return last[1][key] - first[1][key]
+
+    def highest(name: str) -> float:
+        return max(page[(name,)] for _, page in pages)
+
+    rx, tx = delta(RX, interface), delta(TX, interface)
+    offsets = [_clock(page) - page[0] for page in pages]
+    return {
+        "cpu": cpu,
+        "cpu_busy": _busy(cpu),
+        "cores": len(cpus),
+        "memory": {
+            "total_bytes": int(last[1][(MEMORY_TOTAL,)]),
+            "available_min_bytes": int(min(page[(MEMORY_AVAILABLE,)] for _, page in pages)),
+        },
+        "swap_pages": int(sum(delta(name) for name in SWAP)),
+        "tcp": {name: int(delta(key)) for name, key in TCP.items()},
+        "sockets": {name: int(highest(key)) for name, key in SOCKETS.items()},
+        "network": {
+            "rx_bytes": int(rx),
+            "tx_bytes": int(tx),
+            "rx_bits_per_second": rx * 8 / seconds,
+            "tx_bits_per_second": tx * 8 / seconds,
+        },
+        "clock_step_s": max(abs(after - before) for before, after in pairwise(offsets)),
+        "samples": len(pages),
+        "missed": sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
+        "per_second": _per_second(pages, cpus, start, interface),
+    }
+
+
+_Page = tuple[float, dict[Key, float]]
+
+
+def _clock(page: _Page) -> float:
+    return page[1][(CLOCK,)]
+
+
+def _window(samples: list[Sample], start: float, end: float) -> list[_Page]:
+    pages = [(sample.t, sample.values) for sample in samples if sample.values is not None]
+    before = [i for i, page in enumerate(pages) if _clock(page) <= start]
+    after = [i for i, page in enumerate(pages) if _clock(page) >= end]
+    inside = pages[before[-1] if before else 0 : after[0] + 1 if after else len(pages)]
+    if len(inside) < 2:
+        raise TelemetryError(
+            f"{len(inside)} scrapes between {start:.3f} and {end:.3f} of the host's clock, at "
+            f"least 2 are needed; {len(pages)} of {len(samples)} scrapes succeeded"
+        )
+    for (t0, v0), (t1, v1) in pairwise(inside):
+        if t1 <= t0 or v1[(CLOCK,)] <= v0[(CLOCK,)]:
+            raise TelemetryError(f"scrapes at {t0:.3f} and {t1:.3f} are not in order of time")
+    return inside
+
+
+def _counters(page: dict[Key, float], cpus: list[int], interface: str) -> list[Key]:
+    keys: list[Key] = [(CPU, str(cpu), mode) for cpu in cpus for mode in MODES]
+    keys += [(RX, interface), (TX, interface)]
+    keys += [(name,) for name in (*SWAP, *TCP.values())]
+    absent = [key for key in keys if key not in page]
+    if absent:
+        known = sorted({" ".join(key[:2]) for key in page if len(key) > 1})
+        raise TelemetryError(f"not on the page: {' '.join(absent[0])}; it has {', '.join(known)}")
+    if not cpus:
+        raise TelemetryError("no cpus given; name the ones the host may use")
+    return keys
+
+
+def _cpu(before: dict[Key, float], after: dict[Key, float], cpus: list[int]) -> dict[str, float]:
+    spent = {
+        mode: sum(after[(CPU, str(c), mode)] - before[(CPU, str(c), mode)] for c in cpus)
+        for mode in MODES
+    }
+    total = sum(spent.values())
+    if total <= 0:
+        raise TelemetryError(f"no CPU time passed on cpus {cpus}; scrapes are too close")
+    return {mode: value / total for mode, value in spent.items()}
+
+
+def _busy(cpu: dict[str, float]) -> float:
+    return max(0.0, 1.0 - cpu["idle"] - cpu["iowait"])
+
+
+def _per_second(
+    pages: list[_Page], cpus: list[int], start: float, interface: str
+) -> dict[str, list[float]]:
+    series: dict[str, list[float]] = {
+        name: []
+        for name in (
+            "t",
+            "cpu_busy",
+            "cpu_user",
+            "cpu_system",
+            "cpu_softirq",
+            "cpu_iowait",
+            "cpu_steal",
+            "rx_bits",
+            "tx_bits",
+        )
+    }
+    for before, after in pairwise(pages):
+        seconds = _clock(after) - _clock(before)
+        cpu = _cpu(before[1], after[1], cpus)
+        series["t"].append(_clock(after) - start)
+        series["cpu_busy"].append(_busy(cpu))
+        for mode in ("user", "system", "softirq", "iowait", "steal"):
+            series[f"cpu_{mode}"].append(cpu[mode])
+        for name, key in (("rx_bits", RX), ("tx_bits", TX)):
+            series[name].append(
+                (after[1][(key, interface)] - before[1][(key, interface)]) * 8 / seconds
+            )
+    return series

@@ -1,0 +1,176 @@
+"""Whether a repetition may be believed. Limits come from files/verdict.yml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .measurement import Measurement
+
+
+def judge(
+    measurement: Measurement,
+    cell: dict[str, Any],
+    server: dict[str, Any],
+    client: dict[str, Any],
+    calibration: dict[str, Any] | None,
+    exit_code: int,
+    thresholds: dict[str, Any],
+) -> dict[str, Any]:
+    """Return {valid, reasons[], findings[]}; every string is "code: value and limit".
+
+    cell is the contract's, with its load; server and client are telemetry.summarise of each
+    host; calibration is calibration.json or None; thresholds is verdict.yml. A reason voids the
+    repetition, a finding does not. Raises KeyError for a threshold that is not in the file.
+    """
+    load = cell["load"]
+    limit = thresholds
+    reasons: list[str] = []
+    findings = list(measurement.findings)
+    hosts = {"server": server, "client": client}
+
+    if exit_code != 0:
+        reasons.append(f"generator_failed: exit code {exit_code}, 0 expected")
+    if measurement.responses == 0:
+        reasons.append("nothing_answered: 0 responses, at least 1 expected")
+    span, asked = measurement.duration_s, float(load["duration_s"])
+    if span < limit["duration_min"] * asked:
+        reasons.append(f"short: {span:.1f} s measured of {asked:g}, limit {limit['duration_min']}")
+    if load["mode"] == "constant" and client["cpu_busy"] > limit["generator_cpu_max"]:
+        reasons.append(
+            f"generator_cpu: client {client['cpu_busy']:.2f} busy, limit "
+            f"{limit['generator_cpu_max']}"
+        )
+    for name, host in hosts.items():
+        reasons += _host_reasons(name, host, span, limit)
+    if server["tcp"]["listen_overflows"] > limit["listen_overflows_max"]:
+        reasons.append(
+            f"listen_overflows: {server['tcp']['listen_overflows']} on the server, limit "
+            f"{limit['listen_overflows_max']}"
+        )
+    # A generator opens a connection only when it has a request for it. More than asked are fine:
+    # the control connection is among them.
+    wanted = min(int(load["connections"]), measurement.requests)
+    if client["sockets"]["established_max"] < wanted:
+        reasons.append(
+            f"connections: {client['sockets']['established_max']} established on the client, "
+            f"at least {wanted} expected"
+        )
+    if calibration is None:
+        findings.append("uncalibrated: no iperf3 figures, the link was not judged")
+    else:
+        reasons += _link_reasons(client, calibration, limit)
+    more, said = _rate(measurement, load, server, limit)
+    reasons, findings = reasons + more, findings + said
+    findings += _count_findings(measurement, load, limit)
+    return {"valid": not reasons, "reasons": reasons, "findings": findings}
+
+
+def _host_reasons(name: str, host: dict[str, Any], span: float, limit: dict[str, Any]) -> list[str]:
+    reasons = []
+    if host["cpu"]["steal"] > limit["steal_max"]:
+        reasons.append(f"steal: {host['cpu']['steal']:.3f} on {name}, limit {limit['steal_max']}")
+    if host["clock_step_s"] > limit["clock_step_max_s"]:
+        reasons.append(
+            f"clock_jump: {host['clock_step_s']:.3f} s on {name}, limit {limit['clock_step_max_s']}"
+        )
+    if host["swap_pages"] > limit["swap_pages_max"]:
+        reasons.append(
+            f"swapping: {host['swap_pages']} pages on {name}, limit {limit['swap_pages_max']}"
+        )
+    if host["samples"] < limit["samples_min"] * span:
+        reasons.append(
+            f"telemetry_gap: {host['samples']} scrapes of {name} in {span:.1f} s, limit "
+            f"{limit['samples_min']} a second"
+        )
+    return reasons
+
+
+def _link_reasons(
+    client: dict[str, Any], calibration: dict[str, Any], limit: dict[str, Any]
+) -> list[str]:
+    reasons = []
+    for direction, way in (("client_to_server", "tx"), ("server_to_client", "rx")):
+        used = client["network"][f"{way}_bits_per_second"]
+        measured = calibration["iperf3"][direction]["bits_per_second"]
+        if used > limit["link_max"] * measured:
+            reasons.append(
+                f"link: {used:.3g} bits/s {direction} of {measured:.3g} measured by iperf3, limit "
+                f"{limit['link_max']}"
+            )
+    return reasons
+
+
+def concurrency(measurement: Measurement, timeout_s: float) -> float:
+    """Return the mean number of connections in use, by Little's law: throughput times time held.
+
+    Time held is from the actual start, so waiting for a free connection is not in it. A request
+    that timed out held its connection for timeout_s and is in no latency.
+    """
+    answered = measurement.rate_achieved * (measurement.mean_service_us or 0.0) / 1e6
+    # wrk's late answers did come, but their time is not known: at least they add nothing false.
+    timed_out = measurement.errors["timeout"] if measurement.latency_from == "intended" else 0
+    return answered + timed_out * timeout_s / measurement.duration_s
+
+
+def _rate(
+    measurement: Measurement, load: dict[str, Any], server: dict[str, Any], limit: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Return (reasons, findings) on a schedule that was not kept.
+
+    Who was the limit? A server whose CPU is full was. One with CPU to spare was too, if it merely
+    waits (a sleeping handler, a slow upstream): then every connection of the generator waits for
+    an answer, and by Little's law answers/s times mean service time ≈ connections. Where neither
+    holds, connections stood idle while requests were due, so the generator did not keep up, and
+    the repetition says nothing of the server. Kept is what was sent: answers in the pipe at the
+    deadline, or errors, are not the schedule's fault.
+    """
+    if not measurement.scheduled or measurement.unsent is None:
+        return [], []
+    kept = min(1.0, measurement.requests / measurement.scheduled)
+    if kept >= limit["rate_min"]:
+        return [], []
+    asked, rate = int(load["connections"]), float(load["rate"])
+    used = concurrency(measurement, limit["timeout_s"])
+    words = (
+        f"{measurement.rate_achieved:.1f}/s achieved of {rate:g}/s asked, {measurement.unsent} of "
+        f"{measurement.scheduled} requests never sent, limit {limit['rate_min']} sent; server "
+        f"{server['cpu_busy']:.2f} busy, {used:.1f} of {asked} connections in use"
+    )
+    if server["cpu_busy"] >= limit["server_cpu_full"]:
+        return [], [f"saturated: {words}: the server's CPU was the limit"]
+    if used >= limit["connections_busy_min"] * asked:
+        return [], [f"saturated: {words}: all waited for the server"]
+    return [f"rate_missed: {words}: the generator did not keep up"], []
+
+
+def _count_findings(
+    measurement: Measurement, load: dict[str, Any], limit: dict[str, Any]
+) -> list[str]:
+    findings = []
+    if measurement.unsent and measurement.unsent > float(load["rate"]) * limit["pacer_tail_s"]:
+        findings.append(
+            f"unsent: {measurement.unsent} of {measurement.scheduled} scheduled requests were "
+            "never sent and are in no percentile"
+        )
+    if measurement.aborted:
+        findings.append(
+            f"aborted: {measurement.aborted} of {measurement.requests} requests were cut off at "
+            "the deadline"
+        )
+    for name, count in measurement.errors.items():
+        if count:
+            findings.append(f"errors: {name} {count} of {measurement.requests} requests")
+    late = (measurement.jitter_us or {}).get("p99")
+    if late is not None and late > limit["pacer_p99_max_us"]:
+        findings.append(
+            f"pacer: p99 of {late:.0f} µs late, limit {limit['pacer_p99_max_us']}: what the "
+            "generator was late itself is in no latency"
+        )
+    if load["mode"] == "closed":
+        used, asked = concurrency(measurement, limit["timeout_s"]), int(load["connections"])
+        if used > limit["littles_law_max"] * asked:
+            findings.append(
+                f"littles_law: {used:.1f} requests under way on average, {asked} connections, "
+                f"limit {limit['littles_law_max']}: rate and latency do not agree"
+            )
+    return findings

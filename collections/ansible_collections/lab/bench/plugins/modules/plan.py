@@ -1,0 +1,78 @@
+"""Thin module around module_utils/plan.py; runs on the controller."""
+
+DOCUMENTATION = """
+module: plan
+short_description: Check what the user asked for and plan the cells to measure
+description:
+  - Refuses names that do not exist and numbers out of range, with the list or the limits.
+  - Reads only; check mode is supported and does the same.
+options:
+  root:
+    description: Top directory of the lab.
+    type: path
+    required: true
+  specs:
+    description: Options of the role run's argument specs, the one place that documents them.
+    type: dict
+    required: true
+  given:
+    description: What the user gave, by option name; null where nothing was given.
+    type: dict
+    required: true
+  begin:
+    description: Start a new run instead of going on with run_id or the latest.
+    type: bool
+    default: false
+  needs_framework:
+    description: Whether a framework must have been given.
+    type: bool
+    default: true
+author: the lab's developers
+"""
+
+EXAMPLES = """
+- name: Plan the run
+  lab.bench.plan:
+    root: "{{ playbook_dir }}"
+    specs: "{{ options }}"
+    given: {framework: aiohttp, rate: 1000}
+"""
+
+RETURN = """
+plan:
+  description: run_id, run_dir, options, stack, endpoints, work (cells in order), load_seconds.
+  type: dict
+  returned: success
+"""
+
+import datetime
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.lab.bench.plugins.module_utils.plan import PlanError, plan
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "root": {"type": "path", "required": True},
+            "specs": {"type": "dict", "required": True},
+            "given": {"type": "dict", "required": True},
+            "begin": {"type": "bool", "default": False},
+            "needs_framework": {"type": "bool", "default": True},
+        },
+        supports_check_mode=True,
+    )
+    p = module.params
+    try:
+        planned = plan(
+            Path(p["root"]), p["specs"], p["given"], p["begin"], p["needs_framework"],
+            datetime.datetime.now(datetime.UTC),
+        )  # fmt: skip
+    except PlanError as refusal:
+        module.fail_json(msg=f"{refusal} Nothing was changed.")
+    module.exit_json(changed=False, plan=planned)
+
+
+if __name__ == "__main__":
+    main()

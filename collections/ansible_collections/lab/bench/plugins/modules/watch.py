@@ -1,0 +1,39 @@
+"""Documentation of the action plugin of the same name; nothing runs on a target."""
+
+DOCUMENTATION = """
+module: watch
+short_description: Scrape both hosts and tell the progress while a load is under way
+description:
+  - Runs on the controller for the given time. Writes cell.json and, for each scraped host,
+    telemetry-<role>.prom.gz into the repetition's folder, one scrape a second.
+  - A scrape that fails is recorded as such; the verdict judges the gaps.
+options:
+  seconds:
+    description: Warm-up and measurement together, seconds.
+    type: float
+    required: true
+  dest:
+    description: Folder of the repetition on the controller; made where it is missing.
+    type: path
+    required: true
+  record:
+    description: What cell.json is to say.
+    type: dict
+    required: true
+  scrape:
+    description: Role to the URL of its node_exporter.
+    type: dict
+    required: true
+author: the lab's developers
+"""
+
+EXAMPLES = """
+- name: Watch both hosts while the load runs
+  lab.bench.watch:
+    seconds: 40
+    dest: results/latest/cells/example/rep-1
+    record: {cell_id: example}
+    scrape: {server: "http://10.77.0.11:9100/metrics"}
+"""
+
+RETURN = """# """

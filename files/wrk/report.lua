@@ -1,0 +1,20 @@
+-- Prints, after wrk's own text, one line "LAB_WRK {json}" with exact integers: wrk's text rounds
+-- its counts' units and its latencies, and gives only four percentiles.
+-- latency(i) gives the i-th distinct latency in µs and how many answers had it (wrk 4.1).
+function done(summary, latency, requests)
+   local e, n = summary.errors, "%.0f"
+   local function field(name, value) return string.format('"%s":' .. n, name, value) end
+   local errors = {}
+   for _, name in ipairs({"connect", "read", "write", "status", "timeout"}) do
+      errors[#errors + 1] = field(name, e[name])
+   end
+   local pairs_ = {}
+   for i = 1, #latency do
+      local value, count = latency(i)
+      pairs_[i] = string.format("[" .. n .. "," .. n .. "]", value, count)
+   end
+   io.write("LAB_WRK {", field("duration_us", summary.duration), ",",
+            field("requests", summary.requests), ",", field("bytes", summary.bytes),
+            ',"errors":{', table.concat(errors, ","), '},"latency_us":[',
+            table.concat(pairs_, ","), "]}\n")
+end

@@ -1,0 +1,204 @@
+#!/bin/bash
+# One local host: a system container on an overlay of the cached base, in a network namespace
+# of its own. Prints "changed" when it did something, nothing when all was as asked.
+#
+#   lab-host.sh network-up                 the management bridge, its NAT and forwarding
+#   lab-host.sh network-down
+#   lab-host.sh up NAME ADDRESS TEST_ADDRESS CPUS BASE
+#   lab-host.sh link SERVER CLIENT         the test link of a pair, end to end
+#   lab-host.sh alive NAME                 exit status 0 when it runs
+#   lab-host.sh down NAME
+#
+# From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
+# LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
+set -eu
+
+host_dir() { echo "$LAB_STATE/hosts/$1"; }
+netns() { echo "loadlab-$1"; }
+
+hierarchies() { # the cgroup trees that systemd uses: one with cgroup v2, two with v1
+    for tree in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
+        [ ! -e "$tree/cgroup.procs" ] || echo "$tree"
+    done
+}
+
+supervisor() { # the pid of the host's systemd-nspawn, if it is that and not a reused number
+    pid=$(cat "$(host_dir "$1")/pid" 2>/dev/null) || return 1
+    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- "--machine=loadlab-$1 " || return 1
+    echo "$pid"
+}
+
+alive() {
+    supervisor "$1" >/dev/null && [ -e "/run/netns/$(netns "$1")" ] &&
+        mountpoint -q "$(host_dir "$1")/root"
+}
+
+network_up() {
+    uplink=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
+    if ! ip link show dev "$LAB_BRIDGE" >/dev/null 2>&1; then
+        ip link add "$LAB_BRIDGE" type bridge
+        ip address add "$LAB_GATEWAY/24" dev "$LAB_BRIDGE"
+        ip link set "$LAB_BRIDGE" up
+        echo changed
+    fi
+    # Only these two interfaces forward, and what the uplink said before is kept for teardown.
+    sysctl -qw "net.ipv4.conf.$LAB_BRIDGE.forwarding=1"
+    if [ -n "$uplink" ] && [ "$(sysctl -n "net.ipv4.conf.$uplink.forwarding")" = 0 ]; then
+        echo "$uplink" >"$LAB_STATE/forwarding"
+        sysctl -qw "net.ipv4.conf.$uplink.forwarding=1"
+        echo changed
+    fi
+    if ! nft list table ip loadlab >/dev/null 2>&1; then
+        nft -f - <<EOF
+table ip loadlab {
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr $LAB_NETWORK oifname != "$LAB_BRIDGE" masquerade
+  }
+  chain forward {
+    type filter hook forward priority filter; policy accept;
+    oifname "$LAB_BRIDGE" iifname != "$LAB_BRIDGE" ct state != { established, related } drop
+  }
+}
+EOF
+        echo changed
+    fi
+}
+
+network_down() {
+    if nft list table ip loadlab >/dev/null 2>&1; then
+        nft delete table ip loadlab
+        echo changed
+    fi
+    if ip link show dev "$LAB_BRIDGE" >/dev/null 2>&1; then
+        ip link delete "$LAB_BRIDGE"
+        echo changed
+    fi
+    if [ -s "$LAB_STATE/forwarding" ]; then
+        sysctl -qw "net.ipv4.conf.$(cat "$LAB_STATE/forwarding").forwarding=0"
+        rm "$LAB_STATE/forwarding"
+        echo changed
+    fi
+}
+
+down() {
+    dir=$(host_dir "$1")
+    # SSH's shared connection would outlive the host and greet the next one at its address.
+    socket=$LAB_STATE/ssh-$(cat "$dir/address" 2>/dev/null || echo none)
+    if [ -S "$socket" ]; then
+        ssh -q -o "ControlPath=$socket" -O exit "$1" 2>/dev/null || rm -f "$socket"
+    fi
+    if pid=$(supervisor "$1"); then
+        # The end of a container's first process is the end of all in it.
+        for child in $(pgrep -P "$pid"); do kill -KILL "$child"; done
+        tries=0
+        while kill -0 "$pid" 2>/dev/null; do
+            tries=$((tries + 1))
+            [ "$tries" -lt 50 ] || kill -KILL "$pid"
+            [ "$tries" -lt 100 ] || { echo "lab-host.sh: process $pid of host $1 does not end" >&2; exit 1; }
+            sleep 0.1
+        done
+        echo changed
+    fi
+    while mountpoint -q "$dir/root"; do
+        umount "$dir/root" || { sleep 0.2; umount "$dir/root"; }
+        echo changed
+    done
+    if [ -e "/run/netns/$(netns "$1")" ]; then
+        ip netns delete "$(netns "$1")"
+        echo changed
+    fi
+    # A link outlives its namespace for a moment.
+    if ip link show dev "llm-$1" >/dev/null 2>&1; then
+        ip link delete "llm-$1" 2>/dev/null || ! ip link show dev "llm-$1" >/dev/null 2>&1
+        echo changed
+    fi
+    if [ -e "$dir" ]; then
+        rm -rf --one-file-system "$dir"
+        echo changed
+    fi
+    for hierarchy in $(hierarchies); do
+        [ ! -d "$hierarchy/loadlab-$1" ] || find "$hierarchy/loadlab-$1" -depth -type d -exec rmdir {} +
+    done
+}
+
+up() {
+    name=$1 address=$2 test_address=$3 cpus=$4 base=$5
+    if alive "$name" && [ "$(cat "$(host_dir "$name")/base")" = "$base" ]; then return; fi
+    down "$name"
+    dir=$(host_dir "$name")
+    mkdir -p "$dir/upper" "$dir/work" "$dir/root"
+    echo "$base" >"$dir/base"
+    echo "$address" >"$dir/address"
+    echo "$test_address" >"$dir/test_address"
+    mount -t overlay "loadlab-$name" -o "lowerdir=$base,upperdir=$dir/upper,workdir=$dir/work" "$dir/root"
+
+    root=$dir/root
+    echo "$name" >"$root/etc/hostname"
+    printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$name" >"$root/etc/hosts"
+    tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
+    install -d -m 700 "$root/root/.ssh"
+    install -m 600 "$LAB_STATE/id_ed25519.pub" "$root/root/.ssh/authorized_keys"
+    rm -f "$root"/etc/ssh/ssh_host_*
+    ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$root/etc/ssh/ssh_host_ed25519_key"
+    printf 'ListenAddress %s\nHostKey /etc/ssh/ssh_host_ed25519_key\nPasswordAuthentication no\n' \
+        "$address" >"$root/etc/ssh/sshd_config.d/loadlab.conf"
+    touch "$LAB_STATE/known_hosts"
+    grep -v "^$address " "$LAB_STATE/known_hosts" >"$LAB_STATE/known_hosts.new" || true
+    echo "$address $(cut -d' ' -f1,2 "$root/etc/ssh/ssh_host_ed25519_key.pub")" >>"$LAB_STATE/known_hosts.new"
+    mv "$LAB_STATE/known_hosts.new" "$LAB_STATE/known_hosts"
+
+    ns=$(netns "$name")
+    ip netns add "$ns"
+    ip -n "$ns" link set lo up
+    ip link add "llm-$name" type veth peer name mgmt0 netns "$ns"
+    ip link set "llm-$name" master "$LAB_BRIDGE" up
+    ip -n "$ns" address add "$address/24" dev mgmt0
+    ip -n "$ns" link set mgmt0 up
+    ip -n "$ns" route add default via "$LAB_GATEWAY"
+
+    # Asked for a million open files; the controller's own limit is what can be granted.
+    nofile=$(ulimit -H -n)
+    [ "$nofile" != unlimited ] && [ "$nofile" -le 1048576 ] || nofile=1048576
+    (
+        # A control group each: two systemds in one would take each other's services for theirs.
+        for hierarchy in $(hierarchies); do
+            mkdir -p "$hierarchy/loadlab-$name"
+            echo "$BASHPID" >"$hierarchy/loadlab-$name/cgroup.procs"
+        done
+        SYSTEMD_NSPAWN_API_VFS_WRITABLE=network exec start-stop-daemon --start --background \
+            --make-pidfile --pidfile "$dir/pid" --output "$dir/console.log" \
+            --exec /usr/bin/systemd-nspawn -- --quiet --boot --directory="$root" \
+            "--machine=loadlab-$name" --register=no --keep-unit \
+            "--network-namespace-path=/run/netns/$ns" "--cpu-affinity=$cpus" \
+            --resolv-conf=copy-host --console=pipe "--rlimit=RLIMIT_NOFILE=$nofile"
+    )
+    echo changed
+}
+
+link() { # straight from the server's namespace to the client's
+    server=$(netns "$1") client=$(netns "$2")
+    if ip -n "$server" link show dev test0 >/dev/null 2>&1 &&
+        ip -n "$client" link show dev test0 >/dev/null 2>&1; then return; fi
+    for end in "$server" "$client"; do
+        ip -n "$end" link delete test0 2>/dev/null || ! ip -n "$end" link show dev test0 >/dev/null 2>&1
+    done
+    ip -n "$server" link add test0 type veth peer name test0 netns "$client"
+    ip -n "$server" address add "$(cat "$(host_dir "$1")/test_address")/24" dev test0
+    ip -n "$client" address add "$(cat "$(host_dir "$2")/test_address")/24" dev test0
+    ip -n "$server" link set test0 up
+    ip -n "$client" link set test0 up
+    echo changed
+}
+
+command=${1:?command missing, see the head of this file}
+shift
+case $command in
+network-up) network_up ;;
+network-down) network_down ;;
+up) up "$@" ;;
+link) link "$@" ;;
+alive) alive "$@" ;;
+down) down "$@" ;;
+*) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
+esac

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.module_utils import files, latency, result
+from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+# The recordings come from a shared machine with some steal, which is not what is tested here.
+THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+
+
+@pytest.fixture
+def oha_dir(tmp_path: Path) -> Path:
+    directory = tmp_path / "rep-1"
+    shutil.copytree(FIXTURES / "rep-oha", directory)
+    kept = directory / result.KEPT
+    (directory / result.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
+    kept.unlink()
+    return directory
+
+
+@pytest.fixture
+def wrk_dir(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "rep-1"))
+
+
+def build(directory: Path) -> dict[str, Any]:
+    found = result.build(directory, THRESHOLDS, None)
+    validate(found, "result", SCHEMA)
+    return found
+
+
+def test_an_oha_repetition(oha_dir: Path) -> None:
+    found = build(oha_dir)
+    assert found["error"] is None
+    assert found["verdict"]["valid"]
+    assert (found["requests"], found["scheduled"], found["unsent"]) == (1594, 1600, 6)
+    # What nginx counted, less the page that told it.
+    assert found["server_requests"] == found["requests"]
+    assert found["latency_from"] == "intended"
+    histogram = latency.decode(found["histogram"]["data"])
+    assert histogram.total_count == found["responses"]
+    assert found["telemetry"]["client"]["cores"] == 1
+    for name, sha256 in found["raw"].items():
+        assert hashlib.sha256((oha_dir / name).read_bytes()).hexdigest() == sha256
+    assert len(found["raw"]) == 8
+
+
+def test_a_wrk_repetition(wrk_dir: Path) -> None:
+    found = build(wrk_dir)
+    assert found["verdict"]["valid"]
+    assert found["latency_from"] == "sent"
+    assert (found["unsent"], found["per_second"], found["jitter_us"]) == (None, None, None)
+    # wrk does not count what was under way at its end: at most one a connection.
+    assert 0 <= found["server_requests"] - found["requests"] <= 8
+    assert "wrk.txt" in found["raw"]
+    before = sorted(path.name for path in wrk_dir.iterdir())
+    (wrk_dir / "result.json").write_bytes(files.dump(found))
+    result.reduce(wrk_dir, keep_requests=False)
+    assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
+
+
+@pytest.mark.parametrize(
+    ("keep", "left"), [(False, result.REDUCED), (True, result.KEPT)], ids=["reduced", "kept"]
+)
+def test_the_same_result_after_reducing(oha_dir: Path, keep: bool, left: str) -> None:
+    first = build(oha_dir)
+    files.write(oha_dir / "result.json", files.dump(first))
+    size = (oha_dir / result.DATABASE).stat().st_size
+    result.reduce(oha_dir, keep_requests=keep)
+    assert not (oha_dir / result.DATABASE).exists()
+    assert (oha_dir / left).stat().st_size < size * 0.6
+    assert files.dump(build(oha_dir)) == files.dump(first)
+    result.reduce(oha_dir, keep_requests=keep)  # again changes nothing
+    assert files.dump(build(oha_dir)) == files.dump(first)
+
+
+def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
+    (oha_dir / "oha.json").write_text("{")
+    files.write(oha_dir / "result.json", files.dump(build(oha_dir)))
+    result.reduce(oha_dir, keep_requests=False)
+    assert (oha_dir / result.KEPT).exists()
+
+
+def spoil(directory: Path, name: str, text: str | None) -> None:
+    if text is None:
+        (directory / name).unlink()
+    else:
+        (directory / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("error.txt", "gunicorn did not start\n", "gunicorn did not start"),
+        ("oha.json", None, "oha.json is not there"),
+        ("oha.json", "{", "truncated"),
+        ("oha.sqlite", None, "none of oha.sqlite"),
+        ("oha.sqlite", "rubbish", "truncated or not oha's"),
+        ("run.json", None, "run.json is not there"),
+        ("run.json", "{}", "exit_code"),
+        ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "TypeError"),
+        ("run.json", '{"exit_code": 3', "run.json is truncated"),
+        ("nginx-after.txt", "<html>", "nginx-after.txt is no stub_status page"),
+        ("telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
+        ("telemetry-server.prom.gz", "x", "telemetry-server.prom.gz is truncated"),
+    ],
+)
+def test_what_fails_is_a_record_with_its_error(
+    oha_dir: Path, name: str, text: str | None, words: str
+) -> None:
+    spoil(oha_dir, name, text)
+    found = build(oha_dir)
+    assert words in found["error"]
+    assert str(oha_dir) not in json.dumps(found)
+    assert not found["verdict"]["valid"]
+    assert found["verdict"]["reasons"] == [f"failed: {found['error']}"]
+    assert (found["requests"], found["goodput"], found["histogram"]) == (None, None, None)
+    assert found["cell"]["framework"] == "aiohttp"
+
+
+def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
+    run = json.loads((oha_dir / "run.json").read_text())
+    (oha_dir / "run.json").write_text(json.dumps({**run, "exit_code": 124}))
+    assert "generator_failed: exit code 124, 0 expected" in build(oha_dir)["verdict"]["reasons"]
+    (oha_dir / "oha.json").unlink()
+    assert build(oha_dir)["error"] == "generator_failed: exit code 124, no oha.json"
+
+
+def test_an_unknown_generator_is_named(oha_dir: Path) -> None:
+    cell = json.loads((oha_dir / "cell.json").read_text())
+    cell["cell"]["load"]["generator"] = "hey"
+    (oha_dir / "cell.json").write_text(json.dumps(cell))
+    assert "'hey'" in result.build(oha_dir, THRESHOLDS, None)["error"]
+
+
+def test_without_a_cell_there_is_no_record(oha_dir: Path) -> None:
+    (oha_dir / "cell.json").write_text("{}")
+    with pytest.raises(ResultError, match="cell_id"):
+        result.build(oha_dir, THRESHOLDS, None)
+
+
+def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
+    """A server whose clock is 1000 s ahead has the same figures."""
+    first = build(oha_dir)["telemetry"]["server"]
+    path = oha_dir / "telemetry-server.prom.gz"
+    with gzip.open(path, "rt") as file:
+        lines = file.read().splitlines()
+    moved = [
+        f"node_time_seconds {float(line.split()[1]) + 1000!r}"
+        if line.startswith("node_time_seconds")
+        else line
+        for line in lines
+    ]
+    path.write_bytes(gzip.compress("\n".join(moved).encode()))
+    ahead = build(oha_dir)["telemetry"]["server"]
+    assert ahead["cpu"] == first["cpu"]
+    assert ahead["per_second"]["t"] == pytest.approx(first["per_second"]["t"], abs=1e-3)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "result.json"
+    files.write(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.module_utils import latency
+from ansible_collections.lab.bench.plugins.module_utils.measurement import (
+    ERROR_CLASSES,
+    Measurement,
+)
+from ansible_collections.lab.bench.plugins.module_utils.verdict import judge
+
+THRESHOLDS = yaml.safe_load((Path(__file__).parents[2] / "files" / "verdict.yml").read_text())
+HISTOGRAM = latency.from_values(np.array([1000]))
+NONE = dict.fromkeys(ERROR_CLASSES, 0)
+
+GOOD = Measurement(
+    generator="oha",
+    requests=30_000,
+    responses=30_000,
+    ok=30_000,
+    errors=NONE,
+    aborted=0,
+    scheduled=30_000,
+    unsent=0,
+    duration_s=30.0,
+    rate_achieved=1000.0,
+    goodput=1000.0,
+    mean_service_us=2000.0,
+    histogram=HISTOGRAM,
+    latency_us=latency.summary(HISTOGRAM),
+    latency_from="intended",
+    jitter_us={"p99": 1500.0},
+)
+# A quarter of the schedule sent, because every one of the 64 connections waits for an answer.
+OVERLOADED = replace(
+    GOOD,
+    requests=7_500,
+    responses=7_500,
+    ok=7_500,
+    unsent=22_500,
+    rate_achieved=250.0,
+    goodput=250.0,
+    mean_service_us=64 / 250 * 1e6,
+)
+CLOSED = replace(
+    GOOD,
+    generator="wrk",
+    scheduled=None,
+    unsent=None,
+    jitter_us=None,
+    latency_from="sent",
+    rate_achieved=32_000.0,
+)
+
+
+def host(**changed: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "cpu": {"steal": 0.0},
+        "cpu_busy": 0.5,
+        "swap_pages": 0,
+        "tcp": {"retransmits": 0, "listen_overflows": 0, "listen_drops": 0},
+        "sockets": {"established_max": 66},
+        "network": {"rx_bits_per_second": 5e8, "tx_bits_per_second": 1e8},
+        "clock_step_s": 0.001,
+        "samples": 31,
+    }
+    found.update(copy.deepcopy(changed))
+    return found
+
+
+CALIBRATION = {
+    "iperf3": {
+        "client_to_server": {"bits_per_second": 1e9},
+        "server_to_client": {"bits_per_second": 1e9},
+    }
+}
+
+
+def verdict(
+    measurement: Measurement = GOOD,
+    server: dict[str, Any] | None = None,
+    client: dict[str, Any] | None = None,
+    calibration: dict[str, Any] | None = CALIBRATION,
+    exit_code: int = 0,
+    mode: str = "constant",
+) -> dict[str, Any]:
+    rate = 1000 if mode == "constant" else None
+    load = {"mode": mode, "rate": rate, "connections": 64, "duration_s": 30}
+    return judge(
+        measurement,
+        {"load": load},
+        server or host(),
+        client or host(),
+        calibration,
+        exit_code,
+        THRESHOLDS,
+    )
+
+
+def codes(strings: list[str]) -> list[str]:
+    return [string.split(":")[0] for string in strings]
+
+
+def test_nothing_to_say_of_a_good_one() -> None:
+    assert verdict() == {"valid": True, "reasons": [], "findings": []}
+    assert verdict(CLOSED, mode="closed") == {"valid": True, "reasons": [], "findings": []}
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("generator_cpu", {"client": host(cpu_busy=0.91)}),
+        ("steal", {"server": host(cpu={"steal": 0.011})}),
+        ("steal", {"client": host(cpu={"steal": 0.011})}),
+        ("clock_jump", {"client": host(clock_step_s=0.11)}),
+        ("swapping", {"server": host(swap_pages=1)}),
+        ("telemetry_gap", {"server": host(samples=23)}),
+        ("listen_overflows", {"server": host(tcp={"listen_overflows": 1})}),
+        ("connections", {"client": host(sockets={"established_max": 63})}),
+        (
+            "link",
+            {"client": host(network={"rx_bits_per_second": 8.1e8, "tx_bits_per_second": 0})},
+        ),
+        (
+            "link",
+            {"client": host(network={"rx_bits_per_second": 0, "tx_bits_per_second": 8.1e8})},
+        ),
+        ("short", {"measurement": replace(GOOD, duration_s=28.4)}),
+        ("nothing_answered", {"measurement": replace(GOOD, responses=0)}),
+        ("generator_failed", {"exit_code": 1}),
+    ],
+)
+def test_each_reason_voids_alone(code: str, changes: dict[str, Any]) -> None:
+    found = verdict(**changes)
+    assert (found["valid"], codes(found["reasons"])) == (False, [code])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"client": host(cpu_busy=0.90)},
+        {"server": host(cpu={"steal": 0.01}, clock_step_s=0.1, samples=24)},
+        {"client": host(sockets={"established_max": 64})},
+        {"client": host(network={"rx_bits_per_second": 8e8, "tx_bits_per_second": 8e8})},
+        {"client": host(tcp={"listen_overflows": 9})},
+        {"measurement": replace(GOOD, duration_s=28.5)},
+    ],
+)
+def test_the_limit_itself_does_not_void(changes: dict[str, Any]) -> None:
+    assert verdict(**changes)["reasons"] == []
+
+
+def test_a_closed_loop_may_fill_the_client() -> None:
+    assert verdict(CLOSED, client=host(cpu_busy=1.0), mode="closed")["valid"]
+
+
+def test_fewer_requests_than_connections_need_fewer_connections() -> None:
+    few = replace(GOOD, requests=40, responses=40, scheduled=40)
+    assert verdict(few, client=host(sockets={"established_max": 40}))["valid"]
+
+
+def test_a_full_server_saturates() -> None:
+    found = verdict(replace(OVERLOADED, mean_service_us=1.0), server=host(cpu_busy=0.95))
+    assert found["valid"]
+    assert codes(found["findings"]) == ["saturated", "unsent"]
+    for word in ("250.0/s achieved", "1000/s asked", "22500 of 30000", "0.95 busy"):
+        assert word in found["findings"][0]
+
+
+def test_an_idle_server_whose_answers_are_all_waited_for_saturates() -> None:
+    found = verdict(OVERLOADED, server=host(cpu_busy=0.05))
+    assert found["valid"]
+    assert "64.0 of 64 connections" in found["findings"][0]
+
+
+def test_requests_that_time_out_hold_their_connections() -> None:
+    """30 answers of 2 s, 60 timeouts of 30 s: 64 connections for 30 s, all in use."""
+    hung = replace(
+        OVERLOADED,
+        requests=90,
+        responses=30,
+        errors={**NONE, "timeout": 60},
+        rate_achieved=1.0,
+        mean_service_us=2e6,
+    )
+    found = verdict(hung, server=host(cpu_busy=0.05))
+    assert codes(found["findings"]) == ["saturated", "unsent", "errors"]
+    assert "62.0 of 64 connections" in found["findings"][0]
+
+
+def test_idle_connections_while_requests_were_due_void() -> None:
+    found = verdict(replace(OVERLOADED, mean_service_us=0.89 * 64 / 250 * 1e6))
+    assert codes(found["reasons"]) == ["rate_missed"]
+
+
+def test_answers_still_in_the_pipe_are_no_missed_rate() -> None:
+    """All was sent, but each answer takes 3 s: the answers a second are fewer than asked."""
+    slow = replace(GOOD, rate_achieved=900.0, mean_service_us=3e6)
+    assert verdict(slow, client=host(sockets={"established_max": 3000}))["valid"]
+
+
+def test_findings_do_not_void() -> None:
+    bad = replace(
+        GOOD,
+        errors={**NONE, "status_5xx": 7, "body": 2},
+        aborted=3,
+        unsent=3,
+        jitter_us={"p99": 10_001.0},
+        findings=["body: as told"],
+    )
+    found = verdict(bad, calibration=None)
+    assert found["valid"]
+    assert codes(found["findings"]) == [
+        "body",
+        "uncalibrated",
+        "unsent",
+        "aborted",
+        "errors",
+        "errors",
+        "pacer",
+    ]
+    assert "errors: status_5xx 7 of 30000 requests" in found["findings"]
+
+
+def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
+    assert verdict(replace(GOOD, requests=29_998, unsent=2))["findings"] == []
+
+
+def test_littles_law_is_checked_in_a_closed_loop() -> None:
+    found = verdict(replace(CLOSED, mean_service_us=2101.0), mode="closed")
+    assert codes(found["findings"]) == ["littles_law"]
+    assert found["valid"]
