@@ -7,14 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
-SPEC: dict[str, Any] = {
-    "what": {"type": "str", "required": True},
-    "results_file": {"type": "path", "required": True},
-    "log": {"type": "path", "required": True},
-}
 TELL_EVERY_S = 15
 
 
@@ -26,28 +20,28 @@ def finished(results_file: Path) -> bool:
         return False
 
 
-class ActionModule(ActionBase):
+def last_line(log: Path) -> str:
+    """The log's last line that says something."""
+    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "begins")
+
+
+class ActionModule(ControllerAction):
     """Wait for the job, printing the last line of its log now and then."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
+    SPEC = {
+        "what": {"type": "str", "required": True},
+        "results_file": {"type": "path", "required": True},
+        "log": {"type": "path", "required": True},
+    }
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        _, args = self.validate_argument_spec(SPEC)
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
         told = begun - TELL_EVERY_S
         while not finished(Path(args["results_file"])):
             if time.monotonic() - told >= TELL_EVERY_S:
                 told = time.monotonic()
-                log = Path(args["log"])
-                lines = log.read_text(errors="replace").split("\n") if log.exists() else []
-                last = next((line.strip() for line in reversed(lines) if line.strip()), "begins")
-                Display().display(
-                    f"  {args['what']}, {told - begun:.0f} s waited: {last[:90]}",
-                    color="bright blue",
-                )
+                line = last_line(Path(args["log"]))
+                tell(f"{args['what']}, waited {told - begun:.0f} s: {line[:90]}")
             time.sleep(1)
-        return {**result, "changed": False}
+        return {}

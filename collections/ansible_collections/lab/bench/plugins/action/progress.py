@@ -1,24 +1,18 @@
-"""Action plugin behind lab.bench.progress: one line for the person at the terminal."""
+"""Action plugin behind lab.bench.progress: a line for the person at the terminal."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Print ``msg`` at once, whatever the callback shows of ordinary results."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
+    SPEC = {"msg": {"type": "str", "required": True}}
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        _, args = self.validate_argument_spec({"msg": {"type": "str", "required": True}})
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
         for line in args["msg"].rstrip().splitlines():
-            Display().display(f"  {line}", color="bright blue")
-        return {**result, "changed": False}
+            tell(line)
+        return {}

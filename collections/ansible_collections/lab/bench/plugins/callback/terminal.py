@@ -40,3 +40,13 @@ class CallbackModule(Default):  # type: ignore[misc]
     def v2_runner_on_ok(self, result: Any) -> None:
         if not isinstance(result.task, TaskInclude):
             super().v2_runner_on_ok(result)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        super().v2_runner_on_unreachable(result)
+        name = result.host.get_name()
+        self._display.display(
+            f"{name} is out of reach, or one does not become root there. See that it is up, that "
+            f"its host key is in known_hosts, and that `ansible {name} -b -m ping` answers; then "
+            "run the same command again. Stages that were finished are not lost.",
+            color="red",
+        )

@@ -18,6 +18,7 @@ class FilterModule:
                 wanted, ledger.read(before), ledger.read(after)
             ),
             "postgresql_ledger": ledger.postgresql_entries,
+            "postgresql_conf_dir": ledger.postgresql_conf_dir,
             "ledger_rows": lambda host: (
                 host.get("kernel_tuning_ledger", []) + host.get("postgresql_ledger", [])
             ),

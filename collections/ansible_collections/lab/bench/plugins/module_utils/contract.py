@@ -39,6 +39,14 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     return int(words[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, body
 
 
+def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, bytes]:
+    """Answers printed one after another, each followed by ``mark``: name to answer."""
+    parts = text.encode("utf-8", "surrogateescape").split(mark.encode())
+    if len(parts) != len(names) + 1:
+        raise ContractError(f"{len(names)} answers were asked for, {len(parts) - 1} came: {text[-200:]!r}")
+    return dict(zip(names, parts, strict=False))
+
+
 def check(contract: Mapping[str, Any], answer: bytes, dataset: Dataset) -> dict[str, Any]:
     """Raise ContractError where the answer differs; else its {sha256, body_bytes, wire_bytes}."""
     status, headers, body = split(answer)

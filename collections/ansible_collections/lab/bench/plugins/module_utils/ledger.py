@@ -119,33 +119,40 @@ def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def postgresql_entries(
-    wanted: Sequence[Mapping[str, Any]],
-    before: Sequence[Mapping[str, Any]],
-    after: Sequence[Mapping[str, Any]],
-) -> list[dict[str, Any]]:
-    """The ledger's rows of PostgreSQL settings, from two readings of pg_settings.
+def postgresql_settings(text: str) -> dict[str, tuple[str, bool]]:
+    """The role's reading, lines `name|value|pending restart (t or f)`: name -> (value, pending)."""
+    rows = (line.split("|") for line in text.splitlines() if line.count("|") == 2)
+    return {name: (value, pending == "t") for name, value, pending in rows}
 
-    ``before``, ``after``: rows {name, value, pending_restart}, values with units as SHOW
-    prints them. All settings are required: a server that has them can take them.
+
+def postgresql_conf_dir(text: str) -> str:
+    """Directory of additional settings, from the role's reading."""
+    return postgresql_settings(text)["config_file"][0].rpartition("/")[0] + "/conf.d"
+
+
+def postgresql_entries(
+    wanted: Sequence[Mapping[str, Any]], before: str, after: str
+) -> list[dict[str, Any]]:
+    """The ledger's rows of PostgreSQL settings, from two of the role's readings.
+
+    All settings are required: a server that has them can take them.
     """
-    was = {row["name"]: row["value"] for row in before}
-    now = {row["name"]: row for row in after}
+    was, now = postgresql_settings(before), postgresql_settings(after)
     rows = []
     for entry in wanted:
         name, requested = entry["name"], str(entry["value"])
-        value = now[name]["value"] if name in now else None
+        value, pending = now.get(name, (None, False))
         if name not in now:
             state = "absent"
-        elif value != requested or now[name]["pending_restart"]:
+        elif value != requested or pending:
             state = "clamped"
         else:
-            state = "already" if was.get(name) == requested else "applied"
+            state = "already" if was.get(name) == (requested, False) else "applied"
         rows.append(
             {
                 "key": f"postgresql.{name}",
                 "requested": requested,
-                "before": was.get(name),
+                "before": was[name][0] if name in was else None,
                 "after": value,
                 "state": state,
                 "required": True,

@@ -10,11 +10,6 @@ _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^ ;\\]+)", re.MULTILINE)
 _EXTRA_VARS = ("-e", "--extra-vars")
 
 
-def package_versions(packages: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
-    """Ansible's package facts as name to version; the last where several are installed."""
-    return {name: str(found[-1]["version"]) for name, found in packages.items()}
-
-
 def pins(locks: Mapping[str, str]) -> dict[str, str]:
     """Lock files (name to text) as {"<lock>/<package>": version}."""
     return {

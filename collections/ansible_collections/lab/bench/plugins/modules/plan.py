@@ -1,4 +1,4 @@
-"""Thin module around module_utils/plan.py; runs on the controller."""
+"""Documentation of the action plugin of the same name; nothing runs on a target."""
 
 DOCUMENTATION = """
 module: plan
@@ -44,35 +44,3 @@ plan:
   type: dict
   returned: success
 """
-
-import datetime
-from pathlib import Path
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.lab.bench.plugins.module_utils.plan import PlanError, plan
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "root": {"type": "path", "required": True},
-            "specs": {"type": "dict", "required": True},
-            "given": {"type": "dict", "required": True},
-            "begin": {"type": "bool", "default": False},
-            "needs_framework": {"type": "bool", "default": True},
-        },
-        supports_check_mode=True,
-    )
-    p = module.params
-    try:
-        planned = plan(
-            Path(p["root"]), p["specs"], p["given"], p["begin"], p["needs_framework"],
-            datetime.datetime.now(datetime.UTC),
-        )  # fmt: skip
-    except PlanError as refusal:
-        module.fail_json(msg=f"{refusal} Nothing was changed.")
-    module.exit_json(changed=False, plan=planned)
-
-
-if __name__ == "__main__":
-    main()

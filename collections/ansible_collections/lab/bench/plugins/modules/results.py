@@ -1,4 +1,4 @@
-"""Thin module around module_utils/result.py, summary.py and manifest.py; on the controller."""
+"""Documentation of the action plugin of the same name; nothing runs on a target."""
 
 DOCUMENTATION = """
 module: results
@@ -51,37 +51,3 @@ table:
   type: str
   returned: success
 """
-
-from pathlib import Path
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.lab.bench.plugins.module_utils import derive, files
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "run_dir": {"type": "path", "required": True},
-            "root": {"type": "path", "required": True},
-            "keep_requests": {"type": "bool", "default": False},
-            "hosts": {"type": "dict", "required": True},
-            "logs": {"type": "dict", "required": True},
-            "controller": {"type": "dict", "required": True},
-        }
-    )
-    p = module.params
-    run_dir = Path(p["run_dir"])
-    (run_dir / "logs").mkdir(exist_ok=True)
-    try:
-        for host, log in p["logs"].items():
-            files.write(run_dir / "logs" / f"{host}.log", log.encode())
-        derive.results(run_dir, Path(p["root"]), p["keep_requests"])
-        derive.describe(run_dir, Path(p["root"]), p["hosts"], p["controller"])
-        table = derive.summary(run_dir, Path(p["root"]))
-    except ValueError as problem:
-        module.fail_json(msg=f"{problem}. The raw files are kept in {run_dir}.")
-    module.exit_json(changed=True, table=table)
-
-
-if __name__ == "__main__":
-    main()

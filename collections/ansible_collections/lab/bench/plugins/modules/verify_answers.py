@@ -1,4 +1,4 @@
-"""Thin module around module_utils/contract.py; runs on the controller."""
+"""Documentation of the action plugin of the same name; nothing runs on a target."""
 
 DOCUMENTATION = """
 module: verify_answers
@@ -10,8 +10,12 @@ options:
     type: dict
     required: true
   answers:
-    description: Name to the whole answer as C(curl --include) prints it.
-    type: dict
+    description: The whole answers as C(curl --include) prints them, each followed by the mark.
+    type: str
+    required: true
+  mark:
+    description: What stands after each answer.
+    type: str
     required: true
   dataset:
     description: The content of files/dataset.yml.
@@ -24,7 +28,8 @@ EXAMPLES = """
 - name: Compare the answers with the contract
   lab.bench.verify_answers:
     contracts: "{{ contracts }}"
-    answers: {index: "HTTP/1.1 200 OK..."}
+    answers: "{{ curl.stdout }}"
+    mark: "=== end of answer ==="
     dataset: {agents: [], login_status: []}
 """
 
@@ -34,30 +39,3 @@ answers:
   type: dict
   returned: success
 """
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.lab.bench.plugins.module_utils.contract import ContractError, check
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "contracts": {"type": "dict", "required": True},
-            "answers": {"type": "dict", "required": True},
-            "dataset": {"type": "dict", "required": True},
-        },
-        supports_check_mode=True,
-    )
-    p = module.params
-    answers = {}
-    for name, contract in p["contracts"].items():
-        try:
-            answer = p["answers"][name].encode("utf-8", "surrogateescape")
-            answers[name] = check(contract, answer, p["dataset"])
-        except ContractError as problem:
-            module.fail_json(msg=f"{problem}. No load was offered.")
-    module.exit_json(changed=False, answers=answers)
-
-
-if __name__ == "__main__":
-    main()

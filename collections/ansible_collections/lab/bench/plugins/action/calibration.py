@@ -1,0 +1,34 @@
+"""Action plugin behind lab.bench.calibration; see module_utils/calibration.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import calibration, files
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+
+class ActionModule(ControllerAction):
+    SPEC = {
+        "run_dir": {"type": "path", "required": True},
+        "repetition": {"type": "int", "required": True},
+        "link": {"type": "dict", "required": True},
+        "generator": {"type": "str", "required": True},
+        "thresholds": {"type": "dict", "required": True},
+    }
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        run_dir = Path(args["run_dir"])
+        link = run_dir / "calibration" / "link" / f"rep-{args['repetition']}"
+        link.mkdir(parents=True)
+        for name, text in args["link"].items():
+            files.write(link / name, text.encode())
+        try:
+            derived = calibration.derive(
+                run_dir / "calibration", args["repetition"], args["generator"], args["thresholds"]
+            )
+        except ValueError as problem:
+            raise ValueError(f"{problem}. The raw files are kept in {run_dir}/calibration.") from None
+        files.write(run_dir / "calibration.json", files.dump(derived))
+        return {"changed": True, "calibration": derived, "text": calibration.text(derived)}

@@ -1,0 +1,25 @@
+"""Action plugin behind lab.bench.fail_repetition: a failed measurement stays as a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import files
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+
+class ActionModule(ControllerAction):
+    SPEC = {
+        "dest": {"type": "path", "required": True},
+        "record": {"type": "dict", "required": True},
+        "error": {"type": "str", "required": True},
+    }
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        dest = Path(args["dest"])
+        dest.mkdir(parents=True, exist_ok=True)
+        if not (dest / "cell.json").exists():
+            files.write(dest / "cell.json", files.dump(args["record"]))
+        files.write(dest / "error.txt", (args["error"].strip() + "\n").encode())
+        return {"changed": True}

@@ -1,0 +1,29 @@
+"""Action plugin behind lab.bench.verify_answers; what it does stands in module_utils/contract.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils.contract import ContractError, check, cut
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+
+class ActionModule(ControllerAction):
+    SPEC = {
+        "contracts": {"type": "dict", "required": True},
+        "answers": {"type": "str", "required": True},
+        "mark": {"type": "str", "required": True},
+        "dataset": {"type": "dict", "required": True},
+    }
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answers = cut(args["answers"], args["mark"], list(args["contracts"]))
+            return {
+                "answers": {
+                    name: check(contract, answers[name], args["dataset"])
+                    for name, contract in args["contracts"].items()
+                }
+            }
+        except ContractError as problem:
+            raise ContractError(f"{problem}. No load was offered.") from None

@@ -1,0 +1,17 @@
+"""Filters about hosts; all they do stands in module_utils/host.py and fingerprint.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import fingerprint, host
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "probe": host.parse,
+            "refusals": host.refusals,
+            "fingerprint": fingerprint.fingerprint,
+        }

@@ -1,0 +1,165 @@
+"""The report's figures as SVG: latency by percentile, rate, latency and CPU over time. Pure.
+
+Times are in µs as in the documents and drawn in ms. Which repetitions are drawn is the caller's
+choice; void ones must not be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.ticker import FuncFormatter, MultipleLocator, NullLocator
+
+from . import svg
+
+ABOVE = 10  # a percentile is drawn only where so many values lie above it
+TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999)
+MODES = {
+    "user": svg.BLUE,
+    "system": svg.ORANGE,
+    "softirq": svg.GREEN,
+    "iowait": svg.PURPLE,
+    "steal": svg.VERMILION,
+}
+MARKED = 15  # points of a line up to which each is marked
+
+Points = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Latency by percentile: points (percentile 0 to 100, µs), and of how many values."""
+
+    points: Points
+    count: int
+
+
+def position(percentile: float) -> float:
+    """Where a percentile below 100 lies on the axis: 1/(1-p), so 90 % at 10 and 99 % at 100."""
+    return 1 / (1 - percentile / 100)
+
+
+def highest(count: int) -> float | None:
+    """The highest percentile that ``count`` values carry; None where there is none."""
+    return 100 * (1 - ABOVE / count) if count > ABOVE else None
+
+
+def carried(curve: Curve) -> list[tuple[float, float]]:
+    """The points that may be drawn: (position on the axis, ms)."""
+    limit = highest(curve.count)
+    if limit is None:
+        return []
+    # A little slack, for percentiles are binary fractions.
+    return [(position(p), us / 1000) for p, us in curve.points if p <= limit + 1e-9]
+
+
+def latency_by_percentile(
+    name: str, label: str, merged: Curve, repetitions: Sequence[Curve], floor: Curve | None
+) -> str | None:
+    """The usual plot over 1/(1-p), log; None where no percentile is carried.
+
+    ``repetitions`` are those merged, or empty for a single one; ``floor`` is the instrument's own.
+    """
+    main = carried(merged)
+    if len(main) < 2:
+        return None
+    plot = svg.Plot(name, label, "Answers within, %", "Latency, ms")
+    lines = [("the instrument's floor", [carried(floor)], svg.GREY, 1.2)] if floor else []
+    if repetitions:
+        each = [carried(curve) for curve in repetitions]
+        lines.append(("each repetition", each, svg.SKY, 1.0))
+        lines.append((f"all {len(each)} added", [main], svg.BLUE, 2.2))
+    else:
+        lines.append(("this stack", [main], svg.BLUE, 2.2))
+    for text, curves, colour, width in lines:
+        for index, points in enumerate(curves):
+            if points:
+                x, y = zip(*points, strict=True)
+                shown = text if index == 0 else None
+                plot.axes.plot(x, y, color=colour, linewidth=width, label=shown)
+    right = max(main[-1][0], *(p[0] for _, curves, *_ in lines for c in curves for p in c), 100)
+    axis = plot.axes.xaxis
+    plot.axes.set_xscale("log")
+    plot.axes.set_xlim(1, 1.1 * right)
+    axis.set_minor_locator(NullLocator())
+    ticks = [tick for tick in TICKS if position(tick) <= 1.1 * right]
+    plot.axes.set_xticks([position(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
+    svg.latency_axis(plot.axes, [p[1] for _, curves, *_ in lines for c in curves for p in c])
+    return plot.svg(len(lines))
+
+
+def rate(name: str, label: str, series: Mapping[str, Any]) -> str:
+    """Requests scheduled, answered and verified in each second; a result's per_second."""
+    plot = svg.Plot(name, label, "Second of the load in which they were due", "Requests per second")
+    x = [second + 0.5 for second in series["second"]]
+    for text, key, colour, width, style in (
+        ("asked", "intended", "#C8C8C8", 6.0, "-"),
+        ("answered", "responses", svg.SKY, 2.6, "-"),
+        ("verified", "ok", svg.INK, 1.1, (0, (3, 2))),
+    ):
+        _line(plot.axes, x, series[key], text, colour, width, style)
+    top = max((value for key in ("intended", "responses") for value in series[key]), default=1)
+    plot.axes.set_ylim(0, 1.12 * max(top, 1))
+    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.seconds_axis(plot.axes, len(x))
+    return plot.svg(3)
+
+
+def latency_over_time(name: str, label: str, series: Mapping[str, Any]) -> str:
+    """p50, p99 and maximum of each second's requests; a gap where nothing was answered."""
+    plot = svg.Plot(name, label, "Second of the load in which they were due", "Latency, ms")
+    x = [second + 0.5 for second in series["second"]]
+    drawn: list[float] = []
+    for text, key, colour, width in (
+        ("max", "max_us", svg.VERMILION, 1.0),
+        ("p99", "p99_us", svg.ORANGE, 1.6),
+        ("p50", "p50_us", svg.BLUE, 2.2),
+    ):
+        values = [math.nan if us is None else us / 1000 for us in series[key]]
+        drawn += [value for value in values if not math.isnan(value)]
+        _line(plot.axes, x, values, text, colour, width, "-")
+    svg.latency_axis(plot.axes, drawn)
+    svg.seconds_axis(plot.axes, len(x))
+    return plot.svg(3)
+
+
+def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float) -> str:
+    """One host's CPU by mode, stacked, percent of its own cores; telemetry's per_second.
+
+    ``end`` is the load's length in seconds; what was scraped around it is cut off.
+    """
+    share = f"CPU, % of {cores} cores" if cores > 1 else "CPU, % of its 1 core"
+    plot = svg.Plot(name, label, "Second of the load", share)
+    # Entry k is of the interval that ends at t[k]; the first one's length is not told.
+    edges = [series["t"][0] - 1, *series["t"]] if series["t"] else []
+    floor = [0.0] * len(edges)
+    for mode, colour in MODES.items():
+        values = [100 * value for value in series[f"cpu_{mode}"]]
+        top = [low + v for low, v in zip(floor, [*values[:1], *values], strict=True)]
+        plot.axes.fill_between(
+            edges, floor, top, step="pre", color=colour, linewidth=0, label=mode
+        )
+        floor = top
+    plot.axes.set_ylim(0, 100)
+    plot.axes.yaxis.set_major_locator(MultipleLocator(25))
+    svg.seconds_axis(plot.axes, end)
+    return plot.svg(len(MODES))
+
+
+def _line(
+    axes: svg.Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    label: str,
+    colour: str,
+    width: float,
+    style: Any,
+) -> None:
+    marker = "o" if len(x) <= MARKED else None
+    axes.plot(
+        x, y, color=colour, linewidth=width, linestyle=style, label=label,
+        marker=marker, markersize=width + 2,
+    )  # fmt: skip

@@ -1,0 +1,20 @@
+"""A fingerprint of everything that decides what a stage puts on a host. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def fingerprint(values: Any, root: str, paths: Sequence[str]) -> str:
+    """SHA-256 over the values (as JSON) and every file at or below root/<path>."""
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
+    for path in paths:
+        top = Path(root) / path
+        for file in [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file()):
+            if "__pycache__" not in file.parts:
+                digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""What a host is, from the output of roles/host_check/files/probe.sh. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .cpus import cpu_list
+
+SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
+    machine_id, os, cpus, interface, own_address, deployed (fingerprint or "").
+
+    Raises ValueError on a line that is not of the probe's form or where one is missing.
+    """
+    found: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition("\t")
+        if not separator:
+            raise ValueError(f"not a line of the probe: {line!r}")
+        if name == "package":
+            package, version, state = value.split(" ", 2)
+            # Names of removed packages stay; only installed ones count.
+            if state.startswith("ii"):
+                packages[package] = version
+        else:
+            found[name] = value
+    try:
+        cpus = cpu_list(found["cpus"])
+        return {
+            "machine_id": found["machine_id"],
+            "os": found["os"],
+            "cpus": cpus,
+            "interface": found["interface"],
+            "own_address": found["own_address"],
+            "deployed": found.get("deployed", ""),
+            "manifest": {
+                "cpu_model": found["cpu_model"] or "unknown",
+                "cores": int(found["cores"]),
+                "cpus": cpus,
+                "memory_bytes": int(found["memory_kib"]) * 1024,
+                "kernel": found["kernel"],
+                "os": found["os_name"],
+                "virtualisation": found["virtualisation"],
+                "clock_source": found["clock_source"],
+                "governor": found.get("governor"),
+                "nofile": int(found["nofile"]),
+                "packages": packages,
+            },
+        }
+    except KeyError as missing:
+        raise ValueError(f"the probe did not tell {missing}: {text[:200]!r}") from None
+
+
+def refusals(host: dict[str, Any], name: str, others: dict[str, str], address: str) -> list[str]:
+    """Why a host cannot serve; empty where it can.
+
+    ``others``: inventory name to machine id of every host. ``address``: its test address.
+    """
+    reasons = []
+    if host["os"] not in SUPPORTED:
+        reasons.append(
+            f"it runs {host['manifest']['os']}; the lab knows Debian 12, Debian 13 and Ubuntu "
+            "24.04. Install one of these."
+        )
+    if not host["interface"]:
+        reasons.append(
+            f"the address {address or '(none)'} is on none of its interfaces. Set test_address in "
+            "the inventory to the host's own address on the link that carries load."
+        )
+    twins = [o for o, machine in others.items() if o != name and machine == host["machine_id"]]
+    if twins:
+        reasons.append(
+            f"it is the same machine as {', '.join(twins)}; a client on its own server measures "
+            "itself. Give two machines."
+        )
+    return reasons

@@ -1,0 +1,273 @@
+"""The measured part of the report: headlines, the table of cells, a section per endpoint. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import report_figures, wording
+from .report_figures import Entry
+from .wording import link, ms, table
+
+SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
+HELD_FROM = 0.99  # verified answers over the rate asked for
+LATENCIES = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
+ERRORS = {
+    "connect": "no connection",
+    "read": "connection lost, or no HTTP, while the answer was awaited or read",
+    "write": "connection lost while the request was sent",
+    "timeout": "no answer within the request timeout",
+    "status_4xx": "answered with a status of 400 to 499",
+    "status_5xx": "answered with a status of 500 to 599",
+    "status_other": "answered with another status that is not 2xx",
+    "body": "answered 2xx with a body of another length than verified",
+}
+
+
+def stack(cell: Mapping[str, Any]) -> str:
+    server = SERVERS.get(cell["server"], cell["server"])
+    return f"{cell['framework']} on {server} ({cell['transport']}, {cell['protocol']})"
+
+
+def saturation(repetition: Mapping[str, Any]) -> str | None:
+    """Why a repetition was saturated, in words; None where it was not."""
+    for finding in repetition["verdict"]["findings"]:
+        if finding.startswith("saturated: "):
+            return str(finding.rsplit(": ", 1)[1])
+    return None
+
+
+def held(repetition: Mapping[str, Any], load: Mapping[str, Any]) -> bool:
+    """Whether the asked rate came back as verified answers."""
+    enough = repetition["goodput"] >= HELD_FROM * float(load["rate"])
+    return enough and saturation(repetition) is None
+
+
+def valid(cell: Mapping[str, Any]) -> list[Any]:
+    return [rep for rep in cell["repetitions"] if rep["verdict"]["valid"]]
+
+
+def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
+    """{state, short, text} of one cell: held, missed, closed or void; the text is a sentence."""
+    load, found, good = cell["cell"]["load"], cell["statistics"], valid(cell)
+    subject, where = stack(cell["cell"]), f"on {path}"
+    if not good:
+        reasons = dict.fromkeys(r for rep in cell["repetitions"] for r in rep["verdict"]["reasons"])
+        text = f"{subject} {where}: void: {'; '.join(reasons)}; nothing can be concluded."
+        return {"state": "void", "short": "void", "text": wording.one_line(text)}
+    errors = sum(found["errors"].values())
+    tail = [_slowest(found)]
+    tail.append(
+        f"{wording.plural(errors, 'error')}"
+        + (f" ({wording.share(errors, found['requests'])} of requests)" if errors else "")
+    )
+    void = f" {found['n_void']} of {len(cell['repetitions'])} repetitions void and left out."
+    after = "." + (void if found["n_void"] else "")
+    if load["mode"] != "constant":
+        text = (
+            f"{subject} answered {wording.rate(found['goodput']['median'])} requests/s {where} in "
+            f"a closed loop of {load['connections']} connections: {', '.join(tail)}{after}"
+        )
+        return {"state": "closed", "short": "closed loop", "text": text}
+    kept = [held(rep, load) for rep in good]
+    rate = f"{wording.asked(load)} requests/s {where}"
+    if all(kept):
+        text = f"{subject} held {rate}: {', '.join(tail)}{after}"
+        return {"state": "held", "short": "held", "text": text}
+    said = [f"{wording.rate(found['goodput']['median'])} verified answers/s"]
+    if found["unsent"]:
+        part = wording.share(found["unsent"], found["scheduled"])
+        said.append(f"{found['unsent']:,} requests never sent ({part})")
+    why = list(dict.fromkeys(filter(None, map(saturation, good))))
+    words = f"; saturated, {' and '.join(why)}" if why else ""
+    some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
+    text = f"{subject} did not hold {rate}{some}: {', '.join(said + tail)}{words}{after}"
+    short = "did not hold" + (", saturated" if why else "")
+    return {"state": "missed", "short": short, "text": text}
+
+
+def _slowest(found: Mapping[str, Any]) -> str:
+    """The p99, or the largest where the p99 is beyond what the sample carries."""
+    name = "p99" if carries(found["responses"], "p99") else "max"
+    return f"{name} {ms(found['latency_us'][name])} ms"
+
+
+def carries(answers: int | None, name: str) -> bool:
+    """Whether so many answers carry a percentile: ten of them must lie above it."""
+    percentile = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}.get(name)
+    return percentile is None or round((answers or 0) * (100 - percentile)) >= 1000
+
+
+def latencies(found: Mapping[str, Any]) -> list[Any]:
+    """The table's latencies in ms; those beyond the sample marked."""
+    values = found["latency_us"] or dict.fromkeys(LATENCIES)
+    return [
+        {"text": ms(values[n]), "class": "" if carries(found["responses"], n) else "beyond"}
+        for n in LATENCIES
+    ]
+
+
+LATENCY_HEAD = ["p50, ms", "p90, ms", "p99, ms", "p99.9, ms", "p99.99, ms", "max, ms"]
+BEYOND = " In grey italics: fewer than ten answers lie above it, so it says little."
+
+
+def _cpu(repetitions: Sequence[Mapping[str, Any]], host: str) -> str:
+    busy = [rep["telemetry"][host]["cpu_busy"] for rep in repetitions if rep["telemetry"]]
+    return wording.percent(statistics.median(busy) if busy else None)
+
+
+def overview(entries: Sequence[Entry]) -> dict[str, Any]:
+    """The table of measured cells."""
+    rows = []
+    for entry in entries:
+        found, good = entry.cell["statistics"], valid(entry.cell)
+        verdict = headline(entry.cell, entry.path)
+        counted = f" ({found['n']} of {found['n'] + found['n_void']} valid)"
+        rows.append({
+            "class": verdict["state"],
+            "cells": [
+                {"text": entry.title, "href": f"#{entry.anchor}"},
+                wording.asked(entry.cell["cell"]["load"]),
+                wording.rate((found["rate_achieved"] or {}).get("median")),
+                wording.rate((found["goodput"] or {}).get("median")),
+                *latencies(found),
+                wording.count(sum(found["errors"].values()) if found["errors"] else None),
+                wording.count(found["unsent"]),
+                _cpu(good, "server"),
+                _cpu(good, "client"),
+                verdict["short"] + (counted if len(entry.cell["repetitions"]) > 1 else ""),
+            ],
+        })  # fmt: skip
+    return table(
+        "Rates in requests per second. Over the valid repetitions: rates and CPU are medians, "
+        "latencies those of the added histograms, counts sums. Latency runs from when a request "
+        "was due (constant rate), not from when it could be sent." + BEYOND,
+        ["endpoint", "asked", "achieved", "goodput", *LATENCY_HEAD, "errors", "unsent",
+         "server CPU", "client CPU", "verdict"],
+        rows,
+        " " + "n" * 13,
+        sources=[link("summary.json")],
+    )  # fmt: skip
+
+
+def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of one cell's repetitions, void and failed ones among them."""
+    rows = []
+    for rep in cell["repetitions"]:
+        good = rep["verdict"]["valid"]
+        words = "valid" if good else "void" if rep["error"] is None else "failed"
+        folder = f"cells/{cell['cell_id']}/rep-{rep['repetition']}"
+        rows.append({
+            "class": "" if good else "void",
+            "cells": [
+                str(rep["repetition"]),
+                wording.rate(rep["rate_achieved"]),
+                wording.rate(rep["goodput"]),
+                *latencies(rep),
+                wording.count(sum(rep["errors"].values()) if rep["errors"] else None),
+                wording.count(rep["unsent"]),
+                _cpu([rep], "server"),
+                _cpu([rep], "client"),
+                words,
+                {"links": [link(f"{folder}/result.json", "result.json"),
+                           *(link(f"{folder}/{name}", name) for name in _outputs(rep))]},
+            ],
+        })  # fmt: skip
+    return table(
+        "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
+        "other number." + BEYOND,
+        ["repetition", "achieved", "goodput", *LATENCY_HEAD, "errors", "unsent", "server CPU",
+         "client CPU", "verdict", "from"],
+        rows,
+        "n" * 13,
+    )  # fmt: skip
+
+
+def _outputs(rep: Mapping[str, Any]) -> list[str]:
+    """The generator's own output among the raw files."""
+    return [name for name in ("oha.json", "wrk.txt", "wrk2.txt") if name in rep["raw"]]
+
+
+def errors(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Errors by class over the valid repetitions; None where there is none."""
+    if not found["errors"]:
+        return None
+    requests = found["requests"]
+    rows = [
+        {"class": "bad" if n else "", "cells": [name, f"{n:,}", wording.share(n, requests), words]}
+        for name, words in ERRORS.items()
+        for n in [found["errors"][name]]
+    ]
+    for name, whole, words in (
+        ("aborted", requests, "cut off by the generator at its deadline; no error"),
+        ("unsent", found["scheduled"], "scheduled and never sent; in no percentile"),
+    ):
+        if (n := found[name]) is not None:
+            cells = [name, f"{n:,}", wording.share(n, whole), words]
+            rows.append({"class": "bad" if n else "", "cells": cells})
+    caption = f"Of {wording.plural(requests, 'request')}, {found['ok']:,} were verified answers."
+    return table(caption, ["class", "requests", "share", "meaning"], rows, " nn ")
+
+
+def remarks(cell: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Void reasons and findings of the repetitions: {kind, rep, code, text}."""
+    said = []
+    for rep in cell["repetitions"]:
+        which = f"repetition {rep['repetition']}" if len(cell["repetitions"]) > 1 else ""
+        for kind, words in (("void", "reasons"), ("finding", "findings")):
+            for text in rep["verdict"][words]:
+                code, _, rest = text.partition(": ")
+                said.append({"kind": kind, "rep": which, "code": code,
+                             "text": wording.one_line(rest, 2000)})  # fmt: skip
+    return said
+
+
+def closed_loop(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The endpoint's closed-loop calibration; None where there was none."""
+    rows = []
+    for cell in cells:
+        load = cell["cell"]["load"]
+        for rep in cell["repetitions"]:
+            values = rep["latency_us"] or {}
+            good = rep["verdict"]["valid"]
+            words = "valid" if good else "void: " + "; ".join(rep["verdict"]["reasons"])
+            path = f"cells/{cell['cell_id']}/rep-{rep['repetition']}/result.json"
+            rows.append({
+                "class": "" if good else "void",
+                "cells": [
+                    load["generator"], str(load["connections"]), f"{load['duration_s']:g}",
+                    wording.rate(rep["goodput"]), ms(values.get("p50")), ms(values.get("p99")),
+                    ms(values.get("max")),
+                    wording.count(sum(rep["errors"].values()) if rep["errors"] else None),
+                    _cpu([rep], "server"), _cpu([rep], "client"), wording.one_line(words),
+                    link(path, "result.json"),
+                ],
+            })  # fmt: skip
+    if not rows:
+        return None
+    return table(
+        "Every connection sends its next request when it has its answer, as fast as that goes: "
+        "about where this stack saturates. A calibration, not a result: latency is counted from "
+        "when a request was sent, and cannot be compared with the latencies above.",
+        ["generator", "connections", "seconds", "goodput, requests/s", "p50, ms", "p99, ms",
+         "max, ms", "errors", "server CPU", "client CPU", "verdict", "from"],
+        rows,
+        " " + "n" * 9,
+    )  # fmt: skip
+
+
+def section(run_dir: Path, entry: Entry, floor: Any) -> dict[str, Any]:
+    """One measured cell with its figures, tables and remarks."""
+    verdict = headline(entry.cell, entry.path)
+    return {
+        "anchor": entry.anchor,
+        "title": entry.title,
+        "cell_id": entry.cell["cell_id"],
+        "headline": verdict,
+        "remarks": remarks(entry.cell),
+        "figures": report_figures.of_cell(run_dir, entry, floor),
+        "errors": errors(entry.cell["statistics"]),
+        "repetitions": repetitions(entry.cell),
+    }

@@ -1,0 +1,162 @@
+"""Which figures a cell has, from which repetitions, and what is said under them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import files, latency, wording
+from .wording import link
+
+ORIGIN = {
+    "intended": "counted from when each request was due",
+    "sent": "counted from when each request was sent",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell of summary.json with its place in the report."""
+
+    cell: Mapping[str, Any]
+    path: str
+    title: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The instrument's own latency: its result, and where that lies in the run."""
+
+    result: Mapping[str, Any]
+    path: str
+
+
+def floor(run_dir: Path, calibration: Mapping[str, Any] | None) -> Floor | None:
+    """The repetition of the floor that calibration.json speaks of; None where there is none."""
+    if calibration is None or not calibration["floor_us"]:
+        return None
+    for path in sorted(run_dir.glob("calibration/floor/rep-*/result.json")):
+        result = files.load(path)
+        if result["latency_us"] == calibration["floor_us"]:
+            return Floor(result, path.relative_to(run_dir).as_posix())
+    return None
+
+
+def _curve(result: Mapping[str, Any]) -> Any:
+    from . import figures
+
+    histogram = latency.decode(result["histogram"]["data"])
+    return figures.Curve(latency.percentile_curve(histogram), histogram.total_count)
+
+
+def of_cell(run_dir: Path, entry: Entry, ground: Floor | None) -> dict[str, Any]:
+    """{percentiles, series}: the cell's figure, and those over time of each valid repetition."""
+    results = []
+    for rep in entry.cell["repetitions"]:
+        # Void repetitions are never plotted.
+        if rep["verdict"]["valid"]:
+            path = f"cells/{entry.cell['cell_id']}/rep-{rep['repetition']}/result.json"
+            if (run_dir / path).exists():
+                results.append((path, files.load(run_dir / path)))
+    if not results:
+        return {"percentiles": None, "series": []}
+    return {
+        "percentiles": _percentiles(entry, results, ground),
+        "series": [
+            {
+                "title": f"Repetition {result['repetition']}",
+                "open": index == 0,
+                "figures": _series(entry, path, result),
+            }
+            for index, (path, result) in enumerate(results)
+        ],
+    }
+
+
+def _percentiles(
+    entry: Entry, results: list[tuple[str, dict[str, Any]]], ground: Floor | None
+) -> dict[str, Any]:
+    from . import figures
+
+    found = entry.cell["statistics"]
+    several = [_curve(result) for _, result in results] if len(results) > 1 else []
+    answers = sum(curve.count for curve in several) or found["responses"]
+    merged = figures.Curve(found["percentile_curve"], answers)
+    base = _curve(ground.result) if ground and found["latency_from"] == "intended" else None
+    largest = wording.ms(found["latency_us"]["max"])
+    limit = figures.highest(answers)
+    words = [f"{ORIGIN[found['latency_from']].capitalize()}."]
+    if limit is None:
+        words.append(f"{wording.plural(answers, 'answer')}: too few for any percentile.")
+    else:
+        words.append(
+            f"Drawn to {wording.significant(limit, 4)} %: beyond it lie the slowest "
+            f"{figures.ABOVE} of {answers:,} answers, too few to draw; the largest took "
+            f"{largest} ms."
+        )
+    if base and ground:
+        load = ground.result["cell"]["load"]
+        words.append(
+            f"Grey: {load['generator']} at {wording.asked(load)}/s against nginx's own static "
+            "answer; nothing below it is the stack's."
+        )
+    sources = [link(path) for path, _ in results] + ([link(ground.path)] if base and ground else [])
+    return {
+        "title": "Latency by percentile",
+        "svg": figures.latency_by_percentile(
+            f"{entry.anchor}-percentiles",
+            f"Latency by percentile of {entry.title}, in ms: p50 "
+            f"{wording.ms(found['latency_us']['p50'])}, p99 {wording.ms(found['latency_us']['p99'])}, "
+            f"largest {largest}",
+            merged,
+            several,
+            base,
+        ),
+        "caption": " ".join(words),
+        "sources": sources,
+    }
+
+
+def _series(entry: Entry, path: str, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from . import figures
+
+    name = f"{entry.anchor}-{result['repetition']}"
+    of = f"of {entry.title}, repetition {result['repetition']}"
+    made: list[dict[str, Any]] = []
+
+    def add(title: str, svg: str, caption: str) -> None:
+        made.append({"title": title, "svg": svg, "caption": caption, "sources": [link(path)]})
+
+    series = result["per_second"]
+    if series and series["second"]:
+        add(
+            "Latency over time",
+            figures.latency_over_time(f"{name}-latency", f"Latency by second {of}", series),
+            f"Median, p99 and largest of each second's requests, "
+            f"{ORIGIN[result['latency_from']]}. A second's p99 has about "
+            f"{max(series['responses']) // 100:,} answers above it.",
+        )
+        add(
+            "Rate over time",
+            figures.rate(f"{name}-rate", f"Requests asked, answered, verified {of}", series),
+            "Asked: due in that second. Answered: those of them answered, whenever the answer "
+            "came. Verified: those answered 2xx with the right body length.",
+        )
+    seconds = float(result["cell"]["load"]["duration_s"])
+    for host, telemetry in (result["telemetry"] or {}).items():
+        by_second = telemetry.get("per_second")
+        if by_second and by_second["t"]:
+            busy, cores = telemetry["cpu_busy"], telemetry["cores"]
+            add(
+                f"CPU of the {host}",
+                figures.cpu(
+                    f"{name}-{host}", f"CPU of the {host} by mode {of}", by_second, cores, seconds
+                ),
+                f"Busy {wording.percent(busy)} of {wording.plural(cores, 'core')} on average, "
+                f"steal {wording.percent(telemetry['cpu']['steal'])}.",
+            )
+    order = ["Latency over time", "Rate over time", "CPU of the server", "CPU of the client"]
+    return sorted(made, key=lambda figure: order.index(figure["title"]))

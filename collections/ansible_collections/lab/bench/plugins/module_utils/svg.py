@@ -1,0 +1,140 @@
+"""From a matplotlib figure to a small SVG element for a page. Pure; pyplot is not used.
+
+matplotlib takes a second of CPU to import, so this module is imported only where one draws.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+# matplotlib ships no type information.
+Axes: TypeAlias = Any
+
+# Okabe and Ito's palette, told apart by the colour-blind too.
+BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
+    "#0072B2",
+    "#56B4E9",
+    "#009E73",
+    "#E69F00",
+    "#D55E00",
+    "#CC79A7",
+)
+GREY, INK = "#A0A0A0", "#333333"
+
+WIDTH, HEIGHT = 530, 290  # px: two of them side by side on a page of 1100
+FONT = 11  # px
+LOG_FROM = 20  # highest over lowest value from which a latency axis is logarithmic
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": ["DejaVu Sans"],
+    "font.size": FONT,
+    "text.parse_math": False,
+    "axes.edgecolor": "#777777",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.8,
+    "axes.labelcolor": INK,
+    "xtick.color": "#777777",
+    "ytick.color": "#777777",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": FONT,
+    "legend.handlelength": 1.4,
+    "legend.columnspacing": 1.4,
+    "legend.borderaxespad": 0.2,
+}
+
+
+class Plot:
+    """One plot of WIDTH × HEIGHT px: draw on ``axes``, then take ``svg``."""
+
+    def __init__(self, name: str, label: str, x: str, y: str) -> None:
+        """``name`` is unique on the page, ``label`` says in words what is seen (any text)."""
+        self._name, self._label = name, label
+        with matplotlib.rc_context(_STYLE):
+            # At 72 dpi matplotlib's point is a pixel.
+            self._figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+            self._figure.patch.set_visible(False)
+            self.axes: Axes = self._figure.add_axes((0.112, 0.155, 0.872, 0.742))
+            self.axes.patch.set_visible(False)
+            self.axes.set_xlabel(x)
+            self.axes.set_ylabel(y)
+            # Fixed places: else matplotlib lays the tick labels out twice to find them.
+            self.axes.xaxis.set_label_coords(0.5, -0.125)
+            self.axes.yaxis.set_label_coords(-0.085, 0.5)
+
+    def svg(self, legend: int) -> str:
+        """The <svg> element; ``legend`` is the number of columns of the legend, 0 for none."""
+        with matplotlib.rc_context({**_STYLE, "svg.hashsalt": self._name}):
+            if legend:
+                self.axes.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=legend)
+            page = io.StringIO()
+            FigureCanvasSVG(self._figure).print_svg(page, metadata={"Date": None})
+        return clean(page.getvalue(), self._label)
+
+
+def clean(page: str, label: str) -> str:
+    """matplotlib's SVG document as an element: what draws nothing and needless digits gone."""
+    body = page[page.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
+    body = body[body.index(">") + 1 :].replace("xlink:href", "href")
+    used = set(re.findall(r"#([\w.-]+)", body))
+    body = re.sub(r"<[^>]+>", lambda match: _tag(match[0], used), body)
+    body = re.sub(r"<defs></defs>", "", re.sub(r">\s+<", "><", body))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'role="img" aria-label="{html.escape(label)}">{body.strip()}'
+    )
+
+
+def _tag(tag: str, used: set[str]) -> str:
+    """One tag on one line: ids nobody refers to, font names and needless digits gone."""
+    tag = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", tag)
+    tag = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-0 [^\"]*\"", "", tag)
+    tag = re.sub(
+        r"-?\d+\.\d+(?:e-?\d+)?", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), tag
+    )
+    return re.sub(r"\s+", " ", tag).replace(' "/>', '"/>')
+
+
+def number(value: float) -> str:
+    """A tick's number: no exponent, thousands apart."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+def latency_axis(axes: Axes, values_ms: Sequence[float]) -> None:
+    """Scale the y axis for latencies in ms: logarithmic where they span a factor of LOG_FROM."""
+    positive = [value for value in values_ms if value > 0]
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    if not positive or max(positive) < LOG_FROM * min(positive):
+        axes.set_ylim(0, 1.08 * max(positive, default=1))
+        return
+    axes.set_yscale("log")
+    # 1, 2, 5 as long as these are few.
+    subs = (1, 2, 5) if max(positive) < 1000 * min(positive) else (1,)
+    axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axes.set_ylim(0.8 * min(positive), 1.3 * max(positive))
+
+
+def seconds_axis(axes: Axes, end: float) -> None:
+    """Scale the x axis from the load's first second to its last."""
+    axes.set_xlim(0, end)
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))

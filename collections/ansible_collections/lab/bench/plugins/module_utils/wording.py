@@ -1,0 +1,109 @@
+"""Numbers as the report writes them: rounded, with units. Pure."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+NONE = "–"  # there is no such number
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Rounded to so many significant digits, whole digits kept: 0.457, 10.4, 12,346."""
+    if value == 0:
+        return "0"
+    shown = f"{value:.{digits}g}"
+    size = abs(float(shown))
+    places = 0
+    while size < 10 ** (digits - 1 - places) and places < digits + 2:
+        places += 1
+    return f"{value:,.{places}f}"
+
+
+def count(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Per second: one decimal below 100."""
+    return NONE if value is None else (f"{value:,.0f}" if value >= 100 else f"{value:.1f}")
+
+
+def asked(load: Mapping[str, Any]) -> str:
+    """The rate as it was asked for, or that none was."""
+    return f"{load['rate']:,g}" if load["mode"] == "constant" else "closed loop"
+
+
+def ms(us: float | None) -> str:
+    """µs as ms without the unit, three significant digits."""
+    return NONE if us is None else significant(us / 1000)
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction as percent: one decimal below 10 %."""
+    if fraction is None:
+        return NONE
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.1f} %"
+
+
+def share(part: int, whole: int | None) -> str:
+    """How much of the whole, in percent; too little to round to 0 is said to be less."""
+    if not whole or not part:
+        return "0 %" if whole else NONE
+    value = 100 * part / whole
+    return "< 0.01 %" if value < 0.01 else f"{significant(value, 2)} %"
+
+
+def bits(per_second: float) -> str:
+    for size, unit in ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
+        if per_second >= size:
+            return f"{significant(per_second / size)} {unit}"
+    return f"{per_second:.0f} b/s"
+
+
+def size(octets: int) -> str:
+    """Bytes: GiB and MiB for memory and files."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if octets >= unit:
+            return f"{significant(octets / unit)} {name}"
+    return f"{octets} B"
+
+
+def plural(number: int, one: str) -> str:
+    """'1 error', '2 errors', 'no errors'."""
+    return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"
+
+
+def one_line(text: str, limit: int = 400) -> str:
+    """Text of any origin on one line: no control characters, and not endless."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= limit else f"{words[:limit]}…"
+
+
+def link(path: str, text: str | None = None) -> dict[str, str]:
+    """A link to a file beside the report."""
+    return {"href": urllib.parse.quote(path), "text": path if text is None else text}
+
+
+def table(
+    caption: str, head: list[str], rows: list[Any], numeric: str = "", **more: Any
+) -> dict[str, Any]:
+    """A table for the template. ``numeric``: a letter a column, n where it holds numbers.
+
+    A row is a list of cells, or {"class", "cells"}; a cell is text, a link, {"text", "class"} or
+    {"links"}.
+    """
+    full = [row if isinstance(row, dict) else {"class": "", "cells": row} for row in rows]
+    kinds = numeric.ljust(len(head))
+    for row in full:
+        row["cells"] = [_cell(cell, kind) for cell, kind in zip(row["cells"], kinds, strict=True)]
+    heads = [_cell(text, kind) for text, kind in zip(head, kinds, strict=True)]
+    return {"caption": caption, "head": heads, "rows": full, "open": True, "title": "", **more}
+
+
+def _cell(cell: Any, kind: str) -> dict[str, Any]:
+    full = cell if isinstance(cell, dict) else {"text": cell}
+    classes = " ".join(filter(None, ["n" if kind == "n" else "", full.get("class", "")]))
+    return {"text": "", "href": "", "links": [], **full, "class": classes}

@@ -1,0 +1,23 @@
+# Tells what this host is, a "name<tab>value" a line; changes nothing. TEST_ADDRESS is set before.
+say() { printf '%s\t%s\n' "$1" "$2"; }
+first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
+
+say machine_id "$(cat /etc/machine-id)"
+say os "$(first ^ID= /etc/os-release) $(first ^VERSION_ID= /etc/os-release)"
+say os_name "$(first ^PRETTY_NAME= /etc/os-release)"
+say kernel "$(uname -r)"
+say cpu_model "$(first '^model name' /proc/cpuinfo)"
+say cores "$(grep -c '^processor' /proc/cpuinfo)"
+say cpus "$(first '^Cpus_allowed_list' /proc/1/status)"
+say memory_kib "$(first ^MemTotal /proc/meminfo | sed 's/ kB//')"
+say virtualisation "$(systemd-detect-virt)"
+say clock_source "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+[ ! -e $governor ] || say governor "$(cat $governor)"
+say nofile "$(awk '/^Max open files/ { print $5 }' /proc/1/limits)"
+say interface "$(ip -o -4 address show to "${TEST_ADDRESS:-0.0.0.0}" | awk '{ print $2; exit }')"
+say own_address "$(echo "$SSH_CONNECTION" | cut -d' ' -f3)"
+# What the role deployed wrote down, where every file is still as it was and every service up.
+cd /var/lib/loadlab-deployed 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
+    xargs systemctl --quiet is-active <services && say deployed "$(cat fingerprint)"
+dpkg-query -W -f 'package\t${Package} ${Version} ${db:Status-Abbrev}\n'
