@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Tells what this host is, a "name<tab>value" a line; changes nothing. TEST_ADDRESS is set before.
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }

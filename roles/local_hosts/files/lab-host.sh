@@ -6,7 +6,7 @@
 #   lab-host.sh network-down
 #   lab-host.sh up NAME ADDRESS TEST_ADDRESS CPUS BASE
 #   lab-host.sh link SERVER CLIENT         the test link of a pair, end to end
-#   lab-host.sh alive NAME                 exit status 0 when it runs
+#   lab-host.sh alive NAME...              exit status 0 when all of them run
 #   lab-host.sh down NAME
 #
 # From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
@@ -198,7 +198,7 @@ network-up) network_up ;;
 network-down) network_down ;;
 up) up "$@" ;;
 link) link "$@" ;;
-alive) alive "$@" ;;
+alive) for name in "$@"; do alive "$name"; done ;;
 down) down "$@" ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
 esac

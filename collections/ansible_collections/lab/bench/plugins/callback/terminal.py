@@ -50,3 +50,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             "run the same command again. Stages that were finished are not lost.",
             color="red",
         )
+
+    def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
+        """A refusal says all in its message; where in which file it was made is for -v."""
+        if self._display.verbosity:
+            super()._handle_exception(result, use_stderr=use_stderr)

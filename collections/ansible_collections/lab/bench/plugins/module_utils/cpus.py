@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+_PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+
 
 def cpu_list(text: str) -> list[int]:
     """'0-2,5' -> [0, 1, 2, 5]. Raises ValueError on anything else."""
     found: list[int] = []
     for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        found += range(int(low), int(high or low) + 1)
+        match = _PART.fullmatch(part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError(f"not a list of processors: {text!r}")
+        found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return found

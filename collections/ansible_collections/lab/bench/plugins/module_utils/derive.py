@@ -12,6 +12,7 @@ import yaml
 
 from . import files, manifest, result
 from . import summary as summaries
+from .plan import plain
 from .validate import validate
 
 
@@ -39,9 +40,9 @@ def describe(
     """Write manifest.json; the run has finished when its last repetition has."""
     begun = files.load(run_dir / "plan.json")
     measured = [files.load(path) for path in sorted(run_dir.glob("cells/*/rep-*/result.json"))]
-    ends = [result["finished"] for result in measured]
+    ends = [found["finished"] for found in measured]
     locks = {"controller": root / "requirements.txt"}
-    for framework in {result["cell"]["framework"] for result in measured}:
+    for framework in {found["cell"]["framework"] for found in measured}:
         locks[framework] = root / "apps" / framework / "requirements.txt"
     document = manifest.build(
         begun,
@@ -88,7 +89,7 @@ def table(document: Mapping[str, Any]) -> str:
     ]
     for cell in document["cells"]:
         load = cell["cell"]["load"]
-        pace = f"{load['rate']:g}/s" if load["mode"] == "constant" else "closed loop"
+        pace = f"{plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
         for rep in cell["repetitions"]:
             verdict = rep["verdict"]
             words = "valid" if verdict["valid"] else "void: " + "; ".join(verdict["reasons"])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.ticker import FuncFormatter, MultipleLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
 
 from . import svg
 
@@ -24,6 +24,7 @@ MODES = {
     "iowait": svg.PURPLE,
     "steal": svg.VERMILION,
 }
+LINE, DASHES, AREA = "━━", "╍╍", "■"  # the legends' signs
 MARKED = 15  # points of a line up to which each is marked
 
 Points = Sequence[Sequence[float]]
@@ -74,12 +75,11 @@ def latency_by_percentile(
         lines.append((f"all {len(each)} added", [main], svg.BLUE, 2.2))
     else:
         lines.append(("this stack", [main], svg.BLUE, 2.2))
-    for text, curves, colour, width in lines:
-        for index, points in enumerate(curves):
+    for _, curves, colour, width in lines:
+        for points in curves:
             if points:
                 x, y = zip(*points, strict=True)
-                shown = text if index == 0 else None
-                plot.axes.plot(x, y, color=colour, linewidth=width, label=shown)
+                plot.axes.plot(x, y, color=colour, linewidth=width)
     right = max(main[-1][0], *(p[0] for _, curves, *_ in lines for c in curves for p in c), 100)
     axis = plot.axes.xaxis
     plot.axes.set_xscale("log")
@@ -88,24 +88,27 @@ def latency_by_percentile(
     ticks = [tick for tick in TICKS if position(tick) <= 1.1 * right]
     plot.axes.set_xticks([position(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
     svg.latency_axis(plot.axes, [p[1] for _, curves, *_ in lines for c in curves for p in c])
-    return plot.svg(len(lines))
+    return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines])
 
 
 def rate(name: str, label: str, series: Mapping[str, Any]) -> str:
     """Requests scheduled, answered and verified in each second; a result's per_second."""
     plot = svg.Plot(name, label, "Second of the load in which they were due", "Requests per second")
     x = [second + 0.5 for second in series["second"]]
+    keys = []
     for text, key, colour, width, style in (
         ("asked", "intended", "#C8C8C8", 6.0, "-"),
         ("answered", "responses", svg.SKY, 2.6, "-"),
         ("verified", "ok", svg.INK, 1.1, (0, (3, 2))),
     ):
-        _line(plot.axes, x, series[key], text, colour, width, style)
+        _line(plot.axes, x, series[key], colour, width, style)
+        keys.append((LINE if style == "-" else DASHES, colour, text))
     top = max((value for key in ("intended", "responses") for value in series[key]), default=1)
     plot.axes.set_ylim(0, 1.12 * max(top, 1))
+    plot.axes.yaxis.set_major_locator(MaxNLocator(5))
     plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
     svg.seconds_axis(plot.axes, len(x))
-    return plot.svg(3)
+    return plot.svg(keys)
 
 
 def latency_over_time(name: str, label: str, series: Mapping[str, Any]) -> str:
@@ -113,6 +116,7 @@ def latency_over_time(name: str, label: str, series: Mapping[str, Any]) -> str:
     plot = svg.Plot(name, label, "Second of the load in which they were due", "Latency, ms")
     x = [second + 0.5 for second in series["second"]]
     drawn: list[float] = []
+    keys = []
     for text, key, colour, width in (
         ("max", "max_us", svg.VERMILION, 1.0),
         ("p99", "p99_us", svg.ORANGE, 1.6),
@@ -120,10 +124,11 @@ def latency_over_time(name: str, label: str, series: Mapping[str, Any]) -> str:
     ):
         values = [math.nan if us is None else us / 1000 for us in series[key]]
         drawn += [value for value in values if not math.isnan(value)]
-        _line(plot.axes, x, values, text, colour, width, "-")
+        _line(plot.axes, x, values, colour, width, "-")
+        keys.append((LINE, colour, text))
     svg.latency_axis(plot.axes, drawn)
     svg.seconds_axis(plot.axes, len(x))
-    return plot.svg(3)
+    return plot.svg(keys)
 
 
 def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float) -> str:
@@ -139,27 +144,23 @@ def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float
     for mode, colour in MODES.items():
         values = [100 * value for value in series[f"cpu_{mode}"]]
         top = [low + v for low, v in zip(floor, [*values[:1], *values], strict=True)]
-        plot.axes.fill_between(
-            edges, floor, top, step="pre", color=colour, linewidth=0, label=mode
-        )
+        plot.axes.fill_between(edges, floor, top, step="pre", color=colour, linewidth=0)
         floor = top
     plot.axes.set_ylim(0, 100)
     plot.axes.yaxis.set_major_locator(MultipleLocator(25))
     svg.seconds_axis(plot.axes, end)
-    return plot.svg(len(MODES))
+    return plot.svg([(AREA, colour, mode) for mode, colour in MODES.items()])
 
 
 def _line(
     axes: svg.Axes,
     x: Sequence[float],
     y: Sequence[float],
-    label: str,
     colour: str,
     width: float,
     style: Any,
 ) -> None:
     marker = "o" if len(x) <= MARKED else None
     axes.plot(
-        x, y, color=colour, linewidth=width, linestyle=style, label=label,
-        marker=marker, markersize=width + 2,
-    )  # fmt: skip
+        x, y, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=width + 2
+    )

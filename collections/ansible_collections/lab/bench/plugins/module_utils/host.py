@@ -23,8 +23,8 @@ def parse(text: str) -> dict[str, Any]:
             raise ValueError(f"not a line of the probe: {line!r}")
         if name == "package":
             package, version, state = value.split(" ", 2)
-            # Names of removed packages stay; only installed ones count.
-            if state.startswith("ii"):
+            # Names of removed packages stay; only installed ones count, also those on hold (hi).
+            if state[1:2] == "i":
                 packages[package] = version
         else:
             found[name] = value

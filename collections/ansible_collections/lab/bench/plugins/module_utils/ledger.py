@@ -89,13 +89,10 @@ def entries(
         was = before.get(key, {}).get("value")
         now = after.get(key, {}).get("value")
         state = obstacle(key, after)
-        if state is not None and now == requested:
-            state = "already"
+        if now == requested:
+            state = "applied" if state is None and was != requested else "already"
         elif state is None:
-            if now != requested:
-                state = "clamped"
-            else:
-                state = "already" if was == requested else "applied"
+            state = "clamped"
         rows.append(
             {
                 "key": key,
@@ -121,7 +118,8 @@ def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def postgresql_settings(text: str) -> dict[str, tuple[str, bool]]:
     """The role's reading, lines `name|value|pending restart (t or f)`: name -> (value, pending)."""
-    rows = (line.split("|") for line in text.splitlines() if line.count("|") == 2)
+    # The value may itself hold a | (log_line_prefix).
+    rows = re.findall(r"^([^|\n]+)\|(.*)\|([tf])$", text, re.MULTILINE)
     return {name: (value, pending == "t") for name, value, pending in rows}
 
 

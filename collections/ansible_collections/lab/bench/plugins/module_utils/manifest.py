@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^ ;\\]+)", re.MULTILINE)
-_EXTRA_VARS = ("-e", "--extra-vars")
+_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE)
+# -e, also behind switches that take no value (-Kbe), and what may be joined to it.
+_SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
+# --extra-vars, also abbreviated: no other option of ansible-playbook begins with --e.
+_LONG = re.compile(r"(--e[a-z-]*)(?:=(.*))?", re.DOTALL)
 
 
 def pins(locks: Mapping[str, str]) -> dict[str, str]:
-    """Lock files (name to text) as {"<lock>/<package>": version}."""
-    return {
-        f"{lock}/{name}": version
-        for lock, text in locks.items()
-        for name, version in _PIN.findall(text)
-    }
+    """Lock files (name to text) as {"<lock>/<package>": version}.
+
+    A version that is for some machines only has its condition beside it ("1.3 ; python_version <
+    '3.12'"); several are joined with " or ".
+    """
+    found: dict[str, list[str]] = {}
+    for lock, text in locks.items():
+        for name, version, condition in _PIN.findall(text):
+            words = f"{version} ; {condition[1:].strip()}" if condition else version
+            found.setdefault(f"{lock}/{name}", []).append(words)
+    return {name: " or ".join(versions) for name, versions in found.items()}
 
 
 def command_line(argv: Sequence[str], known: Iterable[str]) -> list[str]:
@@ -29,27 +38,33 @@ def command_line(argv: Sequence[str], known: Iterable[str]) -> list[str]:
     words: list[str] = []
     extra = False
     for word in argv:
-        flag, joined, value = word.partition("=")
         if extra:
             words.append(_extra_vars(word, names))
-        elif joined and flag == "--extra-vars":
-            words.append(f"{flag}={_extra_vars(value, names)}")
-        elif word.startswith("-e") and word != "-e":
-            words.append("-e" + _extra_vars(word[2:], names))
+            extra = False
+        elif short := _SHORT.fullmatch(word):
+            flag, value = short.groups()
+            words.append(flag + (_extra_vars(value, names) if value else ""))
+            extra = not value
+        elif long := _LONG.fullmatch(word):
+            flag, value = long.groups()
+            words.append(flag if value is None else f"{flag}={_extra_vars(value, names)}")
+            extra = value is None
         else:
             words.append(word.rpartition("/")[2] if not words else word)
-        extra = word in _EXTRA_VARS
     return words
 
 
 def _extra_vars(text: str, names: set[str]) -> str:
-    if text.startswith(("@", "{", "[")):
+    """The pairs of one -e. Where Ansible would split the text otherwise, nothing of it is kept."""
+    try:
+        pairs = [pair.partition("=") for pair in shlex.split(text)]
+    except ValueError:
+        pairs = []
+    if not pairs or not all(name.isidentifier() and equals for name, equals, _ in pairs):
         return "(not recorded)"
-    kept = []
-    for pair in text.split():
-        name, separator, _ = pair.partition("=")
-        kept.append(pair if name in names else f"{name}{separator}(not recorded)")
-    return " ".join(kept)
+    return " ".join(
+        f"{name}={value if name in names else '(not recorded)'}" for name, _, value in pairs
+    )
 
 
 def build(

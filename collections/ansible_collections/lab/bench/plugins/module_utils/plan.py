@@ -62,18 +62,19 @@ def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
         return str(value).lower() in ("true", "yes")
     if kind in ("int", "float"):
         low, high, unit = LIMITS[name]
-        wanted = f"Give a number from {low:g} to {high:g} {unit}".rstrip()
+        wanted = f"Give a number from {plain(low)} to {plain(high)} {unit}".rstrip()
         try:
-            number = float(value)
-        except (TypeError, ValueError):
+            # true and false are numbers to Python, and nothing the user can have meant.
+            number = float("" if isinstance(value, bool) else value)
+        except (TypeError, ValueError, OverflowError):
             raise PlanError(
                 f"{name}: '{value}' is not a number. {wanted}, for example -e {name}="
                 f"{spec.get('default', low)}."
             ) from None
-        if kind == "int" and number != int(number):
-            raise PlanError(f"{name}: '{value}' is not a whole number. {wanted}.")
         if not low <= number <= high:
             raise PlanError(f"{name}: {value} is out of range. {wanted}.")
+        if kind == "int" and number != int(number):
+            raise PlanError(f"{name}: '{value}' is not a whole number. {wanted}.")
         return int(number) if number == int(number) else number
     text = str(value)
     choices = spec.get("choices")
@@ -85,6 +86,11 @@ def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
             "dots, dashes or underscores, beginning with a letter or digit, and not 'latest'."
         )
     return text
+
+
+def plain(number: float) -> str:
+    """A number as people write it: no exponent, no digit lost, no .0 at its end."""
+    return f"{number:.15g}"
 
 
 def names(folder: Path, pattern: str) -> list[str]:
@@ -138,6 +144,11 @@ def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> 
     asked = values["endpoint"]
     if asked is None:
         asked = [name for name in app["endpoints"] if contracts[name].get("measured", False)]
+    if not asked:
+        raise PlanError(
+            f"endpoint: there is none to measure. Give one or several of {values['framework']}'s "
+            f"with -e endpoint=<name>,<name>. There are: {', '.join(app['endpoints'])}."
+        )
     for name in asked:
         _known("endpoint", name, sorted(contracts))
         _known(f"endpoint of {values['framework']}", name, app["endpoints"])
@@ -147,11 +158,11 @@ def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> 
 def slug(cell: Mapping[str, Any]) -> str:
     """The cell's id: every part of its definition, readable, fit for a folder's name."""
     load = cell["load"]
-    pace = f"{load['rate']:g}rps" if load["mode"] == "constant" else "closed"
+    pace = f"{plain(load['rate'])}rps" if load["mode"] == "constant" else "closed"
     parts = [
         cell["framework"], cell["server"], cell["transport"], cell["protocol"], cell["endpoint"],
         cell["tuning"], cell["network"], load["generator"], pace,
-        f"c{load['connections']}", f"{load['duration_s']:g}s",
+        f"c{load['connections']}", f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s",
     ]  # fmt: skip
     return "-".join(parts)
 
@@ -200,7 +211,8 @@ def cells(values: Mapping[str, Any], chosen: Mapping[str, Any], wanted: Sequence
 
 def done(folder: Path) -> int:
     """The highest number n of the folder's rep-<n>; 0 where there is none."""
-    return max((int(p.name[4:]) for p in folder.glob("rep-*")), default=0)
+    numbers = (p.name.removeprefix("rep-") for p in folder.glob("rep-*"))
+    return max((int(n) for n in numbers if n.isdecimal()), default=0)
 
 
 def order(
@@ -264,7 +276,9 @@ def plan(
         result["work"] = order(planned, values["repetitions"], values["seed"], run_dir / "cells")
     for item in reversed(result["work"]):
         load = item["cell"]["load"]
-        result["load_seconds"] = result.get("load_seconds", 0) + load["duration_s"] + load["warmup_s"]
+        result["load_seconds"] = (
+            result.get("load_seconds", 0) + load["duration_s"] + load["warmup_s"]
+        )
         item["seconds_left"] = result["load_seconds"]
     result.setdefault("load_seconds", 0)
     return result

@@ -32,7 +32,7 @@ def build(run_dir: Path) -> dict[str, Any]:
     calibration = _document(run_dir, "calibration.json")
     paths = (manifest or {}).get("plan", {}).get("endpoints", {})
     measured = entries([c for c in summary["cells"] if c["purpose"] == "measure"], paths)
-    floor = report_figures.floor(run_dir, calibration)
+    floor = report_figures.floor(run_dir, calibration if measured else None)
     run_id = run_dir.resolve().name
     return {
         "title": f"Load test {run_id}",

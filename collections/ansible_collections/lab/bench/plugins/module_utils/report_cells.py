@@ -55,8 +55,10 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
     subject, where = stack(cell["cell"]), f"on {path}"
     if not good:
         reasons = dict.fromkeys(r for rep in cell["repetitions"] for r in rep["verdict"]["reasons"])
-        text = f"{subject} {where}: void: {'; '.join(reasons)}; nothing can be concluded."
-        return {"state": "void", "short": "void", "text": wording.one_line(text)}
+        short = "failed" if all(rep["error"] for rep in cell["repetitions"]) else "void"
+        said = "; ".join(reason.removeprefix("failed: ") for reason in reasons)
+        text = f"{subject} {where} {short}: {wording.one_line(said)}; nothing can be concluded."
+        return {"state": "void", "short": short, "text": text}
     errors = sum(found["errors"].values())
     tail = [_slowest(found)]
     tail.append(
@@ -76,14 +78,14 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
     if all(kept):
         text = f"{subject} held {rate}: {', '.join(tail)}{after}"
         return {"state": "held", "short": "held", "text": text}
-    said = [f"{wording.rate(found['goodput']['median'])} verified answers/s"]
+    parts = [f"{wording.rate(found['goodput']['median'])} verified answers/s"]
     if found["unsent"]:
         part = wording.share(found["unsent"], found["scheduled"])
-        said.append(f"{found['unsent']:,} requests never sent ({part})")
+        parts.append(f"{found['unsent']:,} requests never sent ({part})")
     why = list(dict.fromkeys(filter(None, map(saturation, good))))
     words = f"; saturated, {' and '.join(why)}" if why else ""
     some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
-    text = f"{subject} did not hold {rate}{some}: {', '.join(said + tail)}{words}{after}"
+    text = f"{subject} did not hold {rate}{some}: {', '.join(parts + tail)}{words}{after}"
     short = "did not hold" + (", saturated" if why else "")
     return {"state": "missed", "short": short, "text": text}
 

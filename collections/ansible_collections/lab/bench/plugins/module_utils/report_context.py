@@ -61,11 +61,12 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
         {"links": _newest(run_dir, "link", "ping.txt")},
     ])  # fmt: skip
     ceiling = document["ceiling"]
+    busy = {role: wording.percent(ceiling[f"{role}_cpu_busy"]) for role in ROLES}
     rows.append([
         "Ceiling",
         f"{wording.rate(ceiling['requests_per_second'])} requests/s with {ceiling['generator']}, "
-        f"{ceiling['connections']} connections; client {wording.percent(ceiling['client_cpu_busy'])}"
-        f" busy, server {wording.percent(ceiling['server_cpu_busy'])}",
+        f"{ceiling['connections']} connections; client {busy['client']} busy, server "
+        f"{busy['server']}",
         "the most to be had from nginx's own static answer",
         {"links": _newest(run_dir, "ceiling", "result.json", "wrk.txt")},
     ])  # fmt: skip

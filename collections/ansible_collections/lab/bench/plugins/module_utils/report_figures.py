@@ -30,7 +30,8 @@ class Entry:
 class Floor:
     """The instrument's own latency: its result, and where that lies in the run."""
 
-    result: Mapping[str, Any]
+    curve: Any
+    load: Mapping[str, Any]
     path: str
 
 
@@ -41,8 +42,14 @@ def floor(run_dir: Path, calibration: Mapping[str, Any] | None) -> Floor | None:
     for path in sorted(run_dir.glob("calibration/floor/rep-*/result.json")):
         result = files.load(path)
         if result["latency_us"] == calibration["floor_us"]:
-            return Floor(result, path.relative_to(run_dir).as_posix())
+            place = path.relative_to(run_dir).as_posix()
+            return Floor(_curve(result), result["cell"]["load"], place)
     return None
+
+
+def _short(path: str) -> dict[str, str]:
+    """A link that shows the end of its path only: rep-1/result.json."""
+    return link(path, "/".join(path.split("/")[-2:] if path.startswith("cells/") else [path]))
 
 
 def _curve(result: Mapping[str, Any]) -> Any:
@@ -85,8 +92,8 @@ def _percentiles(
     several = [_curve(result) for _, result in results] if len(results) > 1 else []
     answers = sum(curve.count for curve in several) or found["responses"]
     merged = figures.Curve(found["percentile_curve"], answers)
-    base = _curve(ground.result) if ground and found["latency_from"] == "intended" else None
-    largest = wording.ms(found["latency_us"]["max"])
+    base = ground if found["latency_from"] == "intended" else None
+    p50, p99, largest = (wording.ms(found["latency_us"][name]) for name in ("p50", "p99", "max"))
     limit = figures.highest(answers)
     words = [f"{ORIGIN[found['latency_from']].capitalize()}."]
     if limit is None:
@@ -97,23 +104,21 @@ def _percentiles(
             f"{figures.ABOVE} of {answers:,} answers, too few to draw; the largest took "
             f"{largest} ms."
         )
-    if base and ground:
-        load = ground.result["cell"]["load"]
+    if base:
         words.append(
-            f"Grey: {load['generator']} at {wording.asked(load)}/s against nginx's own static "
-            "answer; nothing below it is the stack's."
+            f"Grey: {base.load['generator']} at {wording.asked(base.load)}/s against nginx's own "
+            "static answer; nothing below it is the stack's."
         )
-    sources = [link(path) for path, _ in results] + ([link(ground.path)] if base and ground else [])
+    sources = [_short(path) for path in [*(p for p, _ in results), *([base.path] if base else [])]]
     return {
         "title": "Latency by percentile",
         "svg": figures.latency_by_percentile(
             f"{entry.anchor}-percentiles",
-            f"Latency by percentile of {entry.title}, in ms: p50 "
-            f"{wording.ms(found['latency_us']['p50'])}, p99 {wording.ms(found['latency_us']['p99'])}, "
+            f"Latency by percentile of {entry.title}, in ms: p50 {p50}, p99 {p99}, "
             f"largest {largest}",
             merged,
             several,
-            base,
+            base.curve if base else None,
         ),
         "caption": " ".join(words),
         "sources": sources,
@@ -128,7 +133,7 @@ def _series(entry: Entry, path: str, result: Mapping[str, Any]) -> list[dict[str
     made: list[dict[str, Any]] = []
 
     def add(title: str, svg: str, caption: str) -> None:
-        made.append({"title": title, "svg": svg, "caption": caption, "sources": [link(path)]})
+        made.append({"title": title, "svg": svg, "caption": caption, "sources": [_short(path)]})
 
     series = result["per_second"]
     if series and series["second"]:

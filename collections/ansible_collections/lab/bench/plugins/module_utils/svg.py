@@ -52,16 +52,11 @@ _STYLE = {
     "ytick.color": "#777777",
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "legend.fontsize": FONT,
-    "legend.handlelength": 1.4,
-    "legend.columnspacing": 1.4,
-    "legend.borderaxespad": 0.2,
 }
 
 
 class Plot:
-    """One plot of WIDTH × HEIGHT px: draw on ``axes``, then take ``svg``."""
+    """One plot of WIDTH by HEIGHT px: draw on ``axes``, then take ``svg``."""
 
     def __init__(self, name: str, label: str, x: str, y: str) -> None:
         """``name`` is unique on the page, ``label`` says in words what is seen (any text)."""
@@ -70,7 +65,7 @@ class Plot:
             # At 72 dpi matplotlib's point is a pixel.
             self._figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
             self._figure.patch.set_visible(False)
-            self.axes: Axes = self._figure.add_axes((0.112, 0.155, 0.872, 0.742))
+            self.axes: Axes = self._figure.add_axes((0.112, 0.155, 0.862, 0.742))
             self.axes.patch.set_visible(False)
             self.axes.set_xlabel(x)
             self.axes.set_ylabel(y)
@@ -78,18 +73,32 @@ class Plot:
             self.axes.xaxis.set_label_coords(0.5, -0.125)
             self.axes.yaxis.set_label_coords(-0.085, 0.5)
 
-    def svg(self, legend: int) -> str:
-        """The <svg> element; ``legend`` is the number of columns of the legend, 0 for none."""
+    def svg(self, keys: Sequence[tuple[str, str, str]]) -> str:
+        """The <svg> element; ``keys`` are the legend's: (sign, colour, text) each."""
         with matplotlib.rc_context({**_STYLE, "svg.hashsalt": self._name}):
-            if legend:
-                self.axes.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=legend)
             page = io.StringIO()
             FigureCanvasSVG(self._figure).print_svg(page, metadata={"Date": None})
-        return clean(page.getvalue(), self._label)
+        return clean(page.getvalue(), self._label, legend(keys))
 
 
-def clean(page: str, label: str) -> str:
-    """matplotlib's SVG document as an element: what draws nothing and needless digits gone."""
+def legend(keys: Sequence[tuple[str, str, str]]) -> str:
+    """One line of text above the plot, laid out by the browser whatever its font."""
+    parts = [
+        f'<tspan fill="{colour}">{sign}</tspan><tspan dx="5">{html.escape(text)}</tspan>'
+        for sign, colour, text in keys
+    ]
+    return (
+        f'<text x="59" y="18" font-size="{FONT}" fill="{INK}">'
+        + '<tspan dx="16"> </tspan>'.join(parts)
+        + "</text>"
+    )
+
+
+def clean(page: str, label: str, more: str) -> str:
+    """matplotlib's SVG document as an element with ``more`` in it.
+
+    What draws nothing and needless digits are gone.
+    """
     body = page[page.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
     body = body[body.index(">") + 1 :].replace("xlink:href", "href")
@@ -98,7 +107,7 @@ def clean(page: str, label: str) -> str:
     body = re.sub(r"<defs></defs>", "", re.sub(r">\s+<", "><", body))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'role="img" aria-label="{html.escape(label)}">{body.strip()}'
+        f'role="img" aria-label="{html.escape(label)}">{more}{body.strip()}'
     )
 
 
@@ -122,6 +131,7 @@ def latency_axis(axes: Axes, values_ms: Sequence[float]) -> None:
     positive = [value for value in values_ms if value > 0]
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     if not positive or max(positive) < LOG_FROM * min(positive):
+        axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_ylim(0, 1.08 * max(positive, default=1))
         return
     axes.set_yscale("log")
@@ -136,5 +146,5 @@ def latency_axis(axes: Axes, values_ms: Sequence[float]) -> None:
 def seconds_axis(axes: Axes, end: float) -> None:
     """Scale the x axis from the load's first second to its last."""
     axes.set_xlim(0, end)
-    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))

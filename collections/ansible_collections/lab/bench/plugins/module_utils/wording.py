@@ -6,7 +6,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-NONE = "–"  # there is no such number
+NONE = "-"  # there is no such number
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -53,7 +53,9 @@ def share(part: int, whole: int | None) -> str:
     if not whole or not part:
         return "0 %" if whole else NONE
     value = 100 * part / whole
-    return "< 0.01 %" if value < 0.01 else f"{significant(value, 2)} %"
+    if value < 0.01:
+        return "< 0.01 %"
+    return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f} %"
 
 
 def bits(per_second: float) -> str:

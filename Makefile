@@ -1,0 +1,56 @@
+# make lab framework=aiohttp [rate=2000 ...]   sets everything up and runs the lab
+# make test                                    sets everything up and runs every test
+# Any name=value is handed to the playbook as it is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := lab
+.PHONY: lab test lint unit molecule whole lock setup
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Molecule and the tests find the lab's own settings wherever they run.
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+# Compiled Python is kept, whatever the environment says: every call of Ansible starts faster.
+export PYTHONDONTWRITEBYTECODE :=
+
+# Named by what it holds: another lock file makes another one.
+installed := .venv/installed-$(shell sha256sum requirements.txt | cut -c1-16)
+
+setup: $(installed)
+
+$(installed): requirements.txt
+	@echo "Setting up Python and Ansible in .venv, about a minute"
+	@python3 -c 'import ensurepip' 2>/dev/null || { apt-get -q update && apt-get -q install -y --no-install-recommends python3-venv; }
+	@python3 -m venv --clear .venv
+	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	    --requirement <(sed -n '/^uv==/,/^[a-z]/{/^uv==/p;/^ /p}' requirements.txt)
+	@.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes --requirement requirements.txt
+	@touch $@
+
+lab: setup
+	@ansible-playbook lab.yml $(foreach pair,$(MAKEOVERRIDES),-e '$(pair)')
+
+test: setup lint unit molecule whole
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy collections tests
+	yamllint --strict .
+	ansible-lint --offline
+
+unit: setup
+	pytest tests/unit
+
+# Boots hosts of its own making, measures, and removes them. Needs root.
+molecule: setup
+	molecule test --all
+
+# Refreshes every lock file from its requirements.in.
+lock: setup
+	for each in . apps/*; do \
+	  [ ! -f $$each/requirements.in ] || uv pip compile --quiet --universal --python-version 3.11 \
+	    --generate-hashes --no-header --upgrade $$each/requirements.in --output-file $$each/requirements.txt >/dev/null; \
+	done
+
+# The whole lab, and servers of known behaviour. Needs root.
+whole: setup
+	pytest tests/lab

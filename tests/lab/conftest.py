@@ -1,0 +1,83 @@
+"""The lab run for real on the local hosts. Needs root; the hosts are removed at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STATE = Path("/var/lib/loadlab")
+SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
+
+
+def playbook(name: str, **variables: Any) -> subprocess.Popen[str]:
+    """Start ansible-playbook as a user would; its output is collected."""
+    words = ["ansible-playbook", name]
+    for key, value in variables.items():
+        words += ["-e", f"{key}={value}"]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    return subprocess.Popen(
+        words,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 900) -> str:
+    """Wait for a playbook and return what it printed; it must have succeeded."""
+    output, _ = process.communicate(timeout=seconds)
+    assert process.returncode == 0, output[-6000:]
+    return output
+
+
+def run(name: str, **variables: Any) -> str:
+    return finish(playbook(name, **variables))
+
+
+def ssh(address: str, command: str) -> str:
+    """Run a command on a local host, over a connection of its own."""
+    words = [
+        "ssh",
+        *("-i", str(STATE / "id_ed25519")),
+        *("-o", f"UserKnownHostsFile={STATE}/known_hosts", "-o", "BatchMode=yes"),
+        f"root@{address}",
+        command,
+    ]
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def results(run_id: str) -> dict[str, dict[str, Any]]:
+    """Every result.json of a run, by "<generator> <endpoint>" (one repetition each)."""
+    found = {}
+    for path in (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json"):
+        result = json.loads(path.read_text())
+        cell = result["cell"]
+        found[f"{cell['load']['generator']} {cell['endpoint']}"] = result
+    return found
+
+
+@pytest.fixture
+def run_id(request: pytest.FixtureRequest) -> str:
+    """A run of the test's own, beginning from nothing."""
+    name = f"test-{request.node.name.removeprefix('test_').replace('_', '-')}"
+    shutil.rmtree(ROOT / "results" / name, ignore_errors=True)
+    return name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hosts() -> Iterator[None]:
+    if os.geteuid() != 0:
+        pytest.fail("the local hosts are system containers, which only root can make")
+    yield
+    run("playbooks/teardown.yml")

@@ -1,0 +1,95 @@
+"""lab.yml from the first stage to the report, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+from .conftest import ROOT, playbook, results, run
+
+pytestmark = pytest.mark.lab
+
+SCHEMA = ROOT / "files/schema/lab-1.schema.json"
+SHORT = {"framework": "aiohttp", "rate": 200, "duration": 5, "warmup": 1}
+
+
+def test_whole_lab(run_id: str) -> None:
+    output = run("lab.yml", **SHORT, run_id=run_id)
+    folder = ROOT / "results" / run_id
+    assert f"Report: {folder}/report.html" in output
+    assert (ROOT / "results/latest").resolve() == folder
+
+    for name in ("manifest", "tuning", "calibration", "summary"):
+        validate(json.loads((folder / f"{name}.json").read_text()), name, SCHEMA)
+    found = results(run_id)
+    assert set(found) == {"oha index", "oha agents", "wrk index", "wrk agents"}
+    for result in found.values():
+        validate(result, "result", SCHEMA)
+        assert result["error"] is None
+        assert result["responses"] > 0
+        assert sum(result["errors"].values()) == 0
+    for name in ("oha index", "oha agents"):
+        # What the server counted is what the client counted, to the request.
+        assert found[name]["server_requests"] == found[name]["requests"]
+        assert found[name]["scheduled"] == 200 * 5
+        assert found[name]["telemetry"]["server"]["cpu"]["steal"] >= 0
+    for name in ("wrk index", "wrk agents"):
+        # The closed loop cuts what is under way at its end: one request a connection at most.
+        assert 0 <= found[name]["server_requests"] - found[name]["requests"] <= 64
+
+    html = (folder / "report.html").read_text()
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", html), "not self-contained"
+    assert "aiohttp" in (folder / "metrics.prom").read_text()
+
+    # Rebuilt from what is on disk, everything comes out the same.
+    before = {p: p.read_bytes() for p in (folder / "summary.json", folder / "report.html")}
+    run("playbooks/report.yml", run_id=run_id)
+    assert {p: p.read_bytes() for p in before} == before
+
+
+def test_second_run_changes_nothing_and_adds(run_id: str) -> None:
+    run("lab.yml", **SHORT, endpoint="index", run_id=run_id)
+    kept = json.loads(next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text())
+    output = run("lab.yml", **SHORT, endpoint="index", run_id=run_id)
+    assert "server: all that aiohttp needs is in place, unchanged" in output
+    recap = re.search(r"^server +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
+    assert recap is not None
+    assert recap[1] == "0"
+    repetitions = sorted(p.name for p in (ROOT / "results" / run_id).glob("cells/*oha*/rep-*"))
+    assert repetitions == ["rep-1", "rep-2"]
+    again = json.loads(next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text())
+    assert again == kept
+
+
+REFUSALS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["framework: none was given", "-e framework=", "aiohttp"]),
+    ({"framework": "nosuch"}, ["'nosuch' is not known", "There are: aiohttp, nginx"]),
+    ({**SHORT, "endpoint": "nosuch"}, ["'nosuch' is not known", "agents"]),
+    ({**SHORT, "server": "uwsgi"}, ["aiohttp does not run with server=uwsgi", "server=gunicorn"]),
+    ({**SHORT, "generator": "ab"}, ["'ab' is not known", "oha, wrk"]),
+    ({**SHORT, "rate": 0}, ["rate: 0 is out of range", "0.1 to 1000000"]),
+    ({**SHORT, "rate": "fast"}, ["rate: 'fast' is not a number", "-e rate="]),
+    ({**SHORT, "connections": 1.5}, ["connections: '1.5' is not a whole number"]),
+    ({**SHORT, "tuning": "nosuch"}, ["'nosuch' is not known", "production, stock"]),
+    ({**SHORT, "run_id": "../escape"}, ["'../escape' cannot name a folder"]),
+    ({**SHORT, "oha_binary": "/nosuch/oha"}, ["'/nosuch/oha' is not a file"]),
+]
+
+
+@pytest.mark.parametrize(("variables", "words"), REFUSALS)
+def test_refuses(variables: dict[str, Any], words: list[str]) -> None:
+    """One clear message, before anything is changed: nothing new in results/."""
+    there = set((ROOT / "results").glob("*"))
+    process = playbook("lab.yml", **variables)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    told = " ".join(output.split())
+    for word in words:
+        assert word in told, output
+    assert "Nothing was changed" in told
+    assert set((ROOT / "results").glob("*")) == there

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils import derive, files, plan, result
+from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
+from ansible_collections.lab.bench.plugins.module_utils.validate import SchemaError, validate
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+OHA, WRK = "cells/aiohttp-oha-400rps/rep-1", "cells/aiohttp-wrk-closed/rep-1"
+FAILED = "cells/aiohttp-oha-400rps/rep-2"
+HOST = {
+    "role": "server",
+    "cpu_model": "x",
+    "cores": 2,
+    "cpus": [0],
+    "memory_bytes": 1,
+    "kernel": "6",
+    "os": "Debian",
+    "virtualisation": "none",
+    "clock_source": "tsc",
+    "governor": None,
+    "nofile": 1024,
+    "packages": {},
+}
+
+
+def edit(path: Path, **changed: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """A run as its load stage leaves it: oha twice, the second time failed, and wrk once."""
+    run = tmp_path / "a-run"
+    shutil.copytree(FIXTURES / "rep-wrk", run / WRK)
+    for place in (OHA, FAILED):
+        shutil.copytree(FIXTURES / "rep-oha", run / place)
+        kept = run / place / result.KEPT
+        (run / place / result.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
+        kept.unlink()
+    edit(run / FAILED / "cell.json", repetition=2)
+    (run / FAILED / "error.txt").write_text("gunicorn did not start\n")
+    begun = {
+        "started": "2026-11-20T17:16:47Z",
+        "argv": ["ansible-playbook", "lab.yml"],
+        "plan": {
+            "run_id": "a-run",
+            "given": {"framework": "aiohttp"},
+            "options": {"framework": "aiohttp"},
+            "stack": {},
+            "endpoints": {},
+            "work": [],
+        },
+    }
+    (run / "plan.json").write_text(json.dumps(begun))
+    return run
+
+
+def everything(run_dir: Path, keep: bool = False) -> str:
+    derive.results(run_dir, ROOT, keep)
+    derive.describe(run_dir, ROOT, {"server": HOST}, {"python": "3.11"})
+    return derive.summary(run_dir, ROOT)
+
+
+def content(run_dir: Path) -> dict[str, bytes]:
+    paths = (path for path in run_dir.rglob("*") if path.is_file())
+    return {str(path.relative_to(run_dir)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize(("keep", "left"), [(False, result.REDUCED), (True, result.KEPT)])
+def test_every_repetition_has_a_result_and_no_database(
+    run_dir: Path, keep: bool, left: str
+) -> None:
+    derive.results(run_dir, ROOT, keep)
+    found = {place: files.load(run_dir / place / "result.json") for place in (OHA, FAILED, WRK)}
+    assert [found[place]["error"] for place in found] == [None, "gunicorn did not start", None]
+    assert found[OHA]["requests"] == 1594
+    assert not list(run_dir.rglob(result.DATABASE))
+    assert (run_dir / OHA / left).exists()
+    # Of a failed one the evidence is kept whole.
+    assert (run_dir / FAILED / result.KEPT).exists()
+
+
+def test_a_result_that_is_there_is_not_made_again(run_dir: Path) -> None:
+    derive.results(run_dir, ROOT, False)
+    before = content(run_dir)
+    (run_dir / OHA / "oha.json").write_text("{")
+    derive.results(run_dir, ROOT, False)
+    assert content(run_dir) == {**before, f"{OHA}/oha.json": b"{"}
+
+
+def test_from_what_is_kept_everything_comes_out_the_same(run_dir: Path) -> None:
+    table = everything(run_dir)
+    first = content(run_dir)
+    made = ("result.json", "manifest.json", "summary.json", "metrics.prom")
+    for name in first:
+        if name.endswith(made):
+            (run_dir / name).unlink()
+    assert everything(run_dir) == table
+    assert content(run_dir) == first
+
+
+def test_the_link_of_the_runs_calibration_counts(run_dir: Path) -> None:
+    """A link slower than the answers voids the repetition; without iperf3 none is judged."""
+    for place in (OHA, WRK):
+        edit(run_dir / place / "cell.json", interface={"server": "lo", "client": "lo"})
+    derive.results(run_dir, ROOT, True)
+    verdict = files.load(run_dir / OHA / "result.json")["verdict"]
+    assert any(finding.startswith("uncalibrated: ") for finding in verdict["findings"])
+    slow = {"bits_per_second": 1000.0}
+    calibration = {"iperf3": {"client_to_server": slow, "server_to_client": slow}}
+    (run_dir / "calibration.json").write_text(json.dumps(calibration))
+    (run_dir / OHA / "result.json").unlink()
+    derive.results(run_dir, ROOT, True)
+    verdict = files.load(run_dir / OHA / "result.json")["verdict"]
+    assert [r for r in verdict["reasons"] if r.startswith("link: ") and "client_to_server" in r]
+    assert not any(finding.startswith("uncalibrated: ") for finding in verdict["findings"])
+
+
+def test_a_result_that_the_schema_does_not_know_is_not_written(run_dir: Path) -> None:
+    edit(run_dir / OHA / "cell.json", purpose="leisure")
+    with pytest.raises(SchemaError, match="result /purpose: 'leisure'"):
+        derive.results(run_dir, ROOT, False)
+    assert not (run_dir / OHA / "result.json").exists()
+    assert (run_dir / OHA / result.DATABASE).exists()
+
+
+def test_the_manifest_of_a_run(run_dir: Path) -> None:
+    derive.results(run_dir, ROOT, False)
+    derive.describe(run_dir, ROOT, {"server": HOST}, {"python": "3.11"})
+    found = files.load(run_dir / "manifest.json")
+    validate(found, "manifest", SCHEMA)
+    # The last to end was wrk's, at 1795194780.33; the failed one has no end.
+    assert files.load(run_dir / WRK / "run.json")["finished"] == pytest.approx(1795194780.33, abs=1)
+    assert found["finished"] == "2026-11-20T17:13:00Z"
+    locks = {pin.split("/")[0] for pin in found["pins"]}
+    assert locks == {"controller", "aiohttp"}
+    assert (ROOT / ".git").exists() == (found["lab"]["revision"] is not None)
+
+
+def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
+    shutil.rmtree(run_dir / "cells")
+    derive.describe(run_dir, ROOT, {}, {})
+    assert files.load(run_dir / "manifest.json")["finished"] is None
+    assert derive.summary(run_dir, ROOT).count("\n") == 0
+
+
+def test_outside_a_repository_there_is_no_revision(run_dir: Path, tmp_path: Path) -> None:
+    lab = tmp_path / "lab"
+    shutil.copytree(ROOT / "files", lab / "files")
+    derive.describe(run_dir, lab, {}, {})
+    found = files.load(run_dir / "manifest.json")
+    assert found["lab"] == {"revision": None, "dirty": None}
+    assert found["pins"] == {}
+
+
+def test_a_summary_and_its_table(run_dir: Path) -> None:
+    table = everything(run_dir)
+    found = files.load(run_dir / "summary.json")
+    validate(found, "summary", SCHEMA)
+    assert (found["run_id"], [cell["cell_id"] for cell in found["cells"]]) == (
+        "a-run",
+        ["aiohttp-oha-400rps", "aiohttp-wrk-closed"],
+    )
+    assert 'cell="aiohttp-oha-400rps"' in (run_dir / "metrics.prom").read_text()
+    lines = [line for line in table.splitlines() if line.startswith("hello")]
+    assert [line[12:30].strip() for line in lines] == ["oha 400/s", "oha 400/s", "wrk closed loop"]
+    assert lines[1].endswith("void: failed: gunicorn did not start")
+
+
+def test_a_result_in_anothers_folder_stops_the_summary(run_dir: Path) -> None:
+    derive.results(run_dir, ROOT, False)
+    edit(run_dir / WRK / "result.json", repetition=7)
+    with pytest.raises(ResultError, match="is of aiohttp-wrk-closed, repetition 7"):
+        derive.summary(run_dir, ROOT)
+    assert not (run_dir / "summary.json").exists()
+
+
+def repetition(**changed: Any) -> dict[str, Any]:
+    return {
+        "error": None,
+        "goodput": 999.94,
+        "latency_us": {"p50": 1234, "p99": 56_789, "p99_9": None},
+        "errors": {"connect": 1, "read": 0, "body": 2},
+        "unsent": 6,
+        "verdict": {"valid": True, "reasons": [], "findings": []},
+        **changed,
+    }
+
+
+def document(*repetitions: dict[str, Any], rate: float | None = 1000) -> dict[str, Any]:
+    mode = "closed" if rate is None else "constant"
+    load = {"generator": "oha", "mode": mode, "rate": rate}
+    cell = {"endpoint": "index", "load": load}
+    return {"cells": [{"cell": cell, "repetitions": list(repetitions)}]}
+
+
+def test_the_columns_of_the_table() -> None:
+    findings = ["unsent: 6 of 1600", "errors: body 2"]
+    verdict = {"valid": False, "reasons": ["steal: 0.5", "swap: 3"], "findings": findings}
+    head, *lines = derive.table(
+        document(
+            repetition(verdict=verdict),
+            repetition(unsent=None),
+            repetition(error="x", latency_us=None, errors=None, goodput=None, unsent=None),
+        )
+    ).splitlines()
+    numbers = ["999.9", "1.23ms", "56.79ms", "-", "3"]
+    assert lines[0].split() == (
+        ["index", "oha", "1000/s", *numbers, "6", "void:", "steal:", "0.5;", "swap:", "3"]
+    )
+    assert [line.strip() for line in lines[1:3]] == findings
+    assert lines[3].split() == ["index", "oha", "1000/s", *numbers, "-", "valid"]
+    assert lines[4].split() == ["index", "oha", "1000/s", "valid"]
+    # Each number stands below the last letter of its name.
+    for name, number in zip(("goodput", "p50", "p99", "p99.9"), numbers, strict=False):
+        end = head.index(f" {name} ") + len(name) + 1
+        assert lines[0][:end].endswith(number)
+    assert head.index("verdict") == lines[0].index("void") == lines[4].index("valid")
+
+
+@pytest.mark.parametrize("rate", [0.1, 99.5, 123_456.7, 1_000_000])
+def test_a_rate_is_shown_as_it_was_asked(rate: float) -> None:
+    assert f"oha {plan.plain(rate)}/s " in derive.table(document(repetition(), rate=rate))
+    assert float(plan.plain(rate)) == rate

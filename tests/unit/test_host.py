@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils import host
+from ansible_collections.lab.bench.plugins.module_utils.cpus import cpu_list
+from ansible_collections.lab.bench.plugins.module_utils.fingerprint import fingerprint
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parents[2]
+LINES = {
+    "machine_id": "5e0c",
+    "os": "debian 13",
+    "os_name": "Debian GNU/Linux 13 (trixie)",
+    "kernel": "6.18.5",
+    "cpu_model": "AMD EPYC 7B13",
+    "cores": "4",
+    "cpus": "0-1,3",
+    "memory_kib": "2048",
+    "virtualisation": "kvm",
+    "clock_source": "tsc",
+    "governor": "performance",
+    "nofile": "20000",
+    "interface": "eth1",
+    "own_address": "10.77.0.11",
+    "deployed": "c0ffee",
+}
+PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
+
+
+def probe(packages: list[str] | None = None, **changed: str | None) -> str:
+    lines = [f"{k}\t{v}" for k, v in {**LINES, **changed}.items() if v is not None]
+    return "\n".join([*lines, *(f"package\t{package}" for package in packages or [])]) + "\n"
+
+
+def test_a_probe() -> None:
+    assert host.parse(probe(PACKAGES)) == {
+        "machine_id": "5e0c",
+        "os": "debian 13",
+        "cpus": [0, 1, 3],
+        "interface": "eth1",
+        "own_address": "10.77.0.11",
+        "deployed": "c0ffee",
+        "manifest": {
+            "cpu_model": "AMD EPYC 7B13",
+            "cores": 4,
+            "cpus": [0, 1, 3],
+            "memory_bytes": 2048 * 1024,
+            "kernel": "6.18.5",
+            "os": "Debian GNU/Linux 13 (trixie)",
+            "virtualisation": "kvm",
+            "clock_source": "tsc",
+            "governor": "performance",
+            "nofile": 20000,
+            # On hold is installed; removed with its configuration kept is not.
+            "packages": {"nginx": "1.26.3-3", "postgresql-17": "17.6-0+deb13u1"},
+        },
+    }
+
+
+def test_what_a_host_need_not_have() -> None:
+    found = host.parse(probe(governor=None, deployed=None, cpu_model="", interface=""))
+    assert (found["deployed"], found["interface"]) == ("", "")
+    assert found["manifest"]["governor"] is None
+    assert found["manifest"]["cpu_model"] == "unknown"
+
+
+@pytest.mark.parametrize("name", sorted(set(LINES) - {"governor", "deployed"}))
+def test_what_a_probe_must_tell(name: str) -> None:
+    with pytest.raises(ValueError, match=f"the probe did not tell '{name}'"):
+        host.parse(probe(**{name: None}))
+
+
+@pytest.mark.parametrize("line", ["sh: 1: ip: not found", "", "package\tnginx"])
+def test_another_line_is_no_probe(line: str) -> None:
+    with pytest.raises(ValueError, match=r"not a line of the probe|not enough values"):
+        host.parse(probe() + line + "\n")
+
+
+def test_the_probe_itself_makes_what_is_parsed() -> None:
+    """The script on this machine: each line has its form, whatever the machine lacks."""
+    script = (ROOT / "roles" / "host_check" / "files" / "probe.sh").read_text()
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert all("\t" in line for line in lines)
+    names = {line.split("\t")[0] for line in lines}
+    assert set(LINES) - {"governor", "deployed"} <= names <= {*LINES, "package"}
+
+
+OTHERS = {"server": "5e0c", "client": "aaaa"}
+
+
+def refusals(others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
+    return host.refusals(host.parse(probe(None, **changed)), "server", others, "10.0.0.1")
+
+
+@pytest.mark.parametrize("system", host.SUPPORTED)
+def test_a_host_that_can_serve(system: str) -> None:
+    assert refusals(os=system) == []
+
+
+@pytest.mark.parametrize("system", ["fedora 43", "debian 11", "ubuntu 22.04", "debian 130", " "])
+def test_another_system_is_refused_with_those_that_will_do(system: str) -> None:
+    assert refusals(os=system, os_name=f"Some {system}") == [
+        f"it runs Some {system}; the lab knows Debian 12, Debian 13 and Ubuntu 24.04. "
+        "Install one of these."
+    ]
+
+
+def test_an_address_that_is_on_no_interface() -> None:
+    (told,) = refusals(interface="")
+    assert told.startswith("the address 10.0.0.1 is on none of its interfaces. Set test_address")
+    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "")
+    assert told.startswith("the address (none) is on none of its interfaces.")
+
+
+def test_a_client_on_its_own_server() -> None:
+    (told,) = refusals({"server": "5e0c", "one": "5e0c", "two": "aaaa", "three": "5e0c"})
+    assert told.startswith("it is the same machine as one, three; ")
+    assert told.endswith("Give two machines.")
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    assert len(refusals({"server": "5e0c", "client": "5e0c"}, os="x 1", interface="")) == 3
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_any_set_of_processors_reads_back(processors: set[int]) -> None:
+    ranges: list[list[int]] = []
+    for number in sorted(processors):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    text = ",".join(f"{low}-{high}" if low < high else f"{low}" for low, high in ranges)
+    assert cpu_list(text + "\n") == sorted(processors)
+
+
+@pytest.mark.parametrize("text", ["", "-", "0-", "a", "0,", "3-1", "0--1", "0-1-2", "-1"])
+def test_what_is_no_list_of_processors(text: str) -> None:
+    with pytest.raises(ValueError, match="not a list of processors"):
+        cpu_list(text)
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_a_fingerprint_tells_every_difference(tmp_path: Path) -> None:
+    files = {"roles/a": "1", "roles/b/c": "2", "lock": "3", "aside": "4"}
+    paths = ["roles", "lock"]
+    values: dict[str, Any] = {"x": 1, "y": [1, 2]}
+    base = fingerprint(values, str(tree(tmp_path / "base", files)), paths)
+    # Neither the place of the tree, the order of keys, nor what lies beside counts.
+    (tmp_path / "base" / "aside").write_text("5")
+    tree(tmp_path / "base", {"roles/__pycache__/x": "6"})
+    assert fingerprint({"y": [1, 2], "x": 1}, str(tmp_path / "base"), paths) == base
+    assert fingerprint(values, str(tree(tmp_path / "same", files)), paths) == base
+    others = {
+        "value": fingerprint({"x": 1, "y": [2, 1]}, str(tmp_path / "base"), paths),
+        "paths": fingerprint(values, str(tmp_path / "base"), ["roles"]),
+    }
+    for name, changed in {
+        "content": {**files, "roles/b/c": "7"},
+        "single file": {**files, "lock": "7"},
+        "name": {"roles/a": "1", "roles/b/d": "2", "lock": "3"},
+        "one more": {**files, "roles/b/d": ""},
+        "one less": {"roles/a": "1", "lock": "3"},
+    }.items():
+        others[name] = fingerprint(values, str(tree(tmp_path / name, changed)), paths)
+    assert len({base, *others.values()}) == len(others) + 1

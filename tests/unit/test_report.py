@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.action.report import render
+from ansible_collections.lab.bench.plugins.module_utils import (
+    files,
+    report,
+    report_cells,
+    wording,
+)
+from ansible_collections.lab.bench.plugins.module_utils import summary as summaries
+from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
+from ansible_collections.lab.bench.plugins.module_utils.report_figures import Entry
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+ROOT = Path(__file__).parents[2]
+RUN = ROOT / "tests" / "fixtures" / "report"
+TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+INDEX = "cells/aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
+AGENTS = INDEX.replace("index", "agents")
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RUN, tmp_path / "a-run"))
+
+
+def page(run: Path) -> str:
+    return render(TEMPLATE, report.build(run)).decode()
+
+
+def repetition(run: Path, cell: str, number: int, change: Change) -> None:
+    """Write repetition ``number`` as a changed copy of the first, and the summary anew."""
+    result = json.loads((run / cell / "rep-1" / "result.json").read_text())
+    result["repetition"] = number
+    change(result)
+    folder = run / cell / f"rep-{number}"
+    folder.mkdir(exist_ok=True)
+    files.write(folder / "result.json", files.dump(result))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+
+
+def void(result: dict[str, Any]) -> None:
+    result["verdict"] = {"valid": False, "reasons": ["steal: 0.050 on server, limit 0.01"],
+                         "findings": []}  # fmt: skip
+
+
+def failed(words: str) -> Change:
+    def change(result: dict[str, Any]) -> None:
+        keep = ("schema", "cell_id", "purpose", "cell", "repetition")
+        for key in set(result) - set(keep):
+            result[key] = None
+        result["error"], result["raw"] = words, {}
+        result["verdict"] = {"valid": False, "reasons": [f"failed: {words}"], "findings": []}
+
+    return change
+
+
+def same(result: dict[str, Any]) -> None:
+    """A further repetition like the first."""
+
+
+def measured(run: Path) -> list[Entry]:
+    cells = files.load(run / "summary.json")["cells"]
+    return report.entries([cell for cell in cells if cell["purpose"] == "measure"], {})
+
+
+def headlines(run: Path) -> list[str]:
+    return [report_cells.headline(entry.cell, entry.path)["text"] for entry in measured(run)]
+
+
+def section(run: Path, cell: str) -> dict[str, Any]:
+    entry = next(e for e in measured(run) if cell.endswith(e.cell["cell_id"]))
+    return report_cells.section(run, entry, None)
+
+
+def cells_of(table: dict[str, Any]) -> list[list[str]]:
+    return [[cell["text"] for cell in row["cells"]] for row in table["rows"]]
+
+
+def test_the_fixtures_are_documents_of_the_lab() -> None:
+    for name in ("summary", "manifest", "calibration", "tuning"):
+        validate(files.load(RUN / f"{name}.json"), name, SCHEMA)
+    for path in RUN.glob("cells/*/rep-*/result.json"):
+        validate(files.load(path), "result", SCHEMA)
+
+
+def test_the_verdict_comes_first(run: Path) -> None:
+    assert headlines(run) == [
+        "aiohttp on Gunicorn (unix, http) did not hold 1,000 requests/s on /agents: 944 verified "
+        "answers/s, 273 requests never sent (4.5 %), p99 534 ms, no errors; saturated, the "
+        "server's CPU was the limit.",
+        "aiohttp on Gunicorn (unix, http) held 1,000 requests/s on /index: p99 1.84 ms, no errors.",
+    ]
+    text = page(run)
+    assert text.index("did not hold") < text.index("held 1,000") < text.index("<table")
+
+
+def test_the_table_has_every_number_rounded(run: Path) -> None:
+    table = report_cells.overview(measured(run))
+    assert cells_of(table)[1] == [
+        "/index", "1,000", "999", "999", "0.457", "0.784", "1.84", "4.29", "8.14", "10.4", "0",
+        "3", "33 %", "17 %", "held",
+    ]  # fmt: skip
+    beyond = ["beyond" in cell["class"] for cell in table["rows"][1]["cells"]]
+    assert [index for index, marked in enumerate(beyond) if marked] == [7, 8]
+
+
+def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
+    text = page(run)
+    assert text.startswith("<!-- Ansible managed")
+    for words in ("24.9 Gb/s", "76,567 requests/s", "net.core.somaxconn", "host_global",
+                  "belongs to the machine", "Intel(R) Xeon(R)", "tsc", "Closed loop",
+                  "cannot be compared", "the instrument&#39;s floor", "aria-label",
+                  "ansible-playbook lab.yml -e framework=aiohttp",
+                  f'href="{INDEX}/rep-1/result.json"', 'href="summary.json"'):  # fmt: skip
+        assert words in text or words.replace("&#39;", "&#x27;") in text, words
+    assert "<script" not in text
+    assert "src=" not in text
+
+
+class _Balance(HTMLParser):
+    """Raises on a tag that closes what is not open."""
+
+    VOID = ("meta", "br", "img", "link", "input")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None: ...
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, more: int) -> None:
+    for number in range(2, 2 + more):
+        repetition(run, INDEX, number, same)
+    text = page(run)
+    parser = _Balance()
+    parser.feed(text)
+    assert parser.open == []
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for target in re.findall(r'<a href="([^"]+)"', text):
+        if target.startswith("#"):
+            assert target[1:] in ids
+        elif not target.endswith(("oha.json", "wrk.txt")):  # not among the fixtures
+            assert (run / target).exists(), target
+
+
+def test_the_same_files_give_the_same_bytes(run: Path) -> None:
+    first = page(run)
+    (run / "report.html").write_text(first)
+    assert page(run) == first
+
+
+def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
+    alone = section(run, INDEX)
+    repetition(run, INDEX, 2, void)
+    beside = section(run, INDEX)
+    assert beside["figures"] == alone["figures"]
+    rows = beside["repetitions"]["rows"]
+    assert [row["class"] for row in rows] == ["", "void"]
+    assert {"kind": "void", "rep": "repetition 2", "code": "steal",
+            "text": "0.050 on server, limit 0.01"} in beside["remarks"]  # fmt: skip
+    assert headlines(run)[1].endswith("no errors. 1 of 2 repetitions void and left out.")
+
+
+def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
+    repetition(run, INDEX, 1, void)
+    assert headlines(run)[1] == (
+        "aiohttp on Gunicorn (unix, http) on /index void: steal: 0.050 on server, limit 0.01; "
+        "nothing can be concluded."
+    )
+    found = section(run, INDEX)
+    assert found["figures"] == {"percentiles": None, "series": []}
+    assert cells_of(report_cells.overview(measured(run)))[1][2:6] == ["-"] * 4
+    assert "nothing is plotted" in page(run)
+
+
+def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
+    repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
+    assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in headlines(run)[1]
+    assert section(run, INDEX)["repetitions"]["rows"][0]["cells"][13]["text"] == "failed"
+    page(run)
+
+
+def test_what_a_server_said_is_escaped(run: Path) -> None:
+    bad = '<script>alert(1)</script>\x1b[31m\n"&{{ 7*7 }}'
+    repetition(run, INDEX, 1, failed(bad))
+    text = page(run)
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7*7 }}" in text
+    assert "\x1b" not in text
+    assert all("\n" not in line and "\x1b" not in line for line in headlines(run))
+
+
+def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
+    repetition(run, INDEX, 2, same)
+    found = section(run, INDEX)["figures"]
+    assert "all 2 added" in found["percentiles"]["svg"]
+    assert "each repetition" in found["percentiles"]["svg"]
+    assert "of 11,994 answers" in found["percentiles"]["caption"]
+    assert [(s["title"], s["open"]) for s in found["series"]] == [
+        ("Repetition 1", True), ("Repetition 2", False),
+    ]  # fmt: skip
+    assert "Repetition 2 over time" in page(run)
+
+
+def test_a_rate_held_in_some_repetitions_only_is_not_held(run: Path) -> None:
+    def slow(result: dict[str, Any]) -> None:
+        result["goodput"] = 700.0
+        result["errors"]["status_5xx"] = 1797
+
+    repetition(run, INDEX, 2, slow)
+    assert "did not hold 1,000 requests/s on /index in 1 of 2 repetitions" in headlines(run)[1]
+    assert "1,797 errors (15 % of requests)" in headlines(run)[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["summary.json", "manifest.json", "calibration.json", "tuning.json", "calibration"]
+)
+def test_a_run_may_lack_any_part(run: Path, name: str) -> None:
+    path = run / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert "</html>" in page(run)
+
+
+def test_an_empty_run_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    assert "Nothing was measured yet." in page(tmp_path)
+
+
+def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
+    def bare(result: dict[str, Any]) -> None:
+        result["per_second"] = None
+        result["latency_us"] = dict.fromkeys(result["latency_us"])
+        result["jitter_us"] = None
+        for host in result["telemetry"].values():
+            host.pop("per_second")
+
+    repetition(run, INDEX, 1, bare)
+    assert section(run, INDEX)["figures"]["series"][0]["figures"] == []
+    assert "</html>" in page(run)
+
+
+def test_no_answers_at_all_render(run: Path) -> None:
+    document = json.loads((run / "summary.json").read_text())
+    cell = next(c for c in document["cells"] if INDEX.endswith(c["cell_id"]))
+    rep, found = cell["repetitions"][0], cell["statistics"]
+    for part in (rep, found):
+        part["responses"] = part["ok"] = 0
+        part["latency_us"] = dict.fromkeys(part["latency_us"])
+    found["percentile_curve"] = []
+    rep["goodput"] = found["goodput"]["median"] = 0.0
+    files.write(run / "summary.json", files.dump(document))
+    assert "max - ms" in headlines(run)[1]
+    assert "too few for any percentile" in page(run)
+
+
+def test_a_measured_closed_loop_is_never_said_to_hold_a_rate(run: Path) -> None:
+    document = json.loads((run / "summary.json").read_text())
+    for cell in document["cells"]:
+        cell["purpose"] = "measure"
+    files.write(run / "summary.json", files.dump(document))
+    assert "answered 7,353 requests/s on /index in a closed loop of 64 connections" in "".join(
+        headlines(run)
+    )
+    found = section(run, INDEX.replace("oha-1000rps-c64-6s", "wrk-closed-c64-5s"))
+    assert "floor" not in found["figures"]["percentiles"]["svg"]
+    assert "/index (closed loop, 5 s)" in found["title"]
+
+
+def test_a_broken_document_is_named(run: Path) -> None:
+    (run / "tuning.json").write_text('{"schema"')
+    with pytest.raises(ResultError, match=r"tuning\.json is truncated"):
+        report.build(run)
+
+
+def test_cells_that_differ_in_more_than_the_endpoint_are_told_apart(run: Path) -> None:
+    cells = json.loads((run / "summary.json").read_text())["cells"]
+    other = copy.deepcopy(cells[0])
+    other["cell"]["framework"], other["cell"]["load"]["rate"] = "flask", 2000
+    titles = [entry.title for entry in report.entries([cells[0], other], {})]
+    assert titles == ["/agents (aiohttp, 1,000/s)", "/agents (flask, 2,000/s)"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.0451, "0.0451"), (0.457, "0.457"), (9.996, "10.0"), (10.43, "10.4"),
+     (533.9, "534"), (15_012, "15,012")],
+)  # fmt: skip
+def test_three_significant_digits(value: float, text: str) -> None:
+    assert wording.significant(value) == text
+
+
+def test_shares_and_percents() -> None:
+    assert wording.share(0, 0) == "-"
+    assert wording.share(0, 5) == "0 %"
+    assert wording.share(1, 1_000_000) == "< 0.01 %"
+    assert wording.share(12, 30_000) == "0.04 %"
+    assert wording.percent(0.004) == "0.4 %"
+    assert wording.percent(None) == "-"
