@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,14 @@ def folder(tmp_path: Path) -> Path:
     floor = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "floor" / "rep-3"))
     (floor / result.DATABASE).write_bytes(gzip.decompress((floor / result.KEPT).read_bytes()))
     (floor / result.KEPT).unlink()
+    # The server's clock is 1000 s ahead.
+    scrapes = tmp_path / "ceiling" / "rep-3" / "telemetry-server.prom.gz"
+    pages = re.sub(
+        r"(?m)^(node_time_seconds) (.*)$",
+        lambda line: f"{line[1]} {float(line[2]) + 1000!r}",
+        gzip.decompress(scrapes.read_bytes()).decode(),
+    )
+    scrapes.write_bytes(gzip.compress(pages.encode()))
     link = tmp_path / "link" / "rep-3"
     link.mkdir(parents=True)
     for name, recording in (
@@ -94,7 +103,8 @@ def test_a_calibration(folder: Path) -> None:
         assert bits == end["sum_received"]["bits_per_second"]
     assert found["round_trip_us"]["max"] == pytest.approx(1136)
     # Scraped on one machine: its clock and the controller's are the same, nearly.
-    assert all(abs(offset) < 1 for offset in found["clock_offset_s"].values())
+    assert found["clock_offset_s"]["client"] == pytest.approx(0, abs=1)
+    assert found["clock_offset_s"]["server"] == pytest.approx(1000, abs=1)
     left = {path.name for path in (folder / "floor" / "rep-3").iterdir()}
     assert result.REDUCED in left
     assert result.DATABASE not in left

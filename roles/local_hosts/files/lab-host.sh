@@ -22,9 +22,15 @@ hierarchies() { # the cgroup trees that systemd uses: one with cgroup v2, two wi
     done
 }
 
+members() { # the pids of all that runs in a host, its supervisor included
+    for tree in $(hierarchies); do
+        [ ! -d "$tree/loadlab-$1" ] || find "$tree/loadlab-$1" -name cgroup.procs -exec cat {} +
+    done | sort -un
+}
+
 supervisor() { # the pid of the host's systemd-nspawn, if it is that and not a reused number
     pid=$(cat "$(host_dir "$1")/pid" 2>/dev/null) || return 1
-    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- "--machine=loadlab-$1 " || return 1
+    { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "--machine=loadlab-$1 " || return 1
     echo "$pid"
 }
 
@@ -88,18 +94,15 @@ down() {
     if [ -S "$socket" ]; then
         ssh -q -o "ControlPath=$socket" -O exit "$1" 2>/dev/null || rm -f "$socket"
     fi
-    if pid=$(supervisor "$1"); then
-        # The end of a container's first process is the end of all in it.
-        for child in $(pgrep -P "$pid"); do kill -KILL "$child"; done
-        tries=0
-        while kill -0 "$pid" 2>/dev/null; do
-            tries=$((tries + 1))
-            [ "$tries" -lt 50 ] || kill -KILL "$pid"
-            [ "$tries" -lt 100 ] || { echo "lab-host.sh: process $pid of host $1 does not end" >&2; exit 1; }
-            sleep 0.1
-        done
-        echo changed
-    fi
+    # Everything in its control groups: the host outlives a supervisor that was killed.
+    tries=0
+    while pids=$(members "$1") && [ -n "$pids" ]; do
+        for pid in $pids; do kill -KILL "$pid" 2>/dev/null || ! kill -0 "$pid" 2>/dev/null; done
+        tries=$((tries + 1))
+        [ "$tries" -lt 100 ] || { echo "lab-host.sh: processes of host $1 do not end: $(echo "$pids" | xargs)" >&2; exit 1; }
+        sleep 0.1
+        [ "$tries" -gt 1 ] || echo changed
+    done
     while mountpoint -q "$dir/root"; do
         umount "$dir/root" || { sleep 0.2; umount "$dir/root"; }
         echo changed

@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE)
+_PIN = re.compile(
+    r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
+)
 # -e, also behind switches that take no value (-Kbe), and what may be joined to it.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
 # --extra-vars, also abbreviated: no other option of ansible-playbook begins with --e.
