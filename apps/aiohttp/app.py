@@ -33,16 +33,14 @@ async def sleep(request: web.Request) -> web.Response:
 async def pool(app: web.Application) -> AsyncIterator[None]:
     # As many from the start as there will ever be: no connection is made under load.
     size = int(os.environ["LAB_POOL_SIZE"])
-    async with asyncpg.create_pool(
-        os.environ["LAB_DATABASE"], min_size=size, max_size=size
-    ) as app[POOL]:
+    async with asyncpg.create_pool(os.environ["LAB_DATABASE"], min_size=size, max_size=size) as app[
+        POOL
+    ]:
         yield
 
 
 async def application() -> web.Application:
     app = web.Application()
-    app.add_routes(
-        [web.get("/index", index), web.get("/agents", agents), web.get("/sleep", sleep)]
-    )
+    app.add_routes([web.get("/index", index), web.get("/agents", agents), web.get("/sleep", sleep)])
     app.cleanup_ctx.append(pool)
     return app

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import pytest
-
 from ansible_collections.lab.bench.plugins.module_utils.validate import validate
 
 from .conftest import ROOT, playbook, results, run
@@ -54,7 +53,9 @@ def test_whole_lab(run_id: str) -> None:
 
 def test_second_run_changes_nothing_and_adds(run_id: str) -> None:
     run("lab.yml", **SHORT, endpoint="index", run_id=run_id)
-    kept = json.loads(next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text())
+    kept = json.loads(
+        next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text()
+    )
     output = run("lab.yml", **SHORT, endpoint="index", run_id=run_id)
     assert "server: all that aiohttp needs is in place, unchanged" in output
     recap = re.search(r"^server +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
@@ -62,7 +63,9 @@ def test_second_run_changes_nothing_and_adds(run_id: str) -> None:
     assert recap[1] == "0"
     repetitions = sorted(p.name for p in (ROOT / "results" / run_id).glob("cells/*oha*/rep-*"))
     assert repetitions == ["rep-1", "rep-2"]
-    again = json.loads(next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text())
+    again = json.loads(
+        next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text()
+    )
     assert again == kept
 
 

@@ -360,7 +360,7 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
     ids = {item["cell_id"] for item in make(lab, framework="beta", rate=99.5)["work"]}
     assert ids == {
         "beta-gunicorn-unix-http-index-production-lan-oha-99.5rps-c64-30s-w10s",
-        "beta-gunicorn-unix-http-index-production-lan-wrk-closed-c64-5s-w2s",
+        "beta-gunicorn-unix-http-index-production-lan-wrk-closed-c64-5s-w2s-calibration",
     }
 
 

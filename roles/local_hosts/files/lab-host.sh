@@ -10,7 +10,7 @@
 #   lab-host.sh down NAME
 #
 # From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
-# LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
+# LAB_CACHE (directory), LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
 set -eu
 
 host_dir() { echo "$LAB_STATE/hosts/$1"; }
@@ -160,6 +160,9 @@ up() {
     ip -n "$ns" link set mgmt0 up
     ip -n "$ns" route add default via "$LAB_GATEWAY"
 
+    # What was downloaded once is not downloaded again, each host with a store of its own.
+    mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name"
+
     # Asked for a million open files; the controller's own limit is what can be granted.
     nofile=$(ulimit -H -n)
     [ "$nofile" != unlimited ] && [ "$nofile" -le 1048576 ] || nofile=1048576
@@ -174,6 +177,8 @@ up() {
             --exec /usr/bin/systemd-nspawn -- --quiet --boot --directory="$root" \
             "--machine=loadlab-$name" --register=no --keep-unit \
             "--network-namespace-path=/run/netns/$ns" "--cpu-affinity=$cpus" \
+            "--bind=$LAB_CACHE/apt/$name:/var/cache/apt/archives" \
+            "--bind=$LAB_CACHE/pip/$name:/root/.cache/pip" \
             --resolv-conf=copy-host --console=pipe "--rlimit=RLIMIT_NOFILE=$nofile"
     )
     echo changed

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import calibration, files
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "run_dir": {"type": "path", "required": True},
         "repetition": {"type": "int", "required": True},
         "link": {"type": "dict", "required": True},
         "generator": {"type": "str", "required": True},
         "thresholds": {"type": "dict", "required": True},
+        "schema": {"type": "path", "required": True},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -29,6 +31,9 @@ class ActionModule(ControllerAction):
                 run_dir / "calibration", args["repetition"], args["generator"], args["thresholds"]
             )
         except ValueError as problem:
-            raise ValueError(f"{problem}. The raw files are kept in {run_dir}/calibration.") from None
+            raise ValueError(
+                f"{problem}. The raw files are kept in {run_dir}/calibration."
+            ) from None
+        validate(derived, "calibration", Path(args["schema"]))
         files.write(run_dir / "calibration.json", files.dump(derived))
         return {"changed": True, "calibration": derived, "text": calibration.text(derived)}

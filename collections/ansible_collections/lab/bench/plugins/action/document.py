@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "path": {"type": "path", "required": True},
         "content": {"type": "dict", "required": True},
         "once": {"type": "bool", "default": False},

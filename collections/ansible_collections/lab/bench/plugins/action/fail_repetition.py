@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "dest": {"type": "path", "required": True},
         "record": {"type": "dict", "required": True},
         "error": {"type": "str", "required": True},

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils.plan import PlanError, plan
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "root": {"type": "path", "required": True},
         "specs": {"type": "dict", "required": True},
         "given": {"type": "dict", "required": True},

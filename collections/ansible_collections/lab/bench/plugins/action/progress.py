@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
@@ -10,7 +10,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 class ActionModule(ControllerAction):
     """Print ``msg`` at once, whatever the callback shows of ordinary results."""
 
-    SPEC = {"msg": {"type": "str", "required": True}}
+    SPEC: ClassVar[dict[str, Any]] = {"msg": {"type": "str", "required": True}}
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         for line in args["msg"].rstrip().splitlines():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
@@ -23,7 +23,7 @@ def render(template: Path, document: dict[str, Any]) -> bytes:
 class ActionModule(ControllerAction):
     """Build the report's numbers, render the template, write report.html whole or not at all."""
 
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "run_dir": {"type": "path", "required": True},
         "template": {"type": "path", "required": True},
     }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import derive, files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "run_dir": {"type": "path", "required": True},
         "root": {"type": "path", "required": True},
         "keep_requests": {"type": "bool", "default": False},

@@ -1,15 +1,15 @@
-"""Action plugin behind lab.bench.verify_answers; what it does stands in module_utils/contract.py."""
+"""Action plugin behind lab.bench.verify_answers; see module_utils/contract.py."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils.contract import ContractError, check, cut
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "contracts": {"type": "dict", "required": True},
         "answers": {"type": "str", "required": True},
         "mark": {"type": "str", "required": True},

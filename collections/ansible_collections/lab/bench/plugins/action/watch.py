@@ -9,7 +9,7 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import files, telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
@@ -30,7 +30,7 @@ def page(url: str) -> str:
 class ActionModule(ControllerAction):
     """Open the repetition's folder, scrape once a second, and say how far it is."""
 
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "seconds": {"type": "float", "required": True},
         "dest": {"type": "path", "required": True},
         "record": {"type": "dict", "required": True},

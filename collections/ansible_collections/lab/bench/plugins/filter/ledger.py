@@ -19,8 +19,9 @@ class FilterModule:
             ),
             "postgresql_ledger": ledger.postgresql_entries,
             "postgresql_conf_dir": ledger.postgresql_conf_dir,
-            "ledger_rows": lambda host: (
-                host.get("kernel_tuning_ledger", []) + host.get("postgresql_ledger", [])
+            "ledger_rows": lambda host, earlier: ledger.carry(
+                host.get("kernel_tuning_ledger", []) + host.get("postgresql_ledger", []),
+                earlier.get("hosts", {}).get(host["inventory_hostname"], []),
             ),
             "for_groups": ledger.for_groups,
             "ledger_not_taken": ledger.not_taken,

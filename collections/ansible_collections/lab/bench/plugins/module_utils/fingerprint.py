@@ -14,6 +14,8 @@ def fingerprint(values: Any, root: str, paths: Sequence[str]) -> str:
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
     for path in paths:
         top = Path(root) / path
+        if not top.exists():
+            raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
         for file in [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file()):
             if "__pycache__" not in file.parts:
                 digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())

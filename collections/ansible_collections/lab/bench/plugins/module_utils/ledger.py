@@ -107,6 +107,19 @@ def entries(
     return rows
 
 
+def carry(
+    rows: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The rows, but where nothing was left to do, what this run did to that key earlier."""
+    done = {(row["key"], row["requested"], row["after"]): row for row in earlier}
+    return [
+        done.get((row["key"], row["requested"], row["after"]), row)
+        if row["state"] == "already"
+        else row
+        for row in rows
+    ]
+
+
 def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """One sentence for each required key that did not take."""
     return [

@@ -205,7 +205,9 @@ def cells(values: Mapping[str, Any], chosen: Mapping[str, Any], wanted: Sequence
                 "load": {**load, "connections": values["connections"]},
             }
             purpose = "calibration" if short and load["mode"] == "closed" else "measure"
-            planned.append({"cell_id": slug(cell), "purpose": purpose, "cell": cell})
+            # What only calibrates is never the same cell as what is measured for itself.
+            suffix = "-calibration" if purpose == "calibration" else ""
+            planned.append({"cell_id": slug(cell) + suffix, "purpose": purpose, "cell": cell})
     return planned
 
 

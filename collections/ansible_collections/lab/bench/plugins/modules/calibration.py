@@ -27,6 +27,10 @@ options:
     description: Content of files/verdict.yml.
     type: dict
     required: true
+  schema:
+    description: Path of files/schema/lab-1.schema.json.
+    type: path
+    required: true
 author: the lab's developers
 """
 
@@ -38,6 +42,7 @@ EXAMPLES = """
     link: {ping.txt: "{{ ping.stdout }}"}
     generator: oha
     thresholds: "{{ thresholds }}"
+    schema: files/schema/lab-1.schema.json
 """
 
 RETURN = """

@@ -6,7 +6,7 @@ time. Their documentation stands in plugins/modules/ under the same name.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -23,7 +23,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     A ValueError of work() fails the task with its text.
     """
 
-    SPEC: dict[str, Any] = {}
+    SPEC: ClassVar[dict[str, Any]] = {}
     TRANSFERS_FILES = False
     _requires_connection = False
 
