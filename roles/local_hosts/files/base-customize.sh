@@ -13,6 +13,11 @@ done
 
 # The hosts are thrown away: dpkg need not wait for the disk.
 echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/loadlab"
+# What is only installed must not run: the roles switch it on where it belongs.
+for service in nginx postgresql prometheus-node-exporter; do
+    [ ! -e "$root/usr/lib/systemd/system/$service.service" ] ||
+        systemctl --root="$root" disable "$service" >/dev/null 2>&1
+done
 # Services of the distribution that wake up on their own have no place in a measurement.
 for timer in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer; do
     ln -sf /dev/null "$root/etc/systemd/system/$timer"

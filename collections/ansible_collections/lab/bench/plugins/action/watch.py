@@ -15,6 +15,8 @@ from ansible_collections.lab.bench.plugins.module_utils import files, telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 TELL_EVERY_S = 10
+# What the load takes beside its seconds: the check of the answer, the generator's start and end.
+SLACK_S = 0.6
 
 
 def page(url: str) -> str:
@@ -50,12 +52,13 @@ class ActionModule(ControllerAction):
                 )
                 for role in args["scrape"]
             }
-            # The last one comes a second after the load's end, for the counters until then.
-            for second in range(math.ceil(args["seconds"]) + 2):
+            # The last one comes just after the load's end, for the counters until then.
+            seconds = math.ceil(args["seconds"])
+            for second in [*range(seconds + 1), seconds + SLACK_S]:
                 time.sleep(max(0.0, begun + second - time.monotonic()))
                 pages = pool.map(page, args["scrape"].values())
                 for recording, text in zip(recordings.values(), pages, strict=True):
                     recording.write(text)
-                if second and second % TELL_EVERY_S == 0 and second < args["seconds"]:
+                if second and second % TELL_EVERY_S == 0 and second < seconds:
                     tell(f"    {second} s done, {round(args['seconds']) - second} s to go")
         return {"changed": True}

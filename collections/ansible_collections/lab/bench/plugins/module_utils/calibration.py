@@ -90,7 +90,8 @@ def text(calibration: Mapping[str, Any]) -> str:
         late = calibration["jitter_us"]
         lines.append(
             f"Floor of {calibration['generator']} at the asked rate: "
-            f"p50 {floor['p50'] / 1000:.2f} ms, p99 {floor['p99'] / 1000:.2f} ms, max {floor['max'] / 1000:.1f} ms"
+            f"p50 {floor['p50'] / 1000:.2f} ms, p99 {floor['p99'] / 1000:.2f} ms, "
+            f"max {floor['max'] / 1000:.1f} ms"
             + (f"; its clock is late by {late['p99'] / 1000:.2f} ms at p99" if late else "")
         )
     return "\n".join(lines)
