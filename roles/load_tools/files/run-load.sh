@@ -3,7 +3,7 @@
 # detached, as a service of its own, so that it needs nobody to stay connected.
 #
 # From the environment: DIR (where they go), GENERATOR (oha or wrk), URL, STATUS_URL (counters),
-# BODY_SHA256 (of the answer's body, verified before), CONNECTIONS, THREADS, RATE (requests
+# BODY_SHA256 (of the answer's body, verified before), CONNECTIONS, THREADS (one a core), RATE (requests
 # per second; empty for the closed loop), WARMUP and DURATION (s), REQUEST_TIMEOUT (s).
 #
 # Leaves answer.body, the generator's output, nginx-before.txt, nginx-after.txt and, when all
@@ -29,7 +29,7 @@ offer() { # seconds, name of the output files
     oha)
         timeout "$limit" oha --no-tui --no-color --output-format json -o "$2.json" \
             --db-url "$2.sqlite" -z "$1s" -w -q "$RATE" --latency-correction \
-            -c "$CONNECTIONS" -t "${REQUEST_TIMEOUT}s" "$URL" 2>"$2.err"
+            -c "$CONNECTIONS" --worker-threads "$THREADS" -t "${REQUEST_TIMEOUT}s" "$URL" 2>"$2.err"
         ;;
     wrk)
         timeout "$limit" wrk -t "$THREADS" -c "$CONNECTIONS" -d "$1s" --latency \

@@ -13,12 +13,11 @@ class ActionModule(ControllerAction):
     SPEC: ClassVar[dict[str, Any]] = {
         "path": {"type": "path", "required": True},
         "content": {"type": "dict", "required": True},
-        "once": {"type": "bool", "default": False},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         path, data = Path(args["path"]), files.dump(args["content"])
-        if path.exists() and (args["once"] or path.read_bytes() == data):
+        if path.exists() and path.read_bytes() == data:
             return {}
         if not self._task.check_mode:
             path.parent.mkdir(parents=True, exist_ok=True)

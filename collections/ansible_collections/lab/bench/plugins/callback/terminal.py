@@ -19,6 +19,10 @@ author: the lab's developers
 """
 
 
+# Tasks whose failure is the lab's own word.
+REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
+
+
 class CallbackModule(Default):  # type: ignore[misc]
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -40,6 +44,16 @@ class CallbackModule(Default):  # type: ignore[misc]
     def v2_runner_on_ok(self, result: Any) -> None:
         if not isinstance(result.task, TaskInclude):
             super().v2_runner_on_ok(result)
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        message = result.result.get("msg")
+        refusal = result.task.action.startswith(REFUSING) and message
+        if self._display.verbosity or not refusal:
+            super().v2_runner_on_failed(result, ignore_errors)
+            return
+        # A refusal is one sentence for a person: no quotes, no braces around it.
+        self._print_task_banner(result.task)
+        self._display.display(f"{result.host.get_name()}: {message}", color="red")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         super().v2_runner_on_unreachable(result)

@@ -13,10 +13,6 @@ options:
     description: What to write.
     type: dict
     required: true
-  once:
-    description: Leave a file alone that is there already.
-    type: bool
-    default: false
 author: the lab's developers
 """
 
