@@ -32,7 +32,7 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, cell: str)
 TRUTH = {"p95": 1.0e6, "p99": 1.8e6, "max": 2.0e6, "mean": 0.1e6}
 # What piled up must be answered too: on a busy machine that takes longer, and is no error of
 # the lab's. A quiet moment is waited for, so many times.
-ATTEMPTS = 3
+ATTEMPTS = 5
 
 
 def test_stalled_server(run_id: str) -> None:

@@ -15,7 +15,8 @@ TELL_EVERY_S = 15
 def finished(results_file: Path) -> bool:
     """Whether Ansible's own status file of the job says so; half-written counts as not yet."""
     try:
-        return bool(json.loads(results_file.read_text()).get("finished"))
+        # While it runs the file says so; then the result of the task takes its place.
+        return bool(json.loads(results_file.read_text()).get("finished", True))
     except (FileNotFoundError, json.JSONDecodeError):
         return False
 

@@ -31,10 +31,15 @@ class CallbackModule(Default):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._begun = time.monotonic()
+        self._shown: set[str] = set()
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
-        minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
-        self._display.banner(f"{minutes:d}:{seconds:02d} {play.get_name().strip()}")
+        name = play.get_name().strip()
+        # What every stage stands on is there in each of them, and is shown once.
+        if name not in self._shown:
+            self._shown.add(name)
+            minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
+            self._display.banner(f"{minutes:d}:{seconds:02d} {name}")
         self._play = play
         self._last_task_banner = None
 
