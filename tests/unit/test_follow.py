@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from ansible_collections.lab.bench.plugins.action.follow import finished, last_line
 
 RUNNING = '{"started": true, "finished": false, "ansible_job_id": "j5410.17277"}'

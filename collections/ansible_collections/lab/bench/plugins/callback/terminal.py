@@ -60,16 +60,6 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._print_task_banner(result.task)
         self._display.display(f"{result.host.get_name()}: {message}", color="red")
 
-    def v2_runner_on_unreachable(self, result: Any) -> None:
-        super().v2_runner_on_unreachable(result)
-        name = result.host.get_name()
-        self._display.display(
-            f"{name} is out of reach, or one does not become root there. See that it is up, that "
-            f"its host key is in known_hosts, and that `ansible {name} -b -m ping` answers; then "
-            "run the same command again. Stages that were finished are not lost.",
-            color="red",
-        )
-
     def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
         """A refusal says all in its message; where in which file it was made is for -v."""
         if self._display.verbosity:
