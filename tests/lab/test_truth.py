@@ -88,7 +88,8 @@ def test_handler_that_sleeps(run_id: str) -> None:
     result = results(run_id)["oha sleep"]
     assert result["error"] is None
     assert 50_000 <= result["latency_us"]["p50"] <= 53_000
-    assert result["latency_us"]["min"] >= 50_000
+    # uvloop counts whole milliseconds: the shortest may be one less.
+    assert result["latency_us"]["min"] >= 49_000
     assert result["server_requests"] == result["requests"]
     assert result["requests"] + result["unsent"] == result["scheduled"] == 200 * 15
     assert Path(ROOT / "results" / run_id / "summary.json").exists()
