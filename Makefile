@@ -46,10 +46,13 @@ molecule: setup
 
 # Refreshes every lock file from its requirements.in.
 lock: setup
-	for each in . apps/*; do \
+	for each in . apps/* files/clients; do \
 	  [ ! -f $$each/requirements.in ] || uv pip compile --quiet --universal --python-version 3.11 \
-	    --generate-hashes --no-header --upgrade $$each/requirements.in --output-file $$each/requirements.txt >/dev/null; \
+	    --generate-hashes --no-header --upgrade --constraint apps/constraints.txt \
+	    $$each/requirements.in --output-file $$each/requirements.txt >/dev/null; \
 	done
+	cd apps/golang && go mod tidy
+	cd apps/nodejs && npm update --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
 # The whole lab, and servers of known behaviour. Needs root.
 whole: setup

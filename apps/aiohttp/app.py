@@ -1,33 +1,97 @@
 """The lab's endpoints on aiohttp. Contract: files/endpoints.yml."""
 
 import asyncio
+import contextlib
 import os
+import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import asyncpg
-from aiohttp import web
+import work
+from aiohttp import ClientSession, TCPConnector, web
+from jinja2 import Environment, FileSystemLoader
+
+# Gunicorn's worker names no backlog: aiohttp would listen again with 128, its own.
+web.SockSite.__init__.__kwdefaults__["backlog"] = int(os.environ["LAB_BACKLOG"])
 
 POOL = web.AppKey("pool", asyncpg.Pool)
-AGENTS = """
-    SELECT a.id, a.first_name, a.last_name, a.extension, a.email, s.status, s.since
-    FROM agents a JOIN login_status s ON s.agent_id = a.id
-    ORDER BY a.id
-"""
+SESSION = web.AppKey("session", ClientSession)
+
+templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    auto_reload=False,
+)
+
+
+def json_response(value: Any) -> web.Response:
+    return web.json_bytes_response(value, dumps=work.dumps)
+
+
+def render(template: str, **values: Any) -> web.Response:
+    return web.Response(
+        text=templates.get_template(template).render(values), content_type="text/html"
+    )
 
 
 async def index(request: web.Request) -> web.Response:
-    return web.json_response({"hello": "world"})
+    return json_response({"hello": "world"})
+
+
+async def hello(request: web.Request) -> web.Response:
+    return web.Response(text=work.HELLO)
 
 
 async def agents(request: web.Request) -> web.Response:
-    async with request.app[POOL].acquire() as connection:
-        rows = await connection.fetch(AGENTS)
-    return web.json_response({"agents": [dict(row) for row in rows]})
+    return json_response(work.agents(await request.app[POOL].fetch(work.AGENTS)))
+
+
+async def render_name(request: web.Request) -> web.Response:
+    return render("name.html", name=work.NAME)
+
+
+async def render_table(request: web.Request) -> web.Response:
+    return render("table.html", rows=work.TABLE)
+
+
+async def lookup(request: web.Request) -> web.Response:
+    return json_response({"found": work.lookup()})
 
 
 async def sleep(request: web.Request) -> web.Response:
     await asyncio.sleep(0.05)
-    return web.json_response({"slept_ms": 50})
+    return json_response({"slept_ms": 50})
+
+
+async def several_sleeps(request: web.Request) -> web.Response:
+    await asyncio.sleep(0.05)
+    await asyncio.gather(asyncio.sleep(0.05), asyncio.sleep(0.05))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.025):
+            await asyncio.sleep(0.05)
+    return json_response({"slept_ms": 125})
+
+
+async def cpu(request: web.Request) -> web.Response:
+    work.cpu_work()
+    return json_response({"worked_ms": 500})
+
+
+async def cpu_in_executor(request: web.Request) -> web.Response:
+    await asyncio.get_running_loop().run_in_executor(None, work.cpu_work)
+    return json_response({"worked_ms": 500})
+
+
+async def upstream(request: web.Request) -> web.Response:
+    async with request.app[SESSION].get(os.environ["LAB_UPSTREAM"]) as answer:
+        return web.Response(text=await answer.text(), status=answer.status)
+
+
+async def book(request: web.Request) -> web.Response:
+    await asyncio.sleep(work.book_delay())
+    return web.Response(body=work.book(), content_type="text/html", charset="utf-8")
 
 
 async def pool(app: web.Application) -> AsyncIterator[None]:
@@ -39,8 +103,46 @@ async def pool(app: web.Application) -> AsyncIterator[None]:
         yield
 
 
+async def session(app: web.Application) -> AsyncIterator[None]:
+    # Its own limit of 100 connections would be what is measured.
+    async with ClientSession(connector=TCPConnector(limit=0)) as app[SESSION]:
+        yield
+
+
 async def application() -> web.Application:
     app = web.Application()
-    app.add_routes([web.get("/index", index), web.get("/agents", agents), web.get("/sleep", sleep)])
-    app.cleanup_ctx.append(pool)
+    app.add_routes(
+        [
+            web.get("/index", index),
+            web.get("/hello", hello),
+            web.get("/agents", agents),
+            web.get("/agents_with_pool", agents),
+            web.get("/render_name", render_name),
+            web.get("/render_table", render_table),
+            web.get("/lookup", lookup),
+            web.get("/sleep", sleep),
+            web.get("/complex", several_sleeps),
+            web.get("/cpu", cpu),
+            web.get("/cpu_in_executor", cpu_in_executor),
+            web.get("/upstream", upstream),
+            web.get("/book", book),
+        ]
+    )
+    app.cleanup_ctx.extend([pool, session])
     return app
+
+
+def run(listener: socket.socket) -> None:
+    web.run_app(
+        application(),
+        sock=listener,
+        backlog=int(os.environ["LAB_BACKLOG"]),
+        keepalive_timeout=75,
+        access_log=None,
+        print=None,
+    )
+
+
+if __name__ == "__main__":
+    work.set_event_loop()
+    work.serve(run)

@@ -81,3 +81,11 @@ def hosts() -> Iterator[None]:
         pytest.fail("the local hosts are system containers, which only root can make")
     yield
     run("playbooks/teardown.yml")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-stacks",
+        action="store_true",
+        help="Deploy every stack there is and not only as many as cover every choice.",
+    )

@@ -71,10 +71,23 @@ def test_second_run_changes_nothing_and_adds(run_id: str) -> None:
 
 REFUSALS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["framework: none was given", "-e framework=", "aiohttp"]),
-    ({"framework": "nosuch"}, ["'nosuch' is not known", "There are: aiohttp, nginx"]),
+    ({"framework": "nosuch"}, ["'nosuch' is not known", "There are: aiohttp, api_hour, bottle"]),
     ({**SHORT, "endpoint": "nosuch"}, ["'nosuch' is not known", "agents"]),
-    ({**SHORT, "server": "uwsgi"}, ["aiohttp does not run with server=uwsgi", "server=gunicorn"]),
-    ({**SHORT, "generator": "ab"}, ["'ab' is not known", "oha, wrk"]),
+    (
+        {**SHORT, "server": "uwsgi"},
+        ["aiohttp does not run with server=uwsgi: uWSGI does not run an", "It runs with: server="],
+    ),
+    (
+        {"framework": "twisted", "server": "gunicorn"},
+        ["twisted does not run with server=gunicorn: Gunicorn has no worker that runs Twisted's"],
+    ),
+    (
+        {"framework": "flask", "worker_class": "sync", "upstream_keepalive": "true"},
+        ["flask does not run with worker_class=sync upstream_keepalive=true. It runs with:"],
+    ),
+    ({**SHORT, "local_hosts_release": "sid"}, ["'sid' is not known", "bookworm, trixie"]),
+    ({**SHORT, "generator": "ab"}, ["'ab' is not known", "oha, wrk, python-sync"]),
+    ({**SHORT, "generator": "python-sync", "requests": 0}, ["requests: 0 is out of range"]),
     ({**SHORT, "rate": 0}, ["rate: 0 is out of range", "0.1 to 1000000"]),
     ({**SHORT, "rate": "fast"}, ["rate: 'fast' is not a number", "-e rate="]),
     ({**SHORT, "connections": 1.5}, ["connections: '1.5' is not a whole number"]),
@@ -96,3 +109,18 @@ def test_refuses(variables: dict[str, Any], words: list[str]) -> None:
         assert word in told, output
     assert "Nothing was changed" in told
     assert set((ROOT / "results").glob("*")) == there
+
+
+def test_the_client_as_the_subject(run_id: str) -> None:
+    """A Python client without a bound runs into the limit of open files, and the result says so."""
+    asked = {"framework": "aiohttp", "generator": "python-async", "requests": 300}
+    run("lab.yml", **asked, open_files=128, run_id=run_id)
+    (result,) = results(run_id).values()
+    validate(result, "result", SCHEMA)
+    assert result["cell"]["endpoint"] == "book"
+    assert result["client"]["open_files"] == 128
+    assert set(result["client"]["failures"]) == {"EMFILE"}
+    # What got a connection waited for the longest delay and no longer.
+    assert 100 < 300 - result["client"]["failures"]["EMFILE"] < 128
+    assert 2 < result["client"]["seconds"] < 6
+    assert any("open_files" in finding for finding in result["verdict"]["findings"])

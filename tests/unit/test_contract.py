@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import contract
+from ansible_collections.lab.bench.plugins.module_utils import book, contract
 from ansible_collections.lab.bench.plugins.module_utils.contract import ContractError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,29 +20,35 @@ INDEX = {
     "content_type": "application/json",
     "json": {"hello": "world", "ready": True, "n": 1},
 }
-BODY = b'{"hello": "world", "ready": true, "n": 1}'
+BODY = b'{"hello":"world","ready":true,"n":1}'
 
 
 def answer(
-    body: bytes = BODY, status: str = "200 OK", media: str = "application/json; charset=utf-8"
+    body: bytes = BODY,
+    status: str = "200 OK",
+    media: str | None = "application/json",
+    length: str | None = "right",
 ) -> bytes:
-    head = f"HTTP/1.1 {status}\r\nServer: nginx\r\nContent-Type: {media}\r\n\r\n"
-    return head.encode() + body
+    """None leaves a header out."""
+    lines = [f"HTTP/1.1 {status}", "Server: nginx"]
+    lines += [] if media is None else [f"Content-Type: {media}"]
+    lines += (
+        [] if length is None else [f"Content-Length: {length.replace('right', str(len(body)))}"]
+    )
+    return "\r\n".join([*lines, "\r\n"]).encode() + body
 
 
-def refusal(given: bytes) -> str:
+def refusal(given: bytes, seconds: float = 0.01, **changed: Any) -> str:
     with pytest.raises(ContractError) as problem:
-        contract.check(INDEX, given, {})
+        contract.check({**INDEX, **changed}, given, seconds, {})
     return str(problem.value)
 
 
 def test_a_right_answer_is_measured() -> None:
-    # Key order and white space are not the contract's; the answer's own bytes are what counts.
-    body = b'{"n":1,"ready":true,\n"hello":"world"}'
-    given = answer(body, media="Application/JSON")
-    assert contract.check(INDEX, given, {}) == {
-        "sha256": hashlib.sha256(body).hexdigest(),
-        "body_bytes": len(body),
+    given = answer(media="Application/JSON")
+    assert contract.check(INDEX, given, 0.01, {}) == {
+        "sha256": hashlib.sha256(BODY).hexdigest(),
+        "body_bytes": len(BODY),
         "wire_bytes": len(given),
     }
 
@@ -55,6 +60,37 @@ def test_the_parts_of_an_answer() -> None:
     assert contract.split(b"HTTP/1.0 200\r\n\r\n") == (200, {}, b"")
 
 
+DATA = {
+    "agents": [{"id": 7, "name": "x"}, {"id": 3, "name": "y"}],
+    "login_status": [
+        {"agent_id": 3, "status": "paused", "since": "2015-02-01T00:00:00"},
+        {"agent_id": 7, "status": "on_call", "since": "2015-02-02T00:00:00"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ({"json": {"b": [1, True, None], "a": "x y"}}, b'{"b":[1,true,null],"a":"x y"}'),
+        # Joined by agent, in the agents' order.
+        (
+            {"json_from": "agents"},
+            b'{"agents":['
+            b'{"id":7,"name":"x","status":"on_call","since":"2015-02-02T00:00:00"},'
+            b'{"id":3,"name":"y","status":"paused","since":"2015-02-01T00:00:00"}]}',
+        ),
+        ({"text": "Hello, \u00e9!"}, b"Hello, \xc3\xa9!"),
+        ({"text": ["<table>", "<tr></tr>", "</table>"]}, b"<table><tr></tr></table>"),
+        ({"text_from": "book"}, book.text()),
+    ],
+)
+def test_each_kind_of_body(kind: dict[str, Any], body: bytes) -> None:
+    assert contract.expected_body(kind, DATA) == body
+    own = {"path": "/x", "status": 200, "content_type": "application/json", **kind}
+    assert contract.check(own, answer(body), 0.01, DATA)["body_bytes"] == len(body)
+
+
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "301 Moved", "201 Created"])
 def test_another_status(status: str) -> None:
     told = refusal(answer(status=status))
@@ -62,51 +98,87 @@ def test_another_status(status: str) -> None:
     assert "hello" in told
 
 
-@pytest.mark.parametrize("media", ["text/html", "", "application/jsonx"])
-def test_another_type(media: str) -> None:
-    assert refusal(answer(media=media)) == (
-        f"/index answered content-type '{media}', the contract says 'application/json'"
+@pytest.mark.parametrize(
+    ("media", "wanted"),
+    [
+        ("text/html", "application/json"),
+        ("application/jsonx", "application/json"),
+        # With a charset or without is as many bytes more or less on the wire.
+        ("application/json; charset=utf-8", "application/json"),
+        ("text/plain", "text/plain; charset=utf-8"),
+        ("text/plain; charset=iso-8859-1", "text/plain; charset=utf-8"),
+        ("text/plain;charset=utf-8", "text/plain; charset=utf-8"),
+        ("", "application/json"),
+        (None, "application/json"),
+    ],
+)
+def test_another_type(media: str | None, wanted: str) -> None:
+    assert refusal(answer(media=media), content_type=wanted) == (
+        f"/index answered content-type '{media or '(none)'}', the contract says '{wanted}'"
     )
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>",
-        BODY[:-1],  # truncated
-        BODY + BODY,
-        b"\xff\xfe\x00",
-        b"\xc3(",
-        b"[" * 200_000,
-        b"1" * 10_000,
-    ],
-    ids=lambda body: repr(body[:12]),
-)
-def test_what_is_no_json(body: bytes) -> None:
-    assert refusal(answer(body)).startswith("/index answered no JSON (")
+@pytest.mark.parametrize("length", [None, "", "35", "37", "036", "36, 36", "0x24"])
+def test_a_length_that_is_missing_or_wrong(length: str | None) -> None:
+    assert refusal(answer(length=length)) == (
+        f"/index answered content-length '{length or '(none)'}', the contract says '36'"
+    )
+
+
+def test_an_answer_in_chunks() -> None:
+    given = answer(length=None).replace(b"Server: nginx", b"Transfer-Encoding: chunked")
+    assert refusal(given).startswith("/index answered content-length '(none)', ")
 
 
 @pytest.mark.parametrize(
-    "found",
+    ("body", "first"),
     [
-        {"hello": "World", "ready": True, "n": 1},
-        {"hello": "world", "ready": True},
-        {"hello": "world", "ready": True, "n": 1, "more": None},
-        [{"hello": "world", "ready": True, "n": 1}],
-        None,
-        # Equal to Python, and not to whoever reads the answer.
-        {"hello": "world", "ready": 1, "n": 1},
-        {"hello": "world", "ready": True, "n": True},
-        {"hello": "world", "ready": True, "n": 1.0},
-        {"hello": "world", "ready": True, "n": float("nan")},
+        (b"", 0),
+        (BODY[:-1], 35),  # cut off
+        (BODY + b"\n", 36),
+        (BODY.replace(b"world", b"World"), 10),
+        # The same to whoever reads the JSON; not to whoever sends it.
+        (b'{"ready":true,"hello":"world","n":1}', 2),
+        (BODY.replace(b"1", b"1.0"), 35),
+        (b" " + BODY, 0),
+        (b"\xff\xfe\x1b" + BODY[3:], 0),
     ],
 )
-def test_another_body(found: Any) -> None:
-    told = refusal(answer(json.dumps(found).encode()))
+def test_other_bytes_are_told_with_their_place(body: bytes, first: int) -> None:
+    told = refusal(answer(body, length="36"))
     assert told == (
-        f"/index answered {json.dumps(found)}, the contract says {json.dumps(INDEX['json'])}"
+        f"/index answered {len(body)} bytes, the contract says 36; from byte {first} on "
+        f"{body[first:]!r} instead of {BODY[first:]!r}"
     )
+
+
+def test_of_many_other_bytes_the_first_are_told() -> None:
+    told = refusal(answer(b"a" * 500 + b"c" * 500), text="a" * 500 + "b" * 500)
+    assert told == (
+        "/index answered 1000 bytes, the contract says 1000; from byte 500 on "
+        f"{b'c' * 80!r} instead of {b'b' * 80!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "least", "most"),
+    [
+        ({}, 0, 1000),
+        ({"minimum_ms": 50}, 50, 1050),
+        ({"minimum_ms": 400, "maximum_ms": 3000}, 400, 3000),
+        ({"maximum_ms": 4000}, 0, 4000),
+    ],
+)
+def test_an_answer_takes_its_time_and_not_much_more(
+    times: dict[str, int], least: int, most: int
+) -> None:
+    for fine in (least, (least + most) / 2, most):
+        assert contract.check({**INDEX, **times}, answer(), fine / 1000, {})
+    for wrong in (least - 1, most + 1):
+        assert refusal(answer(), wrong / 1000, **times) == (
+            f"/index took {wrong:.1f} ms, the contract says {least} to {most} ms"
+        )
+    assert refusal(answer(), float("nan"), **times)
 
 
 @pytest.mark.parametrize(
@@ -142,37 +214,66 @@ MARK = "=== end of answer ==="
 
 def test_answers_are_told_apart() -> None:
     bodies = {"a": answer(b'"\xff\xfe\xc3\xa9"'), "b": b"", "c": answer(b"\r\n\r\n")}
-    text = b"".join(body + MARK.encode() for body in bodies.values()) + b"\n"
+    times = {"a": "0.051834", "b": "0.000000", "c": "3"}
+    mark = MARK.encode()
+    text = b"".join(bodies[n] + mark + times[n].encode() + mark for n in bodies) + b"\n"
     # As Ansible has it: what is no UTF-8 comes back as the same bytes.
-    assert contract.cut(text.decode("utf-8", "surrogateescape"), MARK, list(bodies)) == bodies
+    found = contract.cut(text.decode("utf-8", "surrogateescape"), MARK, list(bodies))
+    assert found == {name: (bodies[name], float(times[name])) for name in bodies}
 
 
-@pytest.mark.parametrize(("text", "came"), [("", 0), (f"x{MARK}", 1), (f"x{MARK}" * 3, 3)])
-def test_too_few_or_too_many_answers(text: str, came: int) -> None:
-    with pytest.raises(ContractError, match=f"^2 answers were asked for, {came} came: "):
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("", "0 came"),
+        ("sh: 1: curl: not found", "0 came"),
+        (f"x{MARK}", "0 came"),  # ended before its time
+        (f"x{MARK}1{MARK}", "1 came"),
+        (f"x{MARK}1{MARK}y{MARK}", "1 came"),
+        (f"x{MARK}1{MARK}" * 3, "3 came"),
+        # What follows the last is somebody else's.
+        (f"x{MARK}1{MARK}" * 2 + "curl: (7) Failed", "2 came and something after them"),
+    ],
+)
+def test_too_few_or_too_many_answers(text: str, came: str) -> None:
+    with pytest.raises(ContractError) as problem:
         contract.cut(text, MARK, ["a", "b"])
+    assert str(problem.value).startswith(f"2 answers were asked for, {came}")
+    assert str(problem.value).endswith(f": {text!r}")
 
 
-def test_the_data_set_is_joined_by_agent() -> None:
-    dataset = {
-        "agents": [{"id": 7, "name": "x"}, {"id": 3, "name": "y"}],
-        "login_status": [
-            {"agent_id": 3, "status": "paused", "since": "2015-02-01T00:00:00"},
-            {"agent_id": 7, "status": "on_call", "since": "2015-02-02T00:00:00"},
-        ],
-    }
-    assert contract.expected_json({"json_from": "agents"}, dataset) == {
-        "agents": [
-            {"id": 7, "name": "x", "status": "on_call", "since": "2015-02-02T00:00:00"},
-            {"id": 3, "name": "y", "status": "paused", "since": "2015-02-01T00:00:00"},
-        ]
-    }
+BODIES = {"json", "json_from", "text", "text_from"}
+NEEDS = {"database", "upstream", "book", "cpu_work"}
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACTS))
+def test_every_contract_has_the_form_that_its_file_tells(name: str) -> None:
+    own = CONTRACTS[name]
+    always = {"path", "method", "status", "content_type"}
+    sometimes = {"minimum_ms", "maximum_ms", "needs", "measured"}
+    assert always <= set(own) <= always | sometimes | BODIES
+    assert len(BODIES & set(own)) == 1
+    assert own["path"] == f"/{name}"
+    # Compared without regard to case.
+    assert own["content_type"] == own["content_type"].lower()
+    assert set(own.get("needs", [])) <= NEEDS
+    assert ("database" in own.get("needs", [])) == ("json_from" in own)
+    # Other bytes than these are not written alike in every language.
+    assert contract.expected_body(own, DATASET).isascii()
 
 
 @pytest.mark.parametrize("name", sorted(CONTRACTS))
 def test_every_contract_can_be_met_and_missed(name: str) -> None:
-    body = json.dumps(contract.expected_json(CONTRACTS[name], DATASET)).encode()
-    media = CONTRACTS[name]["content_type"]
-    assert contract.check(CONTRACTS[name], answer(body, media=media), DATASET)["body_bytes"] > 2
-    with pytest.raises(ContractError, match="the contract says"):
-        contract.check(CONTRACTS[name], answer(b"{}", media=media), DATASET)
+    own = CONTRACTS[name]
+    body = contract.expected_body(own, DATASET)
+    right = answer(body, media=own["content_type"])
+    least = own.get("minimum_ms", 0) / 1000
+    assert contract.check(own, right, least, DATASET)["body_bytes"] > 2
+    for wrong, seconds in (
+        (answer(b"{}", media=own["content_type"]), least),
+        (answer(body, media="text/css"), least),
+        (right, least - 0.001),
+        (right, 5),
+    ):
+        with pytest.raises(ContractError, match="the contract says"):
+            contract.check(own, wrong, seconds, DATASET)

@@ -240,3 +240,55 @@ def test_the_columns_of_the_table() -> None:
 def test_a_rate_is_shown_as_it_was_asked(rate: float) -> None:
     assert f"oha {plan.plain(rate)}/s " in derive.table(document(repetition(), rate=rate))
     assert float(plan.plain(rate)) == rate
+
+
+def client_document(*repetitions: dict[str, Any]) -> dict[str, Any]:
+    load = {
+        "generator": "python-bounded", "mode": "batch", "rate": None, "requests": 10_000,
+        "connections": 1_000, "open_files": 1024, "reuse": True,
+    }  # fmt: skip
+    return {"cells": [{"cell": {"endpoint": "book", "load": load}, "repetitions": [*repetitions]}]}
+
+
+def test_python_clients_have_a_table_of_their_own() -> None:
+    rep = repetition(
+        requests=10_000,
+        ok=9_000,
+        rate_achieved=517.24,
+        client={
+            "seconds": 17.4165,
+            "cpu_s": {"user": 3.8, "system": 1.054},
+            "max_rss_bytes": 76_431_360,
+        },
+        verdict={"valid": True, "reasons": [], "findings": ["open_files: …"]},
+    )
+    failed = repetition(error="x", latency_us=None, errors=None, goodput=None, client=None)
+    mixed = {"cells": document(repetition())["cells"] + client_document(rep, failed)["cells"]}
+    assert derive.table(mixed) == "\n".join(
+        [derive.table(document(repetition())), derive.table(client_document(rep, failed))]
+    )
+    head, *lines = derive.table(client_document(rep, failed)).splitlines()
+    numbers = ["10,000", "1,000", "17.42", "517.2", "72.9", "MiB", "4.85s", "1,000"]
+    assert lines[0].split() == ["book", "python-bounded", *numbers, "valid"]
+    assert lines[1].strip() == "open_files: …"
+    assert lines[2].split() == ["book", "python-bounded", "10,000", "1,000", "valid"]
+    assert head.index("verdict") == lines[0].index("valid") == lines[2].index("valid")
+    for name, number in (("seconds", "17.42"), ("req/s", "517.2"), ("CPU", "4.85s")):
+        assert lines[0][: head.index(f" {name} ") + len(name) + 1].endswith(number)
+
+
+def test_a_run_of_a_python_client_from_its_raw_files(run_dir: Path) -> None:
+    place = "cells/python-async-emfile/rep-1"
+    shutil.copytree(FIXTURES / "rep-python", run_dir / place)
+    everything(run_dir)
+    first = content(run_dir)
+    assert files.load(run_dir / place / "result.json")["client"]["failures"] == {"EMFILE": 985}
+    pins = files.load(run_dir / "manifest.json")["pins"]
+    assert {"clients/aiohttp", "clients/requests"} <= set(pins)
+    metrics = (run_dir / "metrics.prom").read_text()
+    assert 'cause="EMFILE"' in metrics
+    for name in ("result.json", "summary.json", "metrics.prom"):
+        for path in run_dir.rglob(name):
+            path.unlink()
+    everything(run_dir)
+    assert content(run_dir) == first

@@ -24,6 +24,7 @@ LINES = {
     "virtualisation": "kvm",
     "clock_source": "tsc",
     "governor": "performance",
+    "python": "3.13.5",
     "nofile": "20000",
     "interface": "eth1",
     "own_address": "10.77.0.11",
@@ -44,6 +45,7 @@ def test_a_probe() -> None:
         "cpus": [0, 1, 3],
         "interface": "eth1",
         "own_address": "10.77.0.11",
+        "python": "3.13.5",
         "deployed": "c0ffee",
         "manifest": {
             "cpu_model": "AMD EPYC 7B13",
@@ -94,8 +96,18 @@ def test_the_probe_itself_makes_what_is_parsed() -> None:
 OTHERS = {"server": "5e0c", "client": "aaaa"}
 
 
-def refusals(others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
-    return host.refusals(host.parse(probe(None, **changed)), "server", others, "10.0.0.1")
+STACK = {
+    "framework": "tornado",
+    "server": "uwsgi",
+    "python_below": "3.12",
+    "python_reason": "its loops crash there",
+}
+
+
+def refusals(
+    others: dict[str, str] = OTHERS, stack: dict[str, Any] | None = None, **changed: str
+) -> list[str]:
+    return host.refusals(host.parse(probe(None, **changed)), "server", others, "10.0.0.1", stack)
 
 
 @pytest.mark.parametrize("system", host.SUPPORTED)
@@ -114,7 +126,7 @@ def test_another_system_is_refused_with_those_that_will_do(system: str) -> None:
 def test_an_address_that_is_on_no_interface() -> None:
     (told,) = refusals(interface="")
     assert told.startswith("the address 10.0.0.1 is on none of its interfaces. Set test_address")
-    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "")
+    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", None)
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
@@ -124,8 +136,18 @@ def test_a_client_on_its_own_server() -> None:
     assert told.endswith("Give two machines.")
 
 
+def test_a_server_whose_python_is_too_new_for_its_stack() -> None:
+    (told,) = refusals(stack=STACK)
+    assert told.startswith(
+        "tornado does not run with server=uwsgi on Python 3.13.5: its loops crash there. "
+        "Use Debian 12 on the server"
+    )
+    assert refusals(stack=STACK, python="3.11.2", os="debian 12") == []
+    assert refusals(stack={**STACK, "python_below": None}) == []
+
+
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    assert len(refusals({"server": "5e0c", "client": "5e0c"}, os="x 1", interface="")) == 3
+    assert len(refusals({"server": "5e0c", "client": "5e0c"}, STACK, os="x 1", interface="")) == 4
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))

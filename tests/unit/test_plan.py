@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -19,25 +20,90 @@ SPECS: dict[str, Any] = yaml.safe_load(
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 NUMBERS = st.sampled_from(sorted(LIMITS))
+APPS: dict[str, Any] = {
+    name: plans.load_yaml(ROOT / "apps" / name / "app.yml")
+    for name in plans.names(ROOT / "apps", "*/app.yml")
+}
+# All that the lab's own files have.
 STACKS = [
-    {"server": "gunicorn", "transport": "unix", "protocol": "http"},
-    {"server": "gunicorn", "transport": "tcp", "protocol": "http"},
-    {"server": "uwsgi", "transport": "unix", "protocol": "uwsgi"},
+    {"framework": name, **one}
+    for name, app in APPS.items()
+    for one in plans.stacks(
+        plans.load_yaml(ROOT / "files" / "stacks.yml")[app["interface"]]["stacks"]
+    )
 ]
+INTERFACES: dict[str, Any] = {
+    "sync": {
+        "stacks": [
+            {
+                "server": "gunicorn",
+                "transport": ["unix", "tcp"],
+                "protocol": "http",
+                "worker_class": "gthread",
+                "upstream_keepalive": [True, False],
+                "threads": True,
+            },
+            {
+                "server": "gunicorn",
+                "transport": "unix",
+                "protocol": "http",
+                "worker_class": "sync",
+                "upstream_keepalive": False,
+            },
+            {
+                "server": "uwsgi",
+                "transport": "unix",
+                "protocol": ["uwsgi", "fastcgi"],
+                "upstream_keepalive": False,
+                "loop": "tornado",
+                "python_below": "3.12",
+                "python_reason": "it crashes there",
+            },
+        ],
+        "refused": {"native": "it is no server"},
+    },
+    "loop": {
+        "stacks": [
+            {
+                "server": "native",
+                "transport": "unix",
+                "protocol": "http",
+                "event_loop": ["uvloop", "asyncio"],
+                "upstream_keepalive": True,
+            }
+        ]
+    },
+}
+# What a refusal tells of the first of them.
+SYNC_RUNS = (
+    "It runs with: server=gunicorn transport=unix|tcp protocol=http worker_class=gthread "
+    "upstream_keepalive=true|false threads=<n>; server=gunicorn transport=unix protocol=http "
+    "worker_class=sync upstream_keepalive=false; server=uwsgi transport=unix "
+    "protocol=uwsgi|fastcgi upstream_keepalive=false."
+)
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """A lab with two frameworks, of which only alpha is slow."""
+    """A lab with three frameworks, of which gamma is nginx alone."""
     contracts = {
         "index": {"path": "/index", "measured": True},
-        "agents": {"path": "/agents", "measured": True},
-        "sleep": {"path": "/sleep"},
+        "agents": {"path": "/agents", "measured": True, "needs": ["database"]},
+        "sleep": {
+            "path": "/sleep",
+            "content_type": "application/json",
+            "json": {"slept_ms": 50},
+            "minimum_ms": 50,
+        },
+        "book": {"path": "/book", "maximum_ms": 4000, "needs": ["book"]},
     }
+    sync = {"language": "python", "interface": "sync"}
+    loop = {"language": "python", "interface": "loop"}
     documents = {
-        "apps/alpha/app.yml": {"stacks": STACKS, "endpoints": ["index", "agents", "sleep"]},
-        "apps/beta/app.yml": {"stacks": STACKS[:1], "endpoints": ["index"]},
-        "apps/gamma/app.yml": {"stacks": STACKS[:1], "endpoints": ["sleep"]},
+        "apps/alpha/app.yml": {**sync, "endpoints": ["index", "agents", "sleep", "book"]},
+        "apps/beta/app.yml": {**loop, "endpoints": ["index"]},
+        "apps/gamma/app.yml": {**loop, "language": "none", "endpoints": ["sleep"]},
+        "files/stacks.yml": INTERFACES,
         "files/endpoints.yml": contracts,
         "files/tuning/production.yml": {},
         "files/tuning/stock.yml": {},
@@ -51,8 +117,10 @@ def lab(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(lab: Path, begin: bool = True, needs: bool = True, **given: Any) -> dict[str, Any]:
-    return plans.plan(lab, SPECS, given, begin, needs, NOW)
+def make(
+    lab: Path, begin: bool = True, needs: bool = True, python: str | None = None, **given: Any
+) -> dict[str, Any]:
+    return plans.plan(lab, SPECS, given, begin, needs, NOW, python)
 
 
 def convert(name: str, value: Any) -> Any:
@@ -104,7 +172,8 @@ def test_what_is_no_number_is_refused_with_an_example(name: str, value: Any) -> 
     with pytest.raises(PlanError) as refusal:
         convert(name, value)
     assert str(refusal.value).startswith(f"{name}: '{value}' is not a number. Give a number from ")
-    assert str(refusal.value).endswith(f"for example -e {name}={SPECS[name]['default']}.")
+    example = SPECS[name].get("default", LIMITS[name][0])
+    assert str(refusal.value).endswith(f"for example -e {name}={example}.")
 
 
 @pytest.mark.parametrize("name", sorted(LIMITS))
@@ -119,18 +188,17 @@ def test_not_a_number_and_integers_beyond_any_float_are_refused(name: str) -> No
     [("true", True), (True, True), ("Yes", True), (False, False), ("no", False)],
 )
 def test_truths(value: Any, meant: bool) -> None:
-    assert convert("keep_requests", value) is meant
+    for name in ("keep_requests", "reuse", "upstream_keepalive"):
+        assert convert(name, value) is meant
 
 
 def test_half_a_truth_is_refused() -> None:
     with pytest.raises(PlanError) as refusal:
-        convert("keep_requests", "maybe")
-    assert str(refusal.value) == (
-        "keep_requests: 'maybe' is neither true nor false. Give -e keep_requests=true."
-    )
+        convert("reuse", "maybe")
+    assert str(refusal.value) == "reuse: 'maybe' is neither true nor false. Give -e reuse=true."
 
 
-@pytest.mark.parametrize("name", ["server", "transport", "protocol", "generator"])
+@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if "choices" in spec])
 def test_a_word_that_is_no_choice_is_refused_with_the_list(name: str) -> None:
     with pytest.raises(PlanError) as refusal:
         convert(name, "wrk3")
@@ -167,7 +235,7 @@ def test_what_is_not_given_has_its_default() -> None:
         ({"network": "wan"}, "network: 'wan' is not known. There are: lan."),
         (
             {"framework": "alpha", "endpoint": "index,nosuch"},
-            "endpoint: 'nosuch' is not known. There are: agents, index, sleep.",
+            "endpoint: 'nosuch' is not known. There are: agents, book, index, sleep.",
         ),
         (
             {"framework": "beta", "endpoint": "agents"},
@@ -176,7 +244,7 @@ def test_what_is_not_given_has_its_default() -> None:
         (
             {"framework": "alpha", "endpoint": ","},
             "endpoint: there is none to measure. Give one or several of alpha's with "
-            "-e endpoint=<name>,<name>. There are: index, agents, sleep.",
+            "-e endpoint=<name>,<name>. There are: index, agents, sleep, book.",
         ),
         (
             # The one endpoint it has is not measured unasked: a run of nothing is no success.
@@ -185,11 +253,10 @@ def test_what_is_not_given_has_its_default() -> None:
             "-e endpoint=<name>,<name>. There are: sleep.",
         ),
         (
-            {"framework": "alpha", "server": "uwsgi", "transport": "tcp"},
-            "alpha does not run with server=uwsgi transport=tcp. It runs with: "
-            "server=gunicorn transport=unix protocol=http; "
-            "server=gunicorn transport=tcp protocol=http; "
-            "server=uwsgi transport=unix protocol=uwsgi.",
+            # Nor is what a Python client measures anything else than its own endpoint.
+            {"framework": "beta", "generator": "python-sync"},
+            "endpoint: there is none to measure. Give one or several of beta's with "
+            "-e endpoint=<name>,<name>. There are: index.",
         ),
     ],
 )
@@ -199,6 +266,72 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(
     with pytest.raises(PlanError) as refusal:
         make(lab, **given)
     assert str(refusal.value) == words
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"framework": "alpha", "server": "native", "transport": "tcp"},
+            f"alpha does not run with server=native transport=tcp: it is no server. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "alpha", "server": "uwsgi", "transport": "tcp"},
+            f"alpha does not run with server=uwsgi transport=tcp. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "alpha", "worker_class": "sync", "upstream_keepalive": "yes"},
+            f"alpha does not run with worker_class=sync upstream_keepalive=true. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "alpha", "worker_class": "gevent"},
+            f"alpha does not run with worker_class=gevent. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "alpha", "event_loop": "uvloop"},
+            f"alpha does not run with event_loop=uvloop. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "alpha", "worker_class": "sync", "threads": 2},
+            f"alpha does not run with worker_class=sync threads=2. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "beta", "threads": 4},
+            "beta does not run with threads=4. It runs with: server=native transport=unix "
+            "protocol=http event_loop=uvloop|asyncio upstream_keepalive=true.",
+        ),
+    ],
+)
+def test_a_stack_that_is_not_there_is_refused_with_those_that_are(
+    lab: Path, given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(PlanError) as refusal:
+        make(lab, **given)
+    assert str(refusal.value) == words
+
+
+@pytest.mark.parametrize("python", ["3.12", "3.12.0rc1", "3.13.5", "3.100.1", "4.0"])
+def test_a_python_that_is_too_new_is_refused_before_anything_is_done(
+    lab: Path, python: str
+) -> None:
+    with pytest.raises(PlanError) as refusal:
+        make(lab, framework="alpha", server="uwsgi", python=python)
+    assert str(refusal.value) == (
+        f"alpha does not run with server=uwsgi on Python {python}: it crashes there. Use Debian 12 "
+        "on the server (local hosts: -e local_hosts_release=bookworm), or leave server and "
+        "protocol out: then its own server stands in."
+    )
+    assert make(lab, framework="alpha", python=python)["stack"]["server"] == "gunicorn"
+
+
+@pytest.mark.parametrize("python", ["3.11.2", "3.9", "2.7.18", None])
+def test_a_python_that_is_old_enough_or_not_known_yet_is_taken(
+    lab: Path, python: str | None
+) -> None:
+    found = make(lab, framework="alpha", server="uwsgi", python=python)["stack"]
+    # For the look at the host, which knows it.
+    kept = (found["loop"], found["python_below"], found["python_reason"])
+    assert kept == ("tornado", "3.12", "it crashes there")
 
 
 @pytest.mark.parametrize(
@@ -246,18 +379,82 @@ def test_a_stage_that_needs_no_framework_plans_no_cells(lab: Path) -> None:
     assert found["load_seconds"] == 0
 
 
-def test_a_choice_left_open_takes_the_first_that_fits(lab: Path) -> None:
-    keys = ("server", "transport", "protocol")
-    choices: list[tuple[dict[str, Any], tuple[str, str, str]]] = [
-        ({}, ("gunicorn", "unix", "http")),
-        ({"transport": "tcp"}, ("gunicorn", "tcp", "http")),
-        ({"server": "uwsgi"}, ("uwsgi", "unix", "uwsgi")),
-        ({"protocol": "uwsgi", "transport": "unix"}, ("uwsgi", "unix", "uwsgi")),
+def test_a_row_stands_for_each_of_its_choices_in_their_order() -> None:
+    found = plans.stacks(INTERFACES["sync"]["stacks"])
+    assert [tuple(one[key] for key in plans.CHOICES) for one in found] == [
+        ("gunicorn", "unix", "http", "gthread", None, True),
+        ("gunicorn", "unix", "http", "gthread", None, False),
+        ("gunicorn", "tcp", "http", "gthread", None, True),
+        ("gunicorn", "tcp", "http", "gthread", None, False),
+        ("gunicorn", "unix", "http", "sync", None, False),
+        ("uwsgi", "unix", "uwsgi", None, None, False),
+        ("uwsgi", "unix", "fastcgi", None, None, False),
     ]
-    for asked, first in choices:
-        found = make(lab, framework="alpha", **asked)
-        assert tuple(found["stack"][key] for key in keys) == first
-        assert tuple(found["work"][0]["cell"][key] for key in keys) == first
+    assert [one["threaded"] for one in found] == [True] * 4 + [False] * 3
+    assert [one["python_below"] for one in found] == [None] * 5 + ["3.12"] * 2
+    assert [one["loop"] for one in found] == [None] * 5 + ["tornado"] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ({}, ("gunicorn", "unix", "http", "gthread", None, True)),
+        ({"transport": "tcp"}, ("gunicorn", "tcp", "http", "gthread", None, True)),
+        # False is asked for, not left open.
+        ({"upstream_keepalive": False}, ("gunicorn", "unix", "http", "gthread", None, False)),
+        ({"worker_class": "sync"}, ("gunicorn", "unix", "http", "sync", None, False)),
+        ({"protocol": "fastcgi"}, ("uwsgi", "unix", "fastcgi", None, None, False)),
+        ({"framework": "beta"}, ("native", "unix", "http", None, "uvloop", True)),
+        (
+            {"framework": "beta", "event_loop": "asyncio"},
+            ("native", "unix", "http", None, "asyncio", True),
+        ),
+    ],
+)
+def test_a_choice_left_open_takes_the_first_that_fits(
+    lab: Path, asked: dict[str, Any], first: tuple[Any, ...]
+) -> None:
+    found = make(lab, **{"framework": "alpha", **asked})
+    for chosen in (found["stack"], found["work"][0]["cell"]):
+        assert tuple(chosen[key] for key in plans.CHOICES) == first
+
+
+def test_processes_threads_and_backlog_are_part_of_the_cell(lab: Path) -> None:
+    plain = make(lab, framework="alpha", endpoint="index")
+    asked = make(lab, framework="alpha", endpoint="index", workers=3, threads="4", backlog=511)
+    for found, sizes in ((plain, (None, 1, 4096)), (asked, (3, 4, 511))):
+        for holder in (found["stack"], found["work"][0]["cell"]):
+            assert tuple(holder[key] for key in ("workers", "threads", "backlog")) == sizes
+
+
+def test_a_stack_tells_what_its_endpoints_need_and_nginx_what_it_answers(lab: Path) -> None:
+    # Whatever of them is measured: the answers of all are there.
+    found = make(lab, framework="alpha", endpoint="index")["stack"]
+    assert (found["needs"], found["constants"]) == (["book", "database"], [])
+    found = make(lab, framework="gamma", endpoint="sleep")["stack"]
+    assert found["needs"] == []
+    assert found["constants"] == [
+        {"path": "/sleep", "content_type": "application/json", "body": '{"slept_ms":50}'}
+    ]
+
+
+# One for each interface: what is asked is of the interface alone.
+@pytest.mark.parametrize(
+    "framework", {app["interface"]: name for name, app in APPS.items()}.values()
+)
+def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
+    """With the lab's own files: none hides another, and no two share an id."""
+    ids = set()
+    own = [one for one in STACKS if one["framework"] == framework]
+    for one in own:
+        # nginx alone has no socket to ask for.
+        given = {key: one[key] for key in plans.CHOICES if one[key] not in (None, "none")}
+        values = plans.options(SPECS, {"framework": framework, **given})
+        chosen = plans.stack(ROOT, values, None)
+        assert {key: chosen.get(key) for key in one} == {**one, "threaded": None}
+        ids |= {item["cell_id"] for item in plans.cells(values, chosen, {"index": {}})}
+    # Each measured, and calibrated beside.
+    assert len(ids) == 2 * len(own)
 
 
 def test_endpoints_are_those_asked_once_each(lab: Path) -> None:
@@ -266,6 +463,13 @@ def test_endpoints_are_those_asked_once_each(lab: Path) -> None:
     assert list(asked["endpoints"]) == ["sleep", "index"]
     places = [(item["cell_id"], item["repetition"]) for item in asked["work"]]
     assert len(set(places)) == len(places) == 4
+
+
+def test_a_python_client_measures_its_own_endpoint_unless_asked(lab: Path) -> None:
+    for generator in plans.CLIENTS:
+        given: dict[str, Any] = {"framework": "alpha", "generator": generator}
+        assert list(make(lab, **given)["endpoints"]) == ["book"]
+        assert list(make(lab, **given, endpoint="index")["endpoints"]) == ["index"]
 
 
 def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
@@ -299,49 +503,118 @@ def test_the_closed_loop_alone_is_what_is_measured(lab: Path) -> None:
     assert (only["cell"]["load"]["duration_s"], only["cell"]["load"]["warmup_s"]) == (60, 10)
 
 
+@pytest.mark.parametrize(
+    ("given", "connections"),
+    [
+        ({"generator": "python-sync", "requests": 20, "connections": 7}, 1),
+        ({"generator": "python-async", "requests": 20, "connections": 7}, 20),
+        ({"generator": "python-bounded", "requests": 20, "connections": 7}, 7),
+        ({"generator": "python-bounded", "requests": 20}, 20),
+        ({"generator": "python-bounded", "requests": 5000}, 1000),
+        ({"generator": "python-bounded", "requests": 5000, "connections": ""}, 1000),
+    ],
+)
+def test_a_python_client_is_a_batch_and_measured_alone(
+    lab: Path, given: dict[str, Any], connections: int
+) -> None:
+    sizes: dict[str, Any] = {"open_files": 256, "reuse": "no"}
+    (only,) = make(lab, framework="alpha", rate=9, warmup=3, **sizes, **given)["work"]
+    assert only["purpose"] == "measure"
+    assert only["cell"]["load"] == {
+        "generator": given["generator"],
+        "mode": "batch",
+        "rate": None,
+        "requests": given["requests"],
+        "connections": connections,
+        "open_files": 256,
+        "reuse": False,
+        "duration_s": None,
+        "warmup_s": 0,
+    }
+
+
+BOOK = {"maximum_ms": 4000}  # 0 to 3 s by design
+
+
+@pytest.mark.parametrize(
+    ("given", "contract", "seconds"),
+    [
+        ({"generator": "wrk", "duration": 30.5, "warmup": 2}, BOOK, 32.5),
+        ({"generator": "python-sync", "requests": 10}, BOOK, 10 * 1.5 + 1),
+        # The one that is there may be the slowest.
+        ({"generator": "python-sync", "requests": 1}, BOOK, 3 + 1),
+        ({"generator": "python-async", "requests": 10}, BOOK, 3 + 1),
+        ({"generator": "python-bounded", "requests": 100, "connections": 10}, BOOK, 16),
+        ({"generator": "python-sync", "requests": 10}, {"minimum_ms": 500}, 10 * 0.5 + 1),
+        ({"generator": "python-sync", "requests": 10}, {}, 1),
+    ],
+)
+def test_the_seconds_a_load_is_expected_to_take(
+    given: dict[str, Any], contract: dict[str, Any], seconds: float
+) -> None:
+    load = plans.loads(plans.options(SPECS, given))[0]
+    assert plans.expected_s(load, contract) == pytest.approx(seconds)
+
+
 def test_the_seconds_left_are_those_of_what_is_to_come(lab: Path) -> None:
     found = make(lab, framework="alpha", repetitions=2, duration=30, warmup=10)
-    seconds = [
-        item["cell"]["load"]["duration_s"] + item["cell"]["load"]["warmup_s"]
-        for item in found["work"]
-    ]
+    seconds = [item["expected_s"] for item in found["work"]]
     assert [item["seconds_left"] for item in found["work"]] == [
         sum(seconds[at:]) for at in range(len(seconds))
     ]
     assert found["load_seconds"] == sum(seconds) == 2 * 2 * (40 + 7)
 
 
-LOADS: st.SearchStrategy[dict[str, Any]] = st.builds(
-    dict,
-    mode=st.sampled_from(["constant", "closed"]),
-    rate=st.decimals("0.1", "1000000", places=3).map(float),
-    connections=st.integers(1, 60_000),
-    duration_s=st.decimals(1, 86_400, places=3).map(float),
-    warmup_s=st.integers(0, 3_600),
+# All that a cell is made of, as the plan has it; STACKS hold the lab's own.
+CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "stack": st.sampled_from(STACKS),
+        "workers": st.none() | st.integers(1, 1024),
+        "threads": st.integers(1, 1024),
+        "backlog": st.integers(1, 65_535),
+        "endpoint": st.sampled_from(["index", "book", "agents", "agents_with_pool"]),
+        "tuning": st.sampled_from(plans.names(ROOT / "files" / "tuning", "*.yml")),
+        "network": st.sampled_from(plans.names(ROOT / "files" / "network", "*.yml")),
+        "generator": st.sampled_from(SPECS["generator"]["choices"]),
+        "rate": st.decimals("0.1", "1000000", places=3).map(float),
+        "duration": st.decimals(1, 86_400, places=3).map(float),
+        "warmup": st.integers(0, 3_600),
+        "connections": st.integers(1, 60_000),
+        "requests": st.integers(1, 1_000_000),
+        "open_files": st.integers(64, 1_048_576),
+        "reuse": st.booleans(),
+    }
 )
 
 
-def cell_of(load: dict[str, Any]) -> dict[str, Any]:
-    closed = load["mode"] == "closed"
-    names = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
-    generator = "wrk" if closed else "oha"
-    pace = {"generator": generator, "rate": None if closed else load["rate"]}
-    return {**dict.fromkeys(names, "x"), "load": {**load, **pace}}
+def items_of(parts: dict[str, Any]) -> list[dict[str, Any]]:
+    sizes = {key: parts[key] for key in ("workers", "threads", "backlog")}
+    planned: list[dict[str, Any]] = plans.cells(
+        parts, {**parts["stack"], **sizes}, {parts["endpoint"]: {}}
+    )
+    return planned
 
 
-@given(LOADS, LOADS, st.data())
+@given(CELLS_OF, CELLS_OF, st.data())
 def test_one_id_one_cell(first: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
     # Mostly alike, so that a part left out of the id, or rounded in it, shows.
-    same = data.draw(st.sets(st.sampled_from(sorted(first))))
-    cells = cell_of(first), cell_of({**other, **{key: first[key] for key in same}})
-    ids = [plans.slug(cell) for cell in cells]
-    assert (ids[0] == ids[1]) == (cells[0] == cells[1])
-    assert CELL_ID.fullmatch(ids[0])
+    changed = data.draw(st.sets(st.sampled_from(sorted(first)), max_size=2))
+    items = items_of(first) + items_of({**first, **{key: other[key] for key in changed}})
+    for one, two in itertools.combinations(items, 2):
+        same = (one["cell"], one["purpose"]) == (two["cell"], two["purpose"])
+        assert (one["cell_id"] == two["cell_id"]) == same
+    assert all(CELL_ID.fullmatch(item["cell_id"]) for item in items)
 
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("rate", (1_000_000, 999_999.5)), ("duration", (12345.25, 12345.5)), ("warmup", (3, 4))],
+    [
+        ("rate", (1_000_000, 999_999.5)),
+        ("duration", (12345.25, 12345.5)),
+        ("warmup", (3, 4)),
+        ("workers", (1, None)),
+        ("event_loop", ("uvloop", "asyncio")),
+    ],
 )
 def test_cells_that_differ_little_have_two_ids(
     lab: Path, name: str, values: tuple[Any, Any]
@@ -357,10 +630,18 @@ def test_cells_that_differ_little_have_two_ids(
 
 
 def test_an_id_reads_as_what_it_names(lab: Path) -> None:
-    ids = {item["cell_id"] for item in make(lab, framework="beta", rate=99.5)["work"]}
-    assert ids == {
-        "beta-gunicorn-unix-http-index-production-lan-oha-99.5rps-c64-30s-w10s",
-        "beta-gunicorn-unix-http-index-production-lan-wrk-closed-c64-5s-w2s-calibration",
+    def ids(**given: Any) -> set[str]:
+        return {item["cell_id"] for item in make(lab, **given)["work"]}
+
+    beta = "beta-native-unix-http-uvloop-b4096-index-production-lan"
+    assert ids(framework="beta", rate=99.5) == {
+        f"{beta}-oha-99.5rps-c64-30s-w10s",
+        f"{beta}-wrk-closed-c64-5s-w2s-calibration",
+    }
+    sizes = {"workers": 2, "threads": 8, "backlog": 64, "upstream_keepalive": False}
+    assert ids(framework="alpha", generator="python-bounded", reuse=False, **sizes) == {
+        "alpha-gunicorn-unix-http-gthread-2workers-8threads-unkept-b64-book-production-lan-"
+        "python-bounded-1000requests-c1000-nofile1024-unreused"
     }
 
 

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.lab.bench.plugins.action.report import render
 from ansible_collections.lab.bench.plugins.module_utils import (
     files,
     report,
     report_cells,
+    report_clients,
     wording,
 )
+from ansible_collections.lab.bench.plugins.module_utils import result as results
 from ansible_collections.lab.bench.plugins.module_utils import summary as summaries
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 from ansible_collections.lab.bench.plugins.module_utils.report_figures import Entry
@@ -303,6 +306,115 @@ def test_cells_that_differ_in_more_than_the_endpoint_are_told_apart(run: Path) -
     other["cell"]["framework"], other["cell"]["load"]["rate"] = "flask", 2000
     titles = [entry.title for entry in report.entries([cells[0], other], {})]
     assert titles == ["/agents (aiohttp, 1,000/s)", "/agents (flask, 2,000/s)"]
+
+
+CLIENT = "cells/python-async-emfile"
+
+
+@pytest.fixture
+def clients(run: Path) -> Path:
+    """The run and a Python client's repetition beside it."""
+    thresholds = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+    raw = ROOT / "tests" / "fixtures" / "rep-python"
+    folder = Path(shutil.copytree(raw, run / CLIENT / "rep-1"))
+    files.write(folder / "result.json", files.dump(results.build(folder, thresholds, None)))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+    return run
+
+
+def of_client(run: Path) -> Entry:
+    return next(entry for entry in measured(run) if report_clients.is_client(entry.cell))
+
+
+def client_headline(run: Path) -> dict[str, str]:
+    return report_clients.headline(of_client(run).cell, "/book")
+
+
+def all_answered(result: dict[str, Any]) -> None:
+    result["ok"] = result["requests"]
+    result["errors"]["connect"] = 0
+    result["client"]["failures"] = {}
+
+
+def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> None:
+    document = report.build(clients)
+    stacks = [row[0] for row in cells_of(document["overview"])]
+    assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
+    assert cells_of(document["clients"]) == [[
+        "/book (none, none)", "python-async", "2,000", "2,000", "1,024", "yes", "3.53", "288",
+        "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %", "985 failed",
+    ]]  # fmt: skip
+    book = next(part for part in document["endpoints"] if part["path"] == "/book")
+    (section,) = book["cells"]
+    assert cells_of(section["errors"]) == [
+        ["EMFILE", "985", "49 %", "connect", "Too many open files; no connection"]
+    ]
+    assert {"open_files", "errors"} <= {remark["code"] for remark in section["remarks"]}
+    assert cells_of(section["repetitions"])[0][1:3] == ["3.53", "288"]
+    titles = [figure["title"] for figure in section["figures"]["series"][0]["figures"]]
+    assert titles == ["Latency over time", "Rate over time", "CPU of the server",
+                      "CPU of the client"]  # fmt: skip
+
+
+def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
+    repetition(clients, CLIENT, 2, void)
+    repetition(clients, CLIENT, 3, failed("python-async ended with 137: Killed"))
+    words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page(clients), flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null", "closed loop of", "{}"):
+        assert not re.search(rf"\b{re.escape(hole)}\b", words), hole
+    for words_ in ("Failures by cause", "985 failed (1 of 3 valid)", "ended with 137", "begun"):
+        assert words_ in words
+    _Balance().feed(page(clients))
+
+
+def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
+    asked = "python-async: 2,000 requests at once to /book of aiohttp on Gunicorn (unix, http) "
+    used = "peak memory 50.1 MiB, 0.527 s of CPU time."
+    assert client_headline(clients) == {
+        "state": "missed",
+        "short": "985 failed",
+        "text": f"{asked}took 3.53 s; 985 failed (49 % of requests: EMFILE), {used}",
+    }
+    repetition(clients, CLIENT, 2, void)
+    assert client_headline(clients)["text"].endswith(
+        f"{used} 1 of 2 repetitions void and left out."
+    )
+    shutil.rmtree(clients / CLIENT / "rep-2")
+    repetition(clients, CLIENT, 1, all_answered)
+    found = client_headline(clients)
+    assert found["text"] == f"{asked}took 3.53 s, all answered: 288 requests/s, {used}"
+    assert (found["state"], found["short"]) == ("held", "all answered")
+    assert report_clients.section(clients, of_client(clients))["errors"] is None
+    repetition(clients, CLIENT, 1, failed("killed"))
+    assert client_headline(clients)["text"] == f"{asked}failed: killed; nothing can be concluded."
+    cells = cells_of(report_clients.overview([of_client(clients)]) or {})
+    assert cells[0][6:] == ["-"] * 8 + ["failed"]
+
+
+def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:
+    def short(result: dict[str, Any]) -> None:
+        result["per_second"] = {name: values[:2] for name, values in result["per_second"].items()}
+
+    repetition(clients, CLIENT, 1, short)
+    (series,) = report_clients.section(clients, of_client(clients))["figures"]["series"]
+    assert [f["title"] for f in series["figures"]] == ["CPU of the server", "CPU of the client"]
+
+
+def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
+    cell = of_client(clients).cell
+    others = [copy.deepcopy(cell) for _ in range(3)]
+    others[0]["cell"]["load"]["reuse"] = False
+    others[1]["cell"]["load"].update(generator="python-bounded", connections=1000)
+    others[2]["cell"]["load"].update(requests=10_000, open_files=20_000)
+    titles = [entry.title for entry in report.entries([cell, *others], {})]
+    assert titles == [
+        "/book (python-async, 2,000 requests, 1,024 open files, connections reused)",
+        "/book (python-async, 2,000 requests, 1,024 open files, new connections)",
+        "/book (python-bounded, 2,000 requests, 1,000 at a time, 1,024 open files, connections "
+        "reused)",
+        "/book (python-async, 10,000 requests, 20,000 open files, connections reused)",
+    ]
+    assert {entry.stack for entry in report.entries([cell, *others], {})} == {"/book"}
 
 
 @pytest.mark.parametrize(

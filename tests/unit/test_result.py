@@ -11,7 +11,7 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import files, latency, result
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
-from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+from ansible_collections.lab.bench.plugins.module_utils.validate import SchemaError, validate
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -35,6 +35,11 @@ def wrk_dir(tmp_path: Path) -> Path:
     return Path(shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "rep-1"))
 
 
+@pytest.fixture
+def python_dir(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "rep-python", tmp_path / "rep-1"))
+
+
 def build(directory: Path) -> dict[str, Any]:
     found = result.build(directory, THRESHOLDS, None)
     validate(found, "result", SCHEMA)
@@ -49,6 +54,7 @@ def test_an_oha_repetition(oha_dir: Path) -> None:
     # What nginx counted, less the page that told it.
     assert found["server_requests"] == found["requests"]
     assert found["latency_from"] == "intended"
+    assert found["client"] is None
     histogram = latency.decode(found["histogram"]["data"])
     assert histogram.total_count == found["responses"]
     assert found["telemetry"]["client"]["cores"] == 1
@@ -69,6 +75,61 @@ def test_a_wrk_repetition(wrk_dir: Path) -> None:
     (wrk_dir / "result.json").write_bytes(files.dump(found))
     result.reduce(wrk_dir, keep_requests=False)
     assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
+
+
+def test_a_python_clients_repetition(python_dir: Path) -> None:
+    """2000 requests at once by a client that may have 1024 open files."""
+    found = build(python_dir)
+    assert found["verdict"]["valid"]
+    assert (found["requests"], found["ok"], found["errors"]["connect"]) == (2000, 1015, 985)
+    assert found["server_requests"] == 1015
+    assert found["client"]["failures"] == {"EMFILE": 985}
+    assert found["client"]["seconds"] == found["duration_s"]
+    # The client's own times, not those of its process, which also starts Python and writes a file.
+    run = files.load(python_dir / "run.json")
+    assert run["started"] + 0.2 < found["started"] < found["finished"] < run["finished"]
+    assert found["finished"] - found["started"] == pytest.approx(found["duration_s"], abs=0.01)
+    times = found["telemetry"]["client"]["per_second"]["t"]
+    assert times[-2] < found["duration_s"] <= times[-1]
+    assert "python-async.json.gz" in found["raw"]
+    before = content(python_dir)
+    result.reduce(python_dir, keep_requests=False)
+    assert content(python_dir) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("python-async.json.gz", b"\x1f\x8b", "the client's result is truncated"),
+        ("python-async.json.gz", None, "python-async.json.gz is not there"),
+        ("error.txt", b"python-async ended with 137: Killed", "ended with 137: Killed"),
+    ],
+)
+def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
+    python_dir: Path, name: str, data: bytes | None, words: str
+) -> None:
+    if data is None:
+        (python_dir / name).unlink()
+    else:
+        (python_dir / name).write_bytes(data)
+    found = build(python_dir)
+    assert words in found["error"]
+    assert found["client"] is None
+
+
+def test_only_a_batch_has_requests_and_no_duration(python_dir: Path) -> None:
+    found = build(python_dir)
+    for wrong in ({"duration_s": 5}, {"rate": 5}, {"mode": "closed"}, {"reuse": "yes"}):
+        load = {**found["cell"]["load"], **wrong}
+        with pytest.raises(SchemaError, match="load"):
+            validate({**found, "cell": {**found["cell"], "load": load}}, "result", SCHEMA)
+    del found["cell"]["load"]["open_files"]
+    with pytest.raises(SchemaError, match="open_files"):
+        validate(found, "result", SCHEMA)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 @pytest.mark.parametrize(

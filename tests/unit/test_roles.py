@@ -1,26 +1,45 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils.plan import LIMITS
+from ansible_collections.lab.bench.plugins.module_utils.contract import expected_body
+from ansible_collections.lab.bench.plugins.module_utils.plan import (
+    CHOICES,
+    CLIENTS,
+    CLIENTS_BOUND,
+    CLIENTS_ENDPOINT,
+    CLOSED_LOOP,
+    LIMITS,
+    stacks,
+)
 
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 APPS = sorted(path for path in (ROOT / "apps").iterdir() if path.is_dir())
-PYTHON_APPS = [
-    path for path in APPS if yaml.safe_load((path / "app.yml").read_text())["language"] == "python"
+MANIFESTS: dict[str, Any] = {
+    app.name: yaml.safe_load((app / "app.yml").read_text())
+    for app in APPS
+    if (app / "app.yml").exists()
+}
+# Whatever has requirements, the Python clients' among them.
+LOCKED = [
+    ROOT / "files" / "clients",
+    *(app for app in APPS if (app / "requirements.in").exists()),
 ]
 PROFILES = sorted((ROOT / "files" / "tuning").glob("*.yml"))
 ENDPOINTS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "endpoints.yml").read_text())
+STACKS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "stacks.yml").read_text())
 # Hosts groups of the inventories.
 GROUPS = {"servers", "clients"}
 
 each_role = pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
-each_app = pytest.mark.parametrize("app", APPS, ids=lambda path: path.name)
+each_app = pytest.mark.parametrize("app", sorted(MANIFESTS))
+each_interface = pytest.mark.parametrize("name", STACKS)
 
 
 def variables(role: Path, folder: str) -> dict[str, Any]:
@@ -39,7 +58,9 @@ def specs(role: Path) -> dict[str, dict[str, Any]]:
 def test_there_are_roles_apps_and_profiles() -> None:
     """Where a folder is moved, the tests below have nothing to look at."""
     assert len(ROLES) > 10
-    assert PYTHON_APPS
+    assert len(STACKS) > 5
+    assert len(LOCKED) > 5
+    assert [app.name for app in APPS] == sorted(MANIFESTS)
     assert PROFILES
 
 
@@ -85,50 +106,195 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
         if option["type"] in ("int", "float"):
             (limits,) = re.findall(r"\b([0-9.]+) to ([0-9]+)\b", option["description"])
             found[name] = tuple(float(limit) for limit in limits)
-            assert found[name][0] <= option["default"] <= found[name][1]
+            # Without one it depends on the host.
+            assert name == "workers" or found[name][0] <= option["default"] <= found[name][1]
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
 
 
+def test_the_generators_are_the_two_programs_and_the_clients() -> None:
+    options = specs(ROOT / "roles" / "run")["main"]
+    assert options["generator"]["choices"] == ["oha", CLOSED_LOOP, *CLIENTS]
+    assert f"{CLIENTS_BOUND} where left out" in options["connections"]["description"]
+    assert CLIENTS_ENDPOINT in ENDPOINTS
+
+
+@each_interface
+def test_the_stacks_of_an_interface_are_made_of_what_can_be_asked_for(name: str) -> None:
+    options = specs(ROOT / "roles" / "run")["main"]
+    interface = STACKS[name]
+    assert set(interface) <= {"stacks", "refused"}
+    for row in interface["stacks"]:
+        others = {"threads", "loop", "python_below", "python_reason"}
+        assert set(row) <= {*CHOICES, *others}, row
+        # As the main variable says, connections are kept unless asked otherwise.
+        assert row["upstream_keepalive"] in (False, [True, False])
+    for one in stacks(interface["stacks"]):
+        for key in ("server", "transport", "protocol", "event_loop"):
+            # Not every server lets one choose a loop; nginx alone has no socket behind it.
+            free = key == "event_loop" and one[key] is None
+            none = key == "transport" and one[key] == name == "none"
+            assert free or none or one[key] in options[key]["choices"], (key, one)
+        assert isinstance(one["upstream_keepalive"], bool)
+        assert (one["worker_class"] is not None) == (one["server"] == "gunicorn")
+        assert one["loop"] is None or one["server"] == "uwsgi"
+        # The unquoted 3.10 of YAML is 3.1.
+        assert one["python_below"] is None or isinstance(one["python_below"], str)
+        assert (one["python_below"] is None) == (one["python_reason"] is None)
+
+
+@each_interface
+def test_a_server_runs_an_interface_or_there_is_a_reason(name: str) -> None:
+    servers = {one["server"] for one in stacks(STACKS[name]["stacks"])}
+    refused = STACKS[name].get("refused", {})
+    assert not servers & set(refused)
+    assert servers | set(refused) == set(specs(ROOT / "roles" / "run")["main"]["server"]["choices"])
+
+
+def test_every_interface_and_every_endpoint_is_some_apps() -> None:
+    assert {app["interface"] for app in MANIFESTS.values()} == set(STACKS)
+    assert {name for app in MANIFESTS.values() for name in app["endpoints"]} == set(ENDPOINTS)
+
+
 @each_app
-def test_an_app_tells_what_it_is(app: Path) -> None:
-    manifest = yaml.safe_load((app / "app.yml").read_text())
-    needed = {"description", "language", "stacks", "endpoints", "pool_size"}
-    assert needed <= set(manifest)
+def test_an_app_tells_what_it_is(app: str) -> None:
+    manifest = MANIFESTS[app]
+    interface = STACKS[manifest["interface"]]["stacks"]
+    wanted = {"description", "language", "interface", "endpoints", "pool_size"}
+    if manifest["language"] == "python":
+        wanted |= {"module"}
+    # uWSGI runs no event loop but its own, which needs an entrance of its own.
+    if any(row.get("loop") for row in interface):
+        wanted |= {"uwsgi_module"}
+    assert set(manifest) == wanted
+    assert isinstance(manifest["description"], str)
     assert manifest["endpoints"]
+    assert len(set(manifest["endpoints"])) == len(manifest["endpoints"])
     assert set(manifest["endpoints"]) <= set(ENDPOINTS)
-    assert manifest["stacks"]
-    seen = [(s["server"], s["transport"], s["protocol"]) for s in manifest["stacks"]]
-    assert len(set(seen)) == len(seen)
+    for key in {"module", "uwsgi_module"} & set(manifest):
+        module, name = manifest[key].split(":")
+        text = (ROOT / "apps" / app / f"{module}.py").read_text()
+        assert re.search(rf"^(((async )?def|class|from .* import) )?{name}\b", text, re.MULTILINE)
+
+
+@each_app
+def test_an_app_has_what_its_language_is_started_by(app: str) -> None:
+    language = MANIFESTS[app]["language"]
+    files = {
+        "python": {"app.py", "requirements.in", "requirements.txt"},
+        "node": {"app.js", "package.json", "package-lock.json"},
+        "go": {"main.go", "go.mod", "go.sum"},
+        "none": set(),
+    }[language]
+    assert files <= {path.name for path in (ROOT / "apps" / app).iterdir()}
+    # Every other interface is Python's.
+    interface = MANIFESTS[app]["interface"]
+    assert language == (interface if interface in ("node", "go", "none") else "python")
+
+
+@each_app
+def test_an_app_has_a_pool_where_its_endpoints_need_one(app: str) -> None:
+    manifest = MANIFESTS[app]
+    needs = {need for name in manifest["endpoints"] for need in ENDPOINTS[name].get("needs", [])}
     assert isinstance(manifest["pool_size"], int)
-    assert manifest["pool_size"] >= 0
-    # Each is a word that the user can choose; a server of nothing has nothing to choose.
-    choices = specs(ROOT / "roles" / "run")["main"]
-    for stack in manifest["stacks"]:
-        for key in ("server", "transport", "protocol"):
-            none = manifest["language"] == "none" and stack[key] == "none"
-            assert none or stack[key] in choices[key]["choices"]
+    assert manifest["pool_size"] >= ("agents_with_pool" in manifest["endpoints"])
+    assert manifest["pool_size"] == 0 or "database" in needs
+    if manifest["language"] == "none":
+        # nginx answers them from its configuration, in single quotes.
+        assert not needs
+        for name in manifest["endpoints"]:
+            assert not set("'$\\") & set(expected_body(ENDPOINTS[name], {}).decode())
 
 
-@pytest.mark.parametrize("app", PYTHON_APPS, ids=lambda path: path.name)
-def test_a_python_app_is_locked_and_names_no_index(app: Path) -> None:
-    asked = [
-        re.match(r"[A-Za-z0-9._-]+", line)
-        for line in (app / "requirements.in").read_text().splitlines()
-        if line.strip() and not line.startswith(("#", "-"))
-    ]
-    lock = (app / "requirements.txt").read_text()
-    assert "://" not in lock
-    assert not re.search(r"^--|index-url|find-links|trusted-host", lock, re.MULTILINE)
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def asked_for(folder: Path) -> set[str]:
+    lines = (folder / "requirements.in").read_text().splitlines()
+    found = [re.match(r"[A-Za-z0-9._-]+", line) for line in lines if not line.startswith("#")]
+    return {normal(name[0]) for name in found if name}
+
+
+def lock(folder: Path) -> dict[str, set[str]]:
+    """Package to its locked versions, of which it has several where one suits not every Python."""
+    text = (folder / "requirements.txt").read_text()
+    assert "://" not in text
+    assert not re.search(r"^--|index-url|find-links|trusted-host", text, re.MULTILINE)
     # A requirement begins at the margin; what is indented goes on with it.
-    entries = [e for e in re.split(r"^(?=\S)", lock, flags=re.MULTILINE) if e and e[0] != "#"]
-    locked = set()
+    entries = [e for e in re.split(r"^(?=\S)", text, flags=re.MULTILINE) if e and e[0] != "#"]
+    locked: dict[str, set[str]] = {}
     for entry in entries:
-        pin = re.match(r"([A-Za-z0-9._-]+)(\[.*?\])?==[^\s;]+", entry)
+        pin = re.match(r"([A-Za-z0-9._-]+)(?:\[.*?\])?==([^\s;]+)", entry)
         assert pin, entry
         assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry[:80]
-        locked.add(pin[1].lower().replace("_", "-"))
+        locked.setdefault(normal(pin[1]), set()).add(pin[2])
+    return locked
+
+
+PINS = [
+    line.partition("==")
+    for line in (ROOT / "apps" / "constraints.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+CONSTRAINTS = {normal(name): version for name, _, version in PINS}
+
+
+def test_the_constraints_are_exact_and_in_order() -> None:
+    assert len(PINS) > 10
+    assert list(CONSTRAINTS) == sorted(CONSTRAINTS)
+    assert len(CONSTRAINTS) == len(PINS)
+    for name, version in CONSTRAINTS.items():
+        assert re.fullmatch(r"[0-9]+(\.[0-9]+)*", version), name
+
+
+@pytest.mark.parametrize("folder", LOCKED, ids=lambda path: path.name)
+def test_requirements_are_locked_as_constrained_and_name_no_index(folder: Path) -> None:
+    locked = lock(folder)
+    asked = asked_for(folder)
     assert asked
-    assert {name[0].lower().replace("_", "-") for name in asked if name} <= locked
+    assert asked <= set(locked)
+    # All that several of them use is the same in each.
+    shared = set(locked) & set(CONSTRAINTS)
+    assert {name: locked[name] for name in shared} == {name: {CONSTRAINTS[name]} for name in shared}
+
+
+@pytest.mark.parametrize(
+    "app", sorted(name for name, app in MANIFESTS.items() if app["language"] == "python")
+)
+def test_a_python_app_asks_for_what_its_stacks_run(app: str) -> None:
+    needed = set()
+    for one in stacks(STACKS[MANIFESTS[app]["interface"]]["stacks"]):
+        worker = (one["worker_class"] or "").partition(".")[0]
+        needed |= {"gunicorn"} if one["server"] == "gunicorn" else set()
+        # These are Gunicorn's own.
+        needed |= {normal(worker)} - {"", "gthread", "sync", "asgi"}
+        needed |= {"uvloop"} if one["event_loop"] == "uvloop" else set()
+        needed |= {"greenlet"} if one["loop"] else set()
+    assert needed <= asked_for(ROOT / "apps" / app)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("apps/*/package-lock.json")), ids=lambda path: path.parent.name
+)
+def test_a_node_app_is_locked_and_names_no_registry(path: Path) -> None:
+    asked = json.loads((path.parent / "package.json").read_text())["dependencies"]
+    packages = json.loads(path.read_text())["packages"]
+    assert packages.pop("")["dependencies"] == asked
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in asked} == asked
+    for name, package in packages.items():
+        assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", package["integrity"]), name
+        assert "resolved" not in package, name
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("apps/*/go.mod")), ids=lambda path: path.parent.name
+)
+def test_a_go_app_is_locked(path: Path) -> None:
+    asked = re.findall(r"(\S+/\S+ v[0-9]\S+)", path.read_text())
+    locked = (path.parent / "go.sum").read_text()
+    assert asked
+    for module in asked:
+        assert re.search(rf"^{re.escape(module)} h1:[A-Za-z0-9+/]{{43}}=$", locked, re.MULTILINE)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)

@@ -26,7 +26,8 @@ def parse(text: str) -> list[Metric]:
 @pytest.fixture(scope="module")
 def real() -> dict[str, dict[str, Any]]:
     return {
-        name: result.build(FIXTURES / f"rep-{name}", THRESHOLDS, None) for name in ("oha", "wrk")
+        name: result.build(FIXTURES / f"rep-{name}", THRESHOLDS, None)
+        for name in ("oha", "wrk", "python")
     }
 
 
@@ -165,6 +166,40 @@ def test_open_metrics_parse_and_are_in_base_units(run_dir: Path) -> None:
     )
     assert value("lab_valid_repetitions", "aiohttp-wrk-closed", rate="") == 1
     assert {s.labels["cell"] for s in families["lab_unsent_requests"].samples} == {cell}
+
+
+def test_python_clients_merge(real: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    first = real["python"]
+    second = repetition(first, 2)
+    second["client"].update(seconds=first["client"]["seconds"] + 2, failures={"EADDRNOTAVAIL": 5})
+    void = repetition(first, 3, verdict=VOID)
+    found = summary.summary(store(tmp_path / "r", first, second, void))
+    validate(found, "summary", SCHEMA)
+    client = found["cells"][0]["statistics"]["client"]
+    assert client["seconds"]["median"] == first["client"]["seconds"] + 1
+    assert client["cpu_s"]["max"] == sum(first["client"]["cpu_s"].values())
+    assert client["max_rss_bytes"]["min"] == first["client"]["max_rss_bytes"]
+    assert client["failures"] == {"EADDRNOTAVAIL": 5, "EMFILE": 985}
+    assert summary.merge([real["oha"]])["client"] is None
+    text = summary.open_metrics(found)
+    samples = {(s.name, s.labels.get("cause")): s.value for f in parse(text) for s in f.samples}
+    assert samples["lab_client_seconds", None] == client["seconds"]["median"]
+    assert samples["lab_client_resident_memory_max_bytes", None] == 52_559_872
+    assert samples["lab_client_failures", "EMFILE"] == 985
+    assert "nan" not in text.lower()
+    assert "None" not in text
+
+
+def test_answers_of_which_none_is_ok_have_no_latency_to_show(
+    real: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    none = latency.empty()
+    refused = repetition(real["python"], 1, ok=0, latency_us=latency.summary(none))
+    refused["histogram"]["data"] = latency.encode(none)
+    text = summary.open_metrics(summary.summary(store(tmp_path / "r", refused)))
+    names = {s.name for f in parse(text) for s in f.samples}
+    assert "lab_goodput_requests_per_second" in names
+    assert "lab_latency_seconds" not in names
 
 
 def test_void_and_calibration_cells_have_no_figures(

@@ -57,6 +57,26 @@ CLOSED = replace(
     latency_from="sent",
     rate_achieved=32_000.0,
 )
+BATCH = replace(
+    CLOSED,
+    generator="python-async",
+    requests=10_000,
+    responses=1_015,
+    ok=1_015,
+    errors={**NONE, "connect": 8_985},
+    duration_s=4.2,
+    rate_achieved=240.0,
+    goodput=240.0,
+    client={
+        "seconds": 4.2,
+        "cpu_s": {"user": 1.0, "system": 0.5},
+        "max_rss_bytes": 70_000_000,
+        "open_files": 1024,
+        "local_ports": [32768, 60999],
+        "versions": {"python": "3.13.5"},
+        "failures": {"EMFILE": 8_985},
+    },
+)
 
 
 def host(**changed: Any) -> dict[str, Any]:
@@ -236,3 +256,79 @@ def test_littles_law_is_checked_in_a_closed_loop() -> None:
     found = verdict(replace(CLOSED, mean_service_us=2101.0), mode="closed")
     assert codes(found["findings"]) == ["littles_law"]
     assert found["valid"]
+
+
+def batch(
+    failures: dict[str, int], load: dict[str, Any] | None = None, **hosts: Any
+) -> dict[str, Any]:
+    assert BATCH.client is not None
+    measurement = replace(BATCH, client={**BATCH.client, "failures": failures})
+    asked = {
+        "mode": "batch",
+        "rate": None,
+        "requests": 10_000,
+        "connections": 10_000,
+        "open_files": 1024,
+        "reuse": True,
+        "duration_s": None,
+        **(load or {}),
+    }
+    return judge(
+        measurement,
+        {"load": asked},
+        hosts.get("server", host()),
+        hosts.get("client", host()),
+        CALIBRATION,
+        hosts.get("exit_code", 0),
+        THRESHOLDS,
+    )
+
+
+def test_a_batch_may_fill_its_client_and_fail() -> None:
+    """Few connections, a full CPU and failures are what was to be found out."""
+    found = batch(
+        {"EMFILE": 8_985}, client=host(cpu_busy=1.0, sockets={"established_max": 1017}, samples=4)
+    )
+    assert (found["valid"], codes(found["findings"])) == (True, ["errors", "open_files"])
+
+
+@pytest.mark.parametrize(
+    ("code", "hosts"),
+    [
+        ("steal", {"client": host(cpu={"steal": 0.011})}),
+        ("clock_jump", {"server": host(clock_step_s=0.11)}),
+        ("swapping", {"client": host(swap_pages=1)}),
+        ("listen_overflows", {"server": host(tcp={"listen_overflows": 1})}),
+        ("telemetry_gap", {"client": host(samples=3)}),
+        (
+            "link",
+            {"client": host(network={"rx_bits_per_second": 8.1e8, "tx_bits_per_second": 0})},
+        ),
+        ("generator_failed", {"exit_code": 124}),
+    ],
+)
+def test_what_disturbs_a_batch_voids_it(code: str, hosts: dict[str, Any]) -> None:
+    found = batch({}, **hosts)
+    assert (found["valid"], codes(found["reasons"])) == (False, [code])
+
+
+def test_open_files_name_the_limit_and_the_remedy() -> None:
+    (finding,) = batch({"EMFILE": 8_985})["findings"][1:]
+    for words in ("8,985 of 10,000 requests", "EMFILE", "1,024", "-e open_files=", "ulimit -n"):
+        assert words in finding
+
+
+def test_fewer_open_files_than_asked_are_told() -> None:
+    (finding,) = batch({}, {"open_files": 20_000})["findings"][1:]
+    assert finding.startswith("open_files: 1,024 granted of 20,000 asked")
+
+
+@pytest.mark.parametrize(
+    ("reuse", "remedy", "other"),
+    [(False, "-e reuse=true", "fewer"), (True, "Have fewer under way", "TIME-WAIT")],
+)
+def test_local_ports_name_the_limit_and_the_remedy(reuse: bool, remedy: str, other: str) -> None:
+    (finding,) = batch({"EADDRNOTAVAIL": 7_100}, {"reuse": reuse})["findings"][1:]
+    for words in ("7,100 of 10,000", "28,232, 32768 to 60999", "ip_local_port_range", remedy):
+        assert words in finding
+    assert other not in finding

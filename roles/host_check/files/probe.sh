@@ -15,10 +15,11 @@ say virtualisation "$(systemd-detect-virt)"
 say clock_source "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 [ ! -e $governor ] || say governor "$(cat $governor)"
+say python "$(/usr/bin/python3 -c 'import platform; print(platform.python_version())')"
 say nofile "$(awk '/^Max open files/ { print $5 }' /proc/1/limits)"
 say interface "$(ip -o -4 address show to "${TEST_ADDRESS:-0.0.0.0}" | awk '{ print $2; exit }')"
 say own_address "$(echo "$SSH_CONNECTION" | cut -d' ' -f3)"
 # What the role deployed wrote down, where every file is still as it was and every service up.
 cd /var/lib/loadlab-deployed 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
-    xargs systemctl --quiet is-active <services && say deployed "$(cat fingerprint)"
+    xargs systemctl --quiet is-active <services && say deployed "$(cat fingerprints)"
 dpkg-query -W -f 'package\t${Package} ${Version} ${db:Status-Abbrev}\n'

@@ -2,9 +2,12 @@
 # Offers one load from this client and leaves the raw files in a directory. Run
 # detached, as a service of its own, so that it needs nobody to stay connected.
 #
-# From the environment: DIR (where they go), GENERATOR (oha or wrk), URL, STATUS_URL (counters),
-# BODY_SHA256 (of the answer's body, verified before), CONNECTIONS, THREADS (one a core), RATE (requests
-# per second; empty for the closed loop), WARMUP and DURATION (s), REQUEST_TIMEOUT (s).
+# From the environment: DIR (where they go), GENERATOR (oha, wrk, or python-sync, python-async,
+# python-bounded), URL, STATUS_URL (counters), BODY_SHA256 (of the answer's body, verified before),
+# CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
+# DURATION (s), REQUEST_TIMEOUT (s). For the Python clients DURATION is the most that they may take, and
+# REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
+# BODY_BYTES (length of the answer's body) say what they do.
 #
 # Leaves answer.body, the generator's output, nginx-before.txt, nginx-after.txt and, when all
 # is over and whatever happened, run.json; progress.txt says what is under way.
@@ -36,12 +39,35 @@ offer() { # seconds, name of the output files
             --timeout "${REQUEST_TIMEOUT}s" -s /usr/local/lib/loadlab/report.lua "$URL" \
             >"$2.txt" 2>"$2.err"
         ;;
+    python-*)
+        timeout "$limit" /opt/loadlab/clients/venv/bin/python /opt/loadlab/clients/client.py \
+            "${GENERATOR#python-}" "$URL" --requests "$REQUESTS" --connections "$CONNECTIONS" \
+            --open-files "$OPEN_FILES" --reuse "$REUSE" --body-bytes "$BODY_BYTES" \
+            --timeout "$REQUEST_TIMEOUT" --output "$2.json.gz" --progress progress.txt 2>"$2.err"
+        ;;
     *)
-        echo "generator '$GENERATOR' is not one of oha, wrk" >"$2.err"
+        echo "generator '$GENERATOR' is not one of oha, wrk, python-sync, python-async," \
+            "python-bounded" >"$2.err"
         return 2
         ;;
     esac
 }
+
+time_wait() { # local ports that closed connections still hold
+    awk '$1 == "TCP:" { for (i = 2; i < NF; i += 2) if ($i == "tw") print $(i + 1) }' /proc/net/sockstat
+}
+
+case $GENERATOR in
+python-*)
+    # One that used the ports up would be found again by the next: the kernel holds them for 60 s.
+    # A few hundred are always held, by the telemetry's connections among others.
+    stage "waiting for the ports of earlier connections"
+    for try in $(seq 70); do
+        [ "$(time_wait)" -ge 300 ] || break
+        sleep 1
+    done
+    ;;
+esac
 
 stage verifying
 curl -sS --max-time "$REQUEST_TIMEOUT" -o answer.body "$URL" 2>curl.err ||
@@ -59,11 +85,14 @@ fi
 stage measuring
 curl -sS --max-time 5 -o nginx-before.txt "$STATUS_URL" 2>curl.err ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
+# They have no warm-up, and the telemetry needs a scrape before the load.
+case $GENERATOR in python-*) sleep 1.5 ;; esac
 started=$(date +%s.%N)
 offer "$DURATION" "$GENERATOR"
 code=$?
 finished=$(date +%s.%N)
-curl -sS --max-time 5 -o nginx-after.txt "$STATUS_URL" 2>curl.err ||
+# From a port that the kernel gives to nobody: the client may have used up all others.
+curl -sS --max-time 5 --local-port 600-1023 -o nginx-after.txt "$STATUS_URL" 2>curl.err ||
     finish 7 "$STATUS_URL answers no longer: $(cat curl.err)"
 rm -f curl.err
 stage finished

@@ -18,6 +18,10 @@ for service in nginx postgresql prometheus-node-exporter; do
     [ ! -e "$root/usr/lib/systemd/system/$service.service" ] ||
         systemctl --root="$root" disable "$service" >/dev/null 2>&1
 done
+# Its package takes another port where this machine runs a PostgreSQL of its own.
+for conf in "$root"/etc/postgresql/*/main/postgresql.conf; do
+    [ ! -e "$conf" ] || sed -i 's/^port = .*/port = 5432/' "$conf"
+done
 # Services of the distribution that wake up on their own have no place in a measurement.
 for timer in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer; do
     ln -sf /dev/null "$root/etc/systemd/system/$timer"

@@ -6,7 +6,7 @@
 #   lab-host.sh network-down
 #   lab-host.sh up NAME ADDRESS TEST_ADDRESS CPUS BASE
 #   lab-host.sh link SERVER CLIENT         the test link of a pair, end to end
-#   lab-host.sh alive NAME...              exit status 0 when all of them run
+#   lab-host.sh alive RELEASE NAME...      exit status 0 when all of them run, on that release
 #   lab-host.sh down NAME
 #
 # From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
@@ -161,7 +161,8 @@ up() {
     ip -n "$ns" route add default via "$LAB_GATEWAY"
 
     # What was downloaded once is not downloaded again, each host with a store of its own.
-    mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name"
+    mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name" "$LAB_CACHE/deps/$name"
+    mkdir -p "$root/opt/loadlab/deps"
 
     # Asked for a million open files; the controller's own limit is what can be granted.
     nofile=$(ulimit -H -n)
@@ -179,6 +180,7 @@ up() {
             "--network-namespace-path=/run/netns/$ns" "--cpu-affinity=$cpus" \
             "--bind=$LAB_CACHE/apt/$name:/var/cache/apt/archives" \
             "--bind=$LAB_CACHE/pip/$name:/root/.cache/pip" \
+            "--bind=$LAB_CACHE/deps/$name:/opt/loadlab/deps" \
             --resolv-conf=copy-host --console=pipe "--rlimit=RLIMIT_NOFILE=$nofile"
     )
     echo changed
@@ -206,7 +208,14 @@ network-up) network_up ;;
 network-down) network_down ;;
 up) up "$@" ;;
 link) link "$@" ;;
-alive) for name in "$@"; do alive "$name"; done ;;
+alive)
+    release=$1
+    shift
+    for name in "$@"; do
+        alive "$name"
+        grep -q "/$release-[^/]*$" "$(host_dir "$name")/base"
+    done
+    ;;
 down) down "$@" ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
 esac

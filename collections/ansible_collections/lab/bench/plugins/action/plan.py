@@ -17,6 +17,7 @@ class ActionModule(ControllerAction):
         "given": {"type": "dict", "required": True},
         "begin": {"type": "bool", "default": False},
         "needs_framework": {"type": "bool", "default": True},
+        "python": {"type": "str"},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:

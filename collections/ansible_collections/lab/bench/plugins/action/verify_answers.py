@@ -21,7 +21,7 @@ class ActionModule(ControllerAction):
             answers = cut(args["answers"], args["mark"], list(args["contracts"]))
             return {
                 "answers": {
-                    name: check(contract, answers[name], args["dataset"])
+                    name: check(contract, *answers[name], args["dataset"])
                     for name, contract in args["contracts"].items()
                 }
             }

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.module_utils import files, telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
@@ -18,6 +19,7 @@ TELL_EVERY_S = 10
 # What the load takes beside its seconds: the check of the answer, the generator's start and end.
 SLACK_S = 0.6
 APART_S = 0.5
+ASK_EVERY_S = 2
 
 
 def page(url: str) -> str:
@@ -35,10 +37,12 @@ class ActionModule(ControllerAction):
 
     SPEC: ClassVar[dict[str, Any]] = {
         "seconds": {"type": "float", "required": True},
+        "until": {"type": "str"},
         "dest": {"type": "path", "required": True},
         "record": {"type": "dict", "required": True},
         "scrape": {"type": "dict", "required": True},
     }
+    _requires_connection = True
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
@@ -53,19 +57,39 @@ class ActionModule(ControllerAction):
                 )
                 for role in args["scrape"]
             }
-            # The last one comes just after the load's end, for the counters until then.
-            seconds = math.ceil(args["seconds"])
-            last = seconds + SLACK_S
-            for second in [*range(seconds + 1), last]:
-                wait = begun + second - time.monotonic()
-                # What a host out of reach has made late is left out: between two scrapes close
-                # together no CPU time passes.
-                if wait < -APART_S and second != last:
-                    continue
-                time.sleep(max(wait, APART_S) if second == last else max(wait, 0.0))
+
+            def scrape() -> None:
                 pages = pool.map(page, args["scrape"].values())
                 for recording, text in zip(recordings.values(), pages, strict=True):
                     recording.write(text)
+
+            seconds = math.ceil(args["seconds"])
+            for second in range(seconds + 1):
+                wait = begun + second - time.monotonic()
+                # What a host out of reach has made late is left out: between two scrapes close
+                # together no CPU time passes.
+                if wait < -APART_S:
+                    continue
+                time.sleep(max(wait, 0.0))
+                scrape()
+                far = f"{round(args['seconds']) - second} s to go"
+                if args["until"] and second % ASK_EVERY_S == 0:
+                    over, far = self._ask(args["until"])
+                    if over:
+                        break
                 if second and second % TELL_EVERY_S == 0 and second < seconds:
-                    tell(f"    {second} s done, {round(args['seconds']) - second} s to go")
+                    tell(f"    {second} s done, {far}")
+            # The last one comes just after the load's end, for the counters until then.
+            wait = begun + seconds + SLACK_S - time.monotonic()
+            time.sleep(APART_S if args["until"] else max(wait, APART_S))
+            scrape()
         return {"changed": True}
+
+    def _ask(self, command: str) -> tuple[bool, str]:
+        """Whether the host says that the load is over, and how far it is."""
+        try:
+            said = self._low_level_execute_command(command)
+        except AnsibleConnectionFailure:
+            # The load goes on without anybody connected.
+            return False, "the host is out of reach"
+        return said["rc"] == 0, said["stdout"].strip()

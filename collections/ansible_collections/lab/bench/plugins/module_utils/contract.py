@@ -8,6 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import book
+
+# An answer may take so much longer than by design; files/endpoints.yml.
+CONTRACT_SLACK_MS = 1000
+# Texts of `text_from`, by name.
+TEXTS = {"book": book.text}
+
 Dataset = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
@@ -15,18 +22,27 @@ class ContractError(ValueError):
     """An answer differs from the contract; the text says where."""
 
 
-def expected_json(contract: Mapping[str, Any], dataset: Dataset) -> Any:
-    """The body that the contract asks for, as parsed JSON."""
-    if "json_from" in contract:
-        name = contract["json_from"]
-        status = {row["agent_id"]: row for row in dataset["login_status"]}
-        return {
-            name: [
-                {**row, "status": status[row["id"]]["status"], "since": status[row["id"]]["since"]}
-                for row in dataset[name]
-            ]
-        }
-    return contract["json"]
+def expected_body(contract: Mapping[str, Any], dataset: Dataset) -> bytes:
+    """The body that the contract asks for, byte for byte."""
+    if "text_from" in contract:
+        return TEXTS[contract["text_from"]]()
+    if "text" in contract:
+        text = contract["text"]
+        return (text if isinstance(text, str) else "".join(text)).encode()
+    return json.dumps(_expected_json(contract, dataset), separators=(",", ":")).encode()
+
+
+def _expected_json(contract: Mapping[str, Any], dataset: Dataset) -> Any:
+    if "json" in contract:
+        return contract["json"]
+    name = contract["json_from"]
+    status = {row["agent_id"]: row for row in dataset["login_status"]}
+    return {
+        name: [
+            {**row, "status": status[row["id"]]["status"], "since": status[row["id"]]["since"]}
+            for row in dataset[name]
+        ]
+    }
 
 
 def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -40,18 +56,29 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     return int(status[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, body
 
 
-def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, bytes]:
-    """Answers printed one after another, each followed by ``mark``: name to answer."""
-    parts = text.encode("utf-8", "surrogateescape").split(mark.encode())
-    if len(parts) != len(names) + 1:
+def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, float]]:
+    """Answers printed one after another, each followed by ``mark``, the seconds that it took, and
+    ``mark`` again: name to (answer, seconds)."""
+    *parts, rest = text.encode("utf-8", "surrogateescape").split(mark.encode())
+    if len(parts) != 2 * len(names) or rest.strip():
         raise ContractError(
-            f"{len(names)} answers were asked for, {len(parts) - 1} came: {text[-200:]!r}"
+            f"{len(names)} answers were asked for, {len(parts) // 2} came"
+            f"{' and something after them' if parts and rest.strip() else ''}: {text[-200:]!r}"
         )
-    return dict(zip(names, parts, strict=False))
+    try:
+        return {
+            name: (answer, float(seconds))
+            for name, answer, seconds in zip(names, parts[::2], parts[1::2], strict=True)
+        }
+    except ValueError as problem:
+        raise ContractError(f"the time of an answer is no number: {problem}") from None
 
 
-def check(contract: Mapping[str, Any], answer: bytes, dataset: Dataset) -> dict[str, Any]:
-    """Raise ContractError where the answer differs; else its {sha256, body_bytes, wire_bytes}."""
+def check(
+    contract: Mapping[str, Any], answer: bytes, seconds: float, dataset: Dataset
+) -> dict[str, Any]:
+    """Raise ContractError where the answer, which took ``seconds``, differs from the contract;
+    else its {sha256, body_bytes, wire_bytes}."""
     status, headers, body = split(answer)
     path = contract["path"]
     if status != contract["status"]:
@@ -59,25 +86,35 @@ def check(contract: Mapping[str, Any], answer: bytes, dataset: Dataset) -> dict[
             f"{path} answered status {status}, the contract says {contract['status']}: "
             f"{body[:200].decode('utf-8', 'replace')!r}"
         )
-    media = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media != contract["content_type"]:
-        raise ContractError(
-            f"{path} answered content-type '{media}', the contract says "
-            f"'{contract['content_type']}'"
+    wanted = expected_body(contract, dataset)
+    _header(path, headers, "content-type", contract["content_type"])
+    # An answer in chunks would be more bytes on the wire than the others'.
+    _header(path, headers, "content-length", str(len(wanted)))
+    if body != wanted:
+        first = next(
+            (n for n, (a, b) in enumerate(zip(body, wanted, strict=False)) if a != b),
+            min(len(body), len(wanted)),
         )
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as problem:
-        raise ContractError(f"{path} answered no JSON ({problem}): {body[:80]!r}") from None
-    wanted = expected_json(contract, dataset)
-    # As text: to Python true equals 1 and 50.0 equals 50, to a client of the endpoint they do not.
-    if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
         raise ContractError(
-            f"{path} answered {json.dumps(found)[:200]}, the contract says "
-            f"{json.dumps(wanted)[:200]}"
+            f"{path} answered {len(body)} bytes, the contract says {len(wanted)}; from byte "
+            f"{first} on {body[first : first + 80]!r} instead of {wanted[first : first + 80]!r}"
+        )
+    least = contract.get("minimum_ms", 0)
+    most = contract.get("maximum_ms", least + CONTRACT_SLACK_MS)
+    if not least <= seconds * 1000 <= most:
+        raise ContractError(
+            f"{path} took {seconds * 1000:.1f} ms, the contract says {least} to {most} ms"
         )
     return {
         "sha256": hashlib.sha256(body).hexdigest(),
         "body_bytes": len(body),
         "wire_bytes": len(answer),
     }
+
+
+def _header(path: str, headers: Mapping[str, str], name: str, wanted: str) -> None:
+    found = headers.get(name, "").lower()
+    if found != wanted:
+        raise ContractError(
+            f"{path} answered {name} {found or '(none)'!r}, the contract says {wanted!r}"
+        )

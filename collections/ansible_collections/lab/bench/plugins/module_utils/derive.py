@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from . import files, manifest, result
+from . import files, manifest, result, wording
 from . import summary as summaries
 from .plan import plain
 from .validate import validate
@@ -44,6 +44,8 @@ def describe(
     locks = {"controller": root / "requirements.txt"}
     for framework in {found["cell"]["framework"] for found in measured}:
         locks[framework] = root / "apps" / framework / "requirements.txt"
+    if any(found["cell"]["load"]["mode"] == "batch" for found in measured):
+        locks["clients"] = root / "files" / "clients" / "requirements.txt"
     document = manifest.build(
         begun,
         max((_iso(end) for end in ends if end is not None), default=None),
@@ -82,24 +84,56 @@ def summary(run_dir: Path, root: Path) -> str:
 
 
 def table(document: Mapping[str, Any]) -> str:
-    """A line for each repetition: what was asked, what came of it, and whether it counts."""
-    lines = [
-        f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
-        f"{'errors':>8}{'unsent':>8}  verdict"
-    ]
-    for cell in document["cells"]:
+    """A line for each repetition: what was asked, what came of it, and whether it counts.
+
+    The Python clients, which are measured themselves, have a table of their own below.
+    """
+    batches = [cell for cell in document["cells"] if cell["cell"]["load"]["mode"] == "batch"]
+    others = [cell for cell in document["cells"] if cell not in batches]
+    lines = []
+    if others or not batches:
+        lines.append(
+            f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
+            f"{'errors':>8}{'unsent':>8}  verdict"
+        )
+    for cell in others:
         load = cell["cell"]["load"]
         pace = f"{plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
-        for rep in cell["repetitions"]:
-            verdict = rep["verdict"]
-            words = "valid" if verdict["valid"] else "void: " + "; ".join(verdict["reasons"])
-            lines.append(
-                f"{cell['cell']['endpoint']:<12}{load['generator'] + ' ' + pace:<18}"
-                + _numbers(rep)
-                + f"  {words}"
-            )
-            lines += [f"{'':<12}{finding}" for finding in verdict["findings"]]
+        lines += _lines(cell, f"{load['generator'] + ' ' + pace:<18}", _numbers)
+    if batches:
+        lines.append(
+            f"{'endpoint':<12}{'client':<16}{'requests':>9}{'at once':>9}{'seconds':>9}{'req/s':>8}"
+            f"{'memory':>10}{'CPU':>9}{'failed':>8}  verdict"
+        )
+    for cell in batches:
+        load = cell["cell"]["load"]
+        asked = f"{load['generator']:<16}{load['requests']:>9,}{load['connections']:>9,}"
+        lines += _lines(cell, asked, _client_numbers)
     return "\n".join(lines)
+
+
+def _lines(
+    cell: Mapping[str, Any], asked: str, numbers: Callable[[Mapping[str, Any]], str]
+) -> list[str]:
+    """A cell's repetitions, each with its findings."""
+    lines = []
+    for rep in cell["repetitions"]:
+        verdict = rep["verdict"]
+        words = "valid" if verdict["valid"] else "void: " + "; ".join(verdict["reasons"])
+        lines.append(f"{cell['cell']['endpoint']:<12}{asked}{numbers(rep)}  {words}")
+        lines += [f"{'':<12}{finding}" for finding in verdict["findings"]]
+    return lines
+
+
+def _client_numbers(rep: Mapping[str, Any]) -> str:
+    if rep["error"] is not None:
+        return " " * 44
+    client = rep["client"]
+    return (
+        f"{client['seconds']:>9.2f}{rep['rate_achieved']:>8.1f}"
+        f"{wording.size(client['max_rss_bytes']):>10}{sum(client['cpu_s'].values()):>8.2f}s"
+        f"{rep['requests'] - rep['ok']:>8,}"
+    )
 
 
 def _numbers(rep: Mapping[str, Any]) -> str:

@@ -91,13 +91,17 @@ def latency_by_percentile(
     return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines])
 
 
-def rate(name: str, label: str, series: Mapping[str, Any]) -> str:
-    """Requests scheduled, answered and verified in each second; a result's per_second."""
-    plot = svg.Plot(name, label, "Second of the load in which they were due", "Requests per second")
+def rate(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
+    """Requests scheduled, answered and verified in each second; a result's per_second.
+
+    A batch has no schedule: those begun, answered and verified in each second.
+    """
+    when = "Second of the load" if batch else "Second of the load in which they were due"
+    plot = svg.Plot(name, label, when, "Requests per second")
     x = [second + 0.5 for second in series["second"]]
     keys = []
     for text, key, colour, width, style in (
-        ("asked", "intended", "#C8C8C8", 6.0, "-"),
+        ("begun" if batch else "asked", "intended", "#C8C8C8", 6.0, "-"),
         ("answered", "responses", svg.SKY, 2.6, "-"),
         ("verified", "ok", svg.INK, 1.1, (0, (3, 2))),
     ):
@@ -111,9 +115,10 @@ def rate(name: str, label: str, series: Mapping[str, Any]) -> str:
     return plot.svg(keys)
 
 
-def latency_over_time(name: str, label: str, series: Mapping[str, Any]) -> str:
+def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
     """p50, p99 and maximum of each second's requests; a gap where nothing was answered."""
-    plot = svg.Plot(name, label, "Second of the load in which they were due", "Latency, ms")
+    when = f"Second of the load in which they were {'answered' if batch else 'due'}"
+    plot = svg.Plot(name, label, when, "Latency, ms")
     x = [second + 0.5 for second in series["second"]]
     drawn: list[float] = []
     keys = []

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .cpus import cpu_list
+from .plan import PlanError, refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 
 
 def parse(text: str) -> dict[str, Any]:
     """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    machine_id, os, cpus, interface, own_address, deployed (fingerprint or "").
+    machine_id, os, cpus, interface, own_address, python, deployed (fingerprints or "").
 
     Raises ValueError on a line that is not of the probe's form or where one is missing.
     """
@@ -36,6 +37,7 @@ def parse(text: str) -> dict[str, Any]:
             "cpus": cpus,
             "interface": found["interface"],
             "own_address": found["own_address"],
+            "python": found["python"],
             "deployed": found.get("deployed", ""),
             "manifest": {
                 "cpu_model": found["cpu_model"] or "unknown",
@@ -55,12 +57,26 @@ def parse(text: str) -> dict[str, Any]:
         raise ValueError(f"the probe did not tell {missing}: {text[:200]!r}") from None
 
 
-def refusals(host: dict[str, Any], name: str, others: dict[str, str], address: str) -> list[str]:
+def refusals(
+    host: dict[str, Any],
+    name: str,
+    others: dict[str, str],
+    address: str,
+    stack: dict[str, Any] | None,
+) -> list[str]:
     """Why a host cannot serve; empty where it can.
 
     ``others``: inventory name to machine id of every host. ``address``: its test address.
+    ``stack``: what a server is to run, None for a client or where nothing is planned.
     """
     reasons = []
+    if stack and not host["python"]:
+        reasons.append("it has no /usr/bin/python3. Install the package python3.")
+    elif stack:
+        try:
+            refuse_python(stack["framework"], stack, host["python"])
+        except PlanError as refusal:
+            reasons.append(str(refusal))
     if host["os"] not in SUPPORTED:
         reasons.append(
             f"it runs {host['manifest']['os']}; the lab knows Debian 12, Debian 13 and Ubuntu "

@@ -33,8 +33,8 @@ class Measurement:
     errors         the classes of ERROR_CLASSES: the first four had no answer in time; the
                    status_* and body had one. Each request is in at most one class
     aborted        cut off by the generator's own deadline; neither an answer nor an error
-    scheduled      requests the schedule asked for; None for a closed loop, which has none
-    unsent         scheduled and never sent, 0 or more; None for a closed loop
+    scheduled      requests the schedule asked for; None for a closed loop or a batch
+    unsent         scheduled and never sent, 0 or more; None for a closed loop or a batch
     duration_s     measured span in seconds, up to the last answer waited for
     rate_achieved  responses per second; the generator's module says over which span
     goodput        `ok` per second over the same span
@@ -43,8 +43,13 @@ class Measurement:
     latency_us     summary in µs, see latency.summary
     latency_from   "intended": from when the schedule wanted the request sent; "sent": from when
                    it was. Never compared with each other
-    per_second     series by second of intended start, or None where the generator has none
+    per_second     series by second of intended start (of a batch by second of the end), or None
+                   where the generator has none
     jitter_us      how late the pacer issued requests, in µs, or None where it cannot be told
+    span           (start, end) in unix seconds of the client's clock where the generator tells
+                   them itself; None where they are its process's
+    client         what a Python client used and what broke, result.json's `client`; None for a
+                   load generator, which is an instrument
     findings       remarks on the run that are no error
     """
 
@@ -65,4 +70,6 @@ class Measurement:
     latency_from: str
     per_second: dict[str, list[Any]] | None = None
     jitter_us: Summary | None = None
+    span: tuple[float, float] | None = None
+    client: dict[str, Any] | None = None
     findings: list[str] = field(default_factory=list)

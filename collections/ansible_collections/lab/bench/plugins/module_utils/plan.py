@@ -6,6 +6,7 @@ Pure: reads apps/*/app.yml and files/, changes nothing, and imports nothing from
 from __future__ import annotations
 
 import datetime
+import itertools
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from .contract import CONTRACT_SLACK_MS, expected_body
+
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
 LIMITS: dict[str, tuple[float, float, str]] = {
     "rate": (0.1, 1_000_000, "requests per second"),
@@ -21,10 +24,19 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "warmup": (0, 3_600, "seconds"),
     "connections": (1, 60_000, "connections"),
     "repetitions": (1, 1_000, "repetitions"),
+    "workers": (1, 1_024, "processes"),
+    "threads": (1, 1_024, "threads"),
+    "backlog": (1, 65_535, "connections"),
+    "requests": (1, 1_000_000, "requests"),
+    "open_files": (64, 1_048_576, "open files"),
     "seed": (0, 2**31 - 1, ""),
 }
-GENERATORS = ("oha", "wrk")
 CLOSED_LOOP = "wrk"
+# Python clients, which are measured themselves, and the endpoint made for them.
+CLIENTS = ("python-sync", "python-async", "python-bounded")
+CLIENTS_ENDPOINT = "book"
+# As the study had it; 64, which suits the generators, would bound nothing but the client.
+CLIENTS_BOUND = 1000
 # The closed loop beside each constant rate only calibrates: short is enough.
 CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
@@ -46,6 +58,8 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
         value = given.get(name)
         if value is None or value == "":
             values[name] = spec.get("default")
+            if name == "connections" and given.get("generator") == "python-bounded":
+                values[name] = CLIENTS_BOUND
             continue
         values[name] = _convert(name, value, spec)
     return values
@@ -88,6 +102,18 @@ def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     return text
 
 
+def _fits(root: Path, values: Mapping[str, Any]) -> None:
+    """Raise PlanError where the tuning profile would cut the backlog."""
+    profile = load_yaml(root / "files" / "tuning" / f"{values['tuning']}.yml")
+    for entry in profile.get("sysctl", []):
+        if entry["key"] == "net.core.somaxconn" and values["backlog"] > int(entry["value"]):
+            raise PlanError(
+                f"backlog: {values['backlog']} is more than the tuning profile "
+                f"{values['tuning']} admits, net.core.somaxconn = {entry['value']}. Give at most "
+                f"that with -e backlog={entry['value']}, or another profile with -e tuning=<name>."
+            )
+
+
 def plain(number: float) -> str:
     """A number as people write it: no exponent, no digit lost, no .0 at its end."""
     return f"{number:.15g}"
@@ -110,9 +136,33 @@ def load_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def stack(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The stack asked for, checked against the app's manifest: {framework, server, transport,
-    protocol, app (the manifest)}. A choice left open takes the manifest's first."""
+# What the user may choose of a stack; the order is that of every list of them.
+CHOICES = (
+    "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
+)  # fmt: skip
+
+
+def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every stack that the rows of an interface in files/stacks.yml stand for, in their order."""
+    found = []
+    for row in rows:
+        lists = [row[k] if isinstance(row.get(k), list) else [row.get(k)] for k in CHOICES]
+        rest = {key: row.get(key) for key in ("loop", "python_below", "python_reason")}
+        found += [
+            {**dict(zip(CHOICES, choice, strict=True)), "threaded": row.get("threads", False)}
+            | rest
+            for choice in itertools.product(*lists)
+        ]
+    return found
+
+
+def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str, Any]:
+    """The stack asked for, by files/stacks.yml. A choice left open takes the first that fits.
+
+    ``python``: the server's Python version where it is known. Returns {framework, app (the
+    manifest), the CHOICES, loop, workers, threads, backlog, python_below, python_reason, needs
+    (names that files/endpoints.yml gives), constants (what nginx answers by itself)}.
+    """
     apps = names(root / "apps", "*/app.yml")
     framework = values["framework"]
     if framework is None:
@@ -122,27 +172,88 @@ def stack(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
         )
     _known("framework", framework, apps, " A new one is a folder in apps/.")
     app = load_yaml(root / "apps" / framework / "app.yml")
-    chosen = []
-    for choice in app["stacks"]:
-        if all(values[key] in (None, choice[key]) for key in ("server", "transport", "protocol")):
-            chosen.append(choice)
-    if not chosen:
-        asked = " ".join(
-            f"{key}={values[key]}" for key in ("server", "transport", "protocol") if values[key]
+    interface = load_yaml(root / "files" / "stacks.yml")[app["interface"]]
+    asked = {key: values[key] for key in CHOICES if values[key] is not None}
+    fitting = [
+        choice
+        for choice in stacks(interface["stacks"])
+        if all(choice[key] == value for key, value in asked.items())
+        and (choice["threaded"] or values["threads"] == 1)
+        and (app["language"] != "none" or values["workers"] is None)
+    ]
+    if not fitting:
+        words = [f"{key}={_word(value)}" for key, value in asked.items()]
+        words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
+        if app["language"] == "none" and values["workers"]:
+            words.append(f"workers={values['workers']}")
+        reason = interface.get("refused", {}).get(asked.get("server"))
+        raise PlanError(
+            f"{framework} does not run with {' '.join(words)}{f': {reason}' if reason else ''}. "
+            f"It runs with: {'; '.join(_row(row) for row in interface['stacks'])}."
         )
-        there_are = "; ".join(
-            f"server={s['server']} transport={s['transport']} protocol={s['protocol']}"
-            for s in app["stacks"]
+    contracts = load_yaml(root / "files" / "endpoints.yml")
+    needs = {need for name in app["endpoints"] for need in contracts[name].get("needs", [])}
+    chosen = {key: value for key, value in fitting[0].items() if key != "threaded"}
+    refuse_python(framework, chosen, python)
+    # What nginx answers by itself where it has no application behind it.
+    constants = [
+        {
+            "path": contracts[name]["path"],
+            "content_type": contracts[name]["content_type"],
+            "body": expected_body(contracts[name], {}).decode(),
+        }
+        for name in app["endpoints"]
+        if app["language"] == "none"
+    ]
+    return {
+        "framework": framework,
+        "app": app,
+        **chosen,
+        **{key: values[key] for key in ("workers", "threads", "backlog")},
+        "needs": sorted(needs),
+        "constants": constants,
+    }
+
+
+def refuse_python(framework: str, chosen: Mapping[str, Any], python: str | None) -> None:
+    """Raise PlanError where the stack does not run on that Python; None: it is not known yet."""
+    if python is None or chosen["python_below"] is None:
+        return
+    if _release(python) >= _release(chosen["python_below"]):
+        raise PlanError(
+            f"{framework} does not run with server={chosen['server']} on Python {python}: "
+            f"{chosen['python_reason']}. Use Debian 12 on the server (local hosts: "
+            "-e local_hosts_release=bookworm), or leave server and protocol out: then its own "
+            "server stands in."
         )
-        raise PlanError(f"{framework} does not run with {asked}. It runs with: {there_are}.")
-    return {"framework": framework, "app": app, **chosen[0]}
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    """A row of files/stacks.yml as the user would ask for it; choices are parted by a stroke."""
+    words = []
+    for key in CHOICES:
+        value = row.get(key)
+        if value not in (None, "none"):
+            several = value if isinstance(value, list) else [value]
+            words.append(f"{key}={'|'.join(_word(one) for one in several)}")
+    return " ".join(words) + (" threads=<n>" if row.get("threads") else "")
 
 
 def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> dict[str, Any]:
     """The contracts of the endpoints to measure, in the order asked: name -> contract."""
     contracts = load_yaml(root / "files" / "endpoints.yml")
     asked = values["endpoint"]
-    if asked is None:
+    if asked is None and values["generator"] in CLIENTS:
+        asked = [name for name in app["endpoints"] if name == CLIENTS_ENDPOINT]
+    elif asked is None:
         asked = [name for name in app["endpoints"] if contracts[name].get("measured", False)]
     if not asked:
         raise PlanError(
@@ -158,56 +269,111 @@ def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> 
 def slug(cell: Mapping[str, Any]) -> str:
     """The cell's id: every part of its definition, readable, fit for a folder's name."""
     load = cell["load"]
-    pace = f"{plain(load['rate'])}rps" if load["mode"] == "constant" else "closed"
-    parts = [
-        cell["framework"], cell["server"], cell["transport"], cell["protocol"], cell["endpoint"],
-        cell["tuning"], cell["network"], load["generator"], pace,
-        f"c{load['connections']}", f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s",
-    ]  # fmt: skip
+    parts = [cell[key] for key in ("framework", "server", "transport", "protocol")]
+    # A dotted name is the class that goes with the event loop.
+    if cell["worker_class"] and "." not in cell["worker_class"]:
+        parts.append(cell["worker_class"])
+    if cell["event_loop"]:
+        parts.append(cell["event_loop"])
+    if cell["workers"]:
+        parts.append(f"{cell['workers']}workers")
+    if cell["threads"] != 1:
+        parts.append(f"{cell['threads']}threads")
+    if not cell["upstream_keepalive"]:
+        parts.append("unkept")
+    parts.append(f"b{cell['backlog']}")
+    parts += [cell["endpoint"], cell["tuning"], cell["network"], load["generator"]]
+    if load["mode"] == "batch":
+        parts += [f"{load['requests']}requests", f"c{load['connections']}"]
+        parts += [f"nofile{load['open_files']}", "reused" if load["reuse"] else "unreused"]
+    else:
+        constant = load["mode"] == "constant"
+        parts += [f"{plain(load['rate'])}rps" if constant else "closed", f"c{load['connections']}"]
+        parts += [f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s"]
     return "-".join(parts)
 
 
-def cells(values: Mapping[str, Any], chosen: Mapping[str, Any], wanted: Sequence[str]) -> list[Any]:
-    """Every endpoint's constant-rate cell and its closed-loop calibration."""
+def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The load of a Python client, which is itself what is measured."""
+    requests = values["requests"]
+    connections = {
+        "python-sync": 1,
+        "python-async": requests,
+        "python-bounded": min(values["connections"], requests),
+    }[values["generator"]]
+    return {
+        "generator": values["generator"],
+        "mode": "batch",
+        "rate": None,
+        "requests": requests,
+        "connections": connections,
+        "open_files": values["open_files"],
+        "reuse": values["reuse"],
+        "duration_s": None,
+        "warmup_s": 0,
+    }
+
+
+def loads(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is offered to each endpoint: the load asked for, and beside a constant rate a short
+    closed loop, which only calibrates."""
+    if values["generator"] in CLIENTS:
+        return [_batch(values)]
+    load = {
+        "generator": values["generator"],
+        "mode": "closed" if values["generator"] == CLOSED_LOOP else "constant",
+        "rate": None if values["generator"] == CLOSED_LOOP else values["rate"],
+        "connections": values["connections"],
+        "duration_s": values["duration"],
+        "warmup_s": values["warmup"],
+    }
+    if values["generator"] == CLOSED_LOOP:
+        return [load]
+    calibrating = {
+        "generator": CLOSED_LOOP,
+        "mode": "closed",
+        "rate": None,
+        "duration_s": min(values["duration"], CLOSED_LOOP_DURATION_S),
+        "warmup_s": min(values["warmup"], CLOSED_LOOP_WARMUP_S),
+    }
+    return [load, {**load, **calibrating}]
+
+
+def expected_s(load: Mapping[str, Any], contract: Mapping[str, Any]) -> float:
+    """About how many seconds the load takes, warm-up included."""
+    if load["mode"] != "batch":
+        return float(load["duration_s"] + load["warmup_s"])
+    least = contract.get("minimum_ms", 0)
+    longest = max(least, contract.get("maximum_ms", 0) - CONTRACT_SLACK_MS)
+    # One after another each takes the mean; all at once they take the longest.
+    rounds = load["requests"] / load["connections"]
+    return float(max(longest, rounds * (least + longest) / 2) / 1000 + 1)
+
+
+def cells(
+    values: Mapping[str, Any], chosen: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> list[Any]:
+    """Every endpoint's cells, each {cell_id, purpose, cell, expected_s}."""
     planned = []
-    for endpoint in wanted:
-        loads: list[dict[str, Any]] = []
-        if values["generator"] != CLOSED_LOOP:
-            loads.append(
-                {
-                    "generator": values["generator"],
-                    "mode": "constant",
-                    "rate": values["rate"],
-                    "duration_s": values["duration"],
-                    "warmup_s": values["warmup"],
-                }
-            )
-        short = values["generator"] != CLOSED_LOOP
-        loads.append(
-            {
-                "generator": CLOSED_LOOP,
-                "mode": "closed",
-                "rate": None,
-                "duration_s": min(values["duration"], CLOSED_LOOP_DURATION_S)
-                if short
-                else values["duration"],
-                "warmup_s": min(values["warmup"], CLOSED_LOOP_WARMUP_S)
-                if short
-                else values["warmup"],
-            }
-        )
-        for load in loads:
+    for endpoint, contract in wanted.items():
+        for position, load in enumerate(loads(values)):
             cell = {
-                **{k: chosen[k] for k in ("framework", "server", "transport", "protocol")},
+                **{key: chosen[key] for key in ("framework", *CHOICES)},
+                **{key: chosen[key] for key in ("workers", "threads", "backlog")},
                 "endpoint": endpoint,
                 "tuning": values["tuning"],
                 "network": values["network"],
-                "load": {**load, "connections": values["connections"]},
+                "load": load,
             }
-            purpose = "calibration" if short and load["mode"] == "closed" else "measure"
             # What only calibrates is never the same cell as what is measured for itself.
-            suffix = "-calibration" if purpose == "calibration" else ""
-            planned.append({"cell_id": slug(cell) + suffix, "purpose": purpose, "cell": cell})
+            planned.append(
+                {
+                    "cell_id": slug(cell) + ("-calibration" if position else ""),
+                    "purpose": "calibration" if position else "measure",
+                    "cell": cell,
+                    "expected_s": expected_s(load, contract),
+                }
+            )
     return planned
 
 
@@ -242,16 +408,19 @@ def plan(
     begin: bool,
     needs_framework: bool,
     now: datetime.datetime,
+    python: str | None = None,
 ) -> dict[str, Any]:
     """The whole plan of a run: checked values, stack, cells in order, seconds of load.
 
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
+    ``python``: the server's Python version where it is known beforehand.
     Raises PlanError before anything is changed.
     """
     values = options(specs, given)
     _known("tuning", values["tuning"], names(root / "files" / "tuning", "*.yml"))
     _known("network", values["network"], names(root / "files" / "network", "*.yml"))
+    _fits(root, values)
     latest = root / "results" / "latest"
     if values["run_id"]:
         run_id = values["run_id"]
@@ -271,16 +440,13 @@ def plan(
         "calibration_repetition": done(run_dir / "calibration" / "ceiling") + 1,
     }
     if needs_framework or values["framework"]:
-        chosen = stack(root, values)
+        chosen = stack(root, values, python)
         result["stack"] = chosen
         result["endpoints"] = endpoints(root, values, chosen["app"])
-        planned = cells(values, chosen, list(result["endpoints"]))
+        planned = cells(values, chosen, result["endpoints"])
         result["work"] = order(planned, values["repetitions"], values["seed"], run_dir / "cells")
     for item in reversed(result["work"]):
-        load = item["cell"]["load"]
-        result["load_seconds"] = (
-            result.get("load_seconds", 0) + load["duration_s"] + load["warmup_s"]
-        )
+        result["load_seconds"] = result.get("load_seconds", 0) + item["expected_s"]
         item["seconds_left"] = result["load_seconds"]
     result.setdefault("load_seconds", 0)
     return result

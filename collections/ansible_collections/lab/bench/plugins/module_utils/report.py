@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import files, report_cells, report_context, report_figures
+from . import files, report_cells, report_clients, report_context, report_figures, wording
 from .report_figures import Entry
 
-# What may tell two cells of one endpoint apart, beside the rate.
-_PARTS = ("framework", "server", "transport", "protocol", "tuning", "network")
+# What may tell two stacks of one endpoint apart.
+_PARTS = ("framework", "server", *report_cells.PARTS, "tuning", "network")
 
 
 def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
@@ -32,6 +32,8 @@ def build(run_dir: Path) -> dict[str, Any]:
     calibration = _document(run_dir, "calibration.json")
     paths = (manifest or {}).get("plan", {}).get("endpoints", {})
     measured = entries([c for c in summary["cells"] if c["purpose"] == "measure"], paths)
+    clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
+    stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
     floor = report_figures.floor(run_dir, calibration if measured else None)
     run_id = run_dir.resolve().name
     return {
@@ -40,10 +42,18 @@ def build(run_dir: Path) -> dict[str, Any]:
         "stacks": sorted({report_cells.stack(entry.cell["cell"]) for entry in measured}),
         "begun": (manifest or {}).get("started"),
         "headlines": [
-            {"anchor": entry.anchor, **report_cells.headline(entry.cell, entry.path)}
+            {
+                "anchor": entry.anchor,
+                **(
+                    report_clients.headline(entry.cell, entry.path)
+                    if report_clients.is_client(entry.cell)
+                    else report_cells.headline(entry.cell, entry.path)
+                ),
+            }
             for entry in measured
         ],
-        "overview": report_cells.overview(measured) if measured else None,
+        "overview": report_cells.overview(stacks) if stacks else None,
+        "clients": report_clients.overview(clients),
         "endpoints": _endpoints(run_dir, measured, summary["cells"], floor, paths),
         "calibration": report_context.calibration(run_dir, calibration),
         "tuning": report_context.tuning(_document(run_dir, "tuning.json")),
@@ -54,25 +64,43 @@ def build(run_dir: Path) -> dict[str, Any]:
 
 def entries(cells: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> list[Entry]:
     """The measured cells with a title that tells them apart, in the order of summary.json."""
-    differ = [part for part in _PARTS if len({cell["cell"][part] for cell in cells}) > 1]
-    loads = [
-        part
-        for part in ("rate", "connections", "duration_s")
-        if len({cell["cell"]["load"][part] for cell in cells}) > 1
+    differ = [part for part in _PARTS if len({cell["cell"].get(part) for cell in cells}) > 1]
+    # A client is told from other clients only, and a load from loads.
+    alike = [
+        [_load(c["cell"]["load"]) for c in cells if report_clients.is_client(c) is kind]
+        for kind in (False, True)
     ]
     made = []
     for index, cell in enumerate(cells, start=1):
-        load = cell["cell"]["load"]
-        path = _path(cell, paths)
-        words = {
-            "rate": "closed loop" if load["rate"] is None else f"{load['rate']:,g}/s",
-            "connections": f"{load['connections']} connections",
-            "duration_s": f"{load['duration_s']:g} s",
-        }
-        more = [str(cell["cell"][part]) for part in differ] + [words[part] for part in loads]
-        title = f"{path} ({', '.join(more)})" if more else path
-        made.append(Entry(cell, path, title, f"cell-{index}"))
+        path, pace = _path(cell, paths), _load(cell["cell"]["load"])
+        others = alike[report_clients.is_client(cell)]
+        stack = [words for part in differ if (words := report_cells.part(cell["cell"], part))]
+        load = [pace[p] for p in pace if len({other.get(p) for other in others}) > 1]
+        made.append(
+            Entry(cell, path, _title(path, stack), _title(path, stack + load), f"cell-{index}")
+        )
     return made
+
+
+def _title(path: str, more: Sequence[str]) -> str:
+    return f"{path} ({', '.join(more)})" if more else path
+
+
+def _load(load: Mapping[str, Any]) -> dict[str, str]:
+    """What may tell two loads apart, in words."""
+    if load["mode"] == "batch":
+        bound = load["generator"] == "python-bounded"
+        return {
+            "pace": f"{load['generator']}, {wording.asked(load)}",
+            **({"connections": f"{load['connections']:,} at a time"} if bound else {}),
+            "open_files": f"{load['open_files']:,} open files",
+            "reuse": "connections reused" if load["reuse"] else "new connections",
+        }
+    return {
+        "pace": "closed loop" if load["rate"] is None else f"{wording.asked(load)}/s",
+        "connections": f"{load['connections']} connections",
+        "duration_s": f"{load['duration_s']:g} s",
+    }
 
 
 def _path(cell: Mapping[str, Any], paths: Mapping[str, Any]) -> str:
@@ -95,7 +123,9 @@ def _endpoints(
             {
                 "path": path,
                 "cells": [
-                    report_cells.section(run_dir, entry, floor)
+                    report_clients.section(run_dir, entry)
+                    if report_clients.is_client(entry.cell)
+                    else report_cells.section(run_dir, entry, floor)
                     for entry in measured
                     if entry.path == path
                 ],

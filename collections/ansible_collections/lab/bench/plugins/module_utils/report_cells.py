@@ -26,9 +26,37 @@ ERRORS = {
 }
 
 
+# What tells one stack from another beside framework and server.
+PARTS = (
+    "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
+    "upstream_keepalive", "backlog",
+)  # fmt: skip
+
+
+def part(cell: Mapping[str, Any], name: str) -> str:
+    """One part of a cell in words; empty where there is nothing to say of it."""
+    value = cell.get(name)
+    if name == "upstream_keepalive" and value is not None:
+        return "connections kept" if value else "a connection for each request"
+    if name == "threads" and value == 1:
+        return ""
+    if value is None:
+        return ""
+    # Dotted: a class, whose package says nothing more.
+    return {
+        "workers": f"{value} workers",
+        "threads": f"{value} threads",
+        "backlog": f"backlog {value}",
+    }.get(name, str(value).rsplit(".", 1)[-1])
+
+
 def stack(cell: Mapping[str, Any]) -> str:
+    """A stack in words, the backlog left out, which only a comparison of backlogs needs."""
+    if cell["transport"] == "none":
+        return "nginx alone"
     server = SERVERS.get(cell["server"], cell["server"])
-    return f"{cell['framework']} on {server} ({cell['transport']}, {cell['protocol']})"
+    words = [part(cell, name) for name in PARTS if name != "backlog"]
+    return f"{cell['framework']} on {server} ({', '.join(word for word in words if word)})"
 
 
 def saturation(repetition: Mapping[str, Any]) -> str | None:
@@ -54,19 +82,15 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
     load, found, good = cell["cell"]["load"], cell["statistics"], valid(cell)
     subject, where = stack(cell["cell"]), f"on {path}"
     if not good:
-        reasons = dict.fromkeys(r for rep in cell["repetitions"] for r in rep["verdict"]["reasons"])
-        short = "failed" if all(rep["error"] for rep in cell["repetitions"]) else "void"
-        said = "; ".join(reason.removeprefix("failed: ") for reason in reasons)
-        text = f"{subject} {where} {short}: {wording.one_line(said)}; nothing can be concluded."
-        return {"state": "void", "short": short, "text": text}
+        return void(cell, f"{subject} {where}")
     errors = sum(found["errors"].values())
     tail = [_slowest(found)]
     tail.append(
         f"{wording.plural(errors, 'error')}"
         + (f" ({wording.share(errors, found['requests'])} of requests)" if errors else "")
     )
-    void = f" {found['n_void']} of {len(cell['repetitions'])} repetitions void and left out."
-    after = "." + (void if found["n_void"] else "")
+    left_out = f" {found['n_void']} of {len(cell['repetitions'])} repetitions void and left out."
+    after = "." + (left_out if found["n_void"] else "")
     if load["mode"] != "constant":
         text = (
             f"{subject} answered {wording.rate(found['goodput']['median'])} requests/s {where} in "
@@ -88,6 +112,15 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
     text = f"{subject} did not hold {rate}{some}: {', '.join(parts + tail)}{words}{after}"
     short = "did not hold" + (", saturated" if why else "")
     return {"state": "missed", "short": short, "text": text}
+
+
+def void(cell: Mapping[str, Any], subject: str) -> dict[str, str]:
+    """The headline of a cell without a valid repetition."""
+    reasons = dict.fromkeys(r for rep in cell["repetitions"] for r in rep["verdict"]["reasons"])
+    short = "failed" if all(rep["error"] for rep in cell["repetitions"]) else "void"
+    said = "; ".join(reason.removeprefix("failed: ") for reason in reasons)
+    text = f"{subject} {short}: {wording.one_line(said)}; nothing can be concluded."
+    return {"state": "void", "short": short, "text": text}
 
 
 def _slowest(found: Mapping[str, Any]) -> str:
@@ -115,7 +148,8 @@ LATENCY_HEAD = ["p50, ms", "p90, ms", "p99, ms", "p99.9, ms", "p99.99, ms", "max
 BEYOND = " In grey italics: fewer than ten answers lie above it, so it says little."
 
 
-def _cpu(repetitions: Sequence[Mapping[str, Any]], host: str) -> str:
+def cpu(repetitions: Sequence[Mapping[str, Any]], host: str) -> str:
+    """A host's busy CPU, the median over repetitions, in percent of all its cores."""
     busy = [rep["telemetry"][host]["cpu_busy"] for rep in repetitions if rep["telemetry"]]
     return wording.percent(statistics.median(busy) if busy else None)
 
@@ -137,8 +171,8 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any]:
                 *latencies(found),
                 wording.count(sum(found["errors"].values()) if found["errors"] else None),
                 wording.count(found["unsent"]),
-                _cpu(good, "server"),
-                _cpu(good, "client"),
+                cpu(good, "server"),
+                cpu(good, "client"),
                 verdict["short"] + (counted if len(entry.cell["repetitions"]) > 1 else ""),
             ],
         })  # fmt: skip
@@ -170,8 +204,8 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
                 *latencies(rep),
                 wording.count(sum(rep["errors"].values()) if rep["errors"] else None),
                 wording.count(rep["unsent"]),
-                _cpu([rep], "server"),
-                _cpu([rep], "client"),
+                cpu([rep], "server"),
+                cpu([rep], "client"),
                 words,
                 {"links": [link(f"{folder}/result.json", "result.json"),
                            *(link(f"{folder}/{name}", name) for name in _outputs(rep))]},
@@ -243,7 +277,7 @@ def closed_loop(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
                     wording.rate(rep["goodput"]), ms(values.get("p50")), ms(values.get("p99")),
                     ms(values.get("max")),
                     wording.count(sum(rep["errors"].values()) if rep["errors"] else None),
-                    _cpu([rep], "server"), _cpu([rep], "client"), wording.one_line(words),
+                    cpu([rep], "server"), cpu([rep], "client"), wording.one_line(words),
                     link(path, "result.json"),
                 ],
             })  # fmt: skip
@@ -271,5 +305,6 @@ def section(run_dir: Path, entry: Entry, floor: Any) -> dict[str, Any]:
         "remarks": remarks(entry.cell),
         "figures": report_figures.of_cell(run_dir, entry, floor),
         "errors": errors(entry.cell["statistics"]),
+        "errors_title": "Errors by class",
         "repetitions": repetitions(entry.cell),
     }

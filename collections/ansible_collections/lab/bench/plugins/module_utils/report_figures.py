@@ -15,13 +15,25 @@ ORIGIN = {
     "sent": "counted from when each request was sent",
 }
 
+# By whether it is a batch, which has no schedule.
+_WHOSE = {False: "each second's requests", True: "the ok answers that came in each second"}
+_RATES = {
+    False: "Asked: due in that second. Answered: those of them answered, whenever the answer came.",
+    True: "Begun: sent in that second. Answered: the answers that came in it.",
+}
+
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell of summary.json with its place in the report."""
+    """A cell of summary.json with its place in the report.
+
+    stack  the path, and what tells the stack from others of the report
+    title  and what tells the load from others
+    """
 
     cell: Mapping[str, Any]
     path: str
+    stack: str
     title: str
     anchor: str
 
@@ -90,7 +102,9 @@ def _percentiles(
 
     found = entry.cell["statistics"]
     several = [_curve(result) for _, result in results] if len(results) > 1 else []
-    answers = sum(curve.count for curve in several) or found["responses"]
+    # A Python client's latencies are of its ok answers.
+    counted = "ok" if entry.cell["cell"]["load"]["mode"] == "batch" else "responses"
+    answers = sum(curve.count for curve in several) or found[counted]
     merged = figures.Curve(found["percentile_curve"], answers)
     base = ground if found["latency_from"] == "intended" else None
     p50, p99, largest = (wording.ms(found["latency_us"][name]) for name in ("p50", "p99", "max"))
@@ -135,22 +149,27 @@ def _series(entry: Entry, path: str, result: Mapping[str, Any]) -> list[dict[str
     def add(title: str, svg: str, caption: str) -> None:
         made.append({"title": title, "svg": svg, "caption": caption, "sources": [_short(path)]})
 
-    series = result["per_second"]
-    if series and series["second"]:
+    series, load = result["per_second"], result["cell"]["load"]
+    batch = load["mode"] == "batch"
+    # Many a batch is over in no time.
+    if series and len(series["second"]) > (2 if batch else 0):
         add(
             "Latency over time",
-            figures.latency_over_time(f"{name}-latency", f"Latency by second {of}", series),
-            f"Median, p99 and largest of each second's requests, "
-            f"{ORIGIN[result['latency_from']]}. A second's p99 has about "
-            f"{max(series['responses']) // 100:,} answers above it.",
+            figures.latency_over_time(f"{name}-latency", f"Latency by second {of}", series, batch),
+            f"Median, p99 and largest of {_WHOSE[batch]}, {ORIGIN[result['latency_from']]}. A "
+            f"second's p99 has about {max(series['responses']) // 100:,} answers above it.",
         )
         add(
             "Rate over time",
-            figures.rate(f"{name}-rate", f"Requests asked, answered, verified {of}", series),
-            "Asked: due in that second. Answered: those of them answered, whenever the answer "
-            "came. Verified: those answered 2xx with the right body length.",
+            figures.rate(
+                f"{name}-rate",
+                f"Requests {'begun' if batch else 'asked'}, answered, verified {of}",
+                series,
+                batch,
+            ),
+            _RATES[batch] + " Verified: those answered 2xx with the right body length.",
         )
-    seconds = float(result["cell"]["load"]["duration_s"])
+    seconds = float(result["duration_s"] if batch else load["duration_s"])
     for host, telemetry in (result["telemetry"] or {}).items():
         by_second = telemetry.get("per_second")
         if by_second and by_second["t"]:

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from . import files, latency, oha, oha_requests, telemetry, wrk
+from . import files, latency, oha, oha_requests, python_client, telemetry, wrk
 from .files import ResultError
 from .measurement import GeneratorError, Measurement
 from .verdict import judge
@@ -44,6 +44,7 @@ _NUMBERS = (
     "histogram",
     "per_second",
     "telemetry",
+    "client",
     "started",
     "finished",
 )
@@ -93,7 +94,7 @@ def reduce(rep_dir: Path, keep_requests: bool) -> None:
 
     That is the reduction (requests.json.gz), or the file itself compressed (requests.sqlite.gz)
     where keep_requests asks for it or the repetition failed, for then it is evidence. Does
-    nothing where there is no oha.sqlite: a wrk repetition, or one reduced already.
+    nothing where there is no oha.sqlite: another generator's repetition, or one reduced already.
     """
     database = rep_dir / DATABASE
     if not database.exists():
@@ -127,7 +128,8 @@ def _measured(
     measurement, database = _measurement(rep_dir, description)
     raw.add(_output(cell))
     hosts = {name: rep_dir / f"telemetry-{name}.prom.gz" for name in ("server", "client")}
-    summaries = _telemetry(hosts, description, run)
+    started, end, finished = _times(run, cell["load"], measurement)
+    summaries = _telemetry(hosts, description, started, end)
     requests = [_stub_requests(rep_dir / f"nginx-{when}.txt") for when in ("before", "after")]
     raw |= {path.name for path in hosts.values()} | {"nginx-before.txt", "nginx-after.txt"}
     hashes = {name: files.digest((rep_dir / name).read_bytes()) for name in raw}
@@ -145,15 +147,19 @@ def _measured(
             int(run["exit_code"]),
             thresholds,
         ),
-        "started": float(run["started"]),
-        "finished": float(run["finished"]),
+        "started": started,
+        "finished": finished,
         "raw": dict(sorted({**hashes, **database}.items())),
     }
 
 
 def _output(cell: dict[str, Any]) -> str:
     generator = cell["load"]["generator"]
-    names = {"oha": "oha.json", "wrk": "wrk.txt"}
+    names = {
+        "oha": "oha.json",
+        "wrk": "wrk.txt",
+        **{name: f"{name}.json.gz" for name in python_client.GENERATORS},
+    }
     if generator not in names:
         raise GeneratorError(f"no parser for generator {generator!r}, only {', '.join(names)}")
     return names[generator]
@@ -162,7 +168,12 @@ def _output(cell: dict[str, Any]) -> str:
 def _measurement(rep_dir: Path, description: dict[str, Any]) -> tuple[Measurement, dict[str, str]]:
     """Return the measurement, and {file: SHA-256} of the per-request file it was made from."""
     load = description["cell"]["load"]
-    output = files.text(rep_dir / _output(description["cell"]))
+    path = rep_dir / _output(description["cell"])
+    if load["mode"] == "batch":
+        if not path.exists():
+            raise ResultError(f"{path.name} is not there")
+        return python_client.measure(path.read_bytes(), load, description["body_bytes"]), {}
+    output = files.text(path)
     if load["generator"] == "wrk":
         return wrk.measure(output, int(load["connections"]), description["wire_bytes"]), {}
     reduction, sha256 = _reduction(rep_dir, float(load["rate"]), float(load["duration_s"]))
@@ -202,14 +213,28 @@ def _stub_requests(path: Path) -> int:
     return int(match[1])
 
 
-def _telemetry(
-    hosts: dict[str, Path], description: dict[str, Any], run: dict[str, Any]
-) -> dict[str, Any]:
-    """Summarise both hosts over the load itself: from its start for the duration asked.
+def _times(
+    run: dict[str, Any], load: dict[str, Any], measurement: Measurement
+) -> tuple[float, float, float]:
+    """Return when the load began, when telemetry's part ends, and when the load ended.
 
-    Not up to its finish: the answers waited for after the deadline would make a full machine
-    look idle. run.json's times are the client's clock, so the server's are had by way of the
-    controller's.
+    Telemetry is for the duration asked and not up to the finish: the answers waited for after
+    the deadline would make a full machine look idle. A batch has no deadline, and its client
+    knows best when it began: not when its process did. Unix seconds of the client's clock.
+    """
+    if measurement.span:
+        started, finished = measurement.span
+        return started, finished, finished
+    started, finished = float(run["started"]), float(run["finished"])
+    return started, min(finished, started + float(load["duration_s"])), finished
+
+
+def _telemetry(
+    hosts: dict[str, Path], description: dict[str, Any], start: float, end: float
+) -> dict[str, Any]:
+    """Summarise both hosts from start to end, which are of the client's clock.
+
+    The server's clock is had by way of the controller's.
     """
     samples = {}
     for name, path in hosts.items():
@@ -217,9 +242,6 @@ def _telemetry(
             raise ResultError(f"{path.name} is not there")
         samples[name] = telemetry.read(path)
     offsets = {name: telemetry.clock_offset(found) for name, found in samples.items()}
-    duration_s = float(description["cell"]["load"]["duration_s"])
-    start = float(run["started"])
-    end = min(float(run["finished"]), start + duration_s)
     return {
         name: telemetry.summarise(
             found,
@@ -249,6 +271,7 @@ def _numbers(measurement: Measurement) -> dict[str, Any]:
         "latency_from",
         "jitter_us",
         "per_second",
+        "client",
     )
     histogram = {
         "format": latency.FORMAT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
     {n, n_void, counts summed (None where the generator has none), errors summed, goodput and
     rate_achieved {median, min, max, stdev (of the sample, None for n < 2)} in requests/s,
     latency_from, latency_us (summary of the added histograms, µs), percentile_curve
-    [[percentile, µs]]}. With no valid repetition n is 0 and the rest None or empty. Raises
+    [[percentile, µs]], client (of a Python client: seconds, cpu_s and max_rss_bytes as for goodput,
+    failures summed; else None)}. With no valid repetition n is 0 and the rest None or empty. Raises
     ResultError where latencies of different origin, or of different cells, would be mixed.
     """
     cells = {result["cell_id"] for result in results}
@@ -50,6 +52,23 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
         "latency_from": next(iter(origins), None),
         "latency_us": latency.summary(histogram),
         "percentile_curve": [list(point) for point in latency.percentile_curve(histogram)],
+        "client": _client(valid),
+    }
+
+
+def _client(valid: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What a Python client used and what broke; None where there was none."""
+    clients = [result["client"] for result in valid if result.get("client")]
+    if not clients:
+        return None
+    failures: Counter[str] = Counter()
+    for client in clients:
+        failures.update(client["failures"])
+    return {
+        "seconds": _spread([client["seconds"] for client in clients]),
+        "cpu_s": _spread([sum(client["cpu_s"].values()) for client in clients]),
+        "max_rss_bytes": _spread([client["max_rss_bytes"] for client in clients]),
+        "failures": dict(sorted(failures.items())),
     }
 
 
@@ -125,7 +144,10 @@ def open_metrics(document: dict[str, Any]) -> str:
     The label `cell` is the cell_id: an A/A pair differs in nothing else. A cell without a valid
     repetition has its counts of repetitions only.
     """
-    names = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
+    names = (
+        "framework", "server", "transport", "protocol", "worker_class", "event_loop", "workers",
+        "threads", "upstream_keepalive", "backlog", "endpoint", "tuning", "network",
+    )  # fmt: skip
     load_names = ("generator", "mode", "rate")
     labels = ["cell", *names, *load_names]
     registry = CollectorRegistry()
@@ -142,11 +164,17 @@ def open_metrics(document: dict[str, Any]) -> str:
     )
     errors = gauge("lab_errors", "Failed requests of all valid repetitions", "class")
     unsent = gauge("lab_unsent_requests", "Scheduled and never sent, all valid repetitions")
+    client = {
+        "seconds": gauge("lab_client_seconds", "Median time of a Python client's batch"),
+        "cpu_s": gauge("lab_client_cpu_seconds", "Median CPU time of a Python client"),
+        "max_rss_bytes": gauge("lab_client_resident_memory_max_bytes", "Median peak memory of it"),
+    }
+    failures = gauge("lab_client_failures", "Its failed requests, all valid repetitions", "cause")
     for entry in document["cells"]:
         if entry["purpose"] != "measure":
             continue
         cell, found = entry["cell"], entry["statistics"]
-        shown = [cell[name] for name in names] + [cell["load"][name] for name in load_names]
+        shown = [cell.get(name) for name in names] + [cell["load"][name] for name in load_names]
         values = [entry["cell_id"], *("" if value is None else str(value) for value in shown)]
         valid.labels(*values).set(found["n"])
         void.labels(*values).set(found["n_void"])
@@ -155,12 +183,19 @@ def open_metrics(document: dict[str, Any]) -> str:
         goodput.labels(*values).set(found["goodput"]["median"])
         rate.labels(*values).set(found["rate_achieved"]["median"])
         for name, level in _QUANTILES.items():
-            quantile.labels(*values, found["latency_from"], level).set(
-                found["latency_us"][name] / 1e6
-            )
+            # A batch may have answers of which none is ok.
+            if found["latency_us"][name] is not None:
+                quantile.labels(*values, found["latency_from"], level).set(
+                    found["latency_us"][name] / 1e6
+                )
         for name, count in found["errors"].items():
             errors.labels(*values, name).set(count)
         if found["unsent"] is not None:
             unsent.labels(*values).set(found["unsent"])
+        if found["client"] is not None:
+            for name, one in client.items():
+                one.labels(*values).set(found["client"][name]["median"])
+            for name, count in found["client"]["failures"].items():
+                failures.labels(*values, name).set(count)
     page: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return page.decode("utf-8")

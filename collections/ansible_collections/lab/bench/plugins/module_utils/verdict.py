@@ -20,7 +20,8 @@ def judge(
 
     cell is the contract's, with its load; server and client are telemetry.summarise of each
     host; calibration is calibration.json or None; thresholds is verdict.yml. A reason voids the
-    repetition, a finding does not. Raises KeyError for a threshold that is not in the file.
+    repetition, a finding does not. In a batch the client is what is measured: what it uses, and
+    where it breaks, is a finding. Raises KeyError for a threshold that is not in the file.
     """
     load = cell["load"]
     limit = thresholds
@@ -32,8 +33,8 @@ def judge(
         reasons.append(f"generator_failed: exit code {exit_code}, 0 expected")
     if measurement.responses == 0:
         reasons.append("nothing_answered: 0 responses, at least 1 expected")
-    span, asked = measurement.duration_s, float(load["duration_s"])
-    if span < limit["duration_min"] * asked:
+    span, asked = measurement.duration_s, load["duration_s"]
+    if asked is not None and span < limit["duration_min"] * float(asked):
         reasons.append(f"short: {span:.1f} s measured of {asked:g}, limit {limit['duration_min']}")
     if load["mode"] == "constant" and client["cpu_busy"] > limit["generator_cpu_max"]:
         reasons.append(
@@ -50,7 +51,7 @@ def judge(
     # A generator opens a connection only when it has a request for it. More than asked are fine:
     # the control connection is among them.
     wanted = min(int(load["connections"]), measurement.requests)
-    if client["sockets"]["established_max"] < wanted:
+    if load["mode"] != "batch" and client["sockets"]["established_max"] < wanted:
         reasons.append(
             f"connections: {client['sockets']['established_max']} established on the client, "
             f"at least {wanted} expected"
@@ -62,6 +63,8 @@ def judge(
     more, said = _rate(measurement, load, server, limit)
     reasons, findings = reasons + more, findings + said
     findings += _count_findings(measurement, load, limit)
+    if measurement.client is not None:
+        findings += _client_findings(measurement, measurement.client, load)
     return {"valid": not reasons, "reasons": reasons, "findings": findings}
 
 
@@ -173,4 +176,36 @@ def _count_findings(
                 f"littles_law: {used:.1f} requests under way on average, {asked} connections, "
                 f"limit {limit['littles_law_max']}: rate and latency do not agree"
             )
+    return findings
+
+
+def _client_findings(
+    measurement: Measurement, client: dict[str, Any], load: dict[str, Any]
+) -> list[str]:
+    """Return which of the client's own limits it ran into, and what helps."""
+    findings = []
+    granted, asked = client["open_files"], int(load["open_files"])
+    if granted < asked:
+        findings.append(
+            f"open_files: {granted:,} granted of {asked:,} asked, the hard limit of the client's "
+            "process"
+        )
+    if count := client["failures"].get("EMFILE"):
+        findings.append(
+            f"open_files: {count:,} of {measurement.requests:,} requests found no free file "
+            f"descriptor (EMFILE): each connection is an open file, and the client may have "
+            f"{granted:,}. Raise its limit (-e open_files=, ulimit -n), or have fewer requests "
+            "under way (-e generator=python-bounded -e connections=)"
+        )
+    if count := client["failures"].get("EADDRNOTAVAIL"):
+        low, high = client["local_ports"]
+        why, remedy = "each connection under way needs one", "Have fewer under way"
+        if not load["reuse"]:
+            why = "a closed connection keeps its own for 60 s more (TIME-WAIT)"
+            remedy = "Reuse the connections (-e reuse=true)"
+        findings.append(
+            f"local_ports: {count:,} of {measurement.requests:,} requests found no free local port "
+            f"(EADDRNOTAVAIL): net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to "
+            f"{high}, and {why}. {remedy}, or widen the range"
+        )
     return findings

@@ -32,6 +32,8 @@ def rate(value: float | None) -> str:
 
 def asked(load: Mapping[str, Any]) -> str:
     """The rate as it was asked for, or that none was."""
+    if load["mode"] == "batch":
+        return plural(load["requests"], "request")
     return f"{load['rate']:,g}" if load["mode"] == "constant" else "closed loop"
 
 
@@ -65,12 +67,12 @@ def bits(per_second: float) -> str:
     return f"{per_second:.0f} b/s"
 
 
-def size(octets: int) -> str:
+def size(octets: float) -> str:
     """Bytes: GiB and MiB for memory and files."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if octets >= unit:
             return f"{significant(octets / unit)} {name}"
-    return f"{octets} B"
+    return f"{octets:.0f} B"
 
 
 def plural(number: int, one: str) -> str:

@@ -27,6 +27,9 @@ options:
     description: Whether a framework must have been given.
     type: bool
     default: true
+  python:
+    description: The server's Python version, such as 3.13, where it is known beforehand.
+    type: str
 author: the lab's developers
 """
 

@@ -7,11 +7,17 @@ description:
   - Runs on the controller for the given time. Writes cell.json and, for each scraped host,
     telemetry-<role>.prom.gz into the repetition's folder, one scrape a second.
   - A scrape that fails is recorded as such; the verdict judges the gaps.
+  - The terminal is told every ten seconds how far the load is.
 options:
   seconds:
-    description: Warm-up and measurement together, seconds.
+    description: Warm-up and measurement together, seconds; with I(until) the most that they take.
     type: float
     required: true
+  until:
+    description:
+      - Shell command for the host, asked every two seconds. Success says that the load is over, and
+        what it prints says how far it is.
+    type: str
   dest:
     description: Folder of the repetition on the controller; made where it is missing.
     type: path

@@ -1,0 +1,59 @@
+"""The lab's endpoints on Bottle. Contract: files/endpoints.yml."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import bottle
+import psycopg
+import work
+from bottle import Bottle, JSONPlugin, response, template
+
+bottle.TEMPLATE_PATH[:] = [str(Path(__file__).parent / "views")]
+
+application = Bottle()
+# Bottle's own JSON has spaces.
+application.uninstall(JSONPlugin)
+application.install(JSONPlugin(work.dumps))
+
+
+@application.get("/index")
+def index() -> dict[str, str]:
+    return {"hello": "world"}
+
+
+@application.get("/hello")
+def hello() -> str:
+    response.content_type = work.TEXT
+    return work.HELLO
+
+
+@application.get("/agents")
+def agents() -> dict[str, Any]:
+    # One statement needs no transaction around it.
+    with psycopg.connect(os.environ["LAB_DATABASE"], autocommit=True) as connection:
+        return work.agents(connection.execute(work.AGENTS))
+
+
+@application.get("/render_name")
+def render_name() -> str:
+    response.content_type = work.HTML
+    return template("name", name=work.NAME)
+
+
+@application.get("/render_table")
+def render_table() -> str:
+    response.content_type = work.HTML
+    return template("table", rows=work.TABLE)
+
+
+@application.get("/lookup")
+def lookup() -> dict[str, int]:
+    return {"found": work.lookup()}
+
+
+@application.get("/sleep")
+def sleep() -> dict[str, int]:
+    time.sleep(0.05)
+    return {"slept_ms": 50}

@@ -1,0 +1,1 @@
+<!DOCTYPE html><html><head><title>Hello</title></head><body><p>Hello, {{name}}!</p></body></html>\\

@@ -1,0 +1,79 @@
+"""The lab's endpoints on CherryPy. Contract: files/endpoints.yml."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import cherrypy
+import jinja2
+import psycopg
+import work
+
+# CherryPy has no template engine of its own.
+templates = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    auto_reload=False,
+)
+
+
+def compact_json(*args: Any, **kwargs: Any) -> bytes:
+    # CherryPy's own has spaces.
+    return work.dumps(cherrypy.serving.request._json_inner_handler(*args, **kwargs))
+
+
+class Lab:
+    @cherrypy.expose
+    @cherrypy.tools.json_out()
+    def index(self) -> dict[str, str]:
+        return {"hello": "world"}
+
+    @cherrypy.expose
+    def hello(self) -> bytes:
+        cherrypy.response.headers["Content-Type"] = work.TEXT
+        return work.HELLO.encode()
+
+    @cherrypy.expose
+    @cherrypy.tools.json_out()
+    def agents(self) -> dict[str, Any]:
+        # One statement needs no transaction around it.
+        with psycopg.connect(os.environ["LAB_DATABASE"], autocommit=True) as connection:
+            return work.agents(connection.execute(work.AGENTS))
+
+    @cherrypy.expose
+    def render_name(self) -> bytes:
+        cherrypy.response.headers["Content-Type"] = work.HTML
+        return templates.get_template("name.html").render(name=work.NAME).encode()
+
+    @cherrypy.expose
+    def render_table(self) -> bytes:
+        cherrypy.response.headers["Content-Type"] = work.HTML
+        return templates.get_template("table.html").render(rows=work.TABLE).encode()
+
+    @cherrypy.expose
+    @cherrypy.tools.json_out()
+    def lookup(self) -> dict[str, int]:
+        return {"found": work.lookup()}
+
+    @cherrypy.expose
+    @cherrypy.tools.json_out()
+    def sleep(self) -> dict[str, int]:
+        time.sleep(0.05)
+        return {"slept_ms": 50}
+
+
+# Another server runs it: no reloading, no signal handlers, no log of requests. That server is told
+# of errors.
+cherrypy.config.update({"environment": "embedded", "log.wsgi": True})
+application = cherrypy.tree.mount(
+    Lab(),
+    "",
+    {
+        "/": {
+            "tools.json_out.handler": compact_json,
+            # It would write Content-Type anew, without the space.
+            "tools.encode.on": False,
+        }
+    },
+)

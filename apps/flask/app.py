@@ -1,0 +1,95 @@
+"""The lab's endpoints on Flask. Contract: files/endpoints.yml."""
+
+import atexit
+import os
+import time
+from typing import Any
+
+import urllib3
+import work
+from flask import Flask, Response, render_template
+from flask.json.provider import JSONProvider
+from psycopg import connect
+from psycopg_pool import ConnectionPool
+
+
+class CompactJSON(JSONProvider):
+    # Flask's own sorts the keys and puts a newline at the end.
+    def dumps(self, obj: Any, **kwargs: Any) -> str:
+        return work.dumps(obj).decode()
+
+
+DATABASE = os.environ["LAB_DATABASE"]
+# As many from the start as there will ever be: no connection is made under load. One statement
+# needs no transaction around it.
+size = int(os.environ["LAB_POOL_SIZE"])
+pool = ConnectionPool(
+    DATABASE, min_size=size, max_size=size, kwargs={"autocommit": True}, open=True
+)
+atexit.register(pool.close)
+# Keeps as many connections as Gunicorn's gevent worker has requests at once.
+http = urllib3.PoolManager(maxsize=1000)
+
+application = Flask(__name__)
+application.json = CompactJSON(application)
+
+
+@application.get("/index")
+def index() -> dict[str, str]:
+    return {"hello": "world"}
+
+
+@application.get("/hello")
+def hello() -> Response:
+    return Response(work.HELLO, content_type=work.TEXT)
+
+
+@application.get("/agents")
+def agents() -> dict[str, Any]:
+    with connect(DATABASE, autocommit=True) as connection:
+        return work.agents(connection.execute(work.AGENTS))
+
+
+@application.get("/agents_with_pool")
+def agents_with_pool() -> dict[str, Any]:
+    with pool.connection() as connection:
+        return work.agents(connection.execute(work.AGENTS))
+
+
+@application.get("/render_name")
+def render_name() -> str:
+    return render_template("name.html", name=work.NAME)
+
+
+@application.get("/render_table")
+def render_table() -> str:
+    return render_template("table.html", rows=work.TABLE)
+
+
+@application.get("/lookup")
+def lookup() -> dict[str, int]:
+    return {"found": work.lookup()}
+
+
+@application.get("/sleep")
+def sleep() -> dict[str, int]:
+    time.sleep(0.05)
+    return {"slept_ms": 50}
+
+
+@application.get("/cpu")
+def cpu() -> dict[str, int]:
+    work.cpu_work()
+    return {"worked_ms": 500}
+
+
+@application.get("/upstream")
+def upstream() -> Response:
+    answer = http.request("GET", os.environ["LAB_UPSTREAM"])
+    return Response(answer.data, answer.status, content_type=work.TEXT)
+
+
+@application.get("/book")
+def book() -> Response:
+    time.sleep(work.book_delay())
+    return Response(work.book(), content_type=work.HTML)

@@ -1,0 +1,13 @@
+"""Filter contract_text; all it does stands in module_utils/contract.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import contract
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"contract_text": lambda name: contract.TEXTS[name]().decode("ascii")}

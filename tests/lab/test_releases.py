@@ -1,0 +1,73 @@
+"""What needs Debian 12: uWSGI's event loops, on hosts of that release, from deploy to result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .conftest import ROOT, SERVER, playbook, results, run, ssh
+from .test_stacks import APPS
+
+pytestmark = pytest.mark.lab
+
+RELEASE = {"local_hosts_release": "bookworm", "run_id": "test-releases"}
+
+
+@pytest.fixture(scope="module")
+def bookworm() -> Iterator[None]:
+    run("playbooks/hosts.yml", **RELEASE)
+    run("playbooks/tune.yml", **RELEASE)
+    assert "VERSION_CODENAME=bookworm" in ssh(SERVER, "cat /etc/os-release")
+    yield
+    # The other tests find the release that is the default.
+    run("playbooks/teardown.yml")
+
+
+@pytest.mark.parametrize(
+    ("framework", "protocol", "transport"),
+    [
+        ("tornado", "uwsgi", "unix"),
+        ("tornado_coroutine", "http", "tcp"),
+        ("twisted", "fastcgi", "unix"),
+    ],
+)
+def test_event_loops_in_uwsgi(
+    bookworm: None, framework: str, protocol: str, transport: str
+) -> None:
+    endpoints = APPS[framework]["endpoints"]
+    run(
+        "playbooks/deploy.yml",
+        framework=framework,
+        server="uwsgi",
+        protocol=protocol,
+        transport=transport,
+        endpoint=",".join(endpoints),
+        **RELEASE,
+    )
+    answers = json.loads((ROOT / "results" / RELEASE["run_id"] / "answers.json").read_text())
+    assert set(answers) == {*endpoints, "static"}
+    assert "/usr/bin/uwsgi-core" in ssh(SERVER, "ps -u loadlab -o args=")
+
+
+def test_a_load_is_carried_by_the_loop(bookworm: None, run_id: str) -> None:
+    """100 requests/s that wait 50 ms each: one process that held each would do 20."""
+    asked = {"framework": "tornado", "server": "uwsgi", "endpoint": "sleep", "rate": 100}
+    short = {"duration": 5, "warmup": 1, "run_id": run_id}
+    run("lab.yml", **asked, **short, local_hosts_release="bookworm")
+    result = results(run_id)["oha sleep"]
+    assert result["server_requests"] == result["requests"]
+    assert result["goodput"] > 95
+    assert sum(result["errors"].values()) == 0
+
+
+def test_refused_on_newer_pythons() -> None:
+    process = playbook("lab.yml", framework="tornado", server="uwsgi")
+    output, _ = process.communicate(timeout=60)
+    told = " ".join(output.split())
+    assert process.returncode != 0
+    assert "tornado does not run with server=uwsgi on Python 3.13" in told
+    assert "crash on Python 3.12 and newer" in told
+    assert "-e local_hosts_release=bookworm" in told
+    assert "Nothing was changed" in told

@@ -1,0 +1,129 @@
+"""Every stack answers the same contract through nginx, alone on the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils.plan import (
+    CHOICES,
+    load_yaml,
+    names,
+    stacks,
+)
+
+from .conftest import ROOT, SERVER, STATE, playbook, run, ssh
+
+pytestmark = pytest.mark.lab
+
+APPS = {
+    name: load_yaml(ROOT / "apps" / name / "app.yml") for name in names(ROOT / "apps", "*/app.yml")
+}
+INTERFACES = load_yaml(ROOT / "files" / "stacks.yml")
+RUN = "test-stacks"
+
+
+def every() -> Iterator[dict[str, Any]]:
+    """Every stack of every application that runs on the hosts' Python."""
+    for framework, app in APPS.items():
+        for stack in stacks(INTERFACES[app["interface"]]["stacks"]):
+            if stack["python_below"] is None:
+                yield {"framework": framework, **{key: stack[key] for key in CHOICES}}
+
+
+def covering(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of them few that have every application on each of its servers, and on each server of
+    each interface every choice there is."""
+
+    def covered(stack: dict[str, Any]) -> set[tuple[Any, ...]]:
+        framework, server = stack["framework"], stack["server"]
+        interface = APPS[framework]["interface"]
+        return (
+            {(framework, server)}
+            | {
+                (interface, server, key, stack[key])
+                for key in ("worker_class", "event_loop", "upstream_keepalive")
+            }
+            | {(interface, server, stack["transport"], stack["protocol"])}
+        )
+
+    chosen: list[dict[str, Any]] = []
+    left = set().union(*map(covered, found))
+    while left:
+        best = max(found, key=lambda stack: len(covered(stack) & left))
+        chosen.append(best)
+        left -= covered(best)
+    return sorted(chosen, key=lambda stack: stack["framework"])
+
+
+def asked(stack: dict[str, Any]) -> dict[str, Any]:
+    words = {key: value for key, value in stack.items() if value is not None}
+    # nginx alone has no transport that one could ask for.
+    return {key: value for key, value in words.items() if value != "none"}
+
+
+def name(stack: dict[str, Any]) -> str:
+    return "-".join(str(value) for value in stack.values() if value is not None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "stack" in metafunc.fixturenames:
+        found = list(every())
+        if not metafunc.config.getoption("--all-stacks", default=False):
+            found = covering(found)
+        metafunc.parametrize("stack", found, ids=name)
+
+
+@pytest.fixture(scope="module")
+def tuned() -> None:
+    run("playbooks/hosts.yml", run_id=RUN)
+    run("playbooks/tune.yml", run_id=RUN)
+
+
+def test_answers_as_the_contract_has_it(tuned: None, stack: dict[str, Any]) -> None:
+    endpoints = APPS[stack["framework"]]["endpoints"]
+    run("playbooks/deploy.yml", **asked(stack), endpoint=",".join(endpoints), run_id=RUN)
+    answers = json.loads((ROOT / "results" / RUN / "answers.json").read_text())
+    # nginx's own constant beside them.
+    assert set(answers) == {*endpoints, "static"}
+
+    # What runs is what was asked for, and nothing of the stack before it.
+    running = ssh(SERVER, "ps -u loadlab -o args= || true")
+    unit = Path(STATE / "hosts/server/root/etc/systemd/system/loadlab-app.service")
+    if stack["transport"] == "none":
+        assert not running.strip()
+        assert not unit.exists()
+        return
+    programs = {"gunicorn": "/bin/gunicorn ", "uwsgi": "/usr/bin/uwsgi-core "}
+    for server, program in programs.items():
+        assert (program in running) == (stack["server"] == server), running
+    if stack["worker_class"]:
+        assert f"--worker-class {stack['worker_class']} " in running
+    sockets = ssh(SERVER, "ss -Hltn src 127.0.0.1:8000; ls /run/loadlab")
+    assert ("127.0.0.1:8000" in sockets) == (stack["transport"] == "tcp")
+    assert ("app.sock" in sockets) == (stack["transport"] == "unix")
+    nginx = ssh(SERVER, "cat /etc/nginx/nginx.conf")
+    assert (" keepalive 64;" in nginx) == stack["upstream_keepalive"]
+
+
+def test_refuses_to_share_the_server(tuned: None) -> None:
+    """A process of another stack that was left over is named, and nothing is measured beside it."""
+    run("playbooks/deploy.yml", framework="plain_wsgi", run_id=RUN)
+    ssh(
+        SERVER,
+        "systemd-run --quiet --unit=leftover --uid=loadlab "
+        "python3 -m http.server --bind 127.0.0.1 8123",
+    )
+    try:
+        process = playbook("playbooks/deploy.yml", framework="bottle", run_id=RUN)
+        output, _ = process.communicate(timeout=120)
+    finally:
+        ssh(SERVER, "systemctl stop leftover")
+    told = " ".join(output.split())
+    assert process.returncode != 0
+    assert "bottle is not the only stack" in told
+    assert "(python3) of leftover.service" in told
+    assert "listens on 127.0.0.1:8123" in told
