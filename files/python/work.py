@@ -9,7 +9,6 @@ LAB_WORKERS (processes), LAB_EVENT_LOOP (asyncio or uvloop, where there is a cho
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -140,7 +139,7 @@ def ready() -> None:
 def serve(run: Callable[[socket.socket], None]) -> None:
     """Run ``run`` on one listening socket in LAB_WORKERS processes, for a server of one process.
 
-    Ends when one of them ends, so that none is missed.
+    Where one of them ends unasked all end, so that none is missed.
     """
     listener = listen()
     workers = int(os.environ["LAB_WORKERS"])
@@ -156,13 +155,20 @@ def serve(run: Callable[[socket.socket], None]) -> None:
             os._exit(1)
         children.append(child)
 
+    asked = False
+
     def end(*_: object) -> None:
+        nonlocal asked
+        asked = True
         for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGTERM)
+            os.kill(child, signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, end)
     ready()
-    os.wait()
-    end()
-    raise SystemExit("a worker ended")
+    first, _ = os.wait()
+    children.remove(first)
+    if not asked:
+        end()
+        raise SystemExit(f"the worker {first} ended")
+    while children:
+        children.remove(os.wait()[0])
