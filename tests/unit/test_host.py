@@ -28,6 +28,7 @@ LINES = {
     "nofile": "20000",
     "interface": "eth1",
     "own_address": "10.77.0.11",
+    "netem": "no",
     "deployed": "c0ffee",
 }
 PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
@@ -46,6 +47,7 @@ def test_a_probe() -> None:
         "interface": "eth1",
         "own_address": "10.77.0.11",
         "python": "3.13.5",
+        "netem": False,
         "deployed": "c0ffee",
         "manifest": {
             "cpu_model": "AMD EPYC 7B13",
@@ -69,6 +71,7 @@ def test_what_a_host_need_not_have() -> None:
     assert (found["deployed"], found["interface"]) == ("", "")
     assert found["manifest"]["governor"] is None
     assert found["manifest"]["cpu_model"] == "unknown"
+    assert host.parse(probe(netem="yes"))["netem"] is True
 
 
 @pytest.mark.parametrize("name", sorted(set(LINES) - {"governor", "deployed"}))
@@ -93,6 +96,33 @@ def test_the_probe_itself_makes_what_is_parsed() -> None:
     assert set(LINES) - {"governor", "deployed"} <= names <= {*LINES, "package"}
 
 
+@pytest.mark.parametrize(
+    ("programs", "told"),
+    [
+        # What each program does: the shell's words of a stand-in, None where there is none.
+        ({"unshare": 'shift; exec "$@"', "tc": "exit 0", "id": "echo 0"}, "yes"),
+        ({"unshare": 'shift; exec "$@"', "tc": "exit 2", "id": "echo 0"}, "no"),
+        ({"unshare": "exit 1", "tc": "exit 0", "id": "echo 0"}, "no"),
+        ({"unshare": None, "tc": "exit 0", "id": "echo 0"}, "no"),
+        ({"unshare": 'shift; exec "$@"', "tc": None, "id": "echo 0"}, "no"),
+        # Who is not root looks whether there is a module.
+        ({"tc": "exit 1", "cat": "echo kernel/net/sched/sch_netem.ko.xz:", "id": "echo 7"}, "yes"),
+        ({"tc": "exit 1", "cat": "echo kernel/net/sched/sch_tbf.ko:", "id": "echo 7"}, "no"),
+        ({"tc": None, "cat": "echo kernel/net/sched/sch_netem.ko:", "id": "echo 7"}, "no"),
+    ],
+)
+def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], told: str) -> None:
+    script = (ROOT / "roles" / "host_check" / "files" / "probe.sh").read_text()
+    for name, words in {"uname": "echo 6.1", "grep": 'exec /usr/bin/grep "$@"', **programs}.items():
+        if words is not None:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
+            (tmp_path / name).chmod(0o755)
+    alone = script.replace("PATH=$PATH:/usr/sbin:/sbin", f"PATH={tmp_path}")
+    assert alone != script
+    done = subprocess.run(["sh", "-c", alone], capture_output=True, text=True, check=False)
+    assert f"netem\t{told}\n" in done.stdout
+
+
 OTHERS = {"server": "5e0c", "client": "aaaa"}
 
 
@@ -104,10 +134,18 @@ STACK = {
 }
 
 
+LAN: dict[str, Any] = {"name": "lan", "description": "as it is"}
+FAR: dict[str, Any] = {"name": "transatlantic", "rate_mbit": 1000, "delay_ms": 45}
+
+
 def refusals(
-    others: dict[str, str] = OTHERS, stack: dict[str, Any] | None = None, **changed: str
+    others: dict[str, str] = OTHERS,
+    stack: dict[str, Any] | None = None,
+    network: dict[str, Any] = LAN,
+    **changed: str,
 ) -> list[str]:
-    return host.refusals(host.parse(probe(None, **changed)), "server", others, "10.0.0.1", stack)
+    found = host.parse(probe(None, **changed))
+    return host.refusals(found, "server", others, "10.0.0.1", stack, network)
 
 
 @pytest.mark.parametrize("system", host.SUPPORTED)
@@ -126,7 +164,7 @@ def test_another_system_is_refused_with_those_that_will_do(system: str) -> None:
 def test_an_address_that_is_on_no_interface() -> None:
     (told,) = refusals(interface="")
     assert told.startswith("the address 10.0.0.1 is on none of its interfaces. Set test_address")
-    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", None)
+    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", None, LAN)
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
@@ -146,8 +184,19 @@ def test_a_server_whose_python_is_too_new_for_its_stack() -> None:
     assert refusals(stack={**STACK, "python_below": None}) == []
 
 
+def test_a_network_profile_that_the_kernel_cannot_do() -> None:
+    assert refusals(network=FAR) == [
+        "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
+        "6.18.5 does not have (module sch_netem). Use a profile with a rate only "
+        "(-e network=gigabit), or a host with that module."
+    ]
+    assert refusals(network=FAR, netem="yes") == []
+    assert refusals(network={"name": "gigabit", "rate_mbit": 1000}) == []
+
+
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    assert len(refusals({"server": "5e0c", "client": "5e0c"}, STACK, os="x 1", interface="")) == 4
+    twins = {"server": "5e0c", "client": "5e0c"}
+    assert len(refusals(twins, STACK, FAR, os="x 1", interface="")) == 5
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))

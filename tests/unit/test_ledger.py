@@ -165,3 +165,48 @@ def test_what_became_of_a_postgresql_setting(
 
 def test_where_the_configuration_lies() -> None:
     assert ledger.postgresql_conf_dir(BEFORE) == "/etc/postgresql/17/main/conf.d"
+
+
+def test_what_was_found_is_kept_once_and_only_for_what_can_be_set() -> None:
+    wanted = [entry(SOMAXCONN, 16384), entry("net.core.rmem_max", 1), entry("net.ipv4.gone", 1)]
+    found = ledger.read([WAS, "r 444 /proc/sys/net/core/rmem_max 212992"])
+    assert ledger.to_keep(wanted, found, {}) == {SOMAXCONN: "4096"}
+    # A second profile finds the first one's value: what was found before stays what it was.
+    now = ledger.read([IS])
+    assert ledger.to_keep(wanted, now, {SOMAXCONN: "4096"}) == {SOMAXCONN: "4096"}
+    kept = {"net.ipv4.tcp_fin_timeout": "60"}
+    assert ledger.to_keep(wanted, now, kept) == {**kept, SOMAXCONN: "16384"}
+
+
+def test_what_was_kept_is_read_again() -> None:
+    lines = [f"o {SOMAXCONN} = 4096", "o net.ipv4.tcp_rmem = 4096 131072 6291456"]
+    assert ledger.originals(lines) == {
+        SOMAXCONN: "4096",
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    }
+    with pytest.raises(ValueError, match="not a line of the kernel settings that were found"):
+        ledger.originals(["net.core.somaxconn = 4096"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [([IS], [WAS], "restored"), ([WAS], [WAS], "restored"), ([IS], [IS], "clamped")],
+)
+def test_what_an_earlier_profile_set_is_put_back(
+    before: list[str], after: list[str], expected: str
+) -> None:
+    wanted = ledger.with_restored([], {SOMAXCONN: "4096"})
+    (row,) = ledger.entries(wanted, ledger.read([FIRST, *before]), ledger.read([FIRST, *after]))
+    assert (row["requested"], row["state"], row["required"]) == ("4096", expected, True)
+    assert bool(ledger.not_taken([row])) == (expected == "clamped")
+
+
+def test_a_profile_goes_before_what_was_found() -> None:
+    wanted = [entry(SOMAXCONN, 8191)]
+    assert ledger.with_restored(wanted, {SOMAXCONN: "4096"}) == wanted
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_unavailable() -> None:
+    line = "w 644 /proc/sys/net/ipv4/tcp_congestion_control cubic"
+    row = state(ledger.CONGESTION_CONTROL, "bic", [FIRST, line], [FIRST, line])
+    assert (row["state"], row["after"]) == ("unavailable", "cubic")

@@ -19,6 +19,15 @@ say python "$(/usr/bin/python3 -c 'import platform; print(platform.python_versio
 say nofile "$(awk '/^Max open files/ { print $5 }' /proc/1/limits)"
 say interface "$(ip -o -4 address show to "${TEST_ADDRESS:-0.0.0.0}" | awk '{ print $2; exit }')"
 say own_address "$(echo "$SSH_CONNECTION" | cut -d' ' -f3)"
+# Tried in a network namespace that ends with it. Who may not make one asks the kernel's list of modules.
+netem() {
+    PATH=$PATH:/usr/sbin:/sbin
+    case $(id -u) in
+    0) unshare --net tc qdisc add dev lo root netem delay 1ms ;;
+    *) command -v tc && cat "/lib/modules/$(uname -r)/modules.dep" "/lib/modules/$(uname -r)/modules.builtin" | grep /sch_netem ;;
+    esac >/dev/null 2>&1
+}
+if (netem); then say netem yes; else say netem no; fi
 # What the role deployed wrote down, where every file is still as it was and every service up.
 cd /var/lib/loadlab-deployed 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
     xargs systemctl --quiet is-active <services && say deployed "$(cat fingerprints)"

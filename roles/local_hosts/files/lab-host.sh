@@ -2,12 +2,13 @@
 # One local host: a system container on an overlay of the cached base, in a network namespace
 # of its own. Prints "changed" when it did something, nothing when all was as asked.
 #
-#   lab-host.sh network-up                 the management bridge, its NAT and forwarding
-#   lab-host.sh network-down
-#   lab-host.sh up NAME ADDRESS TEST_ADDRESS CPUS BASE
-#   lab-host.sh link SERVER CLIENT         the test link of a pair, end to end
+#   lab-host.sh up FRESH BASE HOSTS PAIRS  the management network, the hosts, all at once, and the
+#                                          test link of each pair; returns when SSH answers
 #   lab-host.sh alive RELEASE NAME...      exit status 0 when all of them run, on that release
 #   lab-host.sh down NAME
+#   lab-host.sh network-down
+#
+# FRESH is true or false; HOSTS are words NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS words SERVER,CLIENT.
 #
 # From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
 # LAB_CACHE (directory), LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
@@ -99,8 +100,8 @@ down() {
     while pids=$(members "$1") && [ -n "$pids" ]; do
         for pid in $pids; do kill -KILL "$pid" 2>/dev/null || ! kill -0 "$pid" 2>/dev/null; done
         tries=$((tries + 1))
-        [ "$tries" -lt 100 ] || { echo "lab-host.sh: processes of host $1 do not end: $(echo "$pids" | xargs)" >&2; exit 1; }
-        sleep 0.1
+        [ "$tries" -lt 300 ] || { echo "lab-host.sh: processes of host $1 do not end: $(echo "$pids" | xargs)" >&2; exit 1; }
+        sleep 0.03
         [ "$tries" -gt 1 ] || echo changed
     done
     while mountpoint -q "$dir/root"; do
@@ -126,8 +127,8 @@ down() {
 }
 
 up() {
-    name=$1 address=$2 test_address=$3 cpus=$4 base=$5
-    if alive "$name" && [ "$(cat "$(host_dir "$name")/base")" = "$base" ]; then return; fi
+    name=$1 address=$2 test_address=$3 cpus=$4 base=$5 fresh=$6
+    if [ "$fresh" = false ] && alive "$name" && [ "$(cat "$(host_dir "$name")/base")" = "$base" ]; then return; fi
     down "$name"
     dir=$(host_dir "$name")
     mkdir -p "$dir/upper" "$dir/work" "$dir/root"
@@ -146,10 +147,13 @@ up() {
     ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$root/etc/ssh/ssh_host_ed25519_key"
     printf 'ListenAddress %s\nHostKey /etc/ssh/ssh_host_ed25519_key\nPasswordAuthentication no\n' \
         "$address" >"$root/etc/ssh/sshd_config.d/loadlab.conf"
-    touch "$LAB_STATE/known_hosts"
-    grep -v "^$address " "$LAB_STATE/known_hosts" >"$LAB_STATE/known_hosts.new" || true
-    echo "$address $(cut -d' ' -f1,2 "$root/etc/ssh/ssh_host_ed25519_key.pub")" >>"$LAB_STATE/known_hosts.new"
-    mv "$LAB_STATE/known_hosts.new" "$LAB_STATE/known_hosts"
+    (
+        flock 9
+        touch "$LAB_STATE/known_hosts"
+        grep -v "^$address " "$LAB_STATE/known_hosts" >"$LAB_STATE/known_hosts.new" || true
+        echo "$address $(cut -d' ' -f1,2 "$root/etc/ssh/ssh_host_ed25519_key.pub")" >>"$LAB_STATE/known_hosts.new"
+        mv "$LAB_STATE/known_hosts.new" "$LAB_STATE/known_hosts"
+    ) 9>>"$LAB_STATE/known_hosts.lock"
 
     ns=$(netns "$name")
     ip netns add "$ns"
@@ -164,6 +168,7 @@ up() {
     mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name" "$LAB_CACHE/deps/$name"
     mkdir -p "$root/opt/loadlab/deps"
 
+    # Its network is its own to shape, as a machine's is (CAP_NET_ADMIN).
     # Asked for a million open files; the controller's own limit is what can be granted.
     nofile=$(ulimit -H -n)
     [ "$nofile" != unlimited ] && [ "$nofile" -le 1048576 ] || nofile=1048576
@@ -177,7 +182,7 @@ up() {
             --make-pidfile --pidfile "$dir/pid" --output "$dir/console.log" \
             --exec /usr/bin/systemd-nspawn -- --quiet --boot --directory="$root" \
             "--machine=loadlab-$name" --register=no --keep-unit \
-            "--network-namespace-path=/run/netns/$ns" "--cpu-affinity=$cpus" \
+            "--network-namespace-path=/run/netns/$ns" --capability=CAP_NET_ADMIN "--cpu-affinity=$cpus" \
             "--bind=$LAB_CACHE/apt/$name:/var/cache/apt/archives" \
             "--bind=$LAB_CACHE/pip/$name:/root/.cache/pip" \
             "--bind=$LAB_CACHE/deps/$name:/opt/loadlab/deps" \
@@ -201,13 +206,45 @@ link() { # straight from the server's namespace to the client's
     echo changed
 }
 
+answers() { # SSH, on an address of the management link
+    tries=0
+    until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/22" && read -r line <&3 && [[ $line == SSH-* ]]' "$1" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 2000 ] || { echo "lab-host.sh: no SSH at $1 after a minute" >&2; return 1; }
+        sleep 0.03
+    done
+}
+
+up_all() {
+    fresh=$1 base=$2 hosts=$3 pairs=$4
+    mkdir -p -m 700 "$LAB_STATE"
+    [ -e "$LAB_STATE/id_ed25519" ] || ssh-keygen -q -t ed25519 -N '' -C loadlab -f "$LAB_STATE/id_ed25519"
+    network_up
+    each "$hosts" up "$base" "$fresh"
+    for pair in $pairs; do link "${pair%,*}" "${pair#*,}"; done
+    for host in $hosts; do
+        IFS=, read -r _ address _ <<<"$host"
+        answers "$address"
+    done
+}
+
+each() { # words, function, more arguments: the function for each word's parts, all at once
+    words=$1 function=$2
+    shift 2
+    pids=""
+    for word in $words; do
+        IFS=, read -r -a parts <<<"$word"
+        "$function" "${parts[@]}" "$@" &
+        pids="$pids $!"
+    done
+    for pid in $pids; do wait "$pid"; done
+}
+
 command=${1:?command missing, see the head of this file}
 shift
 case $command in
-network-up) network_up ;;
+up) up_all "$@" ;;
 network-down) network_down ;;
-up) up "$@" ;;
-link) link "$@" ;;
 alive)
     release=$1
     shift

@@ -13,6 +13,11 @@ class FilterModule:
         return {
             "sysctl_path": ledger.path,
             "sysctl_read": ledger.read,
+            "sysctl_originals": ledger.originals,
+            "sysctl_to_keep": lambda wanted, lines, kept: ledger.to_keep(
+                wanted, ledger.read(lines), kept
+            ),
+            "sysctl_with_restored": ledger.with_restored,
             "sysctl_settable": lambda wanted, lines: ledger.settable(wanted, ledger.read(lines)),
             "sysctl_ledger": lambda wanted, before, after: ledger.entries(
                 wanted, ledger.read(before), ledger.read(after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .cpus import cpu_list
+from .network import needs_netem
 from .plan import PlanError, refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
@@ -12,7 +13,7 @@ SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 
 def parse(text: str) -> dict[str, Any]:
     """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    machine_id, os, cpus, interface, own_address, python, deployed (fingerprints or "").
+    machine_id, os, cpus, interface, own_address, python, netem, deployed (fingerprints or "").
 
     Raises ValueError on a line that is not of the probe's form or where one is missing.
     """
@@ -38,6 +39,7 @@ def parse(text: str) -> dict[str, Any]:
             "interface": found["interface"],
             "own_address": found["own_address"],
             "python": found["python"],
+            "netem": found["netem"] == "yes",
             "deployed": found.get("deployed", ""),
             "manifest": {
                 "cpu_model": found["cpu_model"] or "unknown",
@@ -63,11 +65,13 @@ def refusals(
     others: dict[str, str],
     address: str,
     stack: dict[str, Any] | None,
+    network: dict[str, Any],
 ) -> list[str]:
     """Why a host cannot serve; empty where it can.
 
     ``others``: inventory name to machine id of every host. ``address``: its test address.
     ``stack``: what a server is to run, None for a client or where nothing is planned.
+    ``network``: the network profile, with its name.
     """
     reasons = []
     if stack and not host["python"]:
@@ -86,6 +90,12 @@ def refusals(
         reasons.append(
             f"the address {address or '(none)'} is on none of its interfaces. Set test_address in "
             "the inventory to the host's own address on the link that carries load."
+        )
+    if needs_netem(network) and not host["netem"]:
+        reasons.append(
+            f"the network profile {network['name']} needs netem (delay, jitter, loss), which its "
+            f"kernel {host['manifest']['kernel']} does not have (module sch_netem). Use a profile "
+            "with a rate only (-e network=gigabit), or a host with that module."
         )
     twins = [o for o, machine in others.items() if o != name and machine == host["machine_id"]]
     if twins:

@@ -11,6 +11,7 @@ from typing import Any
 
 # One line of the role's `find`: w or r (may this process write it), octal mode, path, value.
 _LINE = re.compile(r"([wr]) ([0-7]{3,4}) /proc/sys/(\S+) ?(.*)")
+_ORIGINAL = re.compile(r"o (\S+) = (.*)")
 # Keys that the kernel registers in the first network namespace only. In any other they are
 # missing although the machine has them (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
 FIRST_NAMESPACE_ONLY = frozenset(
@@ -27,6 +28,7 @@ FIRST_NAMESPACE_ONLY = frozenset(
         "net.ipv4.udp_mem",
     }
 )
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 # Always there in the first network namespace, never in another: tells which one this is.
 PROBE = "net.core.netdev_max_backlog"
 
@@ -77,6 +79,51 @@ def settable(
     return [entry for entry in wanted if obstacle(entry["key"], found) is None]
 
 
+def originals(lines: Sequence[str]) -> dict[str, str]:
+    """What was found before the first change: key -> value, from lines "o key = value".
+
+    Raises ValueError on a line that is not of that form.
+    """
+    found = {}
+    for line in lines:
+        match = _ORIGINAL.fullmatch(line.rstrip())
+        if not match:
+            raise ValueError(f"not a line of the kernel settings that were found: {line!r}")
+        found[match[1]] = match[2]
+    return found
+
+
+def to_keep(
+    wanted: Sequence[Mapping[str, Any]],
+    found: Mapping[str, Mapping[str, Any]],
+    kept: Mapping[str, str],
+) -> dict[str, str]:
+    """The originals to keep from now on: those kept, and the value of each key to be set."""
+    now = {entry["key"]: found[entry["key"]]["value"] for entry in settable(wanted, found)}
+    return {**now, **kept}
+
+
+def with_restored(
+    wanted: Sequence[Mapping[str, Any]], kept: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    """The profile, and the original of every key that an earlier one set and this one does not."""
+    names = {entry["key"] for entry in wanted}
+    return [
+        *wanted,
+        *(
+            {
+                "key": key,
+                "value": value,
+                "required": True,
+                "reason": "as it was found; this profile says nothing of it",
+                "restore": True,
+            }
+            for key, value in kept.items()
+            if key not in names
+        ),
+    ]
+
+
 def entries(
     wanted: Sequence[Mapping[str, Any]],
     before: Mapping[str, Mapping[str, Any]],
@@ -89,10 +136,13 @@ def entries(
         was = before.get(key, {}).get("value")
         now = after.get(key, {}).get("value")
         state = obstacle(key, after)
-        if now == requested:
+        if now == requested and entry.get("restore"):
+            state = "restored"
+        elif now == requested:
             state = "applied" if state is None and was != requested else "already"
         elif state is None:
-            state = "clamped"
+            # The kernel may load what it lacks when it is asked: only the reading tells.
+            state = "unavailable" if key == CONGESTION_CONTROL else "clamped"
         rows.append(
             {
                 "key": key,
@@ -125,7 +175,7 @@ def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"{row['key']}: asked {row['requested']}, is {row['after']} ({row['state']})"
         for row in rows
-        if row["required"] and row["state"] not in ("applied", "already")
+        if row["required"] and row["state"] not in ("applied", "already", "restored")
     ]
 
 

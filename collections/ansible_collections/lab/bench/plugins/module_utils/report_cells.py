@@ -51,11 +51,13 @@ def part(cell: Mapping[str, Any], name: str) -> str:
 
 
 def stack(cell: Mapping[str, Any]) -> str:
-    """A stack in words, the backlog left out, which only a comparison of backlogs needs."""
+    """A stack in words, without the backlog, which only a comparison of backlogs needs, and
+    without a worker class that the event loop decides."""
     if cell["transport"] == "none":
         return "nginx alone"
     server = SERVERS.get(cell["server"], cell["server"])
-    words = [part(cell, name) for name in PARTS if name != "backlog"]
+    left_out = {"backlog", "worker_class" if cell.get("event_loop") else ""}
+    words = [part(cell, name) for name in PARTS if name not in left_out]
     return f"{cell['framework']} on {server} ({', '.join(word for word in words if word)})"
 
 
