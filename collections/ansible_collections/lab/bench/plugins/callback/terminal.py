@@ -58,7 +58,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         # A refusal is one sentence for a person: no quotes, no braces around it.
         self._print_task_banner(result.task)
-        self._display.display(f"{result.host.get_name()}: {message}", color="red")
+        failed = f" ({result.result['assertion']})" if "assertion" in result.result else ""
+        self._display.display(f"{result.host.get_name()}: {message}{failed}", color="red")
 
     def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
         """A refusal says all in its message; where in which file it was made is for -v."""
