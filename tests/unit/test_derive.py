@@ -208,8 +208,8 @@ def repetition(**changed: Any) -> dict[str, Any]:
 def document(*repetitions: dict[str, Any], rate: float | None = 1000) -> dict[str, Any]:
     mode = "closed" if rate is None else "constant"
     load = {"generator": "oha", "mode": mode, "rate": rate}
-    cell = {"endpoint": "index", "load": load}
-    return {"cells": [{"cell": cell, "repetitions": list(repetitions)}]}
+    cell = {"cell": {"endpoint": "index", "load": load}, "cell_id": "a", "purpose": "measure"}
+    return {"cells": [{**cell, "repetitions": list(repetitions)}], "comparisons": []}
 
 
 def test_the_columns_of_the_table() -> None:
@@ -236,6 +236,39 @@ def test_the_columns_of_the_table() -> None:
     assert head.index("verdict") == lines[0].index("void") == lines[4].index("valid")
 
 
+def test_cells_of_several_tunings_and_twins_are_told_apart() -> None:
+    cells = []
+    for name, purpose in (("production", "measure"), ("production", "calibration"),
+                          ("stock", "measure"), ("stock", "twin")):  # fmt: skip
+        (cell,) = document(repetition())["cells"]
+        cell["cell"]["tuning"] = name
+        cells.append({**cell, "cell_id": f"{name}-{purpose}", "purpose": purpose})
+    sample = {"n": 1, "median": 999.94, "low": None, "high": None}
+    row = {
+        "metric": "goodput",
+        "base": sample,
+        "head": sample,
+        "difference": {"value": 0.0, "low": None, "high": None},
+        "noise_floor": None,
+        "conclusion": "undecided",
+        "why": "1 repetition of the base to go by, at least 3 are needed",
+    }
+    sides = {name: {"name": name, "failed_share": 0.0} for name in ("production", "stock")}
+    compared = {
+        "by": "tuning",
+        "cell": {**cells[0]["cell"], "load": {**cells[0]["cell"]["load"], "connections": 64,
+                                              "duration_s": 5}},
+        "base": sides["stock"],
+        "head": sides["production"],
+        "rows": [row],
+    }  # fmt: skip
+    text = derive.table({"cells": cells, "comparisons": [compared]})
+    lines = [line for line in text.splitlines() if not line.startswith("index")]
+    assert lines[1:4] == ["production:", "stock:", "stock, twin:"]
+    assert lines[5] == "production against stock on /index"
+    assert lines[6].endswith("undecided: 1 repetition of the base to go by, at least 3 are needed")
+
+
 @pytest.mark.parametrize("rate", [0.1, 99.5, 123_456.7, 1_000_000])
 def test_a_rate_is_shown_as_it_was_asked(rate: float) -> None:
     assert f"oha {plan.plain(rate)}/s " in derive.table(document(repetition(), rate=rate))
@@ -247,7 +280,8 @@ def client_document(*repetitions: dict[str, Any]) -> dict[str, Any]:
         "generator": "python-bounded", "mode": "batch", "rate": None, "requests": 10_000,
         "connections": 1_000, "open_files": 1024, "reuse": True,
     }  # fmt: skip
-    return {"cells": [{"cell": {"endpoint": "book", "load": load}, "repetitions": [*repetitions]}]}
+    cell = {"cell": {"endpoint": "book", "load": load}, "cell_id": "b", "purpose": "measure"}
+    return {"cells": [{**cell, "repetitions": [*repetitions]}], "comparisons": []}
 
 
 def test_python_clients_have_a_table_of_their_own() -> None:
@@ -263,7 +297,8 @@ def test_python_clients_have_a_table_of_their_own() -> None:
         verdict={"valid": True, "reasons": [], "findings": ["open_files: …"]},
     )
     failed = repetition(error="x", latency_us=None, errors=None, goodput=None, client=None)
-    mixed = {"cells": document(repetition())["cells"] + client_document(rep, failed)["cells"]}
+    cells = document(repetition())["cells"] + client_document(rep, failed)["cells"]
+    mixed = {"cells": cells, "comparisons": []}
     assert derive.table(mixed) == "\n".join(
         [derive.table(document(repetition())), derive.table(client_document(rep, failed))]
     )

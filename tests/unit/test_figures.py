@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.lab.bench.plugins.module_utils import figures, svg
-from ansible_collections.lab.bench.plugins.module_utils.figures import Curve
+from ansible_collections.lab.bench.plugins.module_utils.figures import Apart, Curve
 
 SERIES: dict[str, list[Any]] = {
     "second": [0, 1, 2],
@@ -27,6 +27,13 @@ CPU: dict[str, list[float]] = {
 }
 
 
+NEAR = [Apart("goodput", 0.41, 0.35, 0.48, 0.03, "higher"),
+        Apart("p50", 0.01, -0.02, 0.04, 0.05, "no difference"),
+        Apart("p99", None, None, None, None, "undecided")]  # fmt: skip
+FAR = [Apart("goodput", 1.0, 0.9, 3.0, 0.5, "higher"),
+       Apart("p99", -0.5, -1.0, -0.4, None, "lower")]  # fmt: skip
+
+
 def curve(count: int, levels: tuple[float, ...] = (0, 50, 90, 99, 99.9, 99.99, 100)) -> Curve:
     return Curve([(level, 1000.0 * (1 + index)) for index, level in enumerate(levels)], count)
 
@@ -37,6 +44,7 @@ def draw_all() -> list[str | None]:
         figures.rate("b", "B", SERIES),
         figures.latency_over_time("c", "C", SERIES),
         figures.cpu("d", "D", CPU, 2, 3),
+        figures.differences("e", "E", [("one against other", NEAR), ("one <against> two", FAR)]),
     ]
 
 
@@ -153,6 +161,37 @@ def test_latency_axis_is_logarithmic_only_where_the_span_is_large() -> None:
     assert "0" in [text for text in texts(narrow) if text == "0"]
     wide = figures.latency_over_time("c", "C", SERIES)
     assert {"1", "10"} <= set(texts(wide))
+
+
+def test_differences_lie_on_the_axis_of_percent() -> None:
+    page = figures.differences("e", "E", [("production against stock", NEAR)])
+    at = texts(page)
+    assert {"production against stock", "goodput", "p99", "no difference"} <= set(at)
+    assert "noise floor" in page
+    each = (at["+40"] - at["0"]) / 40
+    ((low, _), (high, _)) = lines(page, svg.BLUE)[0]
+    assert (low, high) == pytest.approx((at["0"] + 35 * each, at["0"] + 48 * each), abs=0.3)
+    # What is unknown has no line, but its row.
+    assert [len(lines(page, colour)) for colour in (svg.BLUE, svg.GREY)] == [1, 0]
+
+
+def test_large_differences_lie_on_an_axis_of_ratios() -> None:
+    page = figures.differences("e", "E", [("a", FAR), ("b", NEAR)])
+    at = texts(page)
+    assert at["0"] - at["-50"] == pytest.approx(at["+100"] - at["0"], abs=0.2)
+    assert at["+300"] - at["+100"] == pytest.approx(at["+100"] - at["0"], abs=0.2)
+    # Nothing at all left is no ratio, and is drawn at the end.
+    assert len(lines(page, svg.BLUE)) == 3
+
+
+def test_the_figure_grows_with_its_rows() -> None:
+    one, two = (parse(figures.differences("e", "E", [("a", NEAR)] * n)) for n in (1, 2))
+    heights = [int(str(root.get("viewBox")).split()[3]) for root in (one, two)]
+    assert heights[1] - heights[0] == pytest.approx(figures.ROW * (len(NEAR) + 1.3), abs=1)
+
+
+def test_nothing_known_is_drawn_too() -> None:
+    assert "undecided" in figures.differences("e", "E", [("a", NEAR[2:])])
 
 
 def test_one_second_alone_is_drawn() -> None:

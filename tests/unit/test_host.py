@@ -134,8 +134,8 @@ STACK = {
 }
 
 
-LAN: dict[str, Any] = {"name": "lan", "description": "as it is"}
-FAR: dict[str, Any] = {"name": "transatlantic", "rate_mbit": 1000, "delay_ms": 45}
+LAN: dict[str, Any] = {"lan": {"description": "as it is"}}
+FAR: dict[str, Any] = {**LAN, "transatlantic": {"rate_mbit": 1000, "delay_ms": 45}}
 
 
 def refusals(
@@ -145,7 +145,7 @@ def refusals(
     **changed: str,
 ) -> list[str]:
     found = host.parse(probe(None, **changed))
-    return host.refusals(found, "server", others, "10.0.0.1", stack, network)
+    return host.refusals(found, "server", others, "10.0.0.1", [stack] if stack else [], network)
 
 
 @pytest.mark.parametrize("system", host.SUPPORTED)
@@ -164,7 +164,7 @@ def test_another_system_is_refused_with_those_that_will_do(system: str) -> None:
 def test_an_address_that_is_on_no_interface() -> None:
     (told,) = refusals(interface="")
     assert told.startswith("the address 10.0.0.1 is on none of its interfaces. Set test_address")
-    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", None, LAN)
+    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", [], LAN)
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
@@ -191,7 +191,7 @@ def test_a_network_profile_that_the_kernel_cannot_do() -> None:
         "(-e network=gigabit), or a host with that module."
     ]
     assert refusals(network=FAR, netem="yes") == []
-    assert refusals(network={"name": "gigabit", "rate_mbit": 1000}) == []
+    assert refusals(network={"gigabit": {"rate_mbit": 1000}}) == []
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:

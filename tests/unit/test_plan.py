@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.lab.bench.plugins.module_utils import catalogue, studies, tuning
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
-from ansible_collections.lab.bench.plugins.module_utils.plan import LIMITS, PlanError
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
+from ansible_collections.lab.bench.plugins.module_utils.plan import LIMITS
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -21,15 +23,15 @@ CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 NUMBERS = st.sampled_from(sorted(LIMITS))
 APPS: dict[str, Any] = {
-    name: plans.load_yaml(ROOT / "apps" / name / "app.yml")
-    for name in plans.names(ROOT / "apps", "*/app.yml")
+    name: catalogue.load_yaml(ROOT / "apps" / name / "app.yml")
+    for name in catalogue.names(ROOT / "apps", "*/app.yml")
 }
 # All that the lab's own files have.
 STACKS = [
     {"framework": name, **one}
     for name, app in APPS.items()
     for one in plans.stacks(
-        plans.load_yaml(ROOT / "files" / "stacks.yml")[app["interface"]]["stacks"]
+        catalogue.load_yaml(ROOT / "files" / "stacks.yml")[app["interface"]]["stacks"]
     )
 ]
 INTERFACES: dict[str, Any] = {
@@ -483,6 +485,7 @@ def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
             "connections": 64,
             "duration_s": 60,
             "warmup_s": 1,
+            "keepalive": True,
         },
         "calibration": {
             "generator": "wrk",
@@ -491,6 +494,7 @@ def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
             "connections": 64,
             "duration_s": plans.CLOSED_LOOP_DURATION_S,
             "warmup_s": 1,
+            "keepalive": True,
         },
     }
     assert found["load_seconds"] == 61 + 6
@@ -573,8 +577,10 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "threads": st.integers(1, 1024),
         "backlog": st.integers(1, 65_535),
         "endpoint": st.sampled_from(["index", "book", "agents", "agents_with_pool"]),
-        "tuning": st.sampled_from(plans.names(ROOT / "files" / "tuning", "*.yml")),
-        "network": st.sampled_from(plans.names(ROOT / "files" / "network", "*.yml")),
+        "tuning": st.sampled_from(catalogue.names(ROOT / "files" / "tuning", "*.yml")).map(
+            lambda name: [name]
+        ),
+        "network": st.sampled_from(catalogue.names(ROOT / "files" / "network", "*.yml")),
         "generator": st.sampled_from(SPECS["generator"]["choices"]),
         "rate": st.decimals("0.1", "1000000", places=3).map(float),
         "duration": st.decimals(1, 86_400, places=3).map(float),
@@ -583,6 +589,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "requests": st.integers(1, 1_000_000),
         "open_files": st.integers(64, 1_048_576),
         "reuse": st.booleans(),
+        "keepalive": st.booleans(),
     }
 )
 
@@ -645,7 +652,15 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
     }
 
 
-CELLS = [{"cell_id": f"cell-{n}"} for n in range(8)]
+def cell(name: str, tuning: str = "stock", purpose: str = "measure") -> dict[str, Any]:
+    """A planned cell, as far as the order asks."""
+    part = dict.fromkeys(("framework", "server", "transport", "protocol", "network"), "x")
+    rest = {"worker_class": None, "event_loop": None, "workers": None, "threads": 1, "backlog": 9}
+    found = {**part, **rest, "upstream_keepalive": True, "tuning": tuning}
+    return {"cell_id": name, "purpose": purpose, "cell": found}
+
+
+CELLS = [cell(f"cell-{n}") for n in range(8)]
 
 
 def test_every_block_has_each_cell_once_in_an_order_of_its_own(tmp_path: Path) -> None:
@@ -676,6 +691,179 @@ def test_repetitions_go_on_after_those_on_disk(tmp_path: Path) -> None:
     for item in plans.order(CELLS[:3], 2, 1, tmp_path):
         numbers.setdefault(item["cell_id"], []).append(item["repetition"])
     assert numbers == {"cell-0": [11, 12], "cell-1": [2, 3], "cell-2": [1, 2]}
+
+
+def test_setups_are_visited_whole_and_a_twin_has_a_visit_of_its_own() -> None:
+    planned = [cell(f"{tuning}-{n}", tuning) for tuning in ("stock", "production") for n in (1, 2)]
+    planned.append(cell("stock-1-twin", "stock", "twin"))
+    work = plans.order(planned, 30, 1, Path("/nonexistent"))
+    assert work[0]["switch"] == {"stack": "x-x-x-x-b9", "network": "x"} | {
+        "tuning": work[0]["cell"]["tuning"]
+    }
+    for before, now in itertools.pairwise(work):
+        changed = before["cell"]["tuning"] != now["cell"]["tuning"]
+        assert now["switch"] == {
+            "stack": None,
+            "tuning": now["cell"]["tuning"] if changed else None,
+            "network": None,
+        }
+    orders = set()
+    for at in range(0, 150, 5):
+        names = [item["cell_id"].rsplit("-", 1)[0] for item in work[at : at + 5]]
+        visits = tuple(name for name, _ in itertools.groupby(names))
+        assert sorted(visits) == ["production", "stock", "stock-1"]
+        orders.add(visits)
+    assert len(orders) == 6
+
+
+def test_what_the_stages_set_up_is_not_set_up_again() -> None:
+    work = plans.order(CELLS, 2, 1, Path("/nonexistent"))
+    assert all(set(item["switch"].values()) == {None} for item in work)
+
+
+def test_several_tunings_are_compared_with_the_first_which_is_measured_twice(lab: Path) -> None:
+    found = make(
+        lab, framework="alpha", endpoint="index,agents", generator="wrk", tuning="stock,production"
+    )
+    ids = {(w["cell"]["endpoint"], w["cell"]["tuning"], w["purpose"]): w for w in found["work"]}
+    assert len(ids) == len(found["work"]) == 6
+    assert found["comparisons"] == [
+        {
+            "by": "tuning",
+            "base": ids[endpoint, "stock", "measure"]["cell_id"],
+            "head": ids[endpoint, "production", "measure"]["cell_id"],
+        }
+        for endpoint in ("index", "agents")
+    ]
+    assert found["twins"] == [
+        [w["cell_id"] for w in (ids[endpoint, "stock", "measure"], ids[endpoint, "stock", "twin"])]
+        for endpoint in ("index", "agents")
+    ]
+    assert set(found["tunings"]) == {"stock", "production"}
+    assert make(lab, framework="alpha", tuning="stock,stock")["comparisons"] == []
+
+
+def test_a_profile_less_one_key(lab: Path) -> None:
+    profile: dict[str, Any] = {
+        "sysctl": [{"key": "a.b", "value": 1}, {"key": "a.c", "value": 2}],
+        "postgresql": [{"name": "jit", "value": "off"}],
+    }
+    (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
+    less = tuning.tuning_profile(lab, "production-without-a.b")
+    assert less == {**profile, "sysctl": profile["sysctl"][1:]}
+    less = tuning.tuning_profile(lab, "production-without-postgresql.jit")
+    assert less == {**profile, "postgresql": []}
+    with pytest.raises(PlanError, match=r"key of the tuning profile production: 'z' is not known"):
+        make(lab, framework="alpha", tuning="production-without-z")
+
+
+STUDY = {
+    "description": "one",
+    "options": {"generator": "wrk", "duration": 5, "framework": "alpha", "endpoint": "index"},
+    "cells": [
+        {"name": "tuned"},
+        {"name": "bare", "options": {"tuning": "stock"}, "about": ["listen_overflows"]},
+        {"name": "beta", "options": {"framework": "beta", "generator": "oha"}, "beside": "index"},
+    ],
+    "claims": [
+        {"says": "so", "metric": "goodput", "ratio": ["tuned", "bare"], "at_least": 1},
+    ],
+    "scales": {"smoke": {"duration": 2}, "local": {"repetitions": 3}},
+}
+
+
+def write_study(lab: Path, kind: str = "study", **changed: Any) -> None:
+    folder = lab / "files" / studies.FOLDERS[kind]
+    folder.mkdir(parents=True)
+    (folder / "one.yml").write_text(yaml.safe_dump({**STUDY, **changed}, sort_keys=False))
+
+
+def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
+    write_study(lab)
+    found = make(lab, study="one", warmup=3)
+    by_id = {item["cell_id"]: item for item in found["work"]}
+    names = found["study"]["cells"]
+    assert [len(names[name]) for name in names] == [1, 1, 1]
+    tuned, bare, beta = (by_id[names[name][0]] for name in ("tuned", "bare", "beta"))
+    # The study's own, its scale's, the user's.
+    load = tuned["cell"]["load"]
+    assert (load["duration_s"], load["warmup_s"], load["mode"]) == (2, 3, "closed")
+    assert bare["cell"]["tuning"] == "stock"
+    assert bare["cell"]["about"] == ["listen_overflows"]
+    assert beta["cell"]["load"]["beside"] == "index"
+    assert set(found["stacks"]) == {tuned["stack"], beta["stack"]}
+    assert found["generators"] == ["oha", "wrk"]
+    assert found["twins"] == [[names["tuned"][0], names["tuned"][0] + "-twin"]]
+    assert len(by_id) == 4
+    assert found["run_id"].endswith("-one")
+    assert {w["repetition"] for w in make(lab, study="one", scale="local")["work"]} == {1, 2, 3}
+
+
+def test_a_lesson_measures_once(lab: Path) -> None:
+    write_study(lab, "lesson")
+    found = make(lab, lesson="one")
+    assert (found["twins"], len(found["work"])) == ([], 3)
+
+
+def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
+    profile = {"sysctl": [{"key": "a.b", "value": 1}], "postgresql": [{"name": "jit", "value": 0}]}
+    (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
+    folder = lab / "files/studies"
+    folder.mkdir()
+    file = {**STUDY, "ablate": "production", "claims": []}
+    del file["cells"]
+    (folder / "ablation.yml").write_text(yaml.safe_dump(file, sort_keys=False))
+    found = make(lab, study="ablation")
+    without = "production-without-"
+    assert list(found["tunings"]) == ["production", f"{without}a.b", f"{without}postgresql.jit"]
+    assert len(found["comparisons"]) == 2
+    assert len(found["work"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "changed", "words"),
+    [
+        ({"study": "two"}, {}, "study: 'two' is not known. There are: one."),
+        ({"study": "one", "lesson": "one"}, {}, "were both given. Give one."),
+        ({"study": "one", "scale": "huge"}, {}, "There are: smoke, local."),
+        ({"scale": "local", "framework": "alpha"}, {}, "is of a study only"),
+        ({"study": "one"}, {"cells": [{"name": "a", "options": {"rate": 0}}]}, "cell a: rate: 0"),
+        ({"study": "one"}, {"claims": [{"says": "so"}]}, "study one: a claim needs says, metric"),
+        (
+            {"study": "one"},
+            {"claims": [{"says": "so", "metric": "goodput", "cell": "z", "at_most": 1}]},
+            "names 'z', which stands for 0 cells",
+        ),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(
+    lab: Path, given: dict[str, Any], changed: dict[str, Any], words: str
+) -> None:
+    write_study(lab, **changed)
+    with pytest.raises(PlanError) as refusal:
+        make(lab, **given)
+    assert words in str(refusal.value)
+
+
+def test_a_kind_that_must_be_given_is_asked_for(lab: Path) -> None:
+    write_study(lab)
+    with pytest.raises(PlanError, match=r"study: none was given.*There are: one\."):
+        plans.plan(lab, SPECS, {}, True, True, NOW, kind="study")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind, folder in studies.FOLDERS.items()
+        for name in catalogue.names(ROOT / "files" / folder, "*.yml")
+    ],
+)
+def test_every_study_and_lesson_of_the_lab_can_be_planned(kind: str, name: str) -> None:
+    file = catalogue.load_yaml(ROOT / "files" / studies.FOLDERS[kind] / f"{name}.yml")
+    for scale in file.get("scales", [None]):
+        found = plans.plan(ROOT, SPECS, {kind: name, "scale": scale}, True, True, NOW, "3.13", kind)
+        assert found["work"]
 
 
 def test_a_run_that_goes_on_overwrites_nothing(lab: Path) -> None:

@@ -17,6 +17,8 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     report,
     report_cells,
     report_clients,
+    report_comparison,
+    report_titles,
     wording,
 )
 from ansible_collections.lab.bench.plugins.module_utils import result as results
@@ -77,7 +79,7 @@ def same(result: dict[str, Any]) -> None:
 
 def measured(run: Path) -> list[Entry]:
     cells = files.load(run / "summary.json")["cells"]
-    return report.entries([cell for cell in cells if cell["purpose"] == "measure"], {})
+    return report_titles.entries([cell for cell in cells if cell["purpose"] == "measure"], {})
 
 
 def headlines(run: Path) -> list[str]:
@@ -90,7 +92,7 @@ def section(run: Path, cell: str) -> dict[str, Any]:
 
 
 def cells_of(table: dict[str, Any]) -> list[list[str]]:
-    return [[cell["text"] for cell in row["cells"]] for row in table["rows"]]
+    return [[cell["text"] for cell in row["cells"]] for row in table["rows"] if not row["title"]]
 
 
 def test_the_fixtures_are_documents_of_the_lab() -> None:
@@ -304,8 +306,240 @@ def test_cells_that_differ_in_more_than_the_endpoint_are_told_apart(run: Path) -
     cells = json.loads((run / "summary.json").read_text())["cells"]
     other = copy.deepcopy(cells[0])
     other["cell"]["framework"], other["cell"]["load"]["rate"] = "flask", 2000
-    titles = [entry.title for entry in report.entries([cells[0], other], {})]
+    titles = [entry.title for entry in report_titles.entries([cells[0], other], {})]
     assert titles == ["/agents (aiohttp, 1,000/s)", "/agents (flask, 2,000/s)"]
+
+
+def compare(run: Path, factor: float = 1.3, count: int = 5, twin: bool = True) -> None:
+    """Measure /index so often, its twin, and /index with tuning stock and other goodput."""
+    heads = {"": 1.0, "-stock": factor, **({"-twin": 1.0} if twin else {})}
+    for suffix, times in heads.items():
+
+        def change(result: dict[str, Any], suffix: str = suffix, times: float = times) -> None:
+            result["cell_id"] += suffix
+            result["purpose"] = "twin" if suffix == "-twin" else "measure"
+            result["cell"]["tuning"] = "stock" if suffix == "-stock" else "production"
+            result["goodput"] *= times * (1 + result["repetition"] / 1000)
+
+        for number in range(1, count + 1):
+            result = json.loads((RUN / INDEX / "rep-1" / "result.json").read_text())
+            result["repetition"] = number
+            change(result)
+            folder = run / f"{INDEX}{suffix}" / f"rep-{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            files.write(folder / "result.json", files.dump(result))
+    name = INDEX.removeprefix("cells/")
+    asked = {
+        "comparisons": [{"by": "tuning", "base": name, "head": f"{name}-stock"}],
+        "twins": [[name, f"{name}-twin"]] if twin else [],
+    }
+    files.write(run / "plan.json", files.dump({"plan": asked}))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+
+
+def compared(run: Path) -> dict[str, Any]:
+    """The comparison of the report."""
+    found = report_comparison.build(files.load(run / "summary.json"), {}, measured(run))
+    assert found is not None
+    return found
+
+
+def test_without_comparisons_there_is_no_section(run: Path) -> None:
+    assert report.build(run)["comparison"] is None
+    assert 'id="comparison"' not in page(run)
+    document = files.load(run / "summary.json")
+    # As a summary of before there were comparisons.
+    del document["comparisons"], document["noise_floor"]
+    files.write(run / "summary.json", files.dump(document))
+    assert report.build(run)["comparison"] is None
+
+
+def test_a_comparison_comes_first_in_a_sentence(run: Path) -> None:
+    compare(run)
+    for path in run.glob(f"{INDEX}*/*/result.json"):
+        path.unlink()  # which only the figures of the cells take
+    said = report.build(run)["headlines"]
+    assert said[0] == {
+        "anchor": "comparison",
+        "state": "decided",
+        "text": "stock against production on /index: goodput +30 % (95 % interval 30 to 30 %), "
+        "noise floor 0.3 %: higher; no difference in p50 (0.0 %, noise floor 0 %) and p99 (0.0 %, "
+        "noise floor 0 %).",
+    }
+    # Then the cells, told apart, and the twin not among them.
+    assert len(said) == 4
+    assert [text.partition(":")[0].rpartition(" on ")[2] for text in
+            (one["text"] for one in said[1:])] == [
+        "/agents (production)", "/index (production)", "/index (stock)",
+    ]  # fmt: skip
+
+
+def test_no_difference_is_said_as_plainly(run: Path) -> None:
+    compare(run, factor=1.0)
+    (first,) = compared(run)["headlines"]
+    assert first["state"] == "same"
+    assert first["text"].startswith(
+        "stock against production on /index: no difference in goodput (0.0 %, noise floor 0.3 %), p"
+    )
+    assert "undecided" not in first["text"]
+
+
+def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None:
+    compare(run, count=3, twin=False)
+    found = compared(run)
+    (first,) = found["headlines"]
+    assert first["state"] == "undecided"
+    assert first["text"] == (
+        "stock against production on /index: undecided in goodput (+30 %), p50 (0.0 %) and p99 "
+        "(0.0 %): 3 repetitions against 3 cannot tell: p is 0.10 at best, 0.05 is needed."
+    )
+    assert found["noise_floor"] is None
+    assert "75 or 88 %" in found["explained"]
+
+
+def test_the_tables_of_a_comparison(run: Path) -> None:
+    compare(run)
+    found = compared(run)
+    (endpoint,) = found["endpoints"]
+    assert endpoint["path"] == "/index"
+    assert cells_of(endpoint["table"]) == [
+        ["goodput, requests/s", "1,002 (1,000 to 1,004)",
+         "1,303 (1,300 to 1,306)", "+30 % (30 to 30 %)", "0.3 %", "higher",
+         "corrected p 0.024, above the noise floor"],
+        ["p50, ms", "0.457 (0.457 to 0.457)",
+         "0.457 (0.457 to 0.457)", "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
+         "the interval includes 0"],
+        ["p99, ms", "1.84 (1.84 to 1.84)", "1.84 (1.84 to 1.84)",
+         "0.0 % (0.0 to 0.0 %)", "0 %", "no difference", "the interval includes 0"],
+        ["failed requests", "0 %", "0 %", "", "", "",
+         "valid repetitions: 5 against 5"],
+    ]  # fmt: skip
+    title, *rows = endpoint["table"]["rows"]
+    assert title["title"] == "stock against production"
+    classes = [row["cells"][5]["class"] for row in rows]
+    assert classes == ["better", "same", "same", ""]
+    assert cells_of(found["noise_floor"])[0] == [
+        "/index (production)", "goodput", "0.0 % (-0.3 to 0.3 %)", "0.3 %",
+    ]  # fmt: skip
+    assert "stock against production on /index" in found["figure"]["svg"]
+
+
+def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
+    compare(run)
+    for path in run.glob(f"{INDEX}-stock/*/result.json"):
+        result = files.load(path)
+        result["errors"]["timeout"] = 300
+        files.write(path, files.dump(result))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+    found = compared(run)
+    assert found["headlines"][0]["text"].endswith("; failed requests 5.0 % against 0 %.")
+    last = found["endpoints"][0]["table"]["rows"][-1]
+    assert (last["class"], last["cells"][2]["text"]) == ("bad", "5.0 %")
+
+
+def test_twins_are_nowhere_among_the_measured(run: Path) -> None:
+    compare(run, count=1)
+    document = report.build(run)
+    twin = f"{INDEX.removeprefix('cells/')}-twin"
+    shown = [cell["cell_id"] for part in document["endpoints"] for cell in part["cells"]]
+    assert twin not in shown
+    assert len(shown) == len(document["overview"]["rows"]) == 3
+    index = next(part for part in document["endpoints"] if part["path"] == "/index")
+    assert len(index["closed_loop"]["rows"]) == 1
+
+
+def test_closed_loops_of_several_tunings_are_told_apart(run: Path) -> None:
+    cells = files.load(run / "summary.json")["cells"]
+    loops = [cell for cell in cells if cell["purpose"] == "calibration"][:1]
+    other = copy.deepcopy(loops[0])
+    other["cell"]["tuning"] = "stock"
+    one, two = (report_cells.closed_loop(report_titles.entries(each, {}))
+                for each in (loops, [*loops, other]))  # fmt: skip
+    assert one is not None
+    assert two is not None
+    assert [row[0] for row in cells_of(one)] == ["wrk"]
+    assert [row[0] for row in cells_of(two)] == ["/agents (production)", "/agents (stock)"]
+
+
+def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
+    compare(run, count=3)
+    plan = files.load(run / "plan.json")
+    del plan["plan"]["comparisons"]
+    files.write(run / "plan.json", files.dump(plan))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+    found = compared(run)
+    assert (found["title"], found["headlines"], found["figure"]) == ("Noise floor", [], None)
+    _Balance().feed(page(run))
+
+
+@pytest.mark.parametrize(("count", "twin"), [(1, True), (4, False)])
+def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, twin: bool) -> None:
+    compare(run, count=count, twin=twin)
+    for path in run.glob(f"{INDEX}-stock/rep-1/result.json"):
+        result = files.load(path)
+        void(result)
+        files.write(path, files.dump(result))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+    text = page(run)
+    _Balance().feed(text)
+    words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null"):
+        assert not re.search(rf"\b{hole}\b", words), hole
+    assert ("the noise floor is not known" in words) is not twin
+    assert f"valid repetitions: {count - 1} (1 void, left out) against {count}" in words
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_comparisons_are_called_by_what_differs_beside(run: Path) -> None:
+    compare(run)
+    (one,) = files.load(run / "summary.json")["comparisons"]
+    other = copy.deepcopy(one)
+    other["cell"]["load"]["rate"] = 2000
+    assert report_comparison.titles([one, other], {}) == ["/index (1,000/s)", "/index (2,000/s)"]
+    assert report_comparison.titles([one], {"index": {"path": "/x"}}) == ["/x"]
+    other["by"], other["base"]["name"], other["head"]["name"] = "workers", "2", "4"
+    assert report_comparison.subject(other) == "workers 4 against workers 2"
+
+
+def test_comparisons_at_the_terminal(run: Path) -> None:
+    compare(run)
+    document = files.load(run / "summary.json")
+    head, name, *said = report_comparison.lines(document)
+    assert name == "stock against production on /index"
+    assert said[0].split() == [
+        "goodput", "1,002/s", "1,303/s", "+30", "%", "30", "to", "30", "%", "0.3", "%", "higher",
+    ]  # fmt: skip
+    assert said[1].split()[:3] == ["p50", "0.457ms", "0.457ms"]
+    assert [head.index("conclusion")] * 2 == [
+        said[0].index("higher"),
+        said[1].index("no difference"),
+    ]
+    assert report_comparison.lines({"comparisons": []}) == []
+
+
+def test_loads_are_told_apart_by_all_that_may_differ(run: Path) -> None:
+    (cell, *_) = files.load(run / "summary.json")["cells"]
+    others = [copy.deepcopy(cell) for _ in range(3)]
+    others[0]["cell"]["load"]["keepalive"] = False
+    others[1]["cell"]["load"]["pause"] = {"after_s": 5, "seconds": 2}
+    others[2]["cell"]["load"]["beside"] = "index"
+    titles = [entry.title for entry in report_titles.entries([cell, *others], {})]
+    assert titles == [
+        "/agents (client connections kept)",
+        "/agents (a client connection for each request)",
+        "/agents (client connections kept, stopped for 2 s)",
+        "/agents (client connections kept, beside index)",
+    ]
+
+
+def test_a_tuning_is_called_by_its_whole_name(run: Path) -> None:
+    (cell, *_), name = files.load(run / "summary.json")["cells"], "x-without-net.core.somaxconn"
+    other = copy.deepcopy(cell)
+    other["cell"]["tuning"] = name
+    entries = report_titles.entries([cell, other], {})
+    assert [entry.where for entry in entries] == ["/agents (production)", f"/agents ({name})"]
+    assert report_cells.part({"worker_class": "a.b.Worker"}, "worker_class") == "Worker"
 
 
 CLIENT = "cells/python-async-emfile"
@@ -406,7 +640,7 @@ def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
     others[0]["cell"]["load"]["reuse"] = False
     others[1]["cell"]["load"].update(generator="python-bounded", connections=1000)
     others[2]["cell"]["load"].update(requests=10_000, open_files=20_000)
-    titles = [entry.title for entry in report.entries([cell, *others], {})]
+    titles = [entry.title for entry in report_titles.entries([cell, *others], {})]
     assert titles == [
         "/book (python-async, 2,000 requests, 1,024 open files, connections reused)",
         "/book (python-async, 2,000 requests, 1,024 open files, new connections)",
@@ -414,7 +648,7 @@ def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
         "reused)",
         "/book (python-async, 10,000 requests, 20,000 open files, connections reused)",
     ]
-    assert {entry.stack for entry in report.entries([cell, *others], {})} == {"/book"}
+    assert {entry.stack for entry in report_titles.entries([cell, *others], {})} == {"/book"}
 
 
 @pytest.mark.parametrize(
@@ -424,6 +658,26 @@ def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
 )  # fmt: skip
 def test_three_significant_digits(value: float, text: str) -> None:
     assert wording.significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(0.414, "+41 %"), (-0.032, "-3.2 %"), (0.0, "0.0 %"), (-0.0001, "0.0 %"), (2.5, "+250 %"),
+     (0.0996, "+10 %"), (12.345, "+1,234 %"), (1.0, "+100 %"), (None, "-")],
+)  # fmt: skip
+def test_differences_have_a_sign(fraction: float | None, text: str) -> None:
+    assert wording.signed(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.35, 0.48, "35 to 48 %"), (-0.01, 0.021, "-1.0 to 2.1 %"), (-0.43, 0.04, "-43 to 4 %"),
+     (-0.0001, 0.0, "0.0 to 0.0 %"), (None, None, "-")],
+)  # fmt: skip
+def test_both_bounds_have_as_many_decimals(
+    low: float | None, high: float | None, text: str
+) -> None:
+    assert wording.span(low, high) == text
 
 
 def test_shares_and_percents() -> None:

@@ -215,6 +215,68 @@ def test_void_and_calibration_cells_have_no_figures(
     assert names == {"lab_valid_repetitions", "lab_void_repetitions"}
 
 
+@pytest.fixture
+def compared(tmp_path: Path, real: dict[str, dict[str, Any]]) -> Path:
+    """Five repetitions each of a cell, its twin, and one with half as much goodput."""
+    results = []
+    for name, factor in (("stock", 1.0), ("stock-twin", 1.0), ("production", 0.5)):
+        for number in range(1, 6):
+            one = repetition(real["oha"], number, cell_id=name)
+            one["purpose"] = "twin" if name.endswith("twin") else "measure"
+            one["cell"]["tuning"] = name.removesuffix("-twin")
+            one["goodput"] *= factor + number / 1000
+            results.append(one)
+    run = store(tmp_path / "r", *results)
+    asked = {
+        "comparisons": [{"by": "tuning", "base": "stock", "head": "production"}],
+        "twins": [["stock", "stock-twin"]],
+    }
+    files.write(run / "plan.json", files.dump({"plan": asked}))
+    return run
+
+
+def test_a_summary_compares_what_the_plan_says(compared: Path) -> None:
+    found = summary.summary(compared)
+    validate(found, "summary", SCHEMA)
+    assert files.dump(summary.summary(compared)) == files.dump(found)
+    (one,) = found["comparisons"]
+    assert [row["conclusion"] for row in one["rows"]] == ["lower", "no difference", "no difference"]
+    assert [row["metric"] for row in found["noise_floor"]] == ["goodput", "p50", "p99"]
+    (compared / "plan.json").write_text('{"plan": {}}')
+    found = summary.summary(compared)
+    assert (found["comparisons"], found["noise_floor"]) == ([], [])
+    validate(found, "summary", SCHEMA)
+
+
+def test_the_metrics_of_a_comparison(compared: Path) -> None:
+    found = summary.summary(compared)
+    samples = {
+        (s.name, s.labels.get("metric"), s.labels.get("bound")): s
+        for family in parse(summary.open_metrics(found))
+        for s in family.samples
+    }
+    row = found["comparisons"][0]["rows"][0]
+    apart = samples["lab_difference_ratio", "goodput", None]
+    assert (apart.labels["base"], apart.labels["head"]) == ("stock", "production")
+    assert apart.value == row["difference"]["value"] < -0.49
+    assert samples["lab_difference_bound_ratio", "goodput", "low"].value == row["difference"]["low"]
+    assert samples["lab_noise_floor_ratio", "goodput", None].value == row["noise_floor"]
+    cells = {s.labels.get("cell") for s in samples.values()} - {None}
+    assert "stock-twin" not in cells
+
+
+def test_what_cannot_be_compared_has_no_metrics(compared: Path) -> None:
+    for path in compared.glob("cells/production/*/result.json"):
+        files.write(path, files.dump({**files.load(path), "verdict": VOID}))
+    found = summary.summary(compared)
+    validate(found, "summary", SCHEMA)
+    assert {row["why"] for row in found["comparisons"][0]["rows"]} == {
+        "no valid repetition of the head: steal"
+    }
+    names = {s.name for family in parse(summary.open_metrics(found)) for s in family.samples}
+    assert "lab_difference_ratio" not in names
+
+
 LATENCY = dict.fromkeys(latency.SUMMARY_KEYS, 5.0)
 CALIBRATION: dict[str, Any] = {
     "schema": "lab/1",

@@ -76,13 +76,43 @@ def test_the_window_reaches_out_to_the_neighbouring_scrapes() -> None:
 
 def test_deltas_and_extremes() -> None:
     samples = [
-        page(10, pswpin=5, RetransSegs=1, ListenOverflows=3, CurrEstab=7, MemAvailable_bytes=900),
-        page(11, pswpin=5, RetransSegs=4, ListenOverflows=3, CurrEstab=70, MemAvailable_bytes=300),
-        page(12, pswpin=9, RetransSegs=9, ListenOverflows=5, CurrEstab=8, MemAvailable_bytes=600),
+        page(
+            10,
+            pswpin=5,
+            PassiveOpens=4,
+            RetransSegs=1,
+            ListenOverflows=3,
+            CurrEstab=7,
+            MemAvailable_bytes=900,
+        ),
+        page(
+            11,
+            pswpin=5,
+            PassiveOpens=4,
+            RetransSegs=4,
+            ListenOverflows=3,
+            CurrEstab=70,
+            MemAvailable_bytes=300,
+        ),
+        page(
+            12,
+            pswpin=9,
+            PassiveOpens=9,
+            RetransSegs=9,
+            ListenOverflows=5,
+            CurrEstab=8,
+            MemAvailable_bytes=600,
+        ),
     ]
     found = telemetry.summarise(samples, [0], 110, 112, "eth0")
     assert found["swap_pages"] == 4
-    assert found["tcp"] == {"retransmits": 8, "listen_overflows": 2, "listen_drops": 0}
+    assert found["tcp"] == {
+        "retransmits": 8,
+        "listen_overflows": 2,
+        "listen_drops": 0,
+        "active_opens": 0,
+        "passive_opens": 5,
+    }
     assert found["sockets"]["established_max"] == 70
     assert found["memory"]["available_min_bytes"] == 300
 

@@ -5,7 +5,8 @@
 # From the environment: DIR (where they go), GENERATOR (oha, wrk, or python-sync, python-async,
 # python-bounded), URL, STATUS_URL (counters), BODY_SHA256 (of the answer's body, verified before),
 # CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
-# DURATION (s), REQUEST_TIMEOUT (s). For the Python clients DURATION is the most that they may take, and
+# DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
+# (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
 # REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
 # BODY_BYTES (length of the answer's body) say what they do.
 #
@@ -25,6 +26,9 @@ finish() { # exit code, what went wrong
     exit "$1"
 }
 
+oha_options='' wrk_options=''
+[ "$KEEPALIVE" = true ] || { oha_options=--disable-keepalive wrk_options='-H Connection:close'; }
+
 offer() { # seconds, name of the output files
     # Its own deadline and half a minute more, for a server that answers no longer.
     limit=$(awk "BEGIN { print $1 + $REQUEST_TIMEOUT + 30 }")
@@ -32,11 +36,11 @@ offer() { # seconds, name of the output files
     oha)
         timeout "$limit" oha --no-tui --no-color --output-format json -o "$2.json" \
             --db-url "$2.sqlite" -z "$1s" -w -q "$RATE" --latency-correction \
-            -c "$CONNECTIONS" --worker-threads "$THREADS" -t "${REQUEST_TIMEOUT}s" "$URL" 2>"$2.err"
+            $oha_options -c "$CONNECTIONS" --worker-threads "$THREADS" -t "${REQUEST_TIMEOUT}s" "$URL" 2>"$2.err"
         ;;
     wrk)
         timeout "$limit" wrk -t "$THREADS" -c "$CONNECTIONS" -d "$1s" --latency \
-            --timeout "${REQUEST_TIMEOUT}s" -s /usr/local/lib/loadlab/report.lua "$URL" \
+            --timeout "${REQUEST_TIMEOUT}s" $wrk_options -s /usr/local/lib/loadlab/report.lua "$URL" \
             >"$2.txt" 2>"$2.err"
         ;;
     python-*)
@@ -59,11 +63,15 @@ time_wait() { # local ports that closed connections still hold
 
 case $GENERATOR in
 python-*)
-    # One that used the ports up would be found again by the next: the kernel holds them for 60 s.
-    # A few hundred are always held, by the telemetry's connections among others.
+    # Ports that one before used up would be found missing by the next: the kernel holds them for
+    # 60 s. A few hundred are always held, by the telemetry's connections among others.
     stage "waiting for the ports of earlier connections"
+    [ "$REUSE" = true ] && needed=$CONNECTIONS || needed=$REQUESTS
+    read -r lowest highest </proc/sys/net/ipv4/ip_local_port_range
+    all=$((highest - lowest + 1))
     for try in $(seq 70); do
-        [ "$(time_wait)" -ge 300 ] || break
+        free=$((all - $(time_wait)))
+        [ "$free" -lt "$needed" ] && [ "$free" -lt $((all - 300)) ] || break
         sleep 1
     done
     ;;
@@ -87,10 +95,16 @@ curl -sS --max-time 5 -o nginx-before.txt "$STATUS_URL" 2>curl.err ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
 # They have no warm-up, and the telemetry needs a scrape before the load.
 case $GENERATOR in python-*) sleep 1.5 ;; esac
+beside=''
+if [ -n "$BESIDE_URL" ]; then
+    while :; do curl -sS --max-time "$REQUEST_TIMEOUT" -o /dev/null "$BESIDE_URL" 2>>beside.err; done &
+    beside=$!
+fi
 started=$(date +%s.%N)
 offer "$DURATION" "$GENERATOR"
 code=$?
 finished=$(date +%s.%N)
+[ -z "$beside" ] || kill "$beside"
 # From a port that the kernel gives to nobody: the client may have used up all others.
 curl -sS --max-time 5 --local-port 600-1023 -o nginx-after.txt "$STATUS_URL" 2>curl.err ||
     finish 7 "$STATUS_URL answers no longer: $(cat curl.err)"

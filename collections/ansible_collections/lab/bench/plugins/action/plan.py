@@ -6,7 +6,8 @@ import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ansible_collections.lab.bench.plugins.module_utils.plan import PlanError, plan
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
+from ansible_collections.lab.bench.plugins.module_utils.plan import plan
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
@@ -18,6 +19,7 @@ class ActionModule(ControllerAction):
         "begin": {"type": "bool", "default": False},
         "needs_framework": {"type": "bool", "default": True},
         "python": {"type": "str"},
+        "kind": {"type": "str"},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:

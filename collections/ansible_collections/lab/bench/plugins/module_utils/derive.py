@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from . import files, manifest, result, wording
+from . import claims, files, manifest, report_comparison, report_titles, result, wording
 from . import summary as summaries
 from .plan import plain
 from .validate import validate
@@ -76,18 +76,26 @@ def _source(root: Path) -> dict[str, Any]:
 
 
 def summary(run_dir: Path, root: Path) -> str:
-    """Write summary.json and metrics.prom; return the table for the terminal."""
+    """Write summary.json, metrics.prom and a study's claims.json; return the terminal's table."""
     document = summaries.summary(run_dir)
     _write(document, "summary", run_dir / "summary.json", root)
     files.write(run_dir / "metrics.prom", summaries.open_metrics(document).encode())
-    return table(document)
+    study = files.load(run_dir / "plan.json")["plan"].get("study")
+    if not study:
+        return table(document)
+    judged = claims.document(document, study)
+    _write(judged, "claims", run_dir / "claims.json", root)
+    return "\n".join([table(document), *claims.lines(judged)])
 
 
 def table(document: Mapping[str, Any]) -> str:
     """A line for each repetition: what was asked, what came of it, and whether it counts.
 
-    The Python clients, which are measured themselves, have a table of their own below.
+    The Python clients, which are measured themselves, have a table of their own below, and what
+    the run compares another.
     """
+    ids = [cell["cell_id"] for cell in document["cells"]]
+    names = dict(zip(ids, report_titles.stacks(document["cells"]), strict=True))
     batches = [cell for cell in document["cells"] if cell["cell"]["load"]["mode"] == "batch"]
     others = [cell for cell in document["cells"] if cell not in batches]
     lines = []
@@ -96,7 +104,8 @@ def table(document: Mapping[str, Any]) -> str:
             f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
             f"{'errors':>8}{'unsent':>8}  verdict"
         )
-    for cell in others:
+    for name, cell in _named(others, names):
+        lines += name
         load = cell["cell"]["load"]
         pace = f"{plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
         lines += _lines(cell, f"{load['generator'] + ' ' + pace:<18}", _numbers)
@@ -105,11 +114,23 @@ def table(document: Mapping[str, Any]) -> str:
             f"{'endpoint':<12}{'client':<16}{'requests':>9}{'at once':>9}{'seconds':>9}{'req/s':>8}"
             f"{'memory':>10}{'CPU':>9}{'failed':>8}  verdict"
         )
-    for cell in batches:
+    for name, cell in _named(batches, names):
+        lines += name
         load = cell["cell"]["load"]
         asked = f"{load['generator']:<16}{load['requests']:>9,}{load['connections']:>9,}"
         lines += _lines(cell, asked, _client_numbers)
-    return "\n".join(lines)
+    return "\n".join(lines + report_comparison.lines(document))
+
+
+def _named(
+    cells: Sequence[Mapping[str, Any]], names: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[list[str], Mapping[str, Any]]]:
+    """Each cell, and the line above it: what tells it from others, where that is another now."""
+    before: list[str] = []
+    for cell in cells:
+        name = [*names[cell["cell_id"]], *(["twin"] if cell["purpose"] == "twin" else [])]
+        yield [f"{', '.join(name)}:"] if name and name != before else [], cell
+        before = name
 
 
 def _lines(

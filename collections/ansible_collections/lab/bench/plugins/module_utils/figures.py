@@ -1,4 +1,4 @@
-"""The report's figures as SVG: latency by percentile, rate, latency and CPU over time. Pure.
+"""The report's figures as SVG: latency by percentile, differences, and over time. Pure.
 
 Times are in µs as in the documents and drawn in ms. Which repetitions are drawn is the caller's
 choice; void ones must not be.
@@ -7,15 +7,15 @@ choice; void ones must not be.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
 
 from . import svg
+from .inference import ABOVE
 
-ABOVE = 10  # a percentile is drawn only where so many values lie above it
 TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999)
 MODES = {
     "user": svg.BLUE,
@@ -27,6 +27,11 @@ MODES = {
 LINE, DASHES, AREA = "━━", "╍╍", "■"  # the legends' signs
 MARKED = 15  # points of a line up to which each is marked
 
+ROW, ASIDE = 19, (66.0, 28.0, 112.0, 45.0)  # px: of the differences' rows, and around them
+BAND = "#DDDDDD"
+LINEAR_TO = 1.0  # largest difference, either sign, up to which their axis is linear
+SMALLEST = 1 / 64  # ratio of head to base below which nothing is told apart
+
 Points = Sequence[Sequence[float]]
 
 
@@ -36,6 +41,18 @@ class Curve:
 
     points: Points
     count: int
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A row of the differences: fractions of the base, None where unknown, and the conclusion."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    floor: float | None
+    word: str
 
 
 def position(percentile: float) -> float:
@@ -155,6 +172,94 @@ def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float
     plot.axes.yaxis.set_major_locator(MultipleLocator(25))
     svg.seconds_axis(plot.axes, end)
     return plot.svg([(AREA, colour, mode) for mode, colour in MODES.items()])
+
+
+def differences(name: str, label: str, groups: Sequence[tuple[str, Sequence[Apart]]]) -> str:
+    """A row each: the difference, its interval, and the noise floor as a band; by titled groups.
+
+    Beyond LINEAR_TO the axis is one of ratios: half and double lie as far from 0.
+    """
+    rows = [row for _, several in groups for row in several]
+    known = [
+        number
+        for row in rows
+        for number in (row.value, row.low, row.high, row.floor, row.floor and -row.floor)
+        if number is not None
+    ]
+    most = max(map(abs, known), default=0.0)
+    ratios = most > LINEAR_TO
+
+    def place(fraction: float) -> float:
+        return math.log2(max(1 + fraction, SMALLEST)) if ratios else 100 * fraction
+
+    height = ROW * (len(rows) + 1.3 * len(groups)) + ASIDE[1] + ASIDE[3]
+    across = "Difference from the base, %" + (" (axis of ratios)" if ratios else "")
+    plot = svg.Plot(name, label, across, "", round(height), ASIDE)
+    axes = plot.axes
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.axvline(0, color=svg.INK, linewidth=1.0)
+    at: dict[float, str] = {}
+    marks: dict[str, tuple[str, str, str]] = {}
+    y = 0.0
+    for title, several in groups:
+        axes.text(
+            4 / plot.across - ASIDE[0] / plot.across, y + 0.75, title,
+            transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT, color=svg.INK,
+            fontweight="bold", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
+        y += 1.3
+        for row in several:
+            at[y + 0.5] = row.name
+            key = _apart(axes, y + 0.5, row, place)
+            marks[key[-1]] = key
+            y += 1
+    axes.set_ylim(y, 0)
+    axes.set_yticks(list(at), list(at.values()))
+    axes.tick_params(axis="y", length=0)
+    edges = [place(number) for number in known] or [0.0]
+    low, high = min(0.0, *edges), max(0.0, *edges)
+    pad = max(0.04 * (high - low), 0.05 if ratios else 0.5)
+    axes.set_xlim(low - pad, high + pad)
+    if ratios:
+        step = max(1, round((high - low) / 7))
+        axes.xaxis.set_major_locator(MultipleLocator(step))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(100 * (2**x - 1))))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(x)))
+    band = [(AREA, BAND, "noise floor")] if any(row.floor is not None for row in rows) else []
+    return plot.svg([*marks.values(), *band])
+
+
+def _percent(value: float) -> str:
+    return "0" if abs(value) < 1e-9 else f"{value:+,.3g}" if abs(value) < 1000 else f"{value:+,.0f}"
+
+
+def _apart(
+    axes: svg.Axes, y: float, row: Apart, place: Callable[[float], float]
+) -> tuple[str, str, str]:
+    """Draw one difference; its key for the legend."""
+    sign, colour, text = {
+        "no difference": ("●", svg.INK, "no difference"),
+        "undecided": ("○", svg.GREY, "undecided"),
+    }.get(row.word, ("●", svg.BLUE, "a difference"))
+    if row.floor is not None:
+        ends = [place(-row.floor), place(row.floor)]
+        axes.fill_between(ends, y - 0.5, y + 0.5, color=BAND, linewidth=0)
+    if row.low is not None and row.high is not None:
+        axes.plot([place(row.low), place(row.high)], [y, y], color=colour, linewidth=2.2)
+    if row.value is not None:
+        inside = "white" if row.word == "undecided" else colour
+        axes.plot(
+            [place(row.value)], [y], color=colour, marker="o", markersize=6,
+            markerfacecolor=inside, linestyle="",
+        )  # fmt: skip
+    axes.text(
+        1.02, y, row.word, transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT,
+        color=svg.INK,
+    )  # fmt: skip
+    return sign, colour, text
 
 
 def _line(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from .catalogue import PlanError
 from .cpus import cpu_list
 from .network import needs_netem
-from .plan import PlanError, refuse_python
+from .plan import refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 
@@ -64,19 +66,20 @@ def refusals(
     name: str,
     others: dict[str, str],
     address: str,
-    stack: dict[str, Any] | None,
-    network: dict[str, Any],
+    stacks: Iterable[dict[str, Any]],
+    networks: dict[str, dict[str, Any]],
 ) -> list[str]:
     """Why a host cannot serve; empty where it can.
 
     ``others``: inventory name to machine id of every host. ``address``: its test address.
-    ``stack``: what a server is to run, None for a client or where nothing is planned.
-    ``network``: the network profile, with its name.
+    ``stacks``: what a server is to run; none for a client or where nothing is planned.
+    ``networks``: the network profiles by name.
     """
     reasons = []
-    if stack and not host["python"]:
-        reasons.append("it has no /usr/bin/python3. Install the package python3.")
-    elif stack:
+    for stack in stacks:
+        if not host["python"]:
+            reasons.append("it has no /usr/bin/python3. Install the package python3.")
+            break
         try:
             refuse_python(stack["framework"], stack, host["python"])
         except PlanError as refusal:
@@ -91,9 +94,9 @@ def refusals(
             f"the address {address or '(none)'} is on none of its interfaces. Set test_address in "
             "the inventory to the host's own address on the link that carries load."
         )
-    if needs_netem(network) and not host["netem"]:
+    for network in [n for n in networks if needs_netem(networks[n]) and not host["netem"]]:
         reasons.append(
-            f"the network profile {network['name']} needs netem (delay, jitter, loss), which its "
+            f"the network profile {network} needs netem (delay, jitter, loss), which its "
             f"kernel {host['manifest']['kernel']} does not have (module sch_netem). Use a profile "
             "with a rate only (-e network=gigabit), or a host with that module."
         )

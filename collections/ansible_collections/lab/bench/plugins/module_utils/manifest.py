@@ -11,6 +11,10 @@ _PIN = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
 )
 # -e, also behind switches that take no value (-Kbe), and what may be joined to it.
+# What the manifest keeps of the plan; runs of one stack once had no studies.
+_PLANNED = (
+    "options", "stack", "stacks", "tunings", "networks", "endpoints", "work", "study",
+)  # fmt: skip
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
 # --extra-vars, also abbreviated: no other option of ansible-playbook begins with --e.
 _LONG = re.compile(r"(--e[a-z-]*)(?:=(.*))?", re.DOTALL)
@@ -94,5 +98,5 @@ def build(
         "controller": dict(controller),
         "hosts": dict(hosts),
         "pins": pins(locks),
-        "plan": {key: plan[key] for key in ("options", "stack", "endpoints", "work")},
+        "plan": {key: plan[key] for key in _PLANNED if key in plan},
     }

@@ -11,11 +11,13 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import yaml
-
+from . import claims, studies
+from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS, expected_body
+from .tuning import tuning_profile
 
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
 LIMITS: dict[str, tuple[float, float, str]] = {
@@ -43,10 +45,6 @@ CLOSED_LOOP_WARMUP_S = 2
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class PlanError(ValueError):
-    """The user's words cannot be carried out; the text says which, why, and what to do."""
-
-
 def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the main variables against roles/run's argument specs; fill in the defaults.
 
@@ -69,7 +67,8 @@ def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     kind = spec["type"]
     if kind == "list":
         items = value if isinstance(value, list) else str(value).split(",")
-        return [str(item).strip().lstrip("/") for item in items if str(item).strip()]
+        found = [str(item).strip().lstrip("/") for item in items if str(item).strip()]
+        return list(dict.fromkeys(found))
     if kind == "bool":
         if str(value).lower() not in ("true", "false", "yes", "no"):
             raise PlanError(f"{name}: '{value}' is neither true nor false. Give -e {name}=true.")
@@ -102,38 +101,20 @@ def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     return text
 
 
-def _fits(root: Path, values: Mapping[str, Any]) -> None:
+def _fits(backlog: int, tuning: str, profile: Mapping[str, Any]) -> None:
     """Raise PlanError where the tuning profile would cut the backlog."""
-    profile = load_yaml(root / "files" / "tuning" / f"{values['tuning']}.yml")
     for entry in profile.get("sysctl", []):
-        if entry["key"] == "net.core.somaxconn" and values["backlog"] > int(entry["value"]):
+        if entry["key"] == "net.core.somaxconn" and backlog > int(entry["value"]):
             raise PlanError(
-                f"backlog: {values['backlog']} is more than the tuning profile "
-                f"{values['tuning']} admits, net.core.somaxconn = {entry['value']}. Give at most "
-                f"that with -e backlog={entry['value']}, or another profile with -e tuning=<name>."
+                f"backlog: {backlog} is more than the tuning profile {tuning} admits, "
+                f"net.core.somaxconn = {entry['value']}. Give at most that with "
+                f"-e backlog={entry['value']}, or another profile with -e tuning=<name>."
             )
 
 
 def plain(number: float) -> str:
     """A number as people write it: no exponent, no digit lost, no .0 at its end."""
     return f"{number:.15g}"
-
-
-def names(folder: Path, pattern: str) -> list[str]:
-    """The names there are: apps/*/app.yml -> folder names, files/x/*.yml -> file stems."""
-    found = folder.glob(pattern)
-    return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in found)
-
-
-def _known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None:
-    if name not in there_are:
-        raise PlanError(
-            f"{kind}: '{name}' is not known. There are: {', '.join(there_are) or 'none'}.{how}"
-        )
-
-
-def load_yaml(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 # What the user may choose of a stack; the order is that of every list of them.
@@ -170,7 +151,7 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
             "framework: none was given. Give one with -e framework=<name>. "
             f"There are: {', '.join(apps)}."
         )
-    _known("framework", framework, apps, " A new one is a folder in apps/.")
+    known("framework", framework, apps, " A new one is a folder in apps/.")
     app = load_yaml(root / "apps" / framework / "app.yml")
     interface = load_yaml(root / "files" / "stacks.yml")[app["interface"]]
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
@@ -261,14 +242,13 @@ def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> 
             f"with -e endpoint=<name>,<name>. There are: {', '.join(app['endpoints'])}."
         )
     for name in asked:
-        _known("endpoint", name, sorted(contracts))
-        _known(f"endpoint of {values['framework']}", name, app["endpoints"])
+        known("endpoint", name, sorted(contracts))
+        known(f"endpoint of {values['framework']}", name, app["endpoints"])
     return {name: contracts[name] for name in asked}
 
 
-def slug(cell: Mapping[str, Any]) -> str:
-    """The cell's id: every part of its definition, readable, fit for a folder's name."""
-    load = cell["load"]
+def stack_slug(cell: Mapping[str, Any]) -> str:
+    """The part of a cell's id that names its stack."""
     parts = [cell[key] for key in ("framework", "server", "transport", "protocol")]
     # A dotted name is the class that goes with the event loop.
     if cell["worker_class"] and "." not in cell["worker_class"]:
@@ -282,7 +262,14 @@ def slug(cell: Mapping[str, Any]) -> str:
     if not cell["upstream_keepalive"]:
         parts.append("unkept")
     parts.append(f"b{cell['backlog']}")
-    parts += [cell["endpoint"], cell["tuning"], cell["network"], load["generator"]]
+    return "-".join(parts)
+
+
+def slug(cell: Mapping[str, Any]) -> str:
+    """The cell's id: every part of its definition, readable, fit for a folder's name."""
+    load = cell["load"]
+    parts = [stack_slug(cell), cell["endpoint"], cell["tuning"], cell["network"]]
+    parts.append(load["generator"])
     if load["mode"] == "batch":
         parts += [f"{load['requests']}requests", f"c{load['connections']}"]
         parts += [f"nofile{load['open_files']}", "reused" if load["reuse"] else "unreused"]
@@ -290,6 +277,12 @@ def slug(cell: Mapping[str, Any]) -> str:
         constant = load["mode"] == "constant"
         parts += [f"{plain(load['rate'])}rps" if constant else "closed", f"c{load['connections']}"]
         parts += [f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s"]
+    if not load.get("keepalive", True):
+        parts.append("unkept")
+    if "pause" in load:
+        parts.append(f"pause{plain(load['pause']['seconds'])}s")
+    if "beside" in load:
+        parts.append(f"beside-{load['beside']}")
     return "-".join(parts)
 
 
@@ -314,9 +307,9 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def loads(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[dict[str, Any]]:
     """What is offered to each endpoint: the load asked for, and beside a constant rate a short
-    closed loop, which only calibrates."""
+    closed loop, which only calibrates (``calibrate``)."""
     if values["generator"] in CLIENTS:
         return [_batch(values)]
     load = {
@@ -326,8 +319,9 @@ def loads(values: Mapping[str, Any]) -> list[dict[str, Any]]:
         "connections": values["connections"],
         "duration_s": values["duration"],
         "warmup_s": values["warmup"],
+        "keepalive": values["keepalive"],
     }
-    if values["generator"] == CLOSED_LOOP:
+    if values["generator"] == CLOSED_LOOP or not calibrate:
         return [load]
     calibrating = {
         "generator": CLOSED_LOOP,
@@ -351,19 +345,26 @@ def expected_s(load: Mapping[str, Any], contract: Mapping[str, Any]) -> float:
 
 
 def cells(
-    values: Mapping[str, Any], chosen: Mapping[str, Any], wanted: Mapping[str, Any]
+    values: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    entry: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Any]:
-    """Every endpoint's cells, each {cell_id, purpose, cell, expected_s}."""
+    """Every endpoint's cells under each tuning, each {cell_id, purpose, cell, expected_s}.
+
+    ``entry``: a study's cell, whose pause, beside and about are not for everybody to give.
+    """
     planned = []
-    for endpoint, contract in wanted.items():
-        for position, load in enumerate(loads(values)):
+    for tuning, endpoint in itertools.product(values["tuning"], wanted):
+        for position, load in enumerate(loads(values, calibrate=not entry)):
             cell = {
                 **{key: chosen[key] for key in ("framework", *CHOICES)},
                 **{key: chosen[key] for key in ("workers", "threads", "backlog")},
                 "endpoint": endpoint,
-                "tuning": values["tuning"],
+                "tuning": tuning,
                 "network": values["network"],
-                "load": load,
+                "load": load | {key: entry[key] for key in ("pause", "beside") if key in entry},
+                **({"about": entry["about"]} if "about" in entry else {}),
             }
             # What only calibrates is never the same cell as what is measured for itself.
             planned.append(
@@ -371,10 +372,28 @@ def cells(
                     "cell_id": slug(cell) + ("-calibration" if position else ""),
                     "purpose": "calibration" if position else "measure",
                     "cell": cell,
-                    "expected_s": expected_s(load, contract),
+                    "expected_s": expected_s(load, wanted[endpoint]),
                 }
             )
     return planned
+
+
+def comparisons(planned: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """{by, base, head}: of cells that differ in their tuning alone, each with the first."""
+    bases: dict[str, str] = {}
+    found = []
+    for item in planned:
+        if item["purpose"] == "measure":
+            alike = slug({**item["cell"], "tuning": ""})
+            base = bases.setdefault(alike, item["cell_id"])
+            if base != item["cell_id"]:
+                found.append({"by": "tuning", "base": base, "head": item["cell_id"]})
+    return found
+
+
+def twin(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The same cell once more (A/A): what differs between the two is noise."""
+    return {**item, "cell_id": f"{item['cell_id']}-twin", "purpose": "twin"}
 
 
 def done(folder: Path) -> int:
@@ -383,22 +402,71 @@ def done(folder: Path) -> int:
     return max((int(n) for n in numbers if n.isdecimal()), default=0)
 
 
-def order(
-    planned: Sequence[Mapping[str, Any]], repetitions: int, seed: int, cells_dir: Path
-) -> list[Any]:
-    """Blocks (one repetition of every cell each), the cells of a block in random order.
+def setup(item: Mapping[str, Any]) -> dict[str, str]:
+    """What the hosts must be set up with for a cell: its stack, tuning and network."""
+    cell = item["cell"]
+    return {"stack": stack_slug(cell), "tuning": cell["tuning"], "network": cell["network"]}
 
-    Repetitions are numbered on from those that cells_dir already has: none is overwritten.
+
+def order(
+    planned: Sequence[Mapping[str, Any]],
+    repetitions: int,
+    seed: int,
+    cells_dir: Path,
+    told: bool = False,
+    made: bool = False,
+) -> list[Any]:
+    """Blocks (one repetition of every cell each) in random order: that of the setups in a block,
+    and that of the cells of a setup. A twin has a setup of its own. A lesson is ``told``: its cells
+    are measured in the file's order, as a cure comes after the failure.
+
+    Repetitions are numbered on from those that cells_dir already has: none is overwritten. Each
+    item's `stack` names its stack, and `switch` says what to set up before it: {stack, tuning,
+    network}, None where it is as the item before has it. What the stages before the load have
+    ``made`` is the setup of the first that was planned; where the run has no other, it is that in
+    any case.
     """
     rng = random.Random(seed)
-    work = []
+    visits: dict[tuple[str, ...], list[Any]] = {}
+    for item in planned:
+        key = (*setup(item).values(), str(item["purpose"] == "twin"))
+        visits.setdefault(key, []).append(item)
+    alone = len({tuple(setup(item).values()) for item in planned}) == 1
+    before: Mapping[str, str | None] = dict.fromkeys(("stack", "tuning", "network"))
+    if planned and (made or alone):
+        before = setup(planned[0])
+    work: list[Any] = []
     for block in range(1, repetitions + 1):
-        shuffled = list(planned)
-        rng.shuffle(shuffled)
-        work += [
-            {**cell, "repetition": done(cells_dir / cell["cell_id"]) + block} for cell in shuffled
-        ]
+        turns = [[item] for item in planned] if told else list(visits.values())
+        if not told:
+            rng.shuffle(turns)
+        for visit in turns:
+            for item in rng.sample(visit, len(visit)):
+                now = setup(item)
+                switch = {k: None if before[k] == now[k] else now[k] for k in now}
+                before = now
+                number = done(cells_dir / item["cell_id"]) + block
+                work.append({**item, "stack": now["stack"], "repetition": number, "switch": switch})
     return work
+
+
+def _cells_of(
+    root: Path, values: Mapping[str, Any], python: str | None, entry: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+    """(stack, contracts of its endpoints, planned cells) of one set of options."""
+    known("network", values["network"], names(root / "files" / "network", "*.yml"))
+    for name in values["tuning"]:
+        _fits(values["backlog"], name, tuning_profile(root, name))
+    chosen = stack(root, values, python)
+    wanted = endpoints(root, values, chosen["app"])
+    beside = entry.get("beside")
+    if beside:
+        known(f"endpoint of {values['framework']}", beside, chosen["app"]["endpoints"])
+    planned = cells(values, chosen, wanted, entry)
+    also = [beside] if beside and beside not in wanted else []
+    contracts = load_yaml(root / "files" / "endpoints.yml")
+    chosen["measured"] = [*wanted, *also]
+    return chosen, {**wanted, **{name: contracts[name] for name in also}}, planned
 
 
 def plan(
@@ -409,44 +477,125 @@ def plan(
     needs_framework: bool,
     now: datetime.datetime,
     python: str | None = None,
+    kind: str | None = None,
 ) -> dict[str, Any]:
-    """The whole plan of a run: checked values, stack, cells in order, seconds of load.
+    """The whole plan of a run: checked values, stacks, cells in order, seconds of load.
 
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
     ``python``: the server's Python version where it is known beforehand.
+    ``kind``: study or lesson where that is what must have been given.
     Raises PlanError before anything is changed.
     """
-    values = options(specs, given)
-    _known("tuning", values["tuning"], names(root / "files" / "tuning", "*.yml"))
-    _known("network", values["network"], names(root / "files" / "network", "*.yml"))
-    _fits(root, values)
+    study = studies.find(root, given, kind)
+    words = {**(study["options"] if study else {}), **studies.filled(given)}
+    values = options(specs, words)
+    result: dict[str, Any] = {
+        "given": {name: given.get(name) for name in specs},
+        "stacks": {},
+        "stack": None,
+        "endpoints": {},
+        "study": None,
+        "comparisons": [],
+        "twins": [],
+    }
+    planned: list[Any] = []
+    if study:
+        planned = _study(root, specs, words, study, python, result)
+        values = result["options"]
+    elif needs_framework or values["framework"]:
+        chosen, result["endpoints"], planned = _cells_of(root, values, python, {})
+        result["stacks"] = {stack_slug(planned[0]["cell"]): chosen}
+    else:
+        known("network", values["network"], names(root / "files" / "network", "*.yml"))
+    result["options"] = values
+    result["stack"] = next(iter(result["stacks"].values()), None)
+    tunings = [item["cell"]["tuning"] for item in planned] or values["tuning"]
+    networks = [item["cell"]["network"] for item in planned] or [values["network"]]
+    result["tunings"] = {name: tuning_profile(root, name) for name in tunings}
+    result["networks"] = {
+        name: load_yaml(root / "files" / "network" / f"{name}.yml") for name in networks
+    }
+    result["generators"] = sorted(
+        {item["cell"]["load"]["generator"] for item in planned} or {values["generator"]}
+    )
+    if study is None or study["twins"]:
+        result["comparisons"] = comparisons(planned)
+        bases = {found["base"] for found in result["comparisons"]}
+        if study and not bases:
+            bases = {planned[0]["cell_id"]}
+        twins = [twin(item) for item in planned if item["cell_id"] in bases]
+        result["twins"] = [
+            [item["cell_id"].removesuffix("-twin"), item["cell_id"]] for item in twins
+        ]
+        planned += twins
     latest = root / "results" / "latest"
     if values["run_id"]:
         run_id = values["run_id"]
     elif not begin and latest.exists():
         run_id = latest.resolve().name
     else:
-        run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [values["framework"]])])
+        named = study["name"] if study else values["framework"]
+        run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [named])])
     run_dir = root / "results" / run_id
-    result: dict[str, Any] = {
+    result |= {
         "run_id": run_id,
         "run_dir": str(run_dir),
-        "given": {name: given.get(name) for name in specs},
-        "options": values,
-        "stack": None,
-        "endpoints": {},
-        "work": [],
         "calibration_repetition": done(run_dir / "calibration" / "ceiling") + 1,
+        "work": order(
+            planned,
+            values["repetitions"],
+            values["seed"],
+            run_dir / "cells",
+            told=study is not None and study["kind"] == "lesson",
+            made=begin,
+        ),
+        "load_seconds": 0,
     }
-    if needs_framework or values["framework"]:
-        chosen = stack(root, values, python)
-        result["stack"] = chosen
-        result["endpoints"] = endpoints(root, values, chosen["app"])
-        planned = cells(values, chosen, result["endpoints"])
-        result["work"] = order(planned, values["repetitions"], values["seed"], run_dir / "cells")
     for item in reversed(result["work"]):
-        result["load_seconds"] = result.get("load_seconds", 0) + item["expected_s"]
+        result["load_seconds"] += item["expected_s"]
         item["seconds_left"] = result["load_seconds"]
-    result.setdefault("load_seconds", 0)
     return result
+
+
+def _study(
+    root: Path,
+    specs: Mapping[str, Any],
+    words: Mapping[str, Any],
+    study: Mapping[str, Any],
+    python: str | None,
+    result: dict[str, Any],
+) -> list[Any]:
+    """Plan a study's cells into ``result``; returns them, each cell once."""
+    planned: dict[str, Any] = {}
+    named: dict[str, list[str]] = {}
+    for entry in study["cells"]:
+        try:
+            values = options(specs, {**words, **entry["options"]})
+            chosen, contracts, found = _cells_of(root, values, python, entry)
+        except PlanError as problem:
+            raise PlanError(
+                f"{study['kind']} {study['name']}, cell {entry['name']}: {problem}"
+            ) from None
+        key = stack_slug(found[0]["cell"])
+        same = result["stacks"].setdefault(key, chosen)
+        same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
+        result["endpoints"] |= contracts
+        for item in found:
+            if planned.setdefault(item["cell_id"], item) != item:
+                raise PlanError(
+                    f"{study['kind']} {study['name']}, cell {entry['name']}: it differs from "
+                    "another in `about` alone. Give both the same."
+                )
+        named[entry["name"]] = [item["cell_id"] for item in found]
+        # What the stages before the load set up is the first cell's.
+        result.setdefault("options", values)
+    try:
+        claims.check(study["claims"], named)
+    except ValueError as problem:
+        raise PlanError(f"{study['kind']} {study['name']}: {problem}") from None
+    result["study"] = {
+        **{key: study[key] for key in ("kind", "name", "description", "claims")},
+        "cells": named,
+    }
+    return list(planned.values())

@@ -5,15 +5,20 @@ The template only lays it out. The same files give the same dict.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import files, report_cells, report_clients, report_context, report_figures, wording
+from . import (
+    files,
+    report_cells,
+    report_clients,
+    report_comparison,
+    report_context,
+    report_figures,
+    report_titles,
+)
 from .report_figures import Entry
-
-# What may tell two stacks of one endpoint apart.
-_PARTS = ("framework", "server", *report_cells.PARTS, "tuning", "network")
 
 
 def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
@@ -31,7 +36,12 @@ def build(run_dir: Path) -> dict[str, Any]:
     manifest = _document(run_dir, "manifest.json")
     calibration = _document(run_dir, "calibration.json")
     paths = (manifest or {}).get("plan", {}).get("endpoints", {})
-    measured = entries([c for c in summary["cells"] if c["purpose"] == "measure"], paths)
+    # Twins are in the comparison alone.
+    measured, calibrated = (
+        report_titles.entries([c for c in summary["cells"] if c["purpose"] == purpose], paths)
+        for purpose in ("measure", "calibration")
+    )
+    comparison = report_comparison.build(summary, paths, measured)
     clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
     stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
     floor = report_figures.floor(run_dir, calibration if measured else None)
@@ -42,19 +52,13 @@ def build(run_dir: Path) -> dict[str, Any]:
         "stacks": sorted({report_cells.stack(entry.cell["cell"]) for entry in measured}),
         "begun": (manifest or {}).get("started"),
         "headlines": [
-            {
-                "anchor": entry.anchor,
-                **(
-                    report_clients.headline(entry.cell, entry.path)
-                    if report_clients.is_client(entry.cell)
-                    else report_cells.headline(entry.cell, entry.path)
-                ),
-            }
-            for entry in measured
+            *({"anchor": "comparison", **said} for said in (comparison or {}).get("headlines", [])),
+            *({"anchor": entry.anchor, **_headline(entry)} for entry in measured),
         ],
         "overview": report_cells.overview(stacks) if stacks else None,
         "clients": report_clients.overview(clients),
-        "endpoints": _endpoints(run_dir, measured, summary["cells"], floor, paths),
+        "comparison": comparison,
+        "endpoints": _endpoints(run_dir, measured, calibrated, floor),
         "calibration": report_context.calibration(run_dir, calibration),
         "tuning": report_context.tuning(_document(run_dir, "tuning.json")),
         "manifest": report_context.manifest(manifest),
@@ -62,63 +66,22 @@ def build(run_dir: Path) -> dict[str, Any]:
     }
 
 
-def entries(cells: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> list[Entry]:
-    """The measured cells with a title that tells them apart, in the order of summary.json."""
-    differ = [part for part in _PARTS if len({cell["cell"].get(part) for cell in cells}) > 1]
-    # A client is told from other clients only, and a load from loads.
-    alike = [
-        [_load(c["cell"]["load"]) for c in cells if report_clients.is_client(c) is kind]
-        for kind in (False, True)
-    ]
-    made = []
-    for index, cell in enumerate(cells, start=1):
-        path, pace = _path(cell, paths), _load(cell["cell"]["load"])
-        others = alike[report_clients.is_client(cell)]
-        stack = [words for part in differ if (words := report_cells.part(cell["cell"], part))]
-        load = [pace[p] for p in pace if len({other.get(p) for other in others}) > 1]
-        made.append(
-            Entry(cell, path, _title(path, stack), _title(path, stack + load), f"cell-{index}")
-        )
-    return made
-
-
-def _title(path: str, more: Sequence[str]) -> str:
-    return f"{path} ({', '.join(more)})" if more else path
-
-
-def _load(load: Mapping[str, Any]) -> dict[str, str]:
-    """What may tell two loads apart, in words."""
-    if load["mode"] == "batch":
-        bound = load["generator"] == "python-bounded"
-        return {
-            "pace": f"{load['generator']}, {wording.asked(load)}",
-            **({"connections": f"{load['connections']:,} at a time"} if bound else {}),
-            "open_files": f"{load['open_files']:,} open files",
-            "reuse": "connections reused" if load["reuse"] else "new connections",
-        }
-    return {
-        "pace": "closed loop" if load["rate"] is None else f"{wording.asked(load)}/s",
-        "connections": f"{load['connections']} connections",
-        "duration_s": f"{load['duration_s']:g} s",
-    }
-
-
-def _path(cell: Mapping[str, Any], paths: Mapping[str, Any]) -> str:
-    endpoint = cell["cell"]["endpoint"]
-    return str(paths.get(endpoint, {}).get("path", f"/{endpoint}"))
+def _headline(entry: Entry) -> dict[str, str]:
+    if report_clients.is_client(entry.cell):
+        return report_clients.headline(entry.cell, entry.where)
+    return report_cells.headline(entry.cell, entry.where)
 
 
 def _endpoints(
     run_dir: Path,
     measured: Sequence[Entry],
-    cells: Sequence[Mapping[str, Any]],
+    calibrated: Sequence[Entry],
     floor: report_figures.Floor | None,
-    paths: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """A section for each endpoint, in the order of summary.json."""
     made = []
-    for path in dict.fromkeys(_path(cell, paths) for cell in cells):
-        closed = [c for c in cells if c["purpose"] != "measure" and _path(c, paths) == path]
+    both = sorted([*measured, *calibrated], key=lambda entry: str(entry.cell["cell_id"]))
+    for path in dict.fromkeys(entry.path for entry in both):
         made.append(
             {
                 "path": path,
@@ -129,7 +92,9 @@ def _endpoints(
                     for entry in measured
                     if entry.path == path
                 ],
-                "closed_loop": report_cells.closed_loop(closed),
+                "closed_loop": report_cells.closed_loop(
+                    [entry for entry in calibrated if entry.path == path]
+                ),
             }
         )
     return made

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import report_figures, wording
+from . import inference, latency, report_figures, wording
 from .report_figures import Entry
 from .wording import link, ms, table
 
@@ -42,12 +42,13 @@ def part(cell: Mapping[str, Any], name: str) -> str:
         return ""
     if value is None:
         return ""
-    # Dotted: a class, whose package says nothing more.
     return {
         "workers": f"{value} workers",
         "threads": f"{value} threads",
         "backlog": f"backlog {value}",
-    }.get(name, str(value).rsplit(".", 1)[-1])
+        # Dotted: a class, whose package says nothing more.
+        "worker_class": str(value).rsplit(".", 1)[-1],
+    }.get(name, str(value))
 
 
 def stack(cell: Mapping[str, Any]) -> str:
@@ -133,8 +134,8 @@ def _slowest(found: Mapping[str, Any]) -> str:
 
 def carries(answers: int | None, name: str) -> bool:
     """Whether so many answers carry a percentile: ten of them must lie above it."""
-    percentile = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}.get(name)
-    return percentile is None or round((answers or 0) * (100 - percentile)) >= 1000
+    percentile = latency.PERCENTILES.get(name)
+    return percentile is None or inference.carries(answers or 0, percentile)
 
 
 def latencies(found: Mapping[str, Any]) -> list[Any]:
@@ -161,7 +162,7 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any]:
     rows = []
     for entry in entries:
         found, good = entry.cell["statistics"], valid(entry.cell)
-        verdict = headline(entry.cell, entry.path)
+        verdict = headline(entry.cell, entry.where)
         counted = f" ({found['n']} of {found['n'] + found['n_void']} valid)"
         rows.append({
             "class": verdict["state"],
@@ -262,11 +263,13 @@ def remarks(cell: Mapping[str, Any]) -> list[dict[str, str]]:
     return said
 
 
-def closed_loop(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def closed_loop(entries: Sequence[Entry]) -> dict[str, Any] | None:
     """The endpoint's closed-loop calibration; None where there was none."""
     rows = []
-    for cell in cells:
-        load = cell["cell"]["load"]
+    # Where there are several, it is told whose a row is.
+    named = len(entries) > 1
+    for entry in entries:
+        cell, load = entry.cell, entry.cell["cell"]["load"]
         for rep in cell["repetitions"]:
             values = rep["latency_us"] or {}
             good = rep["verdict"]["valid"]
@@ -275,6 +278,7 @@ def closed_loop(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
             rows.append({
                 "class": "" if good else "void",
                 "cells": [
+                    *([entry.title] if named else []),
                     load["generator"], str(load["connections"]), f"{load['duration_s']:g}",
                     wording.rate(rep["goodput"]), ms(values.get("p50")), ms(values.get("p99")),
                     ms(values.get("max")),
@@ -289,16 +293,17 @@ def closed_loop(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         "Every connection sends its next request when it has its answer, as fast as that goes: "
         "about where this stack saturates. A calibration, not a result: latency is counted from "
         "when a request was sent, and cannot be compared with the latencies above.",
-        ["generator", "connections", "seconds", "goodput, requests/s", "p50, ms", "p99, ms",
-         "max, ms", "errors", "server CPU", "client CPU", "verdict", "from"],
+        [*(["cell"] if named else []), "generator", "connections", "seconds",
+         "goodput, requests/s", "p50, ms", "p99, ms", "max, ms", "errors", "server CPU",
+         "client CPU", "verdict", "from"],
         rows,
-        " " + "n" * 9,
+        " " * (1 + named) + "n" * 9,
     )  # fmt: skip
 
 
 def section(run_dir: Path, entry: Entry, floor: Any) -> dict[str, Any]:
     """One measured cell with its figures, tables and remarks."""
-    verdict = headline(entry.cell, entry.path)
+    verdict = headline(entry.cell, entry.where)
     return {
         "anchor": entry.anchor,
         "title": entry.title,

@@ -79,7 +79,7 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any] | None:
     rows = []
     for entry in entries:
         load, found = entry.cell["cell"]["load"], entry.cell["statistics"]
-        verdict, client = headline(entry.cell, entry.path), found["client"]
+        verdict, client = headline(entry.cell, entry.where), found["client"]
         counted = f" ({found['n']} of {found['n'] + found['n_void']} valid)"
         rows.append({
             "class": verdict["state"],
@@ -175,7 +175,7 @@ def section(run_dir: Path, entry: Entry) -> dict[str, Any]:
         "anchor": entry.anchor,
         "title": entry.title,
         "cell_id": entry.cell["cell_id"],
-        "headline": headline(entry.cell, entry.path),
+        "headline": headline(entry.cell, entry.where),
         "remarks": report_cells.remarks(entry.cell),
         "figures": report_figures.of_cell(run_dir, entry, None),
         "errors": failures(entry.cell["statistics"]),

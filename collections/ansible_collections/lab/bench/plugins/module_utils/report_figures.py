@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import files, latency, wording
+from . import files, inference, latency, wording
 from .wording import link
 
 ORIGIN = {
@@ -27,12 +27,14 @@ _RATES = {
 class Entry:
     """A cell of summary.json with its place in the report.
 
+    where  the path, and what tells what stands beside the stack from others: tuning, network
     stack  the path, and what tells the stack from others of the report
     title  and what tells the load from others
     """
 
     cell: Mapping[str, Any]
     path: str
+    where: str
     stack: str
     title: str
     anchor: str
@@ -115,7 +117,7 @@ def _percentiles(
     else:
         words.append(
             f"Drawn to {wording.significant(limit, 4)} %: beyond it lie the slowest "
-            f"{figures.ABOVE} of {answers:,} answers, too few to draw; the largest took "
+            f"{inference.ABOVE} of {answers:,} answers, too few to draw; the largest took "
             f"{largest} ms."
         )
     if base:

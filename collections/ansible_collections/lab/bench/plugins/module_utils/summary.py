@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from . import files, latency
+from . import comparison, files, latency
 from .files import ResultError
 from .measurement import ERROR_CLASSES
 from .result import SCHEMA
@@ -91,7 +91,8 @@ def _spread(values: list[float]) -> dict[str, float | None] | None:
 def summary(run_dir: Path) -> dict[str, Any]:
     """Return summary.json of a run, from every cells/<cell_id>/rep-<n>/result.json on disk.
 
-    Cells by cell_id, repetitions by number; the same files give the same dict. Raises
+    What is compared with what says plan.json. Cells by cell_id, repetitions by number,
+    comparisons as the plan has them; the same files give the same dict. Raises
     ResultError where a result lies in another cell's directory, or a cell's results disagree on
     what was measured.
     """
@@ -123,7 +124,14 @@ def summary(run_dir: Path) -> dict[str, Any]:
                 "statistics": merge(results),
             }
         )
-    return {"schema": SCHEMA, "run_id": run_dir.resolve().name, "cells": cells}
+    planned = run_dir / "plan.json"
+    plan = files.load(planned).get("plan", {}) if planned.exists() else {}
+    return {
+        "schema": SCHEMA,
+        "run_id": run_dir.resolve().name,
+        "cells": cells,
+        **comparison.build(cells, plan),
+    }
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:
@@ -138,11 +146,34 @@ def _short(result: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
+def _differences(document: dict[str, Any], registry: CollectorRegistry) -> None:
+    """Add the gauges of the comparisons; what could not be told has none."""
+    labels = ["metric", "base", "head"]
+    apart = Gauge(
+        "lab_difference_ratio", "Median of head over base, less 1", labels, registry=registry
+    )
+    bounds = Gauge(
+        "lab_difference_bound_ratio", "Its 95 % interval", [*labels, "bound"], registry=registry
+    )
+    floor = Gauge("lab_noise_floor_ratio", "What twins differ by", labels, registry=registry)
+    for compared in document["comparisons"]:
+        for row in compared["rows"]:
+            found = row["difference"]
+            values = [row["metric"], compared["base"]["cell_id"], compared["head"]["cell_id"]]
+            if found["value"] is not None:
+                apart.labels(*values).set(found["value"])
+            for bound in ("low", "high"):
+                if found[bound] is not None:
+                    bounds.labels(*values, bound).set(found[bound])
+            if row["noise_floor"] is not None:
+                floor.labels(*values).set(row["noise_floor"])
+
+
 def open_metrics(document: dict[str, Any]) -> str:
     """Return OpenMetrics text of a summary: gauges in base units, cells of purpose "measure".
 
-    The label `cell` is the cell_id: an A/A pair differs in nothing else. A cell without a valid
-    repetition has its counts of repetitions only.
+    The label `cell` is the cell_id. A cell without a valid repetition has its counts of repetitions
+    only. Comparisons have their differences, with base and head as cell_ids.
     """
     names = (
         "framework", "server", "transport", "protocol", "worker_class", "event_loop", "workers",
@@ -170,6 +201,7 @@ def open_metrics(document: dict[str, Any]) -> str:
         "max_rss_bytes": gauge("lab_client_resident_memory_max_bytes", "Median peak memory of it"),
     }
     failures = gauge("lab_client_failures", "Its failed requests, all valid repetitions", "cause")
+    _differences(document, registry)
     for entry in document["cells"]:
         if entry["purpose"] != "measure":
             continue

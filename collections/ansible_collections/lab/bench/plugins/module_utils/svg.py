@@ -31,6 +31,7 @@ BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
 GREY, INK = "#A0A0A0", "#333333"
 
 WIDTH, HEIGHT = 530, 290  # px: two of them side by side on a page of 1100
+FRAME = (59.4, 29.9, 13.8, 45.0)  # px left, above, right of and below the axes
 FONT = 11  # px
 LOG_FROM = 20  # highest over lowest value from which a latency axis is logarithmic
 
@@ -56,29 +57,45 @@ _STYLE = {
 
 
 class Plot:
-    """One plot of WIDTH by HEIGHT px: draw on ``axes``, then take ``svg``."""
+    """One plot of WIDTH px by its height: draw on ``axes``, then take ``svg``."""
 
-    def __init__(self, name: str, label: str, x: str, y: str) -> None:
-        """``name`` is unique on the page, ``label`` says in words what is seen (any text)."""
-        self._name, self._label = name, label
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        x: str,
+        y: str,
+        height: float = HEIGHT,
+        frame: tuple[float, float, float, float] = FRAME,
+    ) -> None:
+        """``name`` is unique on the page, ``label`` says in words what is seen (any text).
+
+        ``height`` and ``frame`` (left, above, right, below the axes) are in px.
+        """
+        self._name, self._label, self._height = name, label, height
+        left, above, right, below = frame
+        # Of the axes, px.
+        self.across, self.down = WIDTH - left - right, height - above - below
         with matplotlib.rc_context(_STYLE):
             # At 72 dpi matplotlib's point is a pixel.
-            self._figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+            self._figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
             self._figure.patch.set_visible(False)
-            self.axes: Axes = self._figure.add_axes((0.112, 0.155, 0.862, 0.742))
+            self.axes: Axes = self._figure.add_axes(
+                (left / WIDTH, below / height, self.across / WIDTH, self.down / height)
+            )
             self.axes.patch.set_visible(False)
             self.axes.set_xlabel(x)
             self.axes.set_ylabel(y)
             # Fixed places: else matplotlib lays the tick labels out twice to find them.
-            self.axes.xaxis.set_label_coords(0.5, -0.125)
-            self.axes.yaxis.set_label_coords(-0.085, 0.5)
+            self.axes.xaxis.set_label_coords(0.5, -26.9 / self.down)
+            self.axes.yaxis.set_label_coords(-38.8 / self.across, 0.5)
 
     def svg(self, keys: Sequence[tuple[str, str, str]]) -> str:
         """The <svg> element; ``keys`` are the legend's: (sign, colour, text) each."""
         with matplotlib.rc_context({**_STYLE, "svg.hashsalt": self._name}):
             page = io.StringIO()
             FigureCanvasSVG(self._figure).print_svg(page, metadata={"Date": None})
-        return clean(page.getvalue(), self._label, legend(keys))
+        return clean(page.getvalue(), self._label, legend(keys), self._height)
 
 
 def legend(keys: Sequence[tuple[str, str, str]]) -> str:
@@ -94,7 +111,7 @@ def legend(keys: Sequence[tuple[str, str, str]]) -> str:
     )
 
 
-def clean(page: str, label: str, more: str) -> str:
+def clean(page: str, label: str, more: str, height: float = HEIGHT) -> str:
     """matplotlib's SVG document as an element with ``more`` in it.
 
     What draws nothing and needless digits are gone.
@@ -106,7 +123,7 @@ def clean(page: str, label: str, more: str) -> str:
     body = re.sub(r"<[^>]+>", lambda match: _tag(match[0], used), body)
     body = re.sub(r"<defs></defs>", "", re.sub(r">\s+<", "><", body))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {height:g}" '
         f'role="img" aria-label="{html.escape(label)}">{more}{body.strip()}'
     )
 

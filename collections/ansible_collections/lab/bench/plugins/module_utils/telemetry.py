@@ -28,6 +28,8 @@ TCP = {
     "retransmits": "node_netstat_Tcp_RetransSegs",
     "listen_overflows": "node_netstat_TcpExt_ListenOverflows",
     "listen_drops": "node_netstat_TcpExt_ListenDrops",
+    "active_opens": "node_netstat_Tcp_ActiveOpens",
+    "passive_opens": "node_netstat_Tcp_PassiveOpens",
 }
 SOCKETS = {
     "tcp_inuse_max": "node_sockstat_TCP_inuse",

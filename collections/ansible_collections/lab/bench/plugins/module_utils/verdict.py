@@ -65,7 +65,10 @@ def judge(
     findings += _count_findings(measurement, load, limit)
     if measurement.client is not None:
         findings += _client_findings(measurement, measurement.client, load)
-    return {"valid": not reasons, "reasons": reasons, "findings": findings}
+    # What a study is about does not void its cells.
+    about = [reason for reason in reasons if reason.partition(":")[0] in cell.get("about", [])]
+    reasons = [reason for reason in reasons if reason not in about]
+    return {"valid": not reasons, "reasons": reasons, "findings": about + findings}
 
 
 def _host_reasons(name: str, host: dict[str, Any], span: float, limit: dict[str, Any]) -> list[str]:

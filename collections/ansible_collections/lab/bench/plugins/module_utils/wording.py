@@ -51,13 +51,41 @@ def percent(fraction: float | None) -> str:
 
 
 def share(part: int, whole: int | None) -> str:
-    """How much of the whole, in percent; too little to round to 0 is said to be less."""
-    if not whole or not part:
-        return "0 %" if whole else NONE
-    value = 100 * part / whole
+    """How much of the whole, in percent, as part_of has it."""
+    return part_of(part / whole if whole else None)
+
+
+def part_of(fraction: float | None) -> str:
+    """A fraction from 0 in percent; too little to round to 0 is said to be less."""
+    if not fraction:
+        return NONE if fraction is None else "0 %"
+    value = 100 * fraction
     if value < 0.01:
         return "< 0.01 %"
     return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f} %"
+
+
+def signed(fraction: float | None) -> str:
+    """A difference in percent with its sign: one decimal below 10 %."""
+    if fraction is None:
+        return NONE
+    shown = _hundredths(fraction, abs(fraction))
+    plus = "+" if shown.strip("0.") and fraction > 0 else ""
+    return f"{plus}{shown} %"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval of fractions in percent, both bounds with as many decimals."""
+    if low is None or high is None:
+        return NONE
+    most = max(abs(low), abs(high))
+    return f"{_hundredths(low, most)} to {_hundredths(high, most)} %"
+
+
+def _hundredths(fraction: float, most: float) -> str:
+    """100 times the fraction: one decimal where the largest of them is below 10."""
+    shown = f"{100 * fraction:,.{0 if 100 * most >= 9.95 else 1}f}"
+    return shown if shown.strip("-0.") else shown.removeprefix("-")
 
 
 def bits(per_second: float) -> str:
@@ -96,12 +124,17 @@ def table(
 ) -> dict[str, Any]:
     """A table for the template. ``numeric``: a letter a column, n where it holds numbers.
 
-    A row is a list of cells, or {"class", "cells"}; a cell is text, a link, {"text", "class"} or
-    {"links"}.
+    A row is a list of cells, {"class", "cells"}, or {"title"} of the rows below it; a cell is
+    text, a link, {"text", "class"} or {"links"}.
     """
-    full = [row if isinstance(row, dict) else {"class": "", "cells": row} for row in rows]
+    full = [
+        {"title": "", "class": "", **(row if isinstance(row, dict) else {"cells": row})}
+        for row in rows
+    ]
     kinds = numeric.ljust(len(head))
     for row in full:
+        if row["title"]:
+            continue
         row["cells"] = [_cell(cell, kind) for cell, kind in zip(row["cells"], kinds, strict=True)]
     heads = [_cell(text, kind) for text, kind in zip(head, kinds, strict=True)]
     return {"caption": caption, "head": heads, "rows": full, "open": True, "title": "", **more}

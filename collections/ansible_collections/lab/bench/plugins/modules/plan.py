@@ -30,6 +30,9 @@ options:
   python:
     description: The server's Python version, such as 3.13, where it is known beforehand.
     type: str
+  kind:
+    description: study or lesson, where one must have been given.
+    type: str
 author: the lab's developers
 """
 
@@ -43,7 +46,9 @@ EXAMPLES = """
 
 RETURN = """
 plan:
-  description: run_id, run_dir, options, stack, endpoints, work (cells in order), load_seconds.
+  description: >-
+    run_id, run_dir, options, stack (the first), stacks, tunings, networks, endpoints, generators,
+    work (cells in order), comparisons, twins, study, load_seconds.
   type: dict
   returned: success
 """

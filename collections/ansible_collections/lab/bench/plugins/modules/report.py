@@ -34,7 +34,7 @@ path:
   type: str
   returned: success
 headlines:
-  description: One sentence on each measured cell.
+  description: One sentence on each comparison and each measured cell.
   type: list
   elements: str
   returned: success

@@ -1,0 +1,31 @@
+"""The repository's named files: which there are, and the refusal of one that is not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class PlanError(ValueError):
+    """The user's words cannot be carried out; the text says which, why, and what to do."""
+
+
+def names(folder: Path, pattern: str) -> list[str]:
+    """The names there are: apps/*/app.yml -> folder names, files/x/*.yml -> file stems."""
+    found = folder.glob(pattern)
+    return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in found)
+
+
+def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None:
+    """Raise PlanError, with the list of those that there are, where ``name`` is not one of them."""
+    if name not in there_are:
+        raise PlanError(
+            f"{kind}: '{name}' is not known. There are: {', '.join(there_are) or 'none'}.{how}"
+        )
+
+
+def load_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))

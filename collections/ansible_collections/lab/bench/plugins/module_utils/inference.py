@@ -1,0 +1,229 @@
+"""What repetitions say of a cell, and of the difference of two: intervals, tests, words. Pure.
+
+A sample is the values of one metric, one a valid repetition, in any unit, 0 or more. Differences
+are relative: 0.1 is ten percent more than the base. Random numbers come from SEED, so the same
+values give the same figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# scipy.stats takes two seconds to import; scipy itself does so at its first use.
+import scipy
+
+from . import wording
+
+LEVEL = 0.95  # of every interval
+ALPHA = 0.05  # a corrected p up to this is a difference
+LEAST = 3  # values from which a sample has an interval
+ABOVE = 10  # a percentile is carried where so many values lie beyond it
+SEED = 20150317
+RESAMPLES = 9999  # of a bootstrap; also the most partitions that a test with ties enumerates
+
+# The percentile bootstrap, not BCa: of medians of 3 to 20 lognormal values (2,000 samples each) it
+# covered at least as often, 0.926 against 0.920 of 8, 0.955 against 0.946 of 9, 0.942 against 0.936
+# of 6, elsewhere the same to 0.003; of differences of two likewise, 0.977 against 0.957 of 9 and 9.
+# BCa's acceleration comes from medians that leave one value out, of which there are two or three
+# different ones only, and is undefined where there is one. The basic bootstrap covered 0.5 to 0.84.
+_METHOD = "percentile"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the bounds of its interval; what cannot be told is None."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The Mann-Whitney test: p (two-sided, above 0 to 1) and Cliff's delta (-1 to 1).
+
+    delta is the share of pairs in which the head's value is the greater, less the share in which
+    it is the smaller.
+    """
+
+    p: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """``word``: higher, lower, no difference or undecided; of the head. ``why``: in few words."""
+
+    word: str
+    why: str
+
+
+def _bootstrap(samples: Sequence[Sequence[float]], statistic: Callable[..., Any]) -> Estimate:
+    value = float(statistic(*samples))
+    if min(map(len, samples)) < LEAST:
+        return Estimate(value, None, None)
+    if all(min(sample) == max(sample) for sample in samples):
+        return Estimate(value, value, value)
+    found = scipy.stats.bootstrap(
+        [np.asarray(sample, dtype=np.float64) for sample in samples],
+        statistic,
+        vectorized=True,
+        confidence_level=LEVEL,
+        n_resamples=RESAMPLES,
+        method=_METHOD,
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    return Estimate(value, float(found.low), float(found.high))
+
+
+def median(values: Sequence[float]) -> Estimate:
+    """The median with its bootstrap interval; without values all None.
+
+    The interval is None below LEAST values, and a point where all are equal. No bootstrap leaves
+    the range of the values, so few of them cannot give 95 %: of 1,500 lognormal samples each it
+    held the true median in 0.75 (3 values), 0.88 (4), 0.94 (5), 0.93 (6), 0.88 (7), 0.91 (8), 0.96
+    (9), 0.94 (10), 0.94 (20).
+    """
+    if not values:
+        return Estimate(None, None, None)
+    return _bootstrap([values], np.median)
+
+
+def _relative(head: Any, base: Any, axis: int = -1) -> Any:
+    return np.median(head, axis=axis) / np.median(base, axis=axis) - 1
+
+
+def difference(base: Sequence[float], head: Sequence[float]) -> Estimate:
+    """median(head) / median(base) - 1, -1 or more, with its bootstrap interval.
+
+    All None where a sample is empty or the base's median 0. The interval is None below LEAST values
+    on a side, or where a value of the base is 0; a point where each side's values are equal. Of
+    1,500 lognormal pairs each it held the true difference in 0.90 (3 and 3 values), 0.95 (4 and 4),
+    0.96 (5, 6), 0.95 (7), 0.96 (8), 0.97 (9, 10), 0.96 (20).
+    """
+    if not base or not head or np.median(base) == 0:
+        return Estimate(None, None, None)
+    if min(base) == 0:
+        return Estimate(float(_relative(head, base)), None, None)
+    return _bootstrap([head, base], _relative)
+
+
+def ranks(base: Sequence[float], head: Sequence[float]) -> Ranks:
+    """Mann-Whitney's U test of two samples with at least one value each.
+
+    p is exact where there are no ties and one side has 8 values or fewer, or where ties leave no
+    more than RESAMPLES partitions; else of the normal approximation.
+    """
+    count = len(base) * len(head)
+    together = [*base, *head]
+    if len(set(together)) == 1:
+        return Ranks(1.0, 0.0)
+    tied = len(set(together)) < len(together)
+    enumerable = math.comb(len(together), len(head)) <= RESAMPLES
+    method = scipy.stats.PermutationMethod(n_resamples=RESAMPLES) if tied and enumerable else "auto"
+    found = scipy.stats.mannwhitneyu(head, base, alternative="two-sided", method=method)
+    return Ranks(float(found.pvalue), 2 * float(found.statistic) / count - 1)
+
+
+def smallest_p(base: int, head: int) -> float:
+    """The smallest p that so many values on each side, 1 or more, can give: all of one below."""
+    return min(1.0, 2 / math.comb(base + head, head))
+
+
+def corrected(p_values: Sequence[float]) -> list[float]:
+    """p by Benjamini and Hochberg: among those up to ALPHA that share are false, on average."""
+    if not p_values:
+        return []
+    return [float(p) for p in scipy.stats.false_discovery_control(p_values)]
+
+
+def smallest_corrected(p_values: Sequence[float], smallest: Sequence[float]) -> list[float]:
+    """The smallest corrected p that each could have had, the others being what they are."""
+    return [
+        corrected([*p_values[:index], least, *p_values[index + 1 :]])[index]
+        for index, least in enumerate(smallest)
+    ]
+
+
+def noise_floor(twins: Iterable[Estimate]) -> float | None:
+    """The largest bound, either sign, of the differences of cells and their twins.
+
+    None where none of them has an interval.
+    """
+    bounds = [
+        max(abs(twin.low), abs(twin.high))
+        for twin in twins
+        if twin.low is not None and twin.high is not None
+    ]
+    return max(bounds, default=None)
+
+
+def cannot_tell(base: int, head: int) -> str | None:
+    """Why so many values on each side can never show a difference; None where they can."""
+    for side, count in (("base", base), ("head", head)):
+        if count < LEAST:
+            there = wording.plural(count, "repetition")
+            return f"{there} of the {side} to go by, at least {LEAST} are needed"
+    least = smallest_p(base, head)
+    if least > ALPHA:
+        return (
+            f"{base} repetitions against {head} cannot tell: p is {wording.significant(least, 2)} "
+            f"at best, {ALPHA:g} is needed"
+        )
+    return None
+
+
+def conclude(
+    found: Estimate,
+    p: float,
+    p_corrected: float,
+    p_best: float,
+    floor: float | None,
+) -> Conclusion:
+    """The conclusion from a difference whose samples can tell one (see cannot_tell).
+
+    ``p`` is the difference's own, ``p_corrected`` that for all comparisons, ``p_best`` the smallest
+    corrected p it could have had; ``floor`` is the noise floor, a fraction.
+    """
+    if found.value is None:
+        return Conclusion("undecided", "the base's median is 0")
+    if found.low is None or found.high is None:
+        return Conclusion("undecided", "a repetition of the base is 0")
+    if found.low <= 0 <= found.high:
+        return Conclusion("no difference", "the interval includes 0")
+    if floor is not None and abs(found.value) <= floor:
+        return Conclusion("no difference", f"within the noise floor of {wording.percent(floor)}")
+    shown = f"corrected p {wording.significant(p_corrected, 2)}"
+    if p_corrected > ALPHA:
+        if p <= ALPHA < p_best:
+            return Conclusion(
+                "undecided",
+                f"{shown}, {wording.significant(p_best, 2)} at best with so many comparisons: more "
+                "repetitions are needed",
+            )
+        return Conclusion("no difference", f"{shown} is above {ALPHA:g}")
+    ground = "no noise floor was measured" if floor is None else "above the noise floor"
+    return Conclusion("higher" if found.value > 0 else "lower", f"{shown}, {ground}")
+
+
+def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:
+    """The ranks (1 to ``count``, ascending) of the values that bound quantile ``q`` (0 to 1).
+
+    Whatever the distribution, they do so in at least LEVEL of samples, each side missing in at most
+    half of the rest. None where the sample is too small for a bound.
+    """
+    beyond = (1 - LEVEL) / 2
+    low = int(scipy.stats.binom.ppf(beyond, count, q))
+    high = int(scipy.stats.binom.ppf(1 - beyond, count, q)) + 1
+    return low if low >= 1 else None, high if high <= count else None
+
+
+def carries(count: int, percentile: float) -> bool:
+    """Whether so many values carry a percentile (0 to 100): ABOVE of them must lie beyond it."""
+    # A little slack, for percentiles are binary fractions.
+    return count * (100 - percentile) / 100 >= ABOVE - 1e-6
