@@ -12,6 +12,7 @@ from typing import Any
 from . import (
     files,
     report_cells,
+    report_claims,
     report_clients,
     report_comparison,
     report_context,
@@ -19,6 +20,7 @@ from . import (
     report_titles,
 )
 from .report_figures import Entry
+from .tuning import WITHOUT
 
 
 def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
@@ -42,6 +44,7 @@ def build(run_dir: Path) -> dict[str, Any]:
         for purpose in ("measure", "calibration")
     )
     comparison = report_comparison.build(summary, paths, measured)
+    claims = report_claims.build(_document(run_dir, "claims.json"))
     clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
     stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
     floor = report_figures.floor(run_dir, calibration if measured else None)
@@ -52,6 +55,7 @@ def build(run_dir: Path) -> dict[str, Any]:
         "stacks": sorted({report_cells.stack(entry.cell["cell"]) for entry in measured}),
         "begun": (manifest or {}).get("started"),
         "headlines": [
+            *([{"anchor": "claims", **claims}] if claims else []),
             *({"anchor": "comparison", **said} for said in (comparison or {}).get("headlines", [])),
             *({"anchor": entry.anchor, **_headline(entry)} for entry in measured),
         ],
@@ -60,10 +64,24 @@ def build(run_dir: Path) -> dict[str, Any]:
         "comparison": comparison,
         "endpoints": _endpoints(run_dir, measured, calibrated, floor),
         "calibration": report_context.calibration(run_dir, calibration),
-        "tuning": report_context.tuning(_document(run_dir, "tuning.json")),
+        "claims": claims,
+        "tunings": _tunings(run_dir),
         "manifest": report_context.manifest(manifest),
         "files": report_context.raw_files(run_dir),
     }
+
+
+def _tunings(run_dir: Path) -> list[Any]:
+    """What became of the tuning: of the first profile, and of others that were compared with it.
+
+    Profiles less one key, as an ablation has them, would fill the page; their files are there.
+    """
+    paths = [run_dir / "tuning.json", *sorted(run_dir.glob("tuning-*.json"))]
+    found: dict[str, Any] = {}
+    for path in (path for path in paths if path.exists() and WITHOUT not in path.name):
+        document = files.load(path)
+        found.setdefault(document["profile"], report_context.tuning(document, path.name))
+    return list(found.values())
 
 
 def _headline(entry: Entry) -> dict[str, str]:

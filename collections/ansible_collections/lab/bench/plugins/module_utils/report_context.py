@@ -93,10 +93,8 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
                  sources=[link("calibration.json")])  # fmt: skip
 
 
-def tuning(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """{profile, states, hosts: tables}; None without tuning.json."""
-    if document is None:
-        return None
+def tuning(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """{profile, states, hosts: tables, sources} of a ledger, the file ``name``."""
     tables = []
     for host, ledger in sorted(document["hosts"].items(), key=_server_first):
         counts = Counter(row["state"] for row in ledger)
@@ -129,7 +127,7 @@ def tuning(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "profile": document["profile"],
         "states": states,
         "hosts": tables,
-        "sources": [link("tuning.json")],
+        "sources": [link(name)],
     }
 
 
