@@ -89,3 +89,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Deploy every stack there is and not only as many as cover every choice.",
     )
+    parser.addoption(
+        "--all-lessons",
+        action="store_true",
+        help="Run every lesson and not only those that show every mechanism.",
+    )

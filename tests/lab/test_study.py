@@ -1,0 +1,89 @@
+"""Several cells in one run: tunings compared, and lessons that show what they teach."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import names
+
+from .conftest import ROOT, SERVER, playbook, run, ssh
+
+pytestmark = pytest.mark.lab
+
+# A tuning that changes between two cells, a client that fails, an application that is stopped.
+SHOWING = ("listen_backlog", "file_descriptors", "coordinated_omission")
+LESSONS = names(ROOT / "files" / "lessons", "*.yml")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "lesson" in metafunc.fixturenames:
+        every = metafunc.config.getoption("--all-lessons", default=False)
+        metafunc.parametrize("lesson", LESSONS if every else SHOWING)
+
+
+def load(run_id: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "results" / run_id / name).read_text())
+    return found
+
+
+def test_two_tunings_compared(run_id: str) -> None:
+    output = run(
+        "lab.yml",
+        framework="aiohttp",
+        endpoint="hello",
+        generator="wrk",
+        duration=2,
+        warmup=1,
+        repetitions=3,
+        tuning="stock,production",
+        run_id=run_id,
+    )
+    summary = load(run_id, "summary.json")
+    cells = {(c["cell"]["tuning"], c["purpose"]): c for c in summary["cells"]}
+    assert set(cells) == {("stock", "measure"), ("production", "measure"), ("stock", "twin")}
+    for cell in cells.values():
+        assert len(cell["repetitions"]) == 3
+        assert all(rep["error"] is None for rep in cell["repetitions"])
+    (comparison,) = summary["comparisons"]
+    assert comparison["base"] == cells["stock", "measure"]["cell_id"]
+    assert comparison["head"] == cells["production", "measure"]["cell_id"]
+    # Three repetitions against three tell nothing, and that is what is said.
+    words = {row["metric"]: row["conclusion"] for row in comparison["rows"]}
+    assert words["goodput"] == "undecided"
+    assert len(summary["noise_floor"]) == 3
+    assert "noise floor" in output
+    # Each was really applied when its turn came, whichever was the last.
+    ledgers = {name: load(run_id, f"tuning-{name}.json") for name in ("stock", "production")}
+    rows = {row["key"]: row for row in ledgers["production"]["hosts"]["server"]}
+    assert rows["net.core.somaxconn"]["after"] == "16384"
+    rows = {row["key"]: row for row in ledgers["stock"]["hosts"]["server"]}
+    assert rows["net.core.somaxconn"]["state"] == "restored"
+    last = load(run_id, "plan.json")["plan"]["work"][-1]["cell"]["tuning"]
+    wanted = {"stock": "4096", "production": "16384"}[last]
+    assert ssh(SERVER, "sysctl -n net.core.somaxconn").strip() == wanted
+
+
+def test_a_lesson_shows_what_it_teaches(lesson: str) -> None:
+    run_id = f"test-lesson-{lesson}"
+    shutil.rmtree(ROOT / "results" / run_id, ignore_errors=True)
+    output = run("playbooks/lesson.yml", lesson=lesson, run_id=run_id)
+    judged = load(run_id, "claims.json")
+    assert {claim["verdict"] for claim in judged["claims"]} == {"confirmed"}
+    assert "**The cure:**" in output
+    page = (ROOT / "results" / run_id / "lesson.md").read_text()
+    assert "{{" not in page
+
+
+def test_a_study_that_is_not_known_is_refused() -> None:
+    for given, words in (
+        ({}, "study: none was given. Give one with -e study=<name>."),
+        ({"study": "nothing"}, "study: 'nothing' is not known. There are: ablation"),
+    ):
+        process = playbook("playbooks/study.yml", **given)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode != 0
+        assert words in " ".join(output.split())
+        assert "Nothing was changed." in output
