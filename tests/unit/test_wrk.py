@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,12 @@ def test_a_saturated_run() -> None:
     found = wrk.measure(text("saturated"), 16, None)
     assert found.rate_achieved == pytest.approx(500, rel=0.01)
     assert found.latency_us["p50"] == pytest.approx(32_000, rel=0.01)
+
+
+def test_a_percentile_of_seconds_is_padded() -> None:
+    seconds = re.sub(r"     99% .*", "     99%    1.74s ", text("normal"))
+    assert "1.74s \n" in seconds
+    assert wrk.measure(seconds, 8, 161).requests == 259191
 
 
 def test_late_answers_are_timeouts_and_in_no_latency() -> None:

@@ -36,7 +36,8 @@ _LINES: list[tuple[str, str, bool]] = [
     ("latency", rf"    Latency +{_TIME} +{_TIME} +{_TIME} +{_NUMBER}%", False),
     ("rate", rf"    Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_NUMBER}%", False),
     ("distribution", r"  Latency Distribution", False),
-    *[(f"p{p}", rf" +{p}% +{_TIME}", False) for p in (50, 75, 90, 99)],
+    # A unit of one letter is padded.
+    *[(f"p{p}", rf" +{p}% +{_TIME} ?", False) for p in (50, 75, 90, 99)],
     ("requests", rf"  (\d+) requests in ({_NUMBER})(us|ms|s|m|h), {_BYTES} read", False),
     ("socket", r"  Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", True),
     ("status", r"  Non-2xx or 3xx responses: (\d+)", True),
