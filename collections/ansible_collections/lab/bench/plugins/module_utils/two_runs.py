@@ -1,0 +1,51 @@
+"""One run against another: the cells that both measured, compared as within a run. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import comparison, files
+from .catalogue import PlanError
+from .plan import RUN_ID
+
+
+def compare(results: Path, base: str, head: str) -> dict[str, Any]:
+    """{base, head, comparisons, noise_floor} as in summary.json, ``by`` "run".
+
+    ``results``: the directory of all runs. The noise floor is that of the twins of either run. What
+    changed between two runs apart from what is compared (another day, another host) is in the
+    difference too. Raises PlanError where a run has no summary or both have no cell in common.
+    """
+    cells: list[dict[str, Any]] = []
+    twins: list[list[str]] = []
+    measured = {}
+    for run in (base, head):
+        if not RUN_ID.fullmatch(run) or not (results / run / "summary.json").exists():
+            there_are = sorted(path.parent.name for path in results.glob("*/summary.json"))
+            raise PlanError(
+                f"run: '{run}' has no summary.json. There are: {', '.join(there_are) or 'none'}."
+            )
+        found = files.load(results / run / "summary.json")["cells"]
+        cells += [
+            {**cell, "cell_id": f"{run}/{cell['cell_id']}", "cell": {**cell["cell"], "run": run}}
+            for cell in found
+        ]
+        measured[run] = [cell["cell_id"] for cell in found if cell["purpose"] == "measure"]
+        plan = files.load(results / run / "plan.json")["plan"]
+        twins += [[f"{run}/{one}" for one in pair] for pair in plan.get("twins", [])]
+    common = [cell_id for cell_id in measured[base] if cell_id in measured[head]]
+    if not common or base == head:
+        raise PlanError(
+            f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
+            "stack, endpoint, tuning, network and load, in runs of their own."
+        )
+    asked = [
+        {"by": "run", "base": f"{base}/{cell_id}", "head": f"{head}/{cell_id}"}
+        for cell_id in common
+    ]
+    return {
+        "base": base,
+        "head": head,
+        **comparison.build(cells, {"comparisons": asked, "twins": twins}),
+    }

@@ -1,0 +1,42 @@
+"""Documentation of the action plugin of the same name; nothing runs on a target."""
+
+DOCUMENTATION = """
+module: compare
+short_description: Compare the cells that two runs both measured
+description:
+  - Writes compare-<base>.json into the head's directory. Check mode is supported and writes nothing.
+options:
+  results:
+    description: Directory of all runs.
+    type: path
+    required: true
+  base:
+    description: Name of the run to compare with.
+    type: str
+    required: true
+  head:
+    description: Name of the run that is compared.
+    type: str
+    required: true
+author: the lab's developers
+"""
+
+EXAMPLES = """
+- name: Compare today's run with yesterday's
+  lab.bench.compare:
+    results: results
+    base: yesterday
+    head: today
+"""
+
+RETURN = """
+path:
+  description: Where the comparison is.
+  type: str
+  returned: success
+lines:
+  description: The comparison in words, a line for each metric of each cell.
+  type: list
+  elements: str
+  returned: success
+"""
