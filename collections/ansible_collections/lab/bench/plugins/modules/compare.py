@@ -4,7 +4,7 @@ DOCUMENTATION = """
 module: compare
 short_description: Compare the cells that two runs both measured
 description:
-  - Writes compare-<base>.json into the head's directory. Check mode is supported and writes nothing.
+  - Writes compare-<base>.json into the head's directory. In check mode it writes nothing.
 options:
   results:
     description: Directory of all runs.
