@@ -67,8 +67,9 @@ python-*)
     # 60 s. A few hundred are always held, by the telemetry's connections among others.
     stage "waiting for the ports of earlier connections"
     [ "$REUSE" = true ] && needed=$CONNECTIONS || needed=$REQUESTS
-    read -r lowest highest </proc/sys/net/ipv4/ip_local_port_range
-    all=$((highest - lowest + 1))
+    # Whole at once: the shell's own read asks byte by byte, and the kernel answers the first only.
+    range=$(cat /proc/sys/net/ipv4/ip_local_port_range)
+    all=$((${range##*[!0-9]} - ${range%%[!0-9]*} + 1))
     for try in $(seq 70); do
         free=$((all - $(time_wait)))
         [ "$free" -lt "$needed" ] && [ "$free" -lt $((all - 300)) ] || break
