@@ -5,51 +5,135 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+import yaml
 
 from .conftest import CLIENT, ROOT, SERVER, playbook, run, ssh
 
 pytestmark = pytest.mark.lab
 
-# Everything that may be set in a host's namespaces, and every file of settings. The rest of
-# sysctl -a is the whole machine's, counts something, or is random.
-LOOK = """
-    sysctl -a 2>/dev/null | grep -E '^(net|vm|fs.file-max|fs.nr_open|kernel.pid_max)' \
-        | grep -v -E 'conntrack_count|nf_conntrack|vm.stat|drop_caches|compact_memory'
-    find /etc/sysctl.d /etc/sysctl.conf /etc/security /etc/systemd /etc/postgresql \
-        /var/lib/loadlab-tuning -type f 2>/dev/null | sort | xargs -r sha256sum
-    runuser -u postgres -- psql -X -A -t -c 'SELECT name, setting FROM pg_settings' 2>/dev/null
+# All of sysctl but what counts or is random, whoever owns it; every file of settings; units and
+# what runs of them; the limits of a service and of a session; the rest that the lab can set.
+LOOK = r"""
+    sysctl -a 2>/dev/null | grep -v -E \
+        '^(fs.(aio-nr|dentry-state|file-nr|inode-)|kernel.(ns_last_pid|pty.nr|random)|.*_count )'
+    find /etc /usr/lib/systemd /var/lib/loadlab-tuning -type f | sort | xargs -r sha256sum
+    systemctl list-unit-files --no-legend --plain
+    systemctl list-units --all --no-legend --plain --type=timer | awk '{ print $1, $3 }'
+    systemctl list-units --no-legend --plain --type=service --state=active \
+        | awk '$1 !~ /^(run-|user@|user-runtime)/ { print $1 }'
+    systemctl show --property=DefaultLimitNOFILE,DefaultLimitNOFILESoft
+    systemd-run --quiet --pipe --wait --collect sh -c 'ulimit -Sa; ulimit -Ha' </dev/null
+    for user in root nobody; do su -s /bin/sh $user -c 'ulimit -Sa; ulimit -Ha' </dev/null; done
+    cat /sys/kernel/mm/transparent_hugepage/enabled /proc/swaps
+    ethtool -k test0; ethtool -l test0
+    cd / && runuser -u postgres -- psql -X -A -t \
+        -c 'SELECT name, setting, pending_restart FROM pg_settings'
     true
 """
 
 
-def look() -> dict[str, str]:
-    return {host: ssh(host, LOOK) for host in (SERVER, CLIENT)}
+def look() -> dict[str, list[str]]:
+    return {host: ssh(host, LOOK).splitlines() for host in (SERVER, CLIENT)}
 
 
 def sysctl(host: str, key: str) -> str:
     return " ".join(ssh(host, f"sysctl -n {key}").split())
 
 
-def test_taken_back_whole(run_id: str) -> None:
-    run("playbooks/hosts.yml", local_hosts_fresh="true", run_id=run_id)
+def setting(name: str) -> str:
+    return ssh(SERVER, f"cd / && runuser -u postgres -- psql -X -A -t -c 'SHOW {name}'").strip()
+
+
+def states(run_id: str, host: str = "server") -> dict[str, str]:
+    rows = json.loads((ROOT / "results" / run_id / "tuning.json").read_text())["hosts"][host]
+    return {row["key"]: row["state"] for row in rows}
+
+
+def refused(name: str, **variables: Any) -> str:
+    """What a playbook printed that must fail."""
+    process = playbook(name, **variables)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode != 0, output[-6000:]
+    return output
+
+
+@pytest.fixture
+def found(run_id: str) -> dict[str, list[str]]:
+    """What there is before tuning."""
+    run("playbooks/hosts.yml", run_id=run_id)
     # The tune stage starts PostgreSQL, which a fresh host does not run; that is no tuning.
     run("playbooks/tune.yml", tuning="stock", run_id=run_id)
     run("playbooks/untune.yml")
+    return look()
+
+
+@pytest.fixture
+def profile() -> Iterator[Callable[..., str]]:
+    """Writes a profile of the test's own, and names it."""
+    path = ROOT / "files" / "tuning" / "a-test.yml"
+
+    def write(**parts: Any) -> str:
+        entries = {"sysctl": [], "machine": [], "nginx": [], "postgresql": []} | parts
+        path.write_text(yaml.safe_dump({"description": "a test's", **entries}))
+        return path.stem
+
+    yield write
+    path.unlink()
+
+
+def machine(key: str, value: Any, required: bool = False) -> dict[str, Any]:
+    return {
+        "key": key,
+        "value": value,
+        "hosts": ["servers", "clients"],
+        "required": required,
+        "reason": "a test's",
+    }
+
+
+def test_taken_back_whole(run_id: str) -> None:
+    run("playbooks/hosts.yml", local_hosts_fresh="true", run_id=run_id)
+    run("playbooks/tune.yml", tuning="stock", run_id=run_id)
+    assert set(states(run_id).values()) == set()
+    run("playbooks/untune.yml")
     found = look()
     ports = sysctl(CLIENT, "net.ipv4.ip_local_port_range")
+    timer = "systemctl is-active systemd-tmpfiles-clean.timer || true"
+    assert ssh(SERVER, timer) == "active\n"
 
     run("playbooks/tune.yml", tuning="production", run_id=run_id)
     assert sysctl(CLIENT, "net.ipv4.ip_local_port_range") == "1024 65535" != ports
-    # Another profile on top: what only the first one set is put back at once.
+    assert ssh(SERVER, timer) == "inactive\n"
+    assert setting("jit") == "off"
+    told = states(run_id)
+    assert told["unit.systemd-tmpfiles-clean.timer"] == "applied"
+    assert told["vm.swappiness"] == "host_global"
+    assert told["nic.ring.rx"] == "absent"
+    assert told["nic.feature.tcp-segmentation-offload"] == "already"
+    # As many as this machine grants: all that were asked for, or less, and then it says so.
+    granted = int(ssh(SERVER, "systemd-run --quiet --pipe --wait --collect sh -c 'ulimit -n'"))
+    assert granted > 1024
+    assert told["limit.systemd.nofile"] == ("applied" if granted == 65536 else "clamped")
+    assert "changed=0" in run("playbooks/tune.yml", run_id=run_id).rpartition("server  ")[2]
+
+    # Others on top: what only the first one set is put back at once.
+    run("playbooks/tune.yml", tuning="gasc-2015", run_id=run_id)
+    told = states(run_id)
+    assert told["net.ipv4.tcp_tw_recycle"] == "absent"
+    assert told["net.ipv4.tcp_wmem"] == "applied"
+    assert told["unit.systemd-tmpfiles-clean.timer"] == "restored"
+    assert setting("fsync") == "off"
     run("playbooks/tune.yml", tuning="mcdonnell", run_id=run_id)
     assert sysctl(SERVER, "net.core.somaxconn") == "8191"
     assert sysctl(CLIENT, "net.ipv4.ip_local_port_range") == ports
-    rows = json.loads((ROOT / "results" / run_id / "tuning.json").read_text())["hosts"]["client"]
-    states = {row["key"]: row["state"] for row in rows}
-    assert states["net.core.somaxconn"] == "applied"
-    assert states["net.ipv4.ip_local_port_range"] == "restored"
+    told = states(run_id, "client")
+    assert told["net.core.somaxconn"] == "applied"
+    assert told["net.ipv4.ip_local_port_range"] == "restored"
+    assert setting("fsync") == "on"
     assert look() != found
 
     run("playbooks/untune.yml")
@@ -57,19 +141,96 @@ def test_taken_back_whole(run_id: str) -> None:
     assert "changed=0" in run("playbooks/untune.yml").rpartition("server  ")[2]
 
 
-def test_taken_back_after_a_crash(run_id: str) -> None:
-    run("playbooks/hosts.yml", run_id=run_id)
-    run("playbooks/tune.yml", tuning="stock", run_id=run_id)
-    run("playbooks/untune.yml")
-    found = look()
-
+# The first setting that takes; PostgreSQL's file written, and not in force.
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "[ $(cat /proc/sys/net/core/somaxconn) = 16384 ]",
+        "ls /etc/postgresql/*/main/conf.d/loadlab.conf",
+    ],
+    ids=["kernel", "postgresql"],
+)
+def test_taken_back_after_a_crash(run_id: str, found: dict[str, list[str]], moment: str) -> None:
     tuning = playbook("playbooks/tune.yml", tuning="production", run_id=run_id)
-    deadline = time.monotonic() + 60
-    while sysctl(SERVER, "net.core.somaxconn") != "16384" and time.monotonic() < deadline:
-        time.sleep(0.05)
+    watch = f"for try in $(seq 1000); do {moment} >/dev/null 2>&1 && exit; sleep 0.02; done; exit 1"
+    ssh(SERVER, watch)
     tuning.send_signal(signal.SIGKILL)
     tuning.wait()
-    assert sysctl(SERVER, "net.core.somaxconn") == "16384"
+    # What was sent to the hosts goes on there for a moment.
+    time.sleep(5)
+    assert look() != found
 
     run("playbooks/untune.yml")
+    assert look() == found
+
+
+def test_a_network_card_is_set_and_put_back(
+    run_id: str, found: dict[str, list[str]], profile: Callable[..., str]
+) -> None:
+    offload = "nic.feature.tcp-segmentation-offload"
+    name = profile(machine=[machine(offload, "off"), machine("nic.channels.rx", 2)])
+    run("playbooks/tune.yml", tuning=name, run_id=run_id)
+    assert states(run_id) == {offload: "applied", "nic.channels.rx": "applied"}
+    assert "tcp-segmentation-offload: off" in ssh(CLIENT, "ethtool -k test0")
+    run("playbooks/untune.yml")
+    assert look() == found
+
+
+def test_a_required_setting_that_does_not_take_ends_the_play(
+    run_id: str, found: dict[str, list[str]], profile: Callable[..., str]
+) -> None:
+    name = profile(machine=[machine("nic.ring.rx", 4096, required=True), machine("swap", "off")])
+    told = refused("playbooks/tune.yml", tuning=name, run_id=run_id)
+    assert "nic.ring.rx: asked 4096, is None (absent)" in told
+    run("playbooks/untune.yml")
+    assert look() == found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("shared_bufers", "1GB", "unrecognized configuration parameter"),
+        ("work_mem", "plenty", 'invalid value for parameter "work_mem"'),
+        # Only a start tells.
+        ("shared_buffers", "2000GB", "Cannot allocate memory"),
+    ],
+)
+def test_settings_that_postgresql_refuses(
+    run_id: str, profile: Callable[..., str], name: str, value: str, reason: str
+) -> None:
+    run("playbooks/hosts.yml", run_id=run_id)
+    run("playbooks/tune.yml", tuning="production", run_id=run_id)
+    before = look()
+    bad = profile(postgresql=[{"name": name, "value": value, "reason": "a test's"}])
+    told = refused("playbooks/tune.yml", tuning=bad, run_id=run_id)
+    assert reason in told
+    assert "Its former settings are in force." in told
+    assert look()[SERVER][-400:] == before[SERVER][-400:]
+    assert setting("jit") == "off"
+
+
+def test_postgresql_is_restarted_only_where_a_setting_takes_that(
+    run_id: str, found: dict[str, list[str]], profile: Callable[..., str]
+) -> None:
+    started = "cd / && runuser -u postgres -- psql -X -A -t -c 'SELECT pg_postmaster_start_time()'"
+    before = ssh(SERVER, started)
+    reload = {"name": "work_mem", "value": "8MB", "reason": "a test's"}
+    run("playbooks/tune.yml", tuning=profile(postgresql=[reload]), run_id=run_id)
+    assert (setting("work_mem"), ssh(SERVER, started)) == ("8MB", before)
+    restart = {"name": "max_connections", "value": "123", "reason": "a test's"}
+    run("playbooks/tune.yml", tuning=profile(postgresql=[reload, restart]), run_id=run_id)
+    assert setting("max_connections") == "123"
+    assert ssh(SERVER, started) != before
+    run("playbooks/untune.yml")
+    assert look() == found
+
+
+def test_pools_that_do_not_fit_are_refused_before_anything_is_changed(
+    run_id: str, found: dict[str, list[str]]
+) -> None:
+    told = refused(
+        "playbooks/tune.yml", tuning="stock", framework="aiohttp", workers=10, run_id=run_id
+    )
+    assert "aiohttp would open 10 workers x 10 = 100 database connections" in told
+    assert "Nothing was changed on the hosts." in told
     assert look() == found

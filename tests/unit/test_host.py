@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).parents[2]
 LINES = {
     "machine_id": "5e0c",
+    "booted": "1795224996",
     "os": "debian 13",
     "os_name": "Debian GNU/Linux 13 (trixie)",
     "kernel": "6.18.5",
@@ -42,6 +43,7 @@ def probe(packages: list[str] | None = None, **changed: str | None) -> str:
 def test_a_probe() -> None:
     assert host.parse(probe(PACKAGES)) == {
         "machine_id": "5e0c",
+        "booted": 1795224996,
         "os": "debian 13",
         "cpus": [0, 1, 3],
         "interface": "eth1",

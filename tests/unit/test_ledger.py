@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from ansible_collections.lab.bench.plugins.module_utils import ledger
 
-FIRST = "w 644 /proc/sys/net/core/netdev_max_backlog 1000"
+FIRST = "w 644 net.core.netdev_max_backlog 1000"
 
 
 def entry(key: str, value: Any, required: bool = False) -> dict[str, Any]:
@@ -18,12 +18,11 @@ def state(key: str, value: Any, before: list[str], after: list[str]) -> dict[str
 
 
 def test_a_reading() -> None:
-    assert ledger.path("net.ipv4.tcp_rmem") == "/proc/sys/net/ipv4/tcp_rmem"
     assert ledger.read(
         [
-            "w 644 /proc/sys/net/ipv4/tcp_rmem 4096\t131072\t6291456",
-            "r 444 /proc/sys/net/core/rmem_max 212992",
-            "w 644 /proc/sys/kernel/empty ",
+            "w 644 net.ipv4.tcp_rmem 4096\t131072\t6291456",
+            "r 444 net.core.rmem_max 212992",
+            "w 644 kernel.empty ",
         ]
     ) == {
         "net.ipv4.tcp_rmem": {"value": "4096 131072 6291456", "writable": True, "mode": 0o644},
@@ -34,15 +33,15 @@ def test_a_reading() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "somaxconn = 4096", "x 644 /proc/sys/a 1", "w 999 /proc/sys/a 1", "w 644 /etc/passwd 1"],
+    ["", "somaxconn = 4096", "x 644 a 1", "w 999 a 1", "w 644"],
 )
 def test_another_line_is_no_reading(line: str) -> None:
-    with pytest.raises(ValueError, match="not a line of the kernel settings reading"):
+    with pytest.raises(ValueError, match="not a line of the reading of the settings"):
         ledger.read([FIRST, line])
 
 
 SOMAXCONN = "net.core.somaxconn"
-WAS, IS = "w 644 /proc/sys/net/core/somaxconn 4096", "w 644 /proc/sys/net/core/somaxconn 16384"
+WAS, IS = "w 644 net.core.somaxconn 4096", "w 644 net.core.somaxconn 16384"
 
 
 @pytest.mark.parametrize(
@@ -61,18 +60,18 @@ WAS, IS = "w 644 /proc/sys/net/core/somaxconn 4096", "w 644 /proc/sys/net/core/s
         *(
             (
                 "net.core.rmem_max",
-                [*first, "r 444 /proc/sys/net/core/rmem_max 212992"],
-                [*first, "r 444 /proc/sys/net/core/rmem_max 212992"],
+                [*first, "r 444 net.core.rmem_max 212992"],
+                [*first, "r 444 net.core.rmem_max 212992"],
                 expected,
                 "212992",
             )
             for first, expected in (([FIRST], "read_only"), ([], "host_global"))
         ),
-        ("vm.x", [], ["r 444 /proc/sys/vm/x 60"], "read_only", "60"),
+        ("vm.x", [], ["r 444 vm.x 60"], "read_only", "60"),
         # Its owner may write it, and we may not: /proc/sys is mounted read-only here.
-        ("vm.x", [FIRST], ["r 644 /proc/sys/vm/x 60"], "host_global", "60"),
+        ("vm.x", [FIRST], ["r 644 vm.x 60"], "host_global", "60"),
         # What cannot be set and need not be.
-        ("vm.x", [], ["r 644 /proc/sys/vm/x 16384"], "already", "16384"),
+        ("vm.x", [], ["r 644 vm.x 16384"], "already", "16384"),
     ],
 )
 def test_what_became_of_a_key(
@@ -84,20 +83,61 @@ def test_what_became_of_a_key(
 
 def test_several_values_are_compared_as_the_kernel_prints_them() -> None:
     key = "net.ipv4.ip_local_port_range"
-    line = f"w 644 {ledger.path(key)} 1024\t65535"
-    row = state(key, "1024  65535", ["w 644 " + ledger.path(key) + " 32768\t60999"], [line])
+    line = f"w 644 {key} 1024\t65535"
+    row = state(key, "1024  65535", ["w 644 " + key + " 32768\t60999"], [line])
     assert (row["state"], row["before"], row["after"]) == ("applied", "32768 60999", "1024 65535")
     assert state(key, "1024 65535", [line], [line])["state"] == "already"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "before", "after", "expected"),
+    [
+        # One file below /sys, or several that are not alike.
+        ("/sys/x/enabled", "madvise", "w 644 {} always", "w 644 {} madvise", "applied"),
+        ("/sys/cpu*/governor", "performance", "w 644 {} a b", "w 644 {} performance", "applied"),
+        ("/sys/x/enabled", "madvise", "r 644 {} always", "r 644 {} always", "host_global"),
+        # A word that is not to be had is not cut to another one.
+        ("/sys/cpu*/governor", "performance", "w 644 {} a", "w 644 {} a", "unavailable"),
+        ("swap", "off", "w 644 {} /dev/sda2 /swap:5", "w 644 {} off", "applied"),
+        ("swap", "off", "r 644 {} /dev/sda2", "r 644 {} /dev/sda2", "host_global"),
+        ("unit.cron.service", "inactive", "w 644 {} active", "w 644 {} inactive", "applied"),
+        ("unit.cron.service", "inactive", "w 644 {} inactive", "w 644 {} inactive", "already"),
+        ("limit.pam.nofile", 65536, "w 644 {} 1024", "w 644 {} 20000", "clamped"),
+        ("nic.feature.lro", "on", "r 444 {} off", "r 444 {} off", "read_only"),
+        ("nic.ring.rx", 4096, "", "", "absent"),
+    ],
+)
+def test_what_became_of_what_is_no_sysctl(
+    key: str, value: Any, before: str, after: str, expected: str
+) -> None:
+    read = [[FIRST, line.format(key)] if line else [FIRST] for line in (before, after)]
+    assert state(key, value, *read)["state"] == expected
+
+
+def test_what_is_left_to_set() -> None:
+    found = ledger.read([WAS, "w 644 swap off", "r 644 vm.swappiness 60"])
+    wanted = [entry(SOMAXCONN, 16384), entry("swap", "off"), entry("vm.swappiness", 1)]
+    assert [(e["key"], e["before"], e["value"]) for e in ledger.to_set(wanted, found)] == [
+        (SOMAXCONN, "4096", "16384")
+    ]
+
+
+def test_files_that_are_not_as_they_should_be() -> None:
+    digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+    lines = [FIRST, f"{digest}  /etc/hello", f"{digest}  /etc/gone", "settled"]
+    assert ledger.stale({"/etc/hello": "hello", "/etc/none": ""}, lines) == {}
+    wanted = {"/etc/hello": "hallo", "/etc/gone": "", "/etc/new": "new"}
+    assert ledger.stale(wanted, lines) == wanted
+
+
 def test_only_what_can_be_set_is_set() -> None:
-    found = ledger.read([WAS, "r 644 /proc/sys/vm/swappiness 60"])
+    found = ledger.read([WAS, "r 644 vm.swappiness 60"])
     wanted = [entry(SOMAXCONN, 1), entry("vm.swappiness", 1), entry("net.core.nosuch", 1)]
     assert ledger.settable(wanted, found) == wanted[:1]
 
 
 def test_only_required_keys_that_did_not_take_are_told() -> None:
-    lines = [FIRST, WAS, "r 444 /proc/sys/vm/x 60", "w 644 /proc/sys/vm/y 7"]
+    lines = [FIRST, WAS, "r 444 vm.x 60", "w 644 vm.y 7"]
     wanted = [
         entry(SOMAXCONN, 16384, required=True),
         entry("vm.x", 1, required=True),
@@ -163,19 +203,57 @@ def test_what_became_of_a_postgresql_setting(
     )
 
 
+@pytest.mark.parametrize(
+    ("requested", "there"),
+    [("2048MB", "2GB"), ("900s", "15min"), ("0.90", "0.9"), ("8192kB", "8MB"), ("1 d", "24h")],
+)
+def test_postgresql_says_the_same_in_other_units(requested: str, there: str) -> None:
+    (row,) = ledger.postgresql_entries([setting("x", requested)], "", f"x|{there}|f\n")
+    assert (row["state"], row["after"]) == ("applied", there)
+    (row,) = ledger.postgresql_entries([setting("x", "3kB")], "", "x|3|f\n")
+    assert row["state"] == "clamped"
+
+
+FILE = "/etc/postgresql/17/main/conf.d/loadlab.conf"
+HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+
+
+@pytest.mark.parametrize(
+    ("value", "content", "text", "expected"),
+    [
+        ("8MB", "hello", f"x|8MB|f\n1|of the lab\n{HELLO}  {FILE}\n", False),
+        ("8MB", "other", f"x|8MB|f\n1|of the lab\n{HELLO}  {FILE}\n", True),
+        # The file is there, and not in force; or it waits for a start.
+        ("8MB", "hello", f"x|4MB|f\n0|of the lab\n{HELLO}  {FILE}\n", True),
+        ("8MB", "hello", f"x|8MB|t\n1|of the lab\n{HELLO}  {FILE}\n", True),
+        # Nothing is asked: nothing is there, or what was is still in force.
+        (None, "", "x|4MB|f\n0|of the lab\n", False),
+        (None, "", "x|8MB|f\n1|of the lab\n", True),
+        (None, "", f"x|8MB|f\n1|of the lab\n{HELLO}  {FILE}\n", True),
+        (None, "", "x|8MB|t\n0|of the lab\n", True),
+    ],
+)
+def test_whether_postgresql_is_as_asked(
+    value: str | None, content: str, text: str, expected: bool
+) -> None:
+    wanted = [setting("x", value)] if value else []
+    assert ledger.postgresql_stale(wanted, {FILE: content}, text) is expected
+
+
 def test_where_the_configuration_lies() -> None:
     assert ledger.postgresql_conf_dir(BEFORE) == "/etc/postgresql/17/main/conf.d"
 
 
-def test_what_was_found_is_kept_once_and_only_for_what_can_be_set() -> None:
+def test_what_was_found_is_kept_once_and_only_of_what_is_set() -> None:
     wanted = [entry(SOMAXCONN, 16384), entry("net.core.rmem_max", 1), entry("net.ipv4.gone", 1)]
-    found = ledger.read([WAS, "r 444 /proc/sys/net/core/rmem_max 212992"])
+    found = ledger.read([WAS, "r 444 net.core.rmem_max 212992"])
     assert ledger.to_keep(wanted, found, {}) == {SOMAXCONN: "4096"}
     # A second profile finds the first one's value: what was found before stays what it was.
     now = ledger.read([IS])
     assert ledger.to_keep(wanted, now, {SOMAXCONN: "4096"}) == {SOMAXCONN: "4096"}
+    # What is as asked is nothing that the lab changed.
     kept = {"net.ipv4.tcp_fin_timeout": "60"}
-    assert ledger.to_keep(wanted, now, kept) == {**kept, SOMAXCONN: "16384"}
+    assert ledger.to_keep(wanted, now, kept) == kept
 
 
 def test_what_was_kept_is_read_again() -> None:
@@ -184,7 +262,7 @@ def test_what_was_kept_is_read_again() -> None:
         SOMAXCONN: "4096",
         "net.ipv4.tcp_rmem": "4096 131072 6291456",
     }
-    with pytest.raises(ValueError, match="not a line of the kernel settings that were found"):
+    with pytest.raises(ValueError, match="not a line of the settings that were found"):
         ledger.originals(["net.core.somaxconn = 4096"])
 
 
@@ -207,6 +285,64 @@ def test_a_profile_goes_before_what_was_found() -> None:
 
 
 def test_a_congestion_control_that_the_kernel_lacks_is_unavailable() -> None:
-    line = "w 644 /proc/sys/net/ipv4/tcp_congestion_control cubic"
-    row = state(ledger.CONGESTION_CONTROL, "bic", [FIRST, line], [FIRST, line])
+    line = "w 644 net.ipv4.tcp_congestion_control cubic"
+    row = state("net.ipv4.tcp_congestion_control", "bic", [FIRST, line], [FIRST, line])
     assert (row["state"], row["after"]) == ("unavailable", "cubic")
+
+
+SERVES = """\
+nginx.worker_connections 768
+nginx.keepalive_timeout 75s
+nginx.backlog 511
+nginx.open_files 1024
+application.backlog 2048
+application.open_files 1024
+"""
+
+
+def test_what_serves() -> None:
+    settings = [
+        setting("worker_connections", "16384"),
+        setting("keepalive_timeout", "75s"),
+        setting("upstream_keepalive", "64"),
+    ]
+    now = SERVES.replace("768", "16384").replace("511", "4096")
+    rows = ledger.serving_entries(settings, 4096, 65536, SERVES, now)
+    assert [(row["key"], row["before"], row["after"], row["state"]) for row in rows] == [
+        ("nginx.worker_connections", "768", "16384", "applied"),
+        ("nginx.keepalive_timeout", "75s", "75s", "already"),
+        ("nginx.upstream_keepalive", None, None, "unavailable"),
+        ("nginx.backlog", "511", "4096", "applied"),
+        ("nginx.open_files", "1024", "1024", "clamped"),
+        ("application.backlog", "2048", "2048", "clamped"),
+        ("application.open_files", "1024", "1024", "clamped"),
+    ]
+    # Before the first deployment there is no nginx; and it may answer by itself.
+    alone = "".join(line for line in now.splitlines(True) if "application" not in line)
+    rows = ledger.serving_entries(settings[:1], 4096, 1024, "", alone)
+    assert [(row["key"], row["before"], row["state"]) for row in rows] == [
+        ("nginx.worker_connections", None, "applied"),
+        ("nginx.backlog", None, "applied"),
+        ("nginx.open_files", None, "applied"),
+    ]
+
+
+def row(key: str, state: str = "already") -> dict[str, Any]:
+    before = "0" if state == "applied" else "1"
+    return {"key": key, "requested": "1", "before": before, "after": "1", "state": state}
+
+
+def test_a_stage_keeps_the_rows_of_the_others() -> None:
+    earlier = [row("swap", "applied"), row("postgresql.jit"), row("nginx.backlog")]
+    tuned = {"kernel_tuning_ledger": [row("swap")], "postgresql_ledger": [row("postgresql.x")]}
+    assert ledger.host_rows(tuned, earlier) == [
+        # What this run did to it before is not forgotten.
+        row("swap", "applied"),
+        row("postgresql.x"),
+        row("nginx.backlog"),
+    ]
+    assert ledger.host_rows({"nginx_ledger": [row("nginx.x")]}, earlier) == [
+        *earlier[:2],
+        row("nginx.x"),
+    ]
+    assert ledger.host_rows(tuned, []) == [row("swap"), row("postgresql.x")]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.lab.bench.plugins.module_utils import sizing
 from ansible_collections.lab.bench.plugins.module_utils.contract import expected_body
 from ansible_collections.lab.bench.plugins.module_utils.plan import (
     CHOICES,
@@ -36,6 +37,8 @@ ENDPOINTS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "endpoints.yml").re
 STACKS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "stacks.yml").read_text())
 # Hosts groups of the inventories.
 GROUPS = {"servers", "clients"}
+# Of a tuning profile, and what names an entry of each.
+PARTS = (("sysctl", "key"), ("machine", "key"), ("nginx", "name"), ("postgresql", "name"))
 
 each_role = pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
 each_app = pytest.mark.parametrize("app", sorted(MANIFESTS))
@@ -301,17 +304,31 @@ def test_a_go_app_is_locked(path: Path) -> None:
 def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     assert document["description"]
-    for entry in document["sysctl"]:
-        assert set(entry) == {"key", "value", "hosts", "required", "reason", "source"}, entry
-        assert isinstance(entry["required"], bool)
-        assert set(entry["hosts"]) <= GROUPS
-        assert entry["hosts"]
-        assert entry["reason"]
-        assert re.fullmatch(r"https://\S+", entry["source"])
-    for entry in document["postgresql"]:
-        assert set(entry) == {"name", "value", "reason"}, entry
-        # YAML's off is false, which PostgreSQL's answer never equals.
-        assert isinstance(entry["value"], str), entry
-    for rows, key in (("sysctl", "key"), ("postgresql", "name")):
-        keys = [entry[key] for entry in document[rows]]
+    # What is none of these has a key that tells what it is.
+    machine = re.compile(r"/sys/\S+|swap|(unit|limit|nic)\.\S+")
+    for part in ("sysctl", "machine"):
+        for entry in document.get(part, []):
+            assert set(entry) == {"key", "value", "hosts", "required", "reason", "source"}, entry
+            assert isinstance(entry["required"], bool)
+            assert set(entry["hosts"]) <= GROUPS
+            assert entry["hosts"]
+            assert bool(machine.fullmatch(entry["key"])) == (part == "machine")
+            assert not isinstance(entry["value"], bool)
+    for part in ("nginx", "postgresql"):
+        for entry in document.get(part, []):
+            assert set(entry) == {"name", "value", "reason", "source"}, entry
+            # YAML's off is false, which PostgreSQL's answer never equals.
+            assert isinstance(entry["value"], (str, dict) if part == "postgresql" else str), entry
+    backlog = [document["backlog"]] if "backlog" in document else []
+    assert all(isinstance(entry["value"], int) for entry in backlog)
+    for rows, key in PARTS:
+        entries = document.get(rows, [])
+        for entry in [*entries, *backlog]:
+            assert entry["reason"]
+            assert re.fullmatch(r"https://\S+", entry["source"])
+            # Whatever it is made of, it can be made.
+            assert (
+                sizing.value(entry["value"], {"memory": 1, "cores": 1, "connections": 1}) != "None"
+            )
+        keys = [entry[key] for entry in entries]
         assert len(set(keys)) == len(keys)

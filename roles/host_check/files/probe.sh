@@ -4,6 +4,8 @@ say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
 say machine_id "$(cat /etc/machine-id)"
+# The same for hosts on one machine: when it was booted, seconds since 1970.
+say booted "$(awk '$1 == "btime" { print $2 }' /proc/stat)"
 say os "$(first ^ID= /etc/os-release) $(first ^VERSION_ID= /etc/os-release)"
 say os_name "$(first ^PRETTY_NAME= /etc/os-release)"
 say kernel "$(uname -r)"

@@ -11,22 +11,23 @@ from ansible_collections.lab.bench.plugins.module_utils import ledger
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "sysctl_path": ledger.path,
-            "sysctl_read": ledger.read,
-            "sysctl_originals": ledger.originals,
-            "sysctl_to_keep": lambda wanted, lines, kept: ledger.to_keep(
+            "tuning_originals": ledger.originals,
+            "tuning_to_keep": lambda wanted, lines, kept: ledger.to_keep(
                 wanted, ledger.read(lines), kept
             ),
-            "sysctl_with_restored": ledger.with_restored,
-            "sysctl_settable": lambda wanted, lines: ledger.settable(wanted, ledger.read(lines)),
-            "sysctl_ledger": lambda wanted, before, after: ledger.entries(
+            "tuning_with_restored": ledger.with_restored,
+            "tuning_settable": lambda wanted, lines: ledger.settable(wanted, ledger.read(lines)),
+            "tuning_to_set": lambda wanted, lines: ledger.to_set(wanted, ledger.read(lines)),
+            "tuning_stale": ledger.stale,
+            "tuning_ledger": lambda wanted, before, after: ledger.entries(
                 wanted, ledger.read(before), ledger.read(after)
             ),
             "postgresql_ledger": ledger.postgresql_entries,
+            "postgresql_stale": ledger.postgresql_stale,
             "postgresql_conf_dir": ledger.postgresql_conf_dir,
-            "ledger_rows": lambda host, earlier: ledger.carry(
-                host.get("kernel_tuning_ledger", []) + host.get("postgresql_ledger", []),
-                earlier.get("hosts", {}).get(host["inventory_hostname"], []),
+            "serving_ledger": ledger.serving_entries,
+            "ledger_rows": lambda host, earlier: ledger.host_rows(
+                host, earlier.get("hosts", {}).get(host["inventory_hostname"], [])
             ),
             "for_groups": ledger.for_groups,
             "ledger_not_taken": ledger.not_taken,

@@ -15,7 +15,8 @@ SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 
 def parse(text: str) -> dict[str, Any]:
     """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    machine_id, os, cpus, interface, own_address, python, netem, deployed (fingerprints or "").
+    machine_id, booted (s), os, cpus, interface, own_address, python, netem, deployed (fingerprints
+    or "").
 
     Raises ValueError on a line that is not of the probe's form or where one is missing.
     """
@@ -36,6 +37,7 @@ def parse(text: str) -> dict[str, Any]:
         cpus = cpu_list(found["cpus"])
         return {
             "machine_id": found["machine_id"],
+            "booted": int(found["booted"]),
             "os": found["os"],
             "cpus": cpus,
             "interface": found["interface"],

@@ -1,16 +1,18 @@
-"""The tuning ledger: what was asked of each kernel key, what was found, what is there now.
+"""The tuning ledger: what was asked of each key, what was found, what is there now.
 
-Pure. The states are those of files/schema/lab-1.schema.json.
+Pure. The keys are those of roles/kernel_tuning/files/tunables.sh, the states those of
+files/schema/lab-1.schema.json.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# One line of the role's `find`: w or r (may this process write it), octal mode, path, value.
-_LINE = re.compile(r"([wr]) ([0-7]{3,4}) /proc/sys/(\S+) ?(.*)")
+# One line of the role's reading: w or r (may it be set here), octal mode, key, value.
+_LINE = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")
 _ORIGINAL = re.compile(r"o (\S+) = (.*)")
 # Keys that the kernel registers in the first network namespace only. In any other they are
 # missing although the machine has them (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
@@ -28,14 +30,10 @@ FIRST_NAMESPACE_ONLY = frozenset(
         "net.ipv4.udp_mem",
     }
 )
-CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+# Values that can be cut; of others one has the one asked for or another.
+_NUMBERS = re.compile(r"[0-9 .,-]+")
 # Always there in the first network namespace, never in another: tells which one this is.
 PROBE = "net.core.netdev_max_backlog"
-
-
-def path(key: str) -> str:
-    """net.core.somaxconn -> /proc/sys/net/core/somaxconn"""
-    return "/proc/sys/" + key.replace(".", "/")
 
 
 def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -47,9 +45,9 @@ def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
     for line in lines:
         match = _LINE.fullmatch(line.rstrip())
         if not match:
-            raise ValueError(f"not a line of the kernel settings reading: {line!r}")
-        may, mode, name, value = match.groups()
-        keys[name.replace("/", ".")] = {
+            raise ValueError(f"not a line of the reading of the settings: {line!r}")
+        may, mode, key, value = match.groups()
+        keys[key] = {
             "value": " ".join(value.split()),
             "writable": may == "w",
             "mode": int(mode, 8),
@@ -65,8 +63,9 @@ def obstacle(key: str, found: Mapping[str, Mapping[str, Any]]) -> str | None:
         return "host_global" if elsewhere else "absent"
     if found[key]["writable"]:
         return None
-    # The file may be written but the file system not: another namespace owns the value. In a
-    # second network namespace the kernel shows global keys with a mode that nobody may write.
+    # The file may be written but the file system not, or it is of another system than this host:
+    # another namespace owns the value. In a second network namespace the kernel shows global keys
+    # with a mode that nobody may write.
     owner_may_write = bool(found[key]["mode"] & 0o200)
     shown_only = key.startswith("net.") and not first_namespace
     return "host_global" if owner_may_write or shown_only else "read_only"
@@ -88,9 +87,37 @@ def originals(lines: Sequence[str]) -> dict[str, str]:
     for line in lines:
         match = _ORIGINAL.fullmatch(line.rstrip())
         if not match:
-            raise ValueError(f"not a line of the kernel settings that were found: {line!r}")
+            raise ValueError(f"not a line of the settings that were found: {line!r}")
         found[match[1]] = match[2]
     return found
+
+
+def to_set(
+    wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Of those the ones that are not as asked, each with what was found as ``before``."""
+    return [
+        {**entry, "value": _words(entry["value"]), "before": found[entry["key"]]["value"]}
+        for entry in settable(wanted, found)
+        if found[entry["key"]]["value"] != _words(entry["value"])
+    ]
+
+
+def _words(value: Any) -> str:
+    return " ".join(str(value).split())
+
+
+def stale(files: Mapping[str, str], lines: Sequence[str]) -> dict[str, str]:
+    """Of the files (path to content, nothing where it is not to be there) those that are not so.
+
+    ``lines``: of the role's reading, with those of sha256sum.
+    """
+    there = {path: sum_ for sum_, _, path in (line.partition("  ") for line in lines)}
+    return {
+        path: content
+        for path, content in files.items()
+        if there.get(path) != (hashlib.sha256(content.encode()).hexdigest() if content else None)
+    }
 
 
 def to_keep(
@@ -98,9 +125,8 @@ def to_keep(
     found: Mapping[str, Mapping[str, Any]],
     kept: Mapping[str, str],
 ) -> dict[str, str]:
-    """The originals to keep from now on: those kept, and the value of each key to be set."""
-    now = {entry["key"]: found[entry["key"]]["value"] for entry in settable(wanted, found)}
-    return {**now, **kept}
+    """The originals to keep from now on: those kept, and the value of each key to be changed."""
+    return {**{entry["key"]: entry["before"] for entry in to_set(wanted, found)}, **kept}
 
 
 def with_restored(
@@ -132,7 +158,7 @@ def entries(
     """The ledger of one host: one row for each key of the profile, in its order."""
     rows = []
     for entry in wanted:
-        key, requested = entry["key"], " ".join(str(entry["value"]).split())
+        key, requested = entry["key"], _words(entry["value"])
         was = before.get(key, {}).get("value")
         now = after.get(key, {}).get("value")
         state = obstacle(key, after)
@@ -142,7 +168,7 @@ def entries(
             state = "applied" if state is None and was != requested else "already"
         elif state is None:
             # The kernel may load what it lacks when it is asked: only the reading tells.
-            state = "unavailable" if key == CONGESTION_CONTROL else "clamped"
+            state = "clamped" if _NUMBERS.fullmatch(requested) else "unavailable"
         rows.append(
             {
                 "key": key,
@@ -160,11 +186,11 @@ def entries(
 def carry(
     rows: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The rows, but where nothing was left to do, what this run did to that key earlier."""
+    """The rows, but where nothing was done now, what this run did to that key earlier."""
     done = {(row["key"], row["requested"], row["after"]): row for row in earlier}
     return [
         done.get((row["key"], row["requested"], row["after"]), row)
-        if row["state"] == "already"
+        if row["before"] == row["after"]
         else row
         for row in rows
     ]
@@ -177,6 +203,23 @@ def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row in rows
         if row["required"] and row["state"] not in ("applied", "already", "restored")
     ]
+
+
+# PostgreSQL's units, in bytes and in milliseconds.
+_UNITS = {
+    **{unit: ("B", 1024**power) for power, unit in enumerate(("B", "kB", "MB", "GB", "TB"))},
+    **{"us": ("ms", 0.001), "ms": ("ms", 1), "s": ("ms", 1_000), "min": ("ms", 60_000)},
+    **{"h": ("ms", 3_600_000), "d": ("ms", 86_400_000)},
+}
+
+
+def _plain(value: str) -> Any:
+    """A PostgreSQL value to compare by: 2048MB is 2GB, and 0.90 is 0.9."""
+    match = re.fullmatch(r"(-?[0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", value)
+    if not match or match[2] not in ("", *_UNITS):
+        return value
+    kind, factor = _UNITS.get(match[2], ("", 1))
+    return kind, float(match[1]) * factor
 
 
 def postgresql_settings(text: str) -> dict[str, tuple[str, bool]]:
@@ -196,7 +239,7 @@ def postgresql_entries(
 ) -> list[dict[str, Any]]:
     """The ledger's rows of PostgreSQL settings, from two of the role's readings.
 
-    All settings are required: a server that has them can take them.
+    All settings are required unless they say otherwise: a server that has them can take them.
     """
     was, now = postgresql_settings(before), postgresql_settings(after)
     rows = []
@@ -205,10 +248,10 @@ def postgresql_entries(
         value, pending = now.get(name, (None, False))
         if name not in now:
             state = "absent"
-        elif value != requested or pending:
+        elif _plain(str(value)) != _plain(requested) or pending:
             state = "clamped"
         else:
-            state = "already" if was.get(name) == (requested, False) else "applied"
+            state = "already" if was.get(name) == now[name] else "applied"
         rows.append(
             {
                 "key": f"postgresql.{name}",
@@ -216,11 +259,92 @@ def postgresql_entries(
                 "before": was[name][0] if name in was else None,
                 "after": value,
                 "state": state,
-                "required": True,
+                "required": bool(entry.get("required", True)),
                 "reason": entry["reason"],
             }
         )
     return rows
+
+
+def postgresql_stale(
+    wanted: Sequence[Mapping[str, Any]], file: Mapping[str, str], text: str
+) -> bool:
+    """Whether something is left to do: the file ({path: content}), or what is in force, differs.
+
+    A server may have settings in force whose file is gone, or none of a file that is there.
+    """
+    rows = postgresql_entries(wanted, text, text)
+    loaded = re.search(r"^([0-9]+)\|of the lab$", text, re.MULTILINE)
+    return (
+        bool(stale(file, text.splitlines()))
+        or any(row["state"] not in ("already", "absent") for row in rows)
+        or any(pending for _, pending in postgresql_settings(text).values())
+        or bool(loaded and int(loaded[1])) != any(file.values())
+    )
+
+
+def serving_entries(
+    settings: Sequence[Mapping[str, Any]], backlog: int, open_files: int, before: str, after: str
+) -> list[dict[str, Any]]:
+    """The ledger's rows of nginx and the application, from two readings of the role nginx.
+
+    ``settings``: nginx's, of the profile. The backlog and the open files are asked of both.
+    """
+    was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
+    asked = [(f"nginx.{each['name']}", each["value"], each["reason"]) for each in settings]
+    for who in ("nginx", "application"):
+        # Where nginx answers by itself there is no application.
+        if any(key.startswith(f"{who}.") for key in now):
+            asked.append((f"{who}.backlog", backlog, "connections that wait to be accepted"))
+            asked.append((f"{who}.open_files", open_files, "two for each connection of a client"))
+    rows = []
+    for key, requested, reason in asked:
+        if key not in now:
+            state = "unavailable"
+        elif now[key] != str(requested):
+            state = "clamped"
+        else:
+            state = "already" if was.get(key) == now[key] else "applied"
+        rows.append(
+            {
+                "key": key,
+                "requested": str(requested),
+                "before": was.get(key),
+                "after": now.get(key),
+                "state": state,
+                "required": False,
+                "reason": reason,
+            }
+        )
+    return rows
+
+
+def host_rows(
+    host: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """All rows of a host: those that the roles left in this run of the playbook, and of the parts
+    that it did not come to those that there were. ``earlier``: the same profile's, in this run."""
+    parts = {
+        "kernel_tuning_ledger": "",
+        "postgresql_ledger": "postgresql.",
+        "nginx_ledger": ("nginx.", "application."),
+    }
+    others = ("postgresql.", "nginx.", "application.")
+    rows: list[Mapping[str, Any]] = []
+    for fact, beginning in parts.items():
+        rows += host.get(
+            fact,
+            [
+                row
+                for row in earlier
+                if (
+                    row["key"].startswith(beginning)
+                    if beginning
+                    else not row["key"].startswith(others)
+                )
+            ],
+        )
+    return carry(rows, earlier)
 
 
 def for_groups(

@@ -1,0 +1,25 @@
+"""Filters for values that depend on the host; all they do stands in module_utils/sizing.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import sizing
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "sizes": lambda host, hosts, stacks, root: sizing.sizes(
+                host, hosts, stacks, sizing.largest_pool(Path(root))
+            ),
+            "sized": sizing.sized,
+            "pools_refusal": sizing.pools_refusal,
+            "pools_refusals": lambda plan, host, root: sizing.pools_refusals(
+                plan, host, Path(root)
+            ),
+            "open_files": sizing.open_files,
+            "nginx_for": sizing.nginx,
+        }

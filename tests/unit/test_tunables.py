@@ -1,0 +1,189 @@
+"""roles/kernel_tuning/files/tunables.sh on a host of files and of programs that only say things."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "roles" / "kernel_tuning" / "files" / "tunables.sh"
+
+FEATURES = """\
+Features for eth0:
+tcp-segmentation-offload: on
+\ttx-tcp-segmentation: on
+large-receive-offload: off [fixed]
+"""
+RING = """\
+Ring parameters for eth0:
+Pre-set maximums:
+RX:\t\t4096
+RX Mini:\tn/a
+TX:\t\t4096
+Current hardware settings:
+RX:\t\t512
+RX Mini:\tn/a
+TX:\t\t256
+"""
+PROGRAMS = {
+    "ethtool": f"""
+        case $1 in
+        --show-ring) cat <<E\n{RING}E\n ;;
+        --show-features) cat <<E\n{FEATURES}E\n ;;
+        --show-*) echo 'netlink error: Operation not supported' >&2; exit 1 ;;
+        *) echo "ethtool $*" >>"$SAID" ;;
+        esac""",
+    "systemctl": """
+        case $1 in
+        show) case $2 in *NOFILE*) echo "${HAS-1024}"; exit ;; esac
+            printf 'LoadState=loaded\\nActiveState=active\\n\\n'
+            printf 'LoadState=not-found\\nActiveState=inactive\\n\\n'
+            printf 'LoadState=masked\\nActiveState=failed\\n' ;;
+        *) echo "systemctl $*" >>"$SAID" ;;
+        esac""",
+    "systemd-run": "echo 1024",
+    "su": "exit 1",
+    "swapon": 'echo "swapon $*" >>"$SAID"',
+    "swapoff": 'echo "swapoff $*" >>"$SAID"',
+}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """A folder that stands for the root of a file system."""
+    for name, words in PROGRAMS.items():
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    for name, text in {
+        "proc/sys/net/core/somaxconn": "4096",
+        "proc/sys/net/ipv4/ip_local_port_range": "32768\t60999",
+        "proc/swaps": "Filename Type Size Used Priority",
+        "sys/thp/enabled": "always [madvise] never",
+        "sys/cpu/cpu0/governor": "powersave",
+        "sys/cpu/cpu1/governor": "ondemand",
+        "sys/fixed": "1",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    return tmp_path
+
+
+def run(host: Path, *commands: str) -> list[str]:
+    """What the commands say, paths as they would be on a host."""
+    script = SCRIPT.read_text().replace("/proc/", f"{host}/proc/").replace("/sys/*)", f"{host}/*)")
+    (host / "conf").write_text("DefaultLimitNOFILE=65536:524288\n")
+    variables = f"PATH={host}/bin:$PATH NIC=eth0 SERVICES='nginx loadlab-app' SAID={host}/said"
+    text = "\n".join([script, f"export {variables} KEPT={host}/kept FILES={host}/conf", *commands])
+    text = text.replace(" /sys/", f" {host}/sys/")
+    done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True)
+    return done.stdout.replace(str(host), "").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("net.core.somaxconn", "w 644 net.core.somaxconn 4096"),
+        ("net.ipv4.ip_local_port_range", "w 644 net.ipv4.ip_local_port_range 32768\t60999"),
+        ("net.ipv4.tcp_tw_recycle", None),
+        ("/sys/thp/enabled", "w 644 /sys/thp/enabled madvise"),
+        ("/sys/cpu/cpu*/governor", "w 644 /sys/cpu/cpu*/governor powersave ondemand"),
+        ("/sys/gone/cpu*/governor", None),
+        ("swap", "w 644 swap off"),
+        ("limit.systemd.nofile", "w 644 limit.systemd.nofile 1024"),
+        # A session cannot be had, or nobody knows of such a limit.
+        ("limit.pam.nofile", None),
+        ("limit.pam.nproc", None),
+        # What it has, not what it could have.
+        ("nic.ring.rx", "w 644 nic.ring.rx 512"),
+        ("nic.ring.rx-mini", None),
+        ("nic.channels.combined", None),
+        ("nic.feature.tcp-segmentation-offload", "w 644 nic.feature.tcp-segmentation-offload on"),
+        ("nic.feature.large-receive-offload", "r 444 nic.feature.large-receive-offload off"),
+        ("nic.other.x", None),
+    ],
+)
+def test_what_is_read(host: Path, key: str, line: str | None) -> None:
+    assert run(host, f"tunables {key}") == ([line] if line else [])
+
+
+def test_units_are_asked_for_all_at_once(host: Path) -> None:
+    assert run(host, "tunables unit.cron.service swap unit.none.timer unit.masked.timer") == [
+        "w 644 swap off",
+        "w 644 unit.cron.service active",
+        "w 644 unit.masked.timer inactive",
+    ]
+
+
+def test_swap_in_use_and_that_of_another_system(host: Path) -> None:
+    (host / "area").touch()
+    lines = ["Filename Type Size Used Priority", f"{host}/area file 9 0 -2"]
+    (host / "proc/swaps").write_text("\n".join([*lines, f"{host}/area file 9 0 5\n"]))
+    assert run(host, "tunables swap") == ["w 644 swap /area /area:5"]
+    (host / "proc/swaps").write_text("\n".join([*lines, "/dev/nosuch partition 9 0 5\n"]))
+    assert run(host, "tunables swap") == ["r 644 swap /area /dev/nosuch:5"]
+
+
+def test_what_is_set(host: Path) -> None:
+    run(
+        host,
+        "put net.ipv4.ip_local_port_range '1024 65535'",
+        "put net.ipv4.gone 1",
+        "put /sys/thp/enabled madvise",
+        "put /sys/cpu/cpu*/governor performance",
+    )
+    assert (host / "proc/sys/net/ipv4/ip_local_port_range").read_text() == "1024 65535\n"
+    assert (host / "sys/thp/enabled").read_text() == "madvise\n"
+    governors = [host / "sys/cpu" / cpu / "governor" for cpu in ("cpu0", "cpu1")]
+    assert [path.read_text() for path in governors] == ["performance\n"] * 2
+    # Put back: each has its own again.
+    run(host, "put /sys/cpu/cpu*/governor 'powersave ondemand'")
+    assert [path.read_text() for path in governors] == ["powersave\n", "ondemand\n"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("put swap off", ["swapoff -a"]),
+        ("put swap '/dev/sda2 /swap:5'", ["swapon /dev/sda2", "swapon -p 5 /swap"]),
+        ("put unit.cron.service inactive", ["systemctl stop cron.service"]),
+        ("put unit.cron.service active", ["systemctl start cron.service"]),
+        ("put nic.ring.rx 4096", ["ethtool --set-ring eth0 rx 4096"]),
+        ("put nic.channels.combined 4", ["ethtool --set-channels eth0 combined 4"]),
+        ("put nic.coalesce.rx-usecs 8", ["ethtool --coalesce eth0 rx-usecs 8"]),
+        ("put nic.feature.gro off", ["ethtool --features eth0 gro off"]),
+        (
+            "put limit.systemd.nofile 65536",
+            ["systemctl daemon-reload", "systemctl try-restart nginx loadlab-app"],
+        ),
+    ],
+)
+def test_what_others_are_told(host: Path, command: str, said: list[str]) -> None:
+    run(host, command)
+    assert (host / "said").read_text().splitlines() == said
+
+
+def test_a_limit_in_force_is_not_brought_into_force_again(host: Path) -> None:
+    run(host, "export HAS=65536", "put limit.systemd.nofile 1048576")
+    assert not (host / "said").exists()
+
+
+def test_what_was_tried_once_is_known_again(host: Path) -> None:
+    asked = [f"KEYS='net.core.somaxconn swap' FILES={host}/conf WANTED=a"]
+    values = ["w 644 net.core.somaxconn 4096", "w 644 swap off"]
+    *told, sums = run(host, *asked, "look")
+    assert told == values
+    assert sums.endswith("  /conf")
+    (host / "kept").mkdir()
+    (host / "kept" / "found").write_text(
+        "net.core.somaxconn = 128\nlimit.pam.nofile = 64\nlimit.systemd.nofile = 512\n"
+    )
+    values.insert(0, "w 644 limit.systemd.nofile 1024")
+    assert run(host, *asked, "settle") == values
+    kept = ["o net.core.somaxconn = 128", "o limit.pam.nofile = 64", "o limit.systemd.nofile = 512"]
+    assert run(host, *asked, "look") == [*values, *kept, sums, "settled"]
+    # Other wishes, or another value than the one that came of them.
+    assert run(host, *asked, "WANTED=b", "look") == [*values, *kept, sums]
+    (host / "proc/sys/net/core/somaxconn").write_text("512\n")
+    assert run(host, *asked, "look")[3:] == [*kept, sums]
