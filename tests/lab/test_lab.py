@@ -86,7 +86,27 @@ REFUSALS: list[tuple[dict[str, Any], list[str]]] = [
         ["flask does not run with worker_class=sync upstream_keepalive=true. It runs with:"],
     ),
     ({**SHORT, "local_hosts_release": "sid"}, ["'sid' is not known", "bookworm, trixie"]),
-    ({**SHORT, "generator": "ab"}, ["'ab' is not known", "oha, wrk, python-sync"]),
+    ({**SHORT, "generator": "ab"}, ["'ab' is not known", "oha, wrk2, wrk, python-sync"]),
+    (
+        {**SHORT, "generator": "wrk2"},
+        ["too short for generator=wrk2", "-e duration=30, or another"],
+    ),
+    (
+        {"framework": "aiohttp", "generator": "wrk2"},
+        ["wrk2 is in no package of Debian", "-e wrk2_binary=", "the snap is wrk2", "generator=oha"],
+    ),
+    (
+        {"framework": "aiohttp", "generator": "wrk2", "wrk2_binary": "/nosuch/wrk2"},
+        ["wrk2_binary: '/nosuch/wrk2' is not a file on this machine", "snap", "generator=oha"],
+    ),
+    (
+        {"framework": "aiohttp", "generator": "wrk2", "wrk2_binary": "/etc/passwd"},
+        ["wrk2_binary: '/etc/passwd' is not executable"],
+    ),
+    (
+        {"framework": "aiohttp", "generator": "wrk2", "wrk2_binary": "/bin/true"},
+        ["wrk2_binary: '/bin/true' is not wrk2: it has no option --rate"],
+    ),
     ({**SHORT, "generator": "python-sync", "requests": 0}, ["requests: 0 is out of range"]),
     ({**SHORT, "rate": 0}, ["rate: 0 is out of range", "0.1 to 1000000"]),
     ({**SHORT, "rate": "fast"}, ["rate: 'fast' is not a number", "-e rate="]),

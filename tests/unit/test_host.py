@@ -30,6 +30,7 @@ LINES = {
     "interface": "eth1",
     "own_address": "10.77.0.11",
     "netem": "no",
+    "wrk2": "/snap/bin/wrk2",
     "deployed": "c0ffee",
 }
 PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
@@ -50,6 +51,7 @@ def test_a_probe() -> None:
         "own_address": "10.77.0.11",
         "python": "3.13.5",
         "netem": False,
+        "wrk2": "/snap/bin/wrk2",
         "deployed": "c0ffee",
         "manifest": {
             "cpu_model": "AMD EPYC 7B13",
@@ -194,6 +196,22 @@ def test_a_network_profile_that_the_kernel_cannot_do() -> None:
     ]
     assert refusals(network=FAR, netem="yes") == []
     assert refusals(network={"gigabit": {"rate_mbit": 1000}}) == []
+
+
+def test_a_client_without_a_way_to_wrk2() -> None:
+    def told(packages: list[str], needs: bool, wrk2: str) -> list[str]:
+        found = host.parse(probe(packages, wrk2=wrk2))
+        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, needs)
+
+    assert told([], True, "") == [
+        "the generator wrk2 is not there, and neither is snapd, which could install the snap wrk2. "
+        "Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the package "
+        "snapd, or measure with -e generator=oha."
+    ]
+    assert told([], True, "/usr/local/bin/wrk2") == []
+    assert told(["snapd 2.67 ii "], True, "") == []
+    assert len(told(["snapd 2.67 rc "], True, "")) == 1
+    assert told([], False, "") == []
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:

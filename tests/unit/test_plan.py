@@ -757,6 +757,65 @@ def test_a_profile_less_one_key(lab: Path) -> None:
         make(lab, framework="alpha", tuning="production-without-z")
 
 
+def test_wrk2_keeps_a_rate_beside_a_short_closed_loop(lab: Path) -> None:
+    found = make(lab, framework="alpha", endpoint="index", generator="wrk2")
+    assert found["generators"] == ["wrk", "wrk2"]
+    pairs = {(w["cell"]["load"]["generator"], w["cell"]["load"]["mode"]) for w in found["work"]}
+    assert pairs == {("wrk2", "constant"), ("wrk", "closed")}
+    assert any("-wrk2-1000rps-" in item["cell_id"] for item in found["work"])
+
+
+@pytest.mark.parametrize("needs", [True, False])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"duration": 29},
+            "duration: 29 s is too short for generator=wrk2, which calibrates for 10 s and throws "
+            "their latencies away. Give at least -e duration=30, or another generator with "
+            "-e generator=oha.",
+        ),
+        (
+            {"duration": 30.5},
+            "duration: 30.5 is not a whole number, and generator=wrk2 takes no other. Give "
+            "-e duration=31, or another generator with -e generator=oha.",
+        ),
+        ({"rate": 0.5}, "rate: 0.5 is not a whole number"),
+        ({"warmup": 2.5}, "warmup: 2.5 is not a whole number"),
+    ],
+)
+def test_what_wrk2_cannot_offer_is_refused(
+    lab: Path, given: dict[str, Any], words: str, needs: bool
+) -> None:
+    more: dict[str, Any] = {"framework": "alpha"} if needs else {}
+    with pytest.raises(PlanError) as refusal:
+        make(lab, True, needs, generator="wrk2", **more, **given)
+    assert str(refusal.value).startswith(words)
+    assert str(refusal.value).endswith("with -e generator=oha.")
+    make(lab, framework="alpha", generator="oha", **given)
+
+
+def test_a_default_generator_gives_way_to_any_other(lab: Path) -> None:
+    def generators(**given: Any) -> list[str]:
+        found: list[str] = make(lab, default_generator="wrk2", **given)["generators"]
+        return found
+
+    assert generators(framework="alpha") == ["wrk", "wrk2"]
+    assert generators(framework="alpha", generator="") == ["wrk", "wrk2"]
+    assert generators(framework="alpha", generator="oha", duration=5) == ["oha", "wrk"]
+    assert generators(framework="alpha", generator="wrk", duration=5) == ["wrk"]
+    assert make(lab, framework="alpha", default_generator="")["generators"] == ["oha", "wrk"]
+    # A study's own, and that of one of its cells: its 2 s are none of wrk2's.
+    write_study(lab)
+    assert generators(study="one") == ["oha", "wrk"]
+    cells = [{"name": "tuned", "options": {"generator": "oha"}}]
+    options = {"duration": 5, "framework": "alpha", "endpoint": "index"}
+    write_study(lab, "lesson", cells=cells, options=options, claims=[], scales={})
+    assert generators(lesson="one") == ["oha"]
+    with pytest.raises(PlanError, match=r"default_generator: 'ab' is not known. There are: oha,"):
+        make(lab, framework="alpha", default_generator="ab")
+
+
 STUDY = {
     "description": "one",
     "options": {"generator": "wrk", "duration": 5, "framework": "alpha", "endpoint": "index"},

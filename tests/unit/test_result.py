@@ -97,6 +97,27 @@ def test_a_python_clients_repetition(python_dir: Path) -> None:
     assert content(python_dir) == before
 
 
+def test_a_wrk2_repetition(wrk_dir: Path) -> None:
+    """A published output of wrk2 beside the telemetry of another load."""
+    cell = files.load(wrk_dir / "cell.json")
+    load = {"generator": "wrk2", "mode": "constant", "rate": 2000, "connections": 100}
+    cell["cell"]["load"] = {**load, "duration_s": 30, "warmup_s": 0}
+    (wrk_dir / "cell.json").write_bytes(files.dump(cell))
+    shutil.copy(FIXTURES / "wrk2" / "saturated.txt", wrk_dir / "wrk2.txt")
+    found = build(wrk_dir)
+    assert found["error"] is None
+    assert (found["requests"], found["scheduled"], found["unsent"]) == (7477, 59_800, 52_223)
+    assert (found["latency_from"], found["jitter_us"]) == ("intended", None)
+    assert latency.decode(found["histogram"]["data"]).total_count == 5011
+    # All connections were in use: the server was the limit and not the generator.
+    said = [word.partition(":")[0] for word in found["verdict"]["findings"]]
+    assert said == ["body", "uncalibrated", "saturated", "unsent"]
+    assert "rate_missed" not in str(found["verdict"]["reasons"])
+    assert "wrk2.txt" in found["raw"]
+    (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
+    assert build(wrk_dir)["error"].startswith("wrk2 line 1, it did not run: 'unable to connect")
+
+
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [

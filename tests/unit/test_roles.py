@@ -16,6 +16,7 @@ from ansible_collections.lab.bench.plugins.module_utils.plan import (
     CLIENTS_ENDPOINT,
     CLOSED_LOOP,
     LIMITS,
+    WRK2_DURATION_S,
     stacks,
 )
 
@@ -114,9 +115,17 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
 
 
-def test_the_generators_are_the_two_programs_and_the_clients() -> None:
+def test_the_generators_are_the_three_programs_and_the_clients() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
-    assert options["generator"]["choices"] == ["oha", CLOSED_LOOP, *CLIENTS]
+    assert options["generator"]["choices"] == ["oha", "wrk2", CLOSED_LOOP, *CLIENTS]
+    assert options["default_generator"]["choices"] == ["oha", "wrk2", CLOSED_LOOP]
+    assert options["generator"]["default"] == "oha"
+    assert f"no fewer than {WRK2_DURATION_S}" in options["duration"]["description"]
+    inventories = {
+        path.parents[1].name: yaml.safe_load(path.read_text()).get("default_generator")
+        for path in (ROOT / "inventory").glob("*/group_vars/all.yml")
+    }
+    assert inventories == {"local": None, "bare_metal": "wrk2"}
     assert f"{CLIENTS_BOUND} where left out" in options["connections"]["description"]
     assert CLIENTS_ENDPOINT in ENDPOINTS
 

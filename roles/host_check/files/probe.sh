@@ -30,6 +30,7 @@ netem() {
     esac >/dev/null 2>&1
 }
 if (netem); then say netem yes; else say netem no; fi
+say wrk2 "$(PATH=$PATH:/snap/bin && command -v wrk2)"
 # What the role deployed wrote down, where every file is still as it was and every service up.
 cd /var/lib/loadlab-deployed 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
     xargs systemctl --quiet is-active <services && say deployed "$(cat fingerprints)"

@@ -2,7 +2,7 @@
 # Offers one load from this client and leaves the raw files in a directory. Run
 # detached, as a service of its own, so that it needs nobody to stay connected.
 #
-# From the environment: DIR (where they go), GENERATOR (oha, wrk, or python-sync, python-async,
+# From the environment: DIR (where they go), GENERATOR (oha, wrk2, wrk, or python-sync, python-async,
 # python-bounded), URL, STATUS_URL (counters), BODY_SHA256 (of the answer's body, verified before),
 # CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
 # DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
@@ -43,6 +43,18 @@ offer() { # seconds, name of the output files
             --timeout "${REQUEST_TIMEOUT}s" $wrk_options -s /usr/local/lib/loadlab/report.lua "$URL" \
             >"$2.txt" 2>"$2.err"
         ;;
+    wrk2)
+        # As many connections on each thread: it would open fewer than asked for otherwise.
+        threads=$THREADS
+        while [ $((CONNECTIONS % threads)) != 0 ]; do threads=$((threads - 1)); done
+        # Through a pipe and without a script: a snap may not open or inherit files that are not in a home.
+        text=$(PATH=$PATH:/snap/bin timeout "$limit" wrk2 -t "$threads" -c "$CONNECTIONS" -d "$1s" -R "$RATE" \
+            --latency --u_latency --timeout "${REQUEST_TIMEOUT}s" $wrk_options "$URL" 2>&1)
+        ended=$?
+        printf '%s\n' "$text" >"$2.txt"
+        [ "$ended" = 0 ] || printf '%s\n' "$text" >"$2.err"
+        return "$ended"
+        ;;
     python-*)
         timeout "$limit" /opt/loadlab/clients/venv/bin/python /opt/loadlab/clients/client.py \
             "${GENERATOR#python-}" "$URL" --requests "$REQUESTS" --connections "$CONNECTIONS" \
@@ -50,7 +62,7 @@ offer() { # seconds, name of the output files
             --timeout "$REQUEST_TIMEOUT" --output "$2.json.gz" --progress progress.txt 2>"$2.err"
         ;;
     *)
-        echo "generator '$GENERATOR' is not one of oha, wrk, python-sync, python-async," \
+        echo "generator '$GENERATOR' is not one of oha, wrk2, wrk, python-sync, python-async," \
             "python-bounded" >"$2.err"
         return 2
         ;;

@@ -15,8 +15,8 @@ SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 
 def parse(text: str) -> dict[str, Any]:
     """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    machine_id, booted (s), os, cpus, interface, own_address, python, netem, deployed (fingerprints
-    or "").
+    machine_id, booted (s), os, cpus, interface, own_address, python, netem, wrk2 (where it is, or
+    ""), deployed (fingerprints or "").
 
     Raises ValueError on a line that is not of the probe's form or where one is missing.
     """
@@ -44,6 +44,7 @@ def parse(text: str) -> dict[str, Any]:
             "own_address": found["own_address"],
             "python": found["python"],
             "netem": found["netem"] == "yes",
+            "wrk2": found["wrk2"],
             "deployed": found.get("deployed", ""),
             "manifest": {
                 "cpu_model": found["cpu_model"] or "unknown",
@@ -70,12 +71,13 @@ def refusals(
     address: str,
     stacks: Iterable[dict[str, Any]],
     networks: dict[str, dict[str, Any]],
+    needs_wrk2: bool = False,
 ) -> list[str]:
     """Why a host cannot serve; empty where it can.
 
     ``others``: inventory name to machine id of every host. ``address``: its test address.
     ``stacks``: what a server is to run; none for a client or where nothing is planned.
-    ``networks``: the network profiles by name.
+    ``networks``: the network profiles by name. ``needs_wrk2``: a client must find a way to wrk2.
     """
     reasons = []
     for stack in stacks:
@@ -101,6 +103,12 @@ def refusals(
             f"the network profile {network} needs netem (delay, jitter, loss), which its "
             f"kernel {host['manifest']['kernel']} does not have (module sch_netem). Use a profile "
             "with a rate only (-e network=gigabit), or a host with that module."
+        )
+    if needs_wrk2 and not host["wrk2"] and "snapd" not in host["manifest"]["packages"]:
+        reasons.append(
+            "the generator wrk2 is not there, and neither is snapd, which could install the snap "
+            "wrk2. Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the "
+            "package snapd, or measure with -e generator=oha."
         )
     twins = [o for o, machine in others.items() if o != name and machine == host["machine_id"]]
     if twins:

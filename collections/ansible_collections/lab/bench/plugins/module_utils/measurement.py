@@ -27,19 +27,21 @@ class GeneratorError(ValueError):
 class Measurement:
     """One generator run. Counts are of requests unless said otherwise.
 
-    requests       sent: answered, failed without an answer, or aborted at the deadline
+    requests       sent: answered, failed without an answer, or aborted at the deadline; of wrk2
+                   attempts, as it sends again what failed
     responses      answered in full, whatever the status
-    ok             answered 2xx (wrk: below 400) with the expected body length
+    ok             answered 2xx (wrk and wrk2: below 400) with the expected body length
     errors         the classes of ERROR_CLASSES: the first four had no answer in time; the
                    status_* and body had one. Each request is in at most one class
     aborted        cut off by the generator's own deadline; neither an answer nor an error
     scheduled      requests the schedule asked for; None for a closed loop or a batch
-    unsent         scheduled and never sent, 0 or more; None for a closed loop or a batch
+    unsent         scheduled and never sent, 0 or more, of wrk2 the least that it can be; None for
+                   a closed loop or a batch
     duration_s     measured span in seconds, up to the last answer waited for
     rate_achieved  responses per second; the generator's module says over which span
     goodput        `ok` per second over the same span
     mean_service_us  mean of end minus actual start in µs, without any wait before sending; None
-                   where nothing was answered
+                   where nothing was answered or the generator does not tell
     latency_us     summary in µs, see latency.summary
     latency_from   "intended": from when the schedule wanted the request sent; "sent": from when
                    it was. Never compared with each other

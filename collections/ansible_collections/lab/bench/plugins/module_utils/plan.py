@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import math
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "seed": (0, 2**31 - 1, ""),
 }
 CLOSED_LOOP = "wrk"
+# wrk2 throws away the latencies of its first 10 s.
+WRK2_DURATION_S = 30
 # Python clients, which are measured themselves, and the endpoint made for them.
 CLIENTS = ("python-sync", "python-async", "python-bounded")
 CLIENTS_ENDPOINT = "book"
@@ -99,6 +102,25 @@ def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
             "dots, dashes or underscores, beginning with a letter or digit, and not 'latest'."
         )
     return text
+
+
+def _refuse_wrk2(values: Mapping[str, Any]) -> None:
+    """Raise PlanError where wrk2 is to offer what it cannot."""
+    if values["generator"] != "wrk2":
+        return
+    other = "or another generator with -e generator=oha."
+    if values["duration"] < WRK2_DURATION_S:
+        raise PlanError(
+            f"duration: {plain(values['duration'])} s is too short for generator=wrk2, which "
+            f"calibrates for 10 s and throws their latencies away. Give at least "
+            f"-e duration={WRK2_DURATION_S}, {other}"
+        )
+    for name in ("rate", "duration", "warmup"):
+        if values[name] != int(values[name]):
+            raise PlanError(
+                f"{name}: {plain(values[name])} is not a whole number, and generator=wrk2 takes no "
+                f"other. Give -e {name}={math.ceil(values[name])}, {other}"
+            )
 
 
 def _fits(backlog: int, tuning: str, profile: Mapping[str, Any]) -> None:
@@ -455,6 +477,7 @@ def _cells_of(
 ) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
     """(stack, contracts of its endpoints, planned cells) of one set of options."""
     known("network", values["network"], names(root / "files" / "network", "*.yml"))
+    _refuse_wrk2(values)
     for name in values["tuning"]:
         _fits(values["backlog"], name, tuning_profile(root, name))
     chosen = stack(root, values, python)
@@ -489,6 +512,10 @@ def plan(
     """
     study = studies.find(root, given, kind)
     words = {**(study["options"] if study else {}), **studies.filled(given)}
+    if "default_generator" in words:
+        # An inventory's, below all that a user or a study chose.
+        _convert("default_generator", words["default_generator"], specs["default_generator"])
+        words = {"generator": words["default_generator"], **words}
     values = options(specs, words)
     result: dict[str, Any] = {
         "given": {name: given.get(name) for name in specs},
@@ -508,6 +535,7 @@ def plan(
         result["stacks"] = {stack_slug(planned[0]["cell"]): chosen}
     else:
         known("network", values["network"], names(root / "files" / "network", "*.yml"))
+        _refuse_wrk2(values)
     result["options"] = values
     result["stack"] = next(iter(result["stacks"].values()), None)
     tunings = [item["cell"]["tuning"] for item in planned] or values["tuning"]

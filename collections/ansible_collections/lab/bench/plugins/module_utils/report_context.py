@@ -80,7 +80,16 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
         value = "not measured" if not found or found["p50"] is None else ", ".join(
             f"{name.replace('_', '.')} {ms(found[name])}" for name in ("p50", "p99", "p99_9", "max")
         ) + " ms"  # fmt: skip
-        files = _newest(run_dir, "floor", "result.json", "oha.json") if found else []
+        files = (
+            _newest(
+                run_dir,
+                "floor",
+                "result.json",
+                "wrk2.txt" if document["generator"] == "wrk2" else "oha.json",
+            )
+            if found
+            else []
+        )
         rows.append([words, value, meaning, {"links": files}])
     offset = document["clock_offset_s"]
     rows.append([

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from . import files, latency, oha, oha_requests, python_client, telemetry, wrk
+from . import files, latency, oha, oha_requests, python_client, telemetry, wrk, wrk2
 from .files import ResultError
 from .measurement import GeneratorError, Measurement
 from .verdict import judge
@@ -158,6 +158,7 @@ def _output(cell: dict[str, Any]) -> str:
     names = {
         "oha": "oha.json",
         "wrk": "wrk.txt",
+        "wrk2": "wrk2.txt",
         **{name: f"{name}.json.gz" for name in python_client.GENERATORS},
     }
     if generator not in names:
@@ -176,6 +177,8 @@ def _measurement(rep_dir: Path, description: dict[str, Any]) -> tuple[Measuremen
     output = files.text(path)
     if load["generator"] == "wrk":
         return wrk.measure(output, int(load["connections"]), description["wire_bytes"]), {}
+    if load["generator"] == "wrk2":
+        return wrk2.measure(output, load, description["wire_bytes"]), {}
     reduction, sha256 = _reduction(rep_dir, float(load["rate"]), float(load["duration_s"]))
     return oha.measure(output, reduction, description["body_bytes"]), {DATABASE: sha256}
 

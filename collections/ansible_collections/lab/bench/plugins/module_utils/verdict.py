@@ -132,7 +132,8 @@ def _rate(
     """
     if not measurement.scheduled or measurement.unsent is None:
         return [], []
-    kept = min(1.0, measurement.requests / measurement.scheduled)
+    # Not by requests: wrk2's are attempts, several of which may be for one place in the schedule.
+    kept = (measurement.scheduled - measurement.unsent) / measurement.scheduled
     if kept >= limit["rate_min"]:
         return [], []
     asked, rate = int(load["connections"]), float(load["rate"])
