@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -70,7 +71,7 @@ def results(run_id: str) -> dict[str, dict[str, Any]]:
 @pytest.fixture
 def run_id(request: pytest.FixtureRequest) -> str:
     """A run of the test's own, beginning from nothing."""
-    name = f"test-{request.node.name.removeprefix('test_').replace('_', '-')}"
+    name = "-".join(re.findall("[a-z0-9]+", request.node.name.lower()))[:64].rstrip("-")
     shutil.rmtree(ROOT / "results" / name, ignore_errors=True)
     return name
 
