@@ -43,7 +43,7 @@ apply() { # FILE FORMER
     # The server itself knows which settings take a start.
     if [ "$(ask "SELECT count(*) FROM pg_settings WHERE pending_restart")" != 0 ]; then
         if ! { systemctl restart "postgresql@$name" && answers; } 2>/dev/null; then
-            tail -n 3 "/var/log/postgresql/postgresql-$name.log" >&2
+            grep -E ' (FATAL|PANIC):' "/var/log/postgresql/postgresql-$name.log" | tail -n 1 >&2
             put_back "$1" "$2"
             systemctl restart "postgresql@$name"
             return 3
