@@ -99,7 +99,9 @@ def test_a_metric_is_a_path() -> None:
 @given(st.lists(st.floats(1, 1e6), min_size=5, max_size=9), st.floats(0.01, 100))
 def test_a_bound_beyond_all_values_is_clear(values: list[float], factor: float) -> None:
     cells = {"one": cell(*values), "other": cell(*(factor * value for value in values))}
-    assert judge({"cell": "one", "at_least": min(values)}, cells)["verdict"] == "confirmed"
+    # A quantile between equal values may round below them.
+    least = min(values) * (1 - 1e-9)
+    assert judge({"cell": "one", "at_least": least}, cells)["verdict"] == "confirmed"
     assert judge({"cell": "one", "at_most": min(values) / 2}, cells)["verdict"] == "refuted"
     both = judge({"ratio": ["other", "one"], "at_least": 0}, cells)
     assert both["value"] == pytest.approx(factor)
