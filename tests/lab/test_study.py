@@ -48,8 +48,8 @@ def test_two_tunings_compared(run_id: str) -> None:
         assert len(cell["repetitions"]) == 3
         assert all(rep["error"] is None for rep in cell["repetitions"])
     (comparison,) = summary["comparisons"]
-    assert comparison["base"] == cells["stock", "measure"]["cell_id"]
-    assert comparison["head"] == cells["production", "measure"]["cell_id"]
+    assert comparison["base"]["cell_id"] == cells["stock", "measure"]["cell_id"]
+    assert comparison["head"]["cell_id"] == cells["production", "measure"]["cell_id"]
     # Three repetitions against three tell nothing, and that is what is said.
     words = {row["metric"]: row["conclusion"] for row in comparison["rows"]}
     assert words["goodput"] == "undecided"
