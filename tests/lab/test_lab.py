@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.lab.bench.plugins.module_utils.validate import validate
 
 from .conftest import ROOT, playbook, results, run
@@ -41,7 +42,28 @@ def test_whole_lab(run_id: str) -> None:
         # The closed loop cuts what is under way at its end: one request a connection at most.
         assert 0 <= found[name]["server_requests"] - found[name]["requests"] <= 64
 
+    servers = {name: result["telemetry"]["server"] for name, result in found.items()}
+    for name, server in servers.items():
+        used = {group: each["cpu"] for group, each in server["processes"].items()}
+        # The whole seconds of the load; at its edges the scrapes see less of it.
+        busy = server["per_second"]["cpu_busy"][1:-1]
+        assert sum(used.values()) <= sum(busy) / len(busy) + 0.1, name
+        if name == "wrk index":
+            assert used["nginx"] + used["application"] > 0.5 * server["cpu_busy"]
+            assert used["postgresql"] < 0.02
+        assert (server["database"] is None) == name.endswith("index")
+    pool = yaml.safe_load((ROOT / "apps/aiohttp/app.yml").read_text())["pool_size"]
+    for name in ("oha agents", "wrk agents"):
+        database = servers[name]["database"]
+        assert database["connections_max"] == pool * servers[name]["cores"]
+        statement = database["statements"][0]
+        assert "FROM agents" in statement["query"]
+        # One for each answer, and one for each that the closed loop cut off; the load's beginning
+        # lies between two readings.
+        assert statement["calls"] == pytest.approx(found[name]["responses"], rel=0.15)
+
     html = (folder / "report.html").read_text()
+    assert "Server processes" in html
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", html), "not self-contained"
     assert "aiohttp" in (folder / "metrics.prom").read_text()
 

@@ -18,6 +18,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     report_cells,
     report_clients,
     report_comparison,
+    report_processes,
     report_titles,
     wording,
 )
@@ -134,6 +135,44 @@ def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
         assert words in text or words.replace("&#39;", "&#x27;") in text, words
     assert "<script" not in text
     assert "src=" not in text
+
+
+def with_processes(result: dict[str, Any]) -> None:
+    used = {"cpu_s": 1.2, "cpu": 0.2, "rss_max_bytes": 2**25, "threads_max": 4, "processes_max": 3,
+            "voluntary_switches": 11454, "involuntary_switches": None}  # fmt: skip
+    result["telemetry"]["server"] |= {
+        "processes": {"nginx": used, "application": {**used, "cpu_s": 3.0}, "postgresql": None},
+        "database": {
+            "connections_max": 10,
+            "sessions": 0,
+            "transactions": 12345,
+            "statements": [
+                {"query": "SELECT <1>", "calls": 5727, "mean_us": 60.5, "total_s": 0.3465}
+            ],
+        },
+    }
+
+
+def test_the_servers_processes_by_request(run: Path) -> None:
+    assert "Server processes" not in page(run)
+    repetition(run, AGENTS, 1, with_processes)
+    validate(files.load(run / AGENTS / "rep-1" / "result.json"), "result", SCHEMA)
+    server = report_processes.section(measured(run), [])
+    # 5,727 requests.
+    assert cells_of(server["processes"]) == [
+        ["/agents", "oha, 1,000/s", "210", "524", "-", "20 %", "20 %", "-", ""]
+    ]
+    assert cells_of(server["details"])[0] == [
+        "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "2.00", "-",
+    ]  # fmt: skip
+    assert cells_of(server["database"]) == [
+        ["/agents", "oha, 1,000/s", "10", "12,345", "SELECT <1>", "5,727", "60.5", "0.346", ""]
+    ]
+    text = page(run)
+    assert "Server processes" in text
+    assert "SELECT &lt;1&gt;" in text
+    repetition(run, AGENTS, 1, void)
+    assert "Server processes" not in page(run)
 
 
 class _Balance(HTMLParser):

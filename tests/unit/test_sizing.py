@@ -103,9 +103,9 @@ def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None
     assert sizing.pools_refusal(stack(pool_size=0), 500, admitted, "stock") is None
     assert sizing.pools_refusal(stack(), 10, admitted, "the tuning profile stock") == (
         "aiohttp would open 10 workers x 10 = 100 database connections, more than "
-        "max_connections = 100 of the tuning profile stock leaves (97; 3 are kept for the "
-        "superuser). Give fewer with -e workers=9, lower pool_size in apps/aiohttp/app.yml, or "
-        "choose another profile with -e tuning=<name>."
+        "max_connections = 100 of the tuning profile stock leaves (96; 4 are kept for the "
+        "superuser and for telemetry). Give fewer with -e workers=9, lower pool_size in "
+        "apps/aiohttp/app.yml, or choose another profile with -e tuning=<name>."
     )
     assert sizing.max_connections(PROFILES["gasc-2015"]["postgresql"], SIZE) == 1000
 

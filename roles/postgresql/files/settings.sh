@@ -22,6 +22,29 @@ settings() {
     sha256sum /etc/postgresql/*/*/conf.d/loadlab.conf 2>/dev/null || true
 }
 
+# Has statements counted and timed, under every profile alike: a file of its own, which untune leaves.
+# Beside what else is loaded; a restart only where it is not yet so.
+count_statements() {
+    answers
+    loaded=$(ask "SHOW shared_preload_libraries") || return
+    case ",$loaded," in *[,\ ]pg_stat_statements,*) return ;; esac
+    file=$(ask "SHOW config_file")
+    file=${file%/*}/conf.d/loadlab-statements.conf
+    cat >"$file" <<END
+# Written by the load-testing lab for its telemetry; no part of a tuning profile.
+shared_preload_libraries = '${loaded:+$loaded, }pg_stat_statements'
+END
+    chmod 644 "$file"
+    systemctl restart postgresql && answers || return
+    case ",$(ask "SHOW shared_preload_libraries")," in
+    *[,\ ]pg_stat_statements,*) echo "counted from now on" ;;
+    *)
+        echo "$file is not in force: another file sets shared_preload_libraries" >&2
+        return 1
+        ;;
+    esac
+}
+
 # Brings what is in FILE into force, or that it is not there any more. Where PostgreSQL refuses it,
 # puts back what was there before, FORMER or nothing, and says why: exit status 3.
 apply() { # FILE FORMER

@@ -17,6 +17,7 @@ from . import (
     report_comparison,
     report_context,
     report_figures,
+    report_processes,
     report_titles,
 )
 from .report_figures import Entry
@@ -110,6 +111,10 @@ def _endpoints(
                     for entry in measured
                     if entry.path == path
                 ],
+                "server": report_processes.section(
+                    [entry for entry in measured if entry.path == path],
+                    [entry for entry in calibrated if entry.path == path],
+                ),
                 "closed_loop": report_cells.closed_loop(
                     [entry for entry in calibrated if entry.path == path]
                 ),

@@ -10,7 +10,17 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from . import files, latency, oha, oha_requests, python_client, telemetry, wrk, wrk2
+from . import (
+    files,
+    latency,
+    oha,
+    oha_requests,
+    processes,
+    python_client,
+    telemetry,
+    wrk,
+    wrk2,
+)
 from .files import ResultError
 from .measurement import GeneratorError, Measurement
 from .verdict import judge
@@ -129,9 +139,10 @@ def _measured(
     raw.add(_output(cell))
     hosts = {name: rep_dir / f"telemetry-{name}.prom.gz" for name in ("server", "client")}
     started, end, finished = _times(run, cell["load"], measurement)
-    summaries = _telemetry(hosts, description, started, end)
+    summaries = _telemetry(rep_dir, hosts, description, started, end)
     requests = [_stub_requests(rep_dir / f"nginx-{when}.txt") for when in ("before", "after")]
     raw |= {path.name for path in hosts.values()} | {"nginx-before.txt", "nginx-after.txt"}
+    raw |= processes.raw(rep_dir)
     hashes = {name: files.digest((rep_dir / name).read_bytes()) for name in raw}
     return {
         **_numbers(measurement),
@@ -233,7 +244,7 @@ def _times(
 
 
 def _telemetry(
-    hosts: dict[str, Path], description: dict[str, Any], start: float, end: float
+    rep_dir: Path, hosts: dict[str, Path], description: dict[str, Any], start: float, end: float
 ) -> dict[str, Any]:
     """Summarise both hosts from start to end, which are of the client's clock.
 
@@ -245,7 +256,7 @@ def _telemetry(
             raise ResultError(f"{path.name} is not there")
         samples[name] = telemetry.read(path)
     offsets = {name: telemetry.clock_offset(found) for name, found in samples.items()}
-    return {
+    summaries = {
         name: telemetry.summarise(
             found,
             description["cpus"][name],
@@ -254,6 +265,14 @@ def _telemetry(
             description["interface"][name],
         )
         for name, found in samples.items()
+    }
+    ahead = offsets["server"] - offsets["client"]
+    warmed = float(description["cell"]["load"]["warmup_s"]) > 0
+    window = processes.Window(start + ahead, end + ahead, warmed)
+    cores = len(description["cpus"]["server"])
+    return {
+        **summaries,
+        "server": {**summaries["server"], **processes.server(rep_dir, window, cores)},
     }
 
 

@@ -11,9 +11,10 @@ import yaml
 # A value that is made from one of the host's sizes.
 OF = ("memory", "cores", "connections")
 _FORM = {"of", "times", "plus", "at_least", "at_most", "unit"}
-# What PostgreSQL admits where nobody says otherwise, and what it keeps back for its superuser.
+# What PostgreSQL admits where nobody says otherwise, and what it keeps back for its superuser
+# (3) and telemetry uses (1).
 MAX_CONNECTIONS = 100
-RESERVED = 3
+RESERVED = 4
 # What a service has of open files, and a worker of nginx of connections, where nobody says
 # otherwise (systemd's own, and Debian's nginx.conf).
 OPEN_FILES = 1024
@@ -105,9 +106,9 @@ def pools_refusal(stack: Mapping[str, Any], cores: int, admitted: int, where: st
     return (
         f"{stack['framework']} would open {several} workers x {each} = {several * each} database "
         f"connections, more than max_connections = {admitted} of {where} leaves ({room}; "
-        f"{RESERVED} are kept for the superuser). Give fewer with -e workers={room // each}, lower "
-        f"pool_size in apps/{stack['framework']}/app.yml, or choose another profile with "
-        "-e tuning=<name>."
+        f"{RESERVED} are kept for the superuser and for telemetry). Give fewer with -e "
+        f"workers={room // each}, lower pool_size in apps/{stack['framework']}/app.yml, or choose "
+        "another profile with -e tuning=<name>."
     )
 
 

@@ -1,0 +1,14 @@
+-- What the database did since the server's statistics began, as one row of JSON; psql's variable
+-- database names it. No semicolon: what follows says how often.
+SELECT jsonb_build_object(
+    't', extract(epoch FROM clock_timestamp()),
+    'pid', pg_backend_pid(),
+    'connections', (SELECT count(*) FROM pg_stat_activity AS a
+                    WHERE a.datid = d.datid AND a.backend_type = 'client backend'),
+    'sessions', d.sessions,
+    'transactions', d.xact_commit + d.xact_rollback,
+    'statements', (SELECT coalesce(jsonb_agg(s), '[]')
+                   FROM (SELECT queryid::text AS id, min(query) AS query, sum(calls) AS calls,
+                                sum(total_exec_time) AS total_ms
+                         FROM pg_stat_statements WHERE dbid = d.datid GROUP BY queryid) AS s))
+FROM pg_stat_database AS d WHERE d.datname = :'database'
