@@ -746,9 +746,15 @@ def test_several_tunings_are_compared_with_the_first_which_is_measured_twice(lab
 def test_a_profile_less_one_key(lab: Path) -> None:
     profile: dict[str, Any] = {
         "sysctl": [{"key": "a.b", "value": 1}, {"key": "a.c", "value": 2}],
+        "machine": [{"key": "/sys/cpu*/governor", "value": "performance"}],
+        "nginx": [{"name": "keepalive_timeout", "value": "75s"}],
         "postgresql": [{"name": "jit", "value": "off"}],
     }
     (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
+    less = tuning.tuning_profile(lab, "production-without-sys.cpu.governor")
+    assert less == {**profile, "machine": []}
+    less = tuning.tuning_profile(lab, "production-without-nginx.keepalive_timeout")
+    assert less == {**profile, "nginx": []}
     less = tuning.tuning_profile(lab, "production-without-a.b")
     assert less == {**profile, "sysctl": profile["sysctl"][1:]}
     less = tuning.tuning_profile(lab, "production-without-postgresql.jit")
