@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import load_yaml, names
-from ansible_collections.lab.bench.plugins.module_utils.plan import CHOICES, stacks
+from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
 
 from .conftest import ROOT, SERVER, STATE, playbook, run, ssh
 

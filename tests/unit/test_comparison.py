@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import comparison, inference
+from ansible_collections.lab.bench.plugins.module_utils import comparison, inference, methods
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 
 LOAD = {"generator": "oha", "mode": "constant", "rate": 1000, "connections": 64}
@@ -143,9 +143,10 @@ def test_what_cannot_be_told_is_undecided(
 
 def test_a_cell_that_was_never_measured_is_undecided() -> None:
     base = cell("stock", SLOW)
-    work = [{"cell_id": "production", "cell": {**base["cell"], "tuning": "production"}}]
+    item = {"cell_id": "production", "cell": {**base["cell"], "tuning": "production"}}
+    tracks = [methods.fixed(item)]
     asked = [{"by": "tuning", "base": "stock", "head": "production"}]
-    (found,) = comparison.build([base], {"comparisons": asked, "work": work})["comparisons"]
+    (found,) = comparison.build([base], {"comparisons": asked, "tracks": tracks})["comparisons"]
     assert {row["why"] for row in found["rows"]} == {"the head was not measured"}
     assert {row["conclusion"] for row in found["rows"]} == {"undecided"}
     assert found["head"] == {

@@ -59,7 +59,7 @@ def run_dir(tmp_path: Path) -> Path:
             "options": {"framework": "aiohttp"},
             "stack": {},
             "endpoints": {},
-            "work": [],
+            "tracks": [],
         },
     }
     (run / "plan.json").write_text(json.dumps(begun))

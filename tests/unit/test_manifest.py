@@ -142,7 +142,7 @@ def begun(argv: list[str]) -> dict[str, Any]:
             "options": options,
             "stack": {"framework": "aiohttp"},
             "endpoints": {},
-            "work": [],
+            "tracks": [],
         },
     }
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import catalogue, studies, tuning
+from ansible_collections.lab.bench.plugins.module_utils import (
+    catalogue,
+    methods,
+    stacks,
+    studies,
+    tuning,
+)
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 from ansible_collections.lab.bench.plugins.module_utils.plan import LIMITS
@@ -30,10 +36,16 @@ APPS: dict[str, Any] = {
 STACKS = [
     {"framework": name, **one}
     for name, app in APPS.items()
-    for one in plans.stacks(
+    for one in stacks.stacks(
         catalogue.load_yaml(ROOT / "files" / "stacks.yml")[app["interface"]]["stacks"]
     )
 ]
+
+
+def items(plan: dict[str, Any]) -> list[Any]:
+    return methods.items(plan["tracks"])
+
+
 INTERFACES: dict[str, Any] = {
     "sync": {
         "stacks": [
@@ -377,13 +389,13 @@ def test_the_run_to_go_on_with(lab: Path) -> None:
 
 def test_a_stage_that_needs_no_framework_plans_no_cells(lab: Path) -> None:
     found = make(lab, needs=False)
-    assert (found["work"], found["stack"], found["endpoints"]) == ([], None, {})
+    assert (found["tracks"], found["stack"], found["endpoints"]) == ([], None, {})
     assert found["load_seconds"] == 0
 
 
 def test_a_row_stands_for_each_of_its_choices_in_their_order() -> None:
-    found = plans.stacks(INTERFACES["sync"]["stacks"])
-    assert [tuple(one[key] for key in plans.CHOICES) for one in found] == [
+    found = stacks.stacks(INTERFACES["sync"]["stacks"])
+    assert [tuple(one[key] for key in stacks.CHOICES) for one in found] == [
         ("gunicorn", "unix", "http", "gthread", None, True),
         ("gunicorn", "unix", "http", "gthread", None, False),
         ("gunicorn", "tcp", "http", "gthread", None, True),
@@ -417,15 +429,15 @@ def test_a_choice_left_open_takes_the_first_that_fits(
     lab: Path, asked: dict[str, Any], first: tuple[Any, ...]
 ) -> None:
     found = make(lab, **{"framework": "alpha", **asked})
-    for chosen in (found["stack"], found["work"][0]["cell"]):
-        assert tuple(chosen[key] for key in plans.CHOICES) == first
+    for chosen in (found["stack"], items(found)[0]["cell"]):
+        assert tuple(chosen[key] for key in stacks.CHOICES) == first
 
 
 def test_processes_threads_and_backlog_are_part_of_the_cell(lab: Path) -> None:
     plain = make(lab, framework="alpha", endpoint="index")
     asked = make(lab, framework="alpha", endpoint="index", workers=3, threads="4", backlog=511)
     for found, sizes in ((plain, (None, 1, 4096)), (asked, (3, 4, 511))):
-        for holder in (found["stack"], found["work"][0]["cell"]):
+        for holder in (found["stack"], items(found)[0]["cell"]):
             assert tuple(holder[key] for key in ("workers", "threads", "backlog")) == sizes
 
 
@@ -450,9 +462,9 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
     own = [one for one in STACKS if one["framework"] == framework]
     for one in own:
         # nginx alone has no socket to ask for.
-        given = {key: one[key] for key in plans.CHOICES if one[key] not in (None, "none")}
+        given = {key: one[key] for key in stacks.CHOICES if one[key] not in (None, "none")}
         values = plans.options(SPECS, {"framework": framework, **given})
-        chosen = plans.stack(ROOT, values, None)
+        chosen = stacks.stack(ROOT, values, None)
         assert {key: chosen.get(key) for key in one} == {**one, "threaded": None}
         ids |= {item["cell_id"] for item in plans.cells(values, chosen, {"index": {}})}
     # Each measured, and calibrated beside.
@@ -463,8 +475,8 @@ def test_endpoints_are_those_asked_once_each(lab: Path) -> None:
     assert list(make(lab, framework="alpha")["endpoints"]) == ["index", "agents"]
     asked = make(lab, framework="alpha", endpoint=" /sleep, index,index")
     assert list(asked["endpoints"]) == ["sleep", "index"]
-    places = [(item["cell_id"], item["repetition"]) for item in asked["work"]]
-    assert len(set(places)) == len(places) == 4
+    ids = [item["cell_id"] for item in items(asked)]
+    assert len(set(ids)) == len(ids) == asked["measurements"] == 4
 
 
 def test_a_python_client_measures_its_own_endpoint_unless_asked(lab: Path) -> None:
@@ -476,7 +488,7 @@ def test_a_python_client_measures_its_own_endpoint_unless_asked(lab: Path) -> No
 
 def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
     found = make(lab, framework="alpha", endpoint="index", rate=250.5, duration=60, warmup=1)
-    by_purpose = {item["purpose"]: item["cell"]["load"] for item in found["work"]}
+    by_purpose = {item["purpose"]: item["cell"]["load"] for item in items(found)}
     assert by_purpose == {
         "measure": {
             "generator": "oha",
@@ -501,7 +513,7 @@ def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
 
 
 def test_the_closed_loop_alone_is_what_is_measured(lab: Path) -> None:
-    (only,) = make(lab, framework="alpha", endpoint="index", generator="wrk", duration=60)["work"]
+    (only,) = items(make(lab, framework="alpha", endpoint="index", generator="wrk", duration=60))
     assert only["purpose"] == "measure"
     assert only["cell"]["load"]["rate"] is None
     assert (only["cell"]["load"]["duration_s"], only["cell"]["load"]["warmup_s"]) == (60, 10)
@@ -522,7 +534,7 @@ def test_a_python_client_is_a_batch_and_measured_alone(
     lab: Path, given: dict[str, Any], connections: int
 ) -> None:
     sizes: dict[str, Any] = {"open_files": 256, "reuse": "no"}
-    (only,) = make(lab, framework="alpha", rate=9, warmup=3, **sizes, **given)["work"]
+    (only,) = items(make(lab, framework="alpha", rate=9, warmup=3, **sizes, **given))
     assert only["purpose"] == "measure"
     assert only["cell"]["load"] == {
         "generator": given["generator"],
@@ -560,13 +572,9 @@ def test_the_seconds_a_load_is_expected_to_take(
     assert plans.expected_s(load, contract) == pytest.approx(seconds)
 
 
-def test_the_seconds_left_are_those_of_what_is_to_come(lab: Path) -> None:
+def test_the_seconds_of_load_are_those_of_every_repetition(lab: Path) -> None:
     found = make(lab, framework="alpha", repetitions=2, duration=30, warmup=10)
-    seconds = [item["expected_s"] for item in found["work"]]
-    assert [item["seconds_left"] for item in found["work"]] == [
-        sum(seconds[at:]) for at in range(len(seconds))
-    ]
-    assert found["load_seconds"] == sum(seconds) == 2 * 2 * (40 + 7)
+    assert (found["measurements"], found["load_seconds"]) == (2 * 2 * 2, 2 * 2 * (40 + 7))
 
 
 # All that a cell is made of, as the plan has it; STACKS hold the lab's own.
@@ -629,7 +637,7 @@ def test_cells_that_differ_little_have_two_ids(
     ids = {
         item["cell_id"]
         for value in values
-        for item in make(lab, framework="beta", **{name: value})["work"]
+        for item in items(make(lab, framework="beta", **{name: value}))
         if item["purpose"] == "measure"
     }
     assert len(ids) == 2
@@ -638,7 +646,7 @@ def test_cells_that_differ_little_have_two_ids(
 
 def test_an_id_reads_as_what_it_names(lab: Path) -> None:
     def ids(**given: Any) -> set[str]:
-        return {item["cell_id"] for item in make(lab, **given)["work"]}
+        return {item["cell_id"] for item in items(make(lab, **given))}
 
     beta = "beta-native-unix-http-uvloop-b4096-index-production-lan"
     assert ids(framework="beta", rate=99.5) == {
@@ -652,81 +660,12 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
     }
 
 
-def cell(name: str, tuning: str = "stock", purpose: str = "measure") -> dict[str, Any]:
-    """A planned cell, as far as the order asks."""
-    part = dict.fromkeys(("framework", "server", "transport", "protocol", "network"), "x")
-    rest = {"worker_class": None, "event_loop": None, "workers": None, "threads": 1, "backlog": 9}
-    found = {**part, **rest, "upstream_keepalive": True, "tuning": tuning}
-    return {"cell_id": name, "purpose": purpose, "cell": found}
-
-
-CELLS = [cell(f"cell-{n}") for n in range(8)]
-
-
-def test_every_block_has_each_cell_once_in_an_order_of_its_own(tmp_path: Path) -> None:
-    work = plans.order(CELLS, 20, 1, tmp_path)
-    blocks = [work[at : at + 8] for at in range(0, 160, 8)]
-    for number, block in enumerate(blocks, start=1):
-        assert {item["repetition"] for item in block} == {number}
-        assert sorted(item["cell_id"] for item in block) == [c["cell_id"] for c in CELLS]
-    assert len({tuple(item["cell_id"] for item in block) for block in blocks}) > 10
-
-
-@given(st.integers(0, 2**31 - 1))
-def test_the_seed_alone_decides_the_order(seed: int) -> None:
-    nowhere = Path("/nonexistent")
-    once = plans.order(CELLS, 3, seed, nowhere)
-    assert plans.order(CELLS, 3, seed, nowhere) == once
-    assert plans.order(CELLS, 3, seed + 1, nowhere) != once
-    # A longer run begins like the shorter one.
-    assert plans.order(CELLS, 5, seed, nowhere)[:24] == once
-
-
-def test_repetitions_go_on_after_those_on_disk(tmp_path: Path) -> None:
-    for name in ("cell-0/rep-2", "cell-0/rep-10", "cell-1/rep-1", "cell-1/rep-1.aside"):
-        (tmp_path / name).mkdir(parents=True)
-    assert plans.done(tmp_path / "cell-0") == 10
-    assert plans.done(tmp_path / "cell-1") == 1
-    numbers: dict[str, list[int]] = {}
-    for item in plans.order(CELLS[:3], 2, 1, tmp_path):
-        numbers.setdefault(item["cell_id"], []).append(item["repetition"])
-    assert numbers == {"cell-0": [11, 12], "cell-1": [2, 3], "cell-2": [1, 2]}
-
-
-def test_setups_are_visited_whole_and_a_twin_has_a_visit_of_its_own() -> None:
-    planned = [cell(f"{tuning}-{n}", tuning) for tuning in ("stock", "production") for n in (1, 2)]
-    planned.append(cell("stock-1-twin", "stock", "twin"))
-    work = plans.order(planned, 30, 1, Path("/nonexistent"))
-    assert work[0]["switch"] == {"stack": "x-x-x-x-b9", "network": "x"} | {
-        "tuning": work[0]["cell"]["tuning"]
-    }
-    for before, now in itertools.pairwise(work):
-        changed = before["cell"]["tuning"] != now["cell"]["tuning"]
-        assert now["switch"] == {
-            "stack": None,
-            "tuning": now["cell"]["tuning"] if changed else None,
-            "network": None,
-        }
-    orders = set()
-    for at in range(0, 150, 5):
-        names = [item["cell_id"].rsplit("-", 1)[0] for item in work[at : at + 5]]
-        visits = tuple(name for name, _ in itertools.groupby(names))
-        assert sorted(visits) == ["production", "stock", "stock-1"]
-        orders.add(visits)
-    assert len(orders) == 6
-
-
-def test_what_the_stages_set_up_is_not_set_up_again() -> None:
-    work = plans.order(CELLS, 2, 1, Path("/nonexistent"))
-    assert all(set(item["switch"].values()) == {None} for item in work)
-
-
 def test_several_tunings_are_compared_with_the_first_which_is_measured_twice(lab: Path) -> None:
     found = make(
         lab, framework="alpha", endpoint="index,agents", generator="wrk", tuning="stock,production"
     )
-    ids = {(w["cell"]["endpoint"], w["cell"]["tuning"], w["purpose"]): w for w in found["work"]}
-    assert len(ids) == len(found["work"]) == 6
+    ids = {(w["cell"]["endpoint"], w["cell"]["tuning"], w["purpose"]): w for w in items(found)}
+    assert len(ids) == len(items(found)) == 6
     assert found["comparisons"] == [
         {
             "by": "tuning",
@@ -766,9 +705,9 @@ def test_a_profile_less_one_key(lab: Path) -> None:
 def test_wrk2_keeps_a_rate_beside_a_short_closed_loop(lab: Path) -> None:
     found = make(lab, framework="alpha", endpoint="index", generator="wrk2")
     assert found["generators"] == ["wrk", "wrk2"]
-    pairs = {(w["cell"]["load"]["generator"], w["cell"]["load"]["mode"]) for w in found["work"]}
+    pairs = {(w["cell"]["load"]["generator"], w["cell"]["load"]["mode"]) for w in items(found)}
     assert pairs == {("wrk2", "constant"), ("wrk", "closed")}
-    assert any("-wrk2-1000rps-" in item["cell_id"] for item in found["work"])
+    assert any("-wrk2-1000rps-" in item["cell_id"] for item in items(found))
 
 
 @pytest.mark.parametrize("needs", [True, False])
@@ -846,7 +785,7 @@ def write_study(lab: Path, kind: str = "study", **changed: Any) -> None:
 def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     write_study(lab)
     found = make(lab, study="one", warmup=3)
-    by_id = {item["cell_id"]: item for item in found["work"]}
+    by_id = {item["cell_id"]: item for item in items(found)}
     names = found["study"]["cells"]
     assert [len(names[name]) for name in names] == [1, 1, 1]
     tuned, bare, beta = (by_id[names[name][0]] for name in ("tuned", "bare", "beta"))
@@ -861,13 +800,13 @@ def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     assert found["twins"] == [[names["tuned"][0], names["tuned"][0] + "-twin"]]
     assert len(by_id) == 4
     assert found["run_id"].endswith("-one")
-    assert {w["repetition"] for w in make(lab, study="one", scale="local")["work"]} == {1, 2, 3}
+    assert make(lab, study="one", scale="local")["measurements"] == 12
 
 
 def test_a_lesson_measures_once(lab: Path) -> None:
     write_study(lab, "lesson")
     found = make(lab, lesson="one")
-    assert (found["twins"], len(found["work"])) == ([], 3)
+    assert (found["twins"], found["measurements"]) == ([], 3)
 
 
 def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
@@ -882,7 +821,7 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     without = "production-without-"
     assert list(found["tunings"]) == ["production", f"{without}a.b", f"{without}postgresql.jit"]
     assert len(found["comparisons"]) == 2
-    assert len(found["work"]) == 4
+    assert found["measurements"] == 4
 
 
 @pytest.mark.parametrize(
@@ -928,15 +867,4 @@ def test_every_study_and_lesson_of_the_lab_can_be_planned(kind: str, name: str) 
     file = catalogue.load_yaml(ROOT / "files" / studies.FOLDERS[kind] / f"{name}.yml")
     for scale in file.get("scales", [None]):
         found = plans.plan(ROOT, SPECS, {kind: name, "scale": scale}, True, True, NOW, "3.13", kind)
-        assert found["work"]
-
-
-def test_a_run_that_goes_on_overwrites_nothing(lab: Path) -> None:
-    first = make(lab, framework="beta", run_id="mine")
-    places = {f"cells/{w['cell_id']}/rep-{w['repetition']}" for w in first["work"]}
-    for place in (*places, "calibration/ceiling/rep-1"):
-        (lab / "results" / "mine" / place).mkdir(parents=True)
-    again = make(lab, begin=False, framework="beta", run_id="mine")
-    assert {w["repetition"] for w in first["work"]} == {1}
-    assert {w["repetition"] for w in again["work"]} == {2}
-    assert (first["calibration_repetition"], again["calibration_repetition"]) == (1, 2)
+        assert found["tracks"]

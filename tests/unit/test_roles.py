@@ -10,15 +10,14 @@ import yaml
 from ansible_collections.lab.bench.plugins.module_utils import sizing
 from ansible_collections.lab.bench.plugins.module_utils.contract import expected_body
 from ansible_collections.lab.bench.plugins.module_utils.plan import (
-    CHOICES,
     CLIENTS,
     CLIENTS_BOUND,
     CLIENTS_ENDPOINT,
     CLOSED_LOOP,
     LIMITS,
     WRK2_DURATION_S,
-    stacks,
 )
+from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
 
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import sizing
+from ansible_collections.lab.bench.plugins.module_utils import methods, sizing
 
 ROOT = Path(__file__).parents[2]
 PROFILES: dict[str, dict[str, Any]] = {
@@ -139,15 +139,15 @@ def test_what_nobody_says_is_what_the_role_has() -> None:
 
 def test_only_stacks_and_profiles_that_meet_are_held_against_each_other() -> None:
     def item(key: str, tuning: str) -> dict[str, Any]:
-        return {"stack": key, "cell": {"tuning": tuning}}
+        return methods.fixed({"stack": key, "cell": {"tuning": tuning}})
 
     plan = {
         "stacks": {"small": stack(2), "large": stack(20)},
         "tunings": {name: PROFILES[name] for name in ("stock", "production")},
-        "work": [item("small", "stock"), item("large", "production")],
+        "tracks": [item("small", "stock"), item("large", "production")],
     }
     assert sizing.pools_refusals(plan, host(), ROOT) == []
-    plan["work"] = [*plan["work"], item("large", "stock"), item("large", "stock")]
+    plan["tracks"] = [*plan["tracks"], item("large", "stock"), item("large", "stock")]
     (told,) = sizing.pools_refusals(plan, host(), ROOT)
     assert told.startswith("aiohttp would open 20 workers x 10 = 200 database connections")
     assert "of the tuning profile stock leaves" in told

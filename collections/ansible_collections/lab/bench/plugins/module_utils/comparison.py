@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import inference, latency, wording
+from . import inference, latency, methods, wording
 from .files import ResultError
 
 METRICS = ("goodput", "p50", "p99")
@@ -19,11 +19,11 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     """{comparisons, noise_floor} of summary.json, both empty where the plan asks for none.
 
     ``cells`` are summary.json's, ``plan`` is plan.json's "plan": of it comparisons [{by, base,
-    head}], twins [[cell_id, twin's cell_id]] and work [{cell_id, cell}] are read, and each may be
-    missing. Raises ResultError where neither cell of a comparison is known.
+    head}], twins [[cell_id, twin's cell_id]] and tracks are read, and each may be missing.
+    Raises ResultError where neither cell of a comparison is known.
     """
     found = {cell["cell_id"]: cell for cell in cells}
-    known = {item["cell_id"]: item["cell"] for item in plan.get("work", [])}
+    known = {item["cell_id"]: item["cell"] for item in methods.items(plan.get("tracks", []))}
     known |= {name: cell["cell"] for name, cell in found.items()}
     floors = [
         _twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)

@@ -8,7 +8,7 @@ from typing import Any
 from .catalogue import PlanError
 from .cpus import cpu_list
 from .network import needs_netem
-from .plan import refuse_python
+from .stacks import refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 

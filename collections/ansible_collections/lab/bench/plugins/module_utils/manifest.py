@@ -13,7 +13,7 @@ _PIN = re.compile(
 # -e, also behind switches that take no value (-Kbe), and what may be joined to it.
 # What the manifest keeps of the plan; runs of one stack once had no studies.
 _PLANNED = (
-    "options", "stack", "stacks", "tunings", "networks", "endpoints", "work", "study",
+    "options", "stack", "stacks", "tunings", "networks", "endpoints", "tracks", "study",
 )  # fmt: skip
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
 # --extra-vars, also abbreviated: no other option of ansible-playbook begins with --e.

@@ -8,16 +8,16 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-import random
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import claims, studies
+from . import claims, methods, schedule, studies
 from .catalogue import PlanError, known, load_yaml, names
-from .contract import CONTRACT_SLACK_MS, expected_body
+from .contract import CONTRACT_SLACK_MS
+from .stacks import CHOICES, stack, stack_slug
 from .tuning import tuning_profile
 
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
@@ -139,117 +139,6 @@ def plain(number: float) -> str:
     return f"{number:.15g}"
 
 
-# What the user may choose of a stack; the order is that of every list of them.
-CHOICES = (
-    "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
-)  # fmt: skip
-
-
-def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every stack that the rows of an interface in files/stacks.yml stand for, in their order."""
-    found = []
-    for row in rows:
-        lists = [row[k] if isinstance(row.get(k), list) else [row.get(k)] for k in CHOICES]
-        rest = {key: row.get(key) for key in ("loop", "python_below", "python_reason")}
-        found += [
-            {**dict(zip(CHOICES, choice, strict=True)), "threaded": row.get("threads", False)}
-            | rest
-            for choice in itertools.product(*lists)
-        ]
-    return found
-
-
-def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str, Any]:
-    """The stack asked for, by files/stacks.yml. A choice left open takes the first that fits.
-
-    ``python``: the server's Python version where it is known. Returns {framework, app (the
-    manifest), the CHOICES, loop, workers, threads, backlog, python_below, python_reason, needs
-    (names that files/endpoints.yml gives), constants (what nginx answers by itself)}.
-    """
-    apps = names(root / "apps", "*/app.yml")
-    framework = values["framework"]
-    if framework is None:
-        raise PlanError(
-            "framework: none was given. Give one with -e framework=<name>. "
-            f"There are: {', '.join(apps)}."
-        )
-    known("framework", framework, apps, " A new one is a folder in apps/.")
-    app = load_yaml(root / "apps" / framework / "app.yml")
-    interface = load_yaml(root / "files" / "stacks.yml")[app["interface"]]
-    asked = {key: values[key] for key in CHOICES if values[key] is not None}
-    fitting = [
-        choice
-        for choice in stacks(interface["stacks"])
-        if all(choice[key] == value for key, value in asked.items())
-        and (choice["threaded"] or values["threads"] == 1)
-        and (app["language"] != "none" or values["workers"] is None)
-    ]
-    if not fitting:
-        words = [f"{key}={_word(value)}" for key, value in asked.items()]
-        words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
-        if app["language"] == "none" and values["workers"]:
-            words.append(f"workers={values['workers']}")
-        reason = interface.get("refused", {}).get(asked.get("server"))
-        raise PlanError(
-            f"{framework} does not run with {' '.join(words)}{f': {reason}' if reason else ''}. "
-            f"It runs with: {'; '.join(_row(row) for row in interface['stacks'])}."
-        )
-    contracts = load_yaml(root / "files" / "endpoints.yml")
-    needs = {need for name in app["endpoints"] for need in contracts[name].get("needs", [])}
-    chosen = {key: value for key, value in fitting[0].items() if key != "threaded"}
-    refuse_python(framework, chosen, python)
-    # What nginx answers by itself where it has no application behind it.
-    constants = [
-        {
-            "path": contracts[name]["path"],
-            "content_type": contracts[name]["content_type"],
-            "body": expected_body(contracts[name], {}).decode(),
-        }
-        for name in app["endpoints"]
-        if app["language"] == "none"
-    ]
-    return {
-        "framework": framework,
-        "app": app,
-        **chosen,
-        **{key: values[key] for key in ("workers", "threads", "backlog")},
-        "needs": sorted(needs),
-        "constants": constants,
-    }
-
-
-def refuse_python(framework: str, chosen: Mapping[str, Any], python: str | None) -> None:
-    """Raise PlanError where the stack does not run on that Python; None: it is not known yet."""
-    if python is None or chosen["python_below"] is None:
-        return
-    if _release(python) >= _release(chosen["python_below"]):
-        raise PlanError(
-            f"{framework} does not run with server={chosen['server']} on Python {python}: "
-            f"{chosen['python_reason']}. Use Debian 12 on the server (local hosts: "
-            "-e local_hosts_release=bookworm), or leave server and protocol out: then its own "
-            "server stands in."
-        )
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2])
-
-
-def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _row(row: Mapping[str, Any]) -> str:
-    """A row of files/stacks.yml as the user would ask for it; choices are parted by a stroke."""
-    words = []
-    for key in CHOICES:
-        value = row.get(key)
-        if value not in (None, "none"):
-            several = value if isinstance(value, list) else [value]
-            words.append(f"{key}={'|'.join(_word(one) for one in several)}")
-    return " ".join(words) + (" threads=<n>" if row.get("threads") else "")
-
-
 def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> dict[str, Any]:
     """The contracts of the endpoints to measure, in the order asked: name -> contract."""
     contracts = load_yaml(root / "files" / "endpoints.yml")
@@ -267,24 +156,6 @@ def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> 
         known("endpoint", name, sorted(contracts))
         known(f"endpoint of {values['framework']}", name, app["endpoints"])
     return {name: contracts[name] for name in asked}
-
-
-def stack_slug(cell: Mapping[str, Any]) -> str:
-    """The part of a cell's id that names its stack."""
-    parts = [cell[key] for key in ("framework", "server", "transport", "protocol")]
-    # A dotted name is the class that goes with the event loop.
-    if cell["worker_class"] and "." not in cell["worker_class"]:
-        parts.append(cell["worker_class"])
-    if cell["event_loop"]:
-        parts.append(cell["event_loop"])
-    if cell["workers"]:
-        parts.append(f"{cell['workers']}workers")
-    if cell["threads"] != 1:
-        parts.append(f"{cell['threads']}threads")
-    if not cell["upstream_keepalive"]:
-        parts.append("unkept")
-    parts.append(f"b{cell['backlog']}")
-    return "-".join(parts)
 
 
 def slug(cell: Mapping[str, Any]) -> str:
@@ -372,7 +243,7 @@ def cells(
     wanted: Mapping[str, Any],
     entry: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Any]:
-    """Every endpoint's cells under each tuning, each {cell_id, purpose, cell, expected_s}.
+    """Every endpoint's cells under each tuning, each {cell_id, purpose, cell, stack, expected_s}.
 
     ``entry``: a study's cell, whose pause, beside and about are not for everybody to give.
     """
@@ -394,6 +265,7 @@ def cells(
                     "cell_id": slug(cell) + ("-calibration" if position else ""),
                     "purpose": "calibration" if position else "measure",
                     "cell": cell,
+                    "stack": stack_slug(cell),
                     "expected_s": expected_s(load, wanted[endpoint]),
                 }
             )
@@ -422,54 +294,6 @@ def done(folder: Path) -> int:
     """The highest number n of the folder's rep-<n>; 0 where there is none."""
     numbers = (p.name.removeprefix("rep-") for p in folder.glob("rep-*"))
     return max((int(n) for n in numbers if n.isdecimal()), default=0)
-
-
-def setup(item: Mapping[str, Any]) -> dict[str, str]:
-    """What the hosts must be set up with for a cell: its stack, tuning and network."""
-    cell = item["cell"]
-    return {"stack": stack_slug(cell), "tuning": cell["tuning"], "network": cell["network"]}
-
-
-def order(
-    planned: Sequence[Mapping[str, Any]],
-    repetitions: int,
-    seed: int,
-    cells_dir: Path,
-    told: bool = False,
-    made: bool = False,
-) -> list[Any]:
-    """Blocks (one repetition of every cell each) in random order: that of the setups in a block,
-    and that of the cells of a setup. A twin has a setup of its own. A lesson is ``told``: its cells
-    are measured in the file's order, as a cure comes after the failure.
-
-    Repetitions are numbered on from those that cells_dir already has: none is overwritten. Each
-    item's `stack` names its stack, and `switch` says what to set up before it: {stack, tuning,
-    network}, None where it is as the item before has it. What the stages before the load have
-    ``made`` is the setup of the first that was planned; where the run has no other, it is that in
-    any case.
-    """
-    rng = random.Random(seed)
-    visits: dict[tuple[str, ...], list[Any]] = {}
-    for item in planned:
-        key = (*setup(item).values(), str(item["purpose"] == "twin"))
-        visits.setdefault(key, []).append(item)
-    alone = len({tuple(setup(item).values()) for item in planned}) == 1
-    before: Mapping[str, str | None] = dict.fromkeys(("stack", "tuning", "network"))
-    if planned and (made or alone):
-        before = setup(planned[0])
-    work: list[Any] = []
-    for block in range(1, repetitions + 1):
-        turns = [[item] for item in planned] if told else list(visits.values())
-        if not told:
-            rng.shuffle(turns)
-        for visit in turns:
-            for item in rng.sample(visit, len(visit)):
-                now = setup(item)
-                switch = {k: None if before[k] == now[k] else now[k] for k in now}
-                before = now
-                number = done(cells_dir / item["cell_id"]) + block
-                work.append({**item, "stack": now["stack"], "repetition": number, "switch": switch})
-    return work
 
 
 def _cells_of(
@@ -502,7 +326,8 @@ def plan(
     python: str | None = None,
     kind: str | None = None,
 ) -> dict[str, Any]:
-    """The whole plan of a run: checked values, stacks, cells in order, seconds of load.
+    """The whole plan of a run: checked values, stacks, tracks (see module_utils/methods.py),
+    seconds of load.
 
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
@@ -566,24 +391,20 @@ def plan(
         named = study["name"] if study else values["framework"]
         run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [named])])
     run_dir = root / "results" / run_id
+    tracks = [methods.fixed(item) for item in planned]
     result |= {
         "run_id": run_id,
         "run_dir": str(run_dir),
         "calibration_repetition": done(run_dir / "calibration" / "ceiling") + 1,
-        "work": order(
-            planned,
-            values["repetitions"],
-            values["seed"],
-            run_dir / "cells",
-            told=study is not None and study["kind"] == "lesson",
-            made=begin,
-        ),
-        "load_seconds": 0,
+        "tracks": tracks,
+        "connections": max((item["cell"]["load"]["connections"] for item in planned), default=0),
+        # What the stages before the load have made; where the run has no other, in any case.
+        "set_up": schedule.setup(planned[0])
+        if planned and (begin or len({str(schedule.setup(item)) for item in planned}) == 1)
+        else None,
     }
-    for item in reversed(result["work"]):
-        result["load_seconds"] += item["expected_s"]
-        item["seconds_left"] = result["load_seconds"]
-    return result
+    ahead = schedule.progress(result, {}, None)
+    return {**result, "measurements": ahead["total"], "load_seconds": ahead["seconds_left"]}
 
 
 def _study(

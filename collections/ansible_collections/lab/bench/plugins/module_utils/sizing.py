@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from . import methods
+
 # A value that is made from one of the host's sizes.
 OF = ("memory", "cores", "connections")
 _FORM = {"of", "times", "plus", "at_least", "at_most", "unit"}
@@ -114,9 +116,10 @@ def pools_refusal(stack: Mapping[str, Any], cores: int, admitted: int, where: st
 
 def pools_refusals(plan: Mapping[str, Any], host: Mapping[str, Any], root: Path) -> list[str]:
     """Why a server cannot do what is planned: for each stack and tuning profile that meet in the
-    plan's work and do not fit, a sentence."""
+    plan and do not fit, a sentence."""
     size = sizes(host, [], plan["stacks"].values(), largest_pool(root))
-    met = dict.fromkeys((item["stack"], item["cell"]["tuning"]) for item in plan["work"])
+    planned = methods.items(plan["tracks"])
+    met = dict.fromkeys((item["stack"], item["cell"]["tuning"]) for item in planned)
     found = []
     for stack, profile in met:
         admitted = max_connections(plan["tunings"][profile]["postgresql"], size)
