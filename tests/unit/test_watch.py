@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.action import watch
-from ansible_collections.lab.bench.plugins.module_utils import files
 
 
 class Clock:
@@ -49,10 +48,9 @@ class Watched:
 
     def run(self, seconds: float, until: str | None) -> list[float]:
         """Return when it scraped."""
-        args = {"seconds": seconds, "until": until, "dest": str(self.dest), "record": {"a": 1},
+        args = {"seconds": seconds, "until": until, "dest": str(self.dest),
                 "scrape": {"server": "http://s", "client": "http://c"}}  # fmt: skip
         assert self.action.work(args) == {"changed": True}
-        assert files.load(self.dest / "cell.json") == {"a": 1}
         texts = [
             gzip.decompress((self.dest / f"telemetry-{role}.prom.gz").read_bytes()).decode()
             for role in ("server", "client")
@@ -62,7 +60,7 @@ class Watched:
 
 
 def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    watched = Watched(monkeypatch, tmp_path / "rep-1", [])
+    watched = Watched(monkeypatch, tmp_path, [])
     assert watched.run(11.5, None) == [*range(13), 12.6]
     assert watched.told == ["    10 s done, 2 s to go"]
     assert watched.asked == []
@@ -72,7 +70,7 @@ def test_a_batch_is_watched_until_it_is_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     going = [(1, f"{n} of 9 requests over") for n in range(7)]
-    watched = Watched(monkeypatch, tmp_path / "rep-1", [*going, (0, "finished")])
+    watched = Watched(monkeypatch, tmp_path, [*going, (0, "finished")])
     # The last scrape comes after the end.
     assert watched.run(3000, "over?") == [*range(15), 14.5]
     assert watched.asked == [0, 2, 4, 6, 8, 10, 12, 14]
@@ -80,7 +78,7 @@ def test_a_batch_is_watched_until_it_is_over(
 
 
 def test_a_batch_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    watched = Watched(monkeypatch, tmp_path / "rep-1", [(1, "stuck")] * 3)
+    watched = Watched(monkeypatch, tmp_path, [(1, "stuck")] * 3)
     assert watched.run(4, "over?") == [*range(5), 4.5]
 
 
@@ -88,13 +86,14 @@ def test_a_host_out_of_reach_does_not_end_the_watch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lost = AnsibleConnectionFailure("unreachable")
-    watched = Watched(monkeypatch, tmp_path / "rep-1", [(1, ""), lost, (1, ""), (0, "")])
+    watched = Watched(monkeypatch, tmp_path, [(1, ""), lost, (1, ""), (0, "")])
     # 2 s and what waited for the answer: 3 and 4 are left out, 5 is late by little.
     assert watched.run(3000, "over?") == [0, 1, 2, 5.2, 6, 7, 8, 8.5]
 
 
-def test_a_folder_that_is_there_is_left_alone(
+def test_a_recording_that_is_there_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / "telemetry-client.prom.gz").write_bytes(b"somebody's")
     with pytest.raises(FileExistsError):
         Watched(monkeypatch, tmp_path, []).run(1, None)

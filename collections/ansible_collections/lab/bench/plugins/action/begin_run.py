@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ansible_collections.lab.bench.plugins.module_utils import files
+from ansible_collections.lab.bench.plugins.module_utils import begun, files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
@@ -24,6 +24,9 @@ class ActionModule(ControllerAction):
             run_dir.mkdir(parents=True, exist_ok=True)
             if new:
                 files.write(plan, files.dump(args["begun"]))
+            elif args["begun"]["plan"]["tracks"]:
+                content = begun.gone_on(files.load(plan), args["begun"])
+                files.write(plan, files.dump(content))
             if moved:
                 link = run_dir.parent / f".latest.{run_dir.name}"
                 link.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.module_utils import files, telemetry
+from ansible_collections.lab.bench.plugins.module_utils import telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 TELL_EVERY_S = 10
@@ -33,13 +33,15 @@ def page(url: str) -> str:
 
 
 class ActionModule(ControllerAction):
-    """Open the repetition's folder, scrape once a second, and say how far it is."""
+    """Scrape once a second into the repetition's folder, and say how far it is.
+
+    A recording that is there already is somebody's measurement, and an error.
+    """
 
     SPEC: ClassVar[dict[str, Any]] = {
         "seconds": {"type": "float", "required": True},
         "until": {"type": "str"},
         "dest": {"type": "path", "required": True},
-        "record": {"type": "dict", "required": True},
         "scrape": {"type": "dict", "required": True},
     }
     _requires_connection = True
@@ -47,13 +49,10 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
         dest = Path(args["dest"])
-        # A folder that is there already holds somebody's measurement.
-        dest.mkdir(parents=True)
-        files.write(dest / "cell.json", files.dump(args["record"]))
         with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(args["scrape"])) as pool:
             recordings = {
                 role: stack.enter_context(
-                    gzip.open(dest / f"telemetry-{role}.prom.gz", "wt", compresslevel=1)
+                    gzip.open(dest / f"telemetry-{role}.prom.gz", "xt", compresslevel=1)
                 )
                 for role in args["scrape"]
             }

@@ -23,15 +23,56 @@ def _write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
 
 def results(run_dir: Path, root: Path, keep_requests: bool) -> None:
     """Write result.json of every repetition that has none yet, and reduce its raw files."""
-    thresholds = yaml.safe_load(files.text(root / "files" / "verdict.yml"))
-    calibrated = run_dir / "calibration.json"
-    calibration = files.load(calibrated) if calibrated.exists() else None
+    for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
+        repetition(description.parent, root, keep_requests)
+
+
+def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
+    """Write result.json of cells/<cell_id>/rep-<n> where there is none; reduce its raw files."""
+    if not (rep_dir / "result.json").exists():
+        thresholds = yaml.safe_load(files.text(root / "files" / "verdict.yml"))
+        calibrated = rep_dir.parents[2] / "calibration.json"
+        calibration = files.load(calibrated) if calibrated.exists() else None
+        built = result.build(rep_dir, thresholds, calibration)
+        _write(built, "result", rep_dir / "result.json", root)
+    result.reduce(rep_dir, keep_requests)
+
+
+def cut_off(run_dir: Path) -> list[Path]:
+    """Mark as failed what was under way when an earlier controller went away, and return it.
+
+    That is each repetition without result whose load did not come to its end; what the hosts had
+    of it has been fetched.
+    """
+    found = []
     for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
         rep_dir = description.parent
-        if not (rep_dir / "result.json").exists():
-            built = result.build(rep_dir, thresholds, calibration)
-            _write(built, "result", rep_dir / "result.json", root)
-        result.reduce(rep_dir, keep_requests)
+        if not any((rep_dir / name).exists() for name in ("result.json", "run.json", "error.txt")):
+            seen = rep_dir / "progress.txt"
+            last = f", last seen {files.text(seen).strip()}" if seen.exists() else ""
+            files.write(
+                rep_dir / "error.txt", f"cut off: the controller went away{last}\n".encode()
+            )
+            found.append(rep_dir)
+    return found
+
+
+def told(record: Mapping[str, Any]) -> str:
+    """What came of a repetition, for the line under the one that began it."""
+    if record["error"] is not None:
+        return f"failed, and kept as such: {record['error']}"
+    client, verdict = record.get("client"), record["verdict"]
+    if client:
+        words = [f"{client['seconds']:.2f} s", f"{record['rate_achieved']:,.1f} requests/s"]
+    else:
+        words = [f"{record['goodput']:,.1f} requests/s"]
+    for name in ("p50", "p99"):
+        if record["latency_us"][name] is not None:
+            words.append(f"{name} {wording.ms(record['latency_us'][name])} ms")
+    failed = sum(record["errors"].values())
+    words.append(f"{failed:,} errors" if failed else "no errors")
+    words.append("valid" if verdict["valid"] else f"void: {'; '.join(verdict['reasons'])}")
+    return ", ".join(words)
 
 
 def describe(

@@ -4,8 +4,8 @@ DOCUMENTATION = """
 module: watch
 short_description: Scrape both hosts and tell the progress while a load is under way
 description:
-  - Runs on the controller for the given time. Writes cell.json and, for each scraped host,
-    telemetry-<role>.prom.gz into the repetition's folder, one scrape a second.
+  - Runs on the controller for the given time. Writes telemetry-<role>.prom.gz of each scraped host
+    into the repetition's folder, one scrape a second.
   - A scrape that fails is recorded as such; the verdict judges the gaps.
   - The terminal is told every ten seconds how far the load is.
 options:
@@ -19,12 +19,8 @@ options:
         what it prints says how far it is.
     type: str
   dest:
-    description: Folder of the repetition on the controller; made where it is missing.
+    description: Folder of the repetition on the controller.
     type: path
-    required: true
-  record:
-    description: What cell.json is to say.
-    type: dict
     required: true
   scrape:
     description: Role to the URL of its node_exporter.
@@ -38,7 +34,6 @@ EXAMPLES = """
   lab.bench.watch:
     seconds: 40
     dest: results/latest/cells/example/rep-1
-    record: {cell_id: example}
     scrape: {server: "http://10.77.0.11:9100/metrics"}
 """
 

@@ -1,0 +1,25 @@
+"""Action plugin behind lab.bench.settle: the records of a run that was cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ansible_collections.lab.bench.plugins.module_utils import derive
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+
+
+class ActionModule(ControllerAction):
+    SPEC: ClassVar[dict[str, Any]] = {
+        "run_dir": {"type": "path", "required": True},
+        "root": {"type": "path", "required": True},
+        "keep_requests": {"type": "bool", "default": False},
+    }
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        run_dir = Path(args["run_dir"])
+        lost = derive.cut_off(run_dir)
+        for rep_dir in lost:
+            tell(f"{rep_dir.parent.name}/{rep_dir.name} was cut off, and is kept as failed.")
+        derive.results(run_dir, Path(args["root"]), args["keep_requests"])
+        return {"changed": bool(lost)}

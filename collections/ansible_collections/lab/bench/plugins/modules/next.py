@@ -1,0 +1,56 @@
+"""Documentation of the action plugin of the same name; nothing runs on a target."""
+
+DOCUMENTATION = """
+module: next
+short_description: Derive what a pair measured last, and tell what it measures next
+description:
+  - What is next follows from plan.json and from the results on disk alone.
+options:
+  run_dir:
+    description: The run's directory.
+    type: path
+    required: true
+  root:
+    description: Top directory of the lab.
+    type: path
+    required: true
+  keep_requests:
+    description: Keep every request's own times, compressed.
+    type: bool
+    default: false
+  pair:
+    description: Number of the pair, from 0.
+    type: int
+    required: true
+  set_up:
+    description: What the stages before have set the hosts up with; none where it is not known.
+    type: dict
+  last:
+    description: What this returned before the measurement that is over; none at the beginning.
+    type: dict
+author: the lab's developers
+"""
+
+EXAMPLES = """
+- name: Decide what is measured next
+  lab.bench.next:
+    run_dir: results/latest
+    root: .
+    pair: 0
+  register: cell_next
+"""
+
+RETURN = """
+item:
+  description: The item, with repetition and switch; none where nothing is left that can be had.
+  type: dict
+  returned: success
+left:
+  description: How many measurements this pair still has, at most.
+  type: int
+  returned: success
+since:
+  description: Each cell's highest repetition before this invocation.
+  type: dict
+  returned: success
+"""
