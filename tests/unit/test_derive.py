@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import derive, files, plan, result
+from ansible_collections.lab.bench.plugins.module_utils import derive, files, methods, plan, result
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 from ansible_collections.lab.bench.plugins.module_utils.validate import SchemaError, validate
 
@@ -327,3 +327,40 @@ def test_a_run_of_a_python_client_from_its_raw_files(run_dir: Path) -> None:
             path.unlink()
     everything(run_dir)
     assert content(run_dir) == first
+
+
+def test_what_was_under_way_is_kept_as_cut_off(run_dir: Path) -> None:
+    lost, over = run_dir / "cells/aiohttp-oha-400rps/rep-3", run_dir / WRK
+    shutil.copytree(run_dir / OHA, lost)
+    edit(lost / "cell.json", repetition=3)
+    (lost / "run.json").unlink()
+    (lost / "progress.txt").write_text("measuring\n")
+    assert derive.cut_off(run_dir) == [lost]
+    derive.results(run_dir, ROOT, False)
+    found = files.load(lost / "result.json")
+    assert found["error"] == "cut off: the controller went away, last seen measuring"
+    # A load that came to its end counts, whoever saw it.
+    assert files.load(over / "result.json")["error"] is None
+    assert derive.cut_off(run_dir) == []
+
+
+def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
+    derive.results(run_dir, ROOT, False)
+    told = [derive.told(files.load(run_dir / place / "result.json")) for place in (OHA, FAILED)]
+    assert re.fullmatch(
+        r"[\d.]+ requests/s, p50 [\d.]+ ms, p99 [\d.]+ ms, no errors, (valid|void: .*)", told[0]
+    )
+    assert told[1] == "failed, and kept as such: gunicorn did not start"
+
+
+def test_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
+    everything(run_dir)
+    summed = files.load(run_dir / "summary.json")["cells"]
+    had = {cell["cell_id"]: bool(cell["statistics"]["n"]) for cell in summed}
+    purposes = {**dict.fromkeys(had, "measure"), "never": "twin", "beside": "calibration"}
+    begun = files.load(run_dir / "plan.json")
+    begun["plan"]["tracks"] = [
+        methods.fixed({"cell_id": name, "purpose": purpose}) for name, purpose in purposes.items()
+    ]
+    (run_dir / "plan.json").write_text(json.dumps(begun))
+    assert derive.missing(run_dir) == [*(name for name in had if not had[name]), "never"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,7 @@ def lab(tmp_path: Path) -> Path:
         "apps/gamma/app.yml": {**loop, "language": "none", "endpoints": ["sleep"]},
         "files/stacks.yml": INTERFACES,
         "files/endpoints.yml": contracts,
+        "files/python/work.py": {},
         "files/tuning/production.yml": {},
         "files/tuning/stock.yml": {},
         "files/network/lan.yml": {},
@@ -868,3 +870,57 @@ def test_every_study_and_lesson_of_the_lab_can_be_planned(kind: str, name: str) 
     for scale in file.get("scales", [None]):
         found = plans.plan(ROOT, SPECS, {kind: name, "scale": scale}, True, True, NOW, "3.13", kind)
         assert found["tracks"]
+
+
+def record(lab: Path, plan: dict[str, Any], item: dict[str, Any], **changed: Any) -> None:
+    """What a measurement of the item leaves, as far as the plan asks."""
+    folder = lab / "results" / plan["run_id"] / "cells" / item["cell_id"]
+    number = len(list(folder.glob("rep-*"))) + 1
+    (folder / f"rep-{number}").mkdir(parents=True)
+    kept = {key: item[key] for key in ("cell_id", "cell", "definition")}
+    document = {**kept, "repetition": number, "error": None, **changed}
+    (folder / f"rep-{number}" / "result.json").write_text(json.dumps(document))
+
+
+def begun(lab: Path, **given: Any) -> dict[str, Any]:
+    """A run of which plan.json is there, and nothing more."""
+    plan = make(lab, **given)
+    folder = lab / "results" / plan["run_id"]
+    folder.mkdir()
+    (folder / "plan.json").write_text(json.dumps({"plan": plan}))
+    return plan
+
+
+def test_a_run_goes_on_with_its_own_words(lab: Path) -> None:
+    first = begun(lab, framework="alpha", endpoint="index", rate=7, repetitions=2, run_id="mine")
+    again = make(lab, run_id="mine")
+    for key in ("tracks", "options", "given", "measurements", "left"):
+        assert again[key] == first[key], key
+    more = make(lab, run_id="mine", repetitions=5)
+    assert (more["left"], items(more)) == (10, items(first))
+    # Who says what to measure says all of it.
+    assert make(lab, run_id="mine", framework="beta")["options"]["rate"] == 1000
+
+
+def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:
+    plan = begun(lab, framework="alpha", endpoint="index", repetitions=2, run_id="mine")
+    first, other = items(plan)
+    record(lab, plan, first)
+    record(lab, plan, first)
+    record(lab, plan, other)
+    record(lab, plan, other, error="broken")
+    again = make(lab, run_id="mine")
+    assert (again["measurements"], again["left"]) == (4, 1)
+    assert again["load_seconds"] == other["expected_s"]
+    (lab / "results" / "mine" / "calibration" / "ceiling" / "rep-1").mkdir(parents=True)
+    assert plan["calibration_repetition"] == 1
+    assert make(lab, run_id="mine")["calibration_repetition"] == 2
+
+
+def test_results_of_another_version_are_not_added_to(lab: Path) -> None:
+    plan = begun(lab, framework="alpha", endpoint="index", run_id="mine")
+    record(lab, plan, items(plan)[0])
+    (lab / "apps" / "alpha" / "app.py").write_text("print()")
+    with pytest.raises(PlanError, match="with another application than now"):
+        make(lab, run_id="mine")
+    assert make(lab, framework="alpha", run_id="other")["left"] == 4

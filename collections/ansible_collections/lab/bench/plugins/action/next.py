@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ansible_collections.lab.bench.plugins.module_utils import derive, files, records, schedule
+from ansible_collections.lab.bench.plugins.module_utils import (
+    derive,
+    files,
+    progress,
+    records,
+    schedule,
+)
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 
 class ActionModule(ControllerAction):
-    """Derive what was measured last, tell what came of it, and choose the next."""
+    """Derive what was measured last, tell what came of it, choose the next, say how far it is."""
 
     SPEC: ClassVar[dict[str, Any]] = {
         "run_dir": {"type": "path", "required": True},
@@ -22,19 +29,32 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir, last = Path(args["run_dir"]), args["last"]
-        plan = files.load(run_dir / "plan.json")["plan"]
-        if last is None:
-            since, before = schedule.highest(records.load(run_dir)), args["set_up"]
-        else:
-            item, since = last["item"], last["since"]
+        run_dir, root, pair = Path(args["run_dir"]), Path(args["root"]), args["pair"]
+        before = args["set_up"]
+        if args["last"]:
+            item = args["last"]["item"]
             rep_dir = run_dir / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
-            derive.repetition(rep_dir, Path(args["root"]), args["keep_requests"])
+            derive.repetition(rep_dir, root, args["keep_requests"])
             found = files.load(rep_dir / "result.json")
             tell(f"    {derive.told(found)}")
             before = None if found["error"] else schedule.setup(item)
-        kept = records.load(run_dir)
-        attempts = schedule.failures(kept, since)
-        item = schedule.next_item(plan, kept, attempts, before, args["pair"])
-        left = 0 if item is None else item["total"] - item["position"] + 1
-        return {"item": item, "left": left, "since": since}
+        plan, kept = files.load(run_dir / "plan.json")["plan"], records.load(run_dir)
+        ahead = schedule.progress(plan, kept, pair)
+        if args["last"]:
+            began = args["last"]["began"]
+        else:
+            began = {"at": time.time(), "since": schedule.highest(kept), **ahead}
+        attempts = schedule.failures(kept, began["since"])
+        document = progress.document(plan, kept, attempts, began, ahead, time.time())
+        derive.write(document, "progress", run_dir / "progress.json", root)
+        following = schedule.next_item(plan, kept, attempts, before, pair)
+        if following is None:
+            for cell_id, why in document["given_up"].items():
+                tell(f"Given up for now: {cell_id}: {why}")
+            return {"item": None, "left": 0, "began": began}
+        left = progress.seconds_left(began, ahead, time.time())
+        return {
+            "item": {**following, "seconds_left": left},
+            "left": ahead["total"] - ahead["position"] + 1,
+            "began": began,
+        }

@@ -30,4 +30,4 @@ class ActionModule(ControllerAction):
             table = derive.summary(run_dir, root)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        return {"changed": True, "table": table}
+        return {"changed": True, "table": table, "missing": derive.missing(run_dir)}

@@ -10,13 +10,14 @@ from typing import Any
 
 import yaml
 
-from . import claims, files, manifest, report_comparison, report_titles, result, wording
+from . import claims, files, manifest, methods, report_comparison, report_titles, result, wording
 from . import summary as summaries
 from .plan import plain
 from .validate import validate
 
 
-def _write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
+def write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
+    """Write a document that the schema holds for right. Raises SchemaError before it is written."""
     validate(document, name, root / "files" / "schema" / "lab-1.schema.json")
     files.write(path, files.dump(document))
 
@@ -34,7 +35,7 @@ def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
         calibrated = rep_dir.parents[2] / "calibration.json"
         calibration = files.load(calibrated) if calibrated.exists() else None
         built = result.build(rep_dir, thresholds, calibration)
-        _write(built, "result", rep_dir / "result.json", root)
+        write(built, "result", rep_dir / "result.json", root)
     result.reduce(rep_dir, keep_requests)
 
 
@@ -95,7 +96,7 @@ def describe(
         _source(root),
         {name: files.text(path) for name, path in locks.items() if path.exists()},
     )
-    _write(document, "manifest", run_dir / "manifest.json", root)
+    write(document, "manifest", run_dir / "manifest.json", root)
 
 
 def _iso(unix: float) -> str:
@@ -116,16 +117,29 @@ def _source(root: Path) -> dict[str, Any]:
     }
 
 
+def missing(run_dir: Path) -> list[str]:
+    """The cells that the plan measures and that have no valid repetition."""
+    tracks = files.load(run_dir / "plan.json")["plan"].get("tracks", [])
+    summed = files.load(run_dir / "summary.json")["cells"]
+    had = {cell["cell_id"] for cell in summed if cell["statistics"]["n"]}
+    wanted = methods.items(track for track in tracks if track["kind"] == "fixed")
+    return [
+        item["cell_id"]
+        for item in wanted
+        if item["purpose"] != "calibration" and item["cell_id"] not in had
+    ]
+
+
 def summary(run_dir: Path, root: Path) -> str:
     """Write summary.json, metrics.prom and a study's claims.json; return the terminal's table."""
     document = summaries.summary(run_dir)
-    _write(document, "summary", run_dir / "summary.json", root)
+    write(document, "summary", run_dir / "summary.json", root)
     files.write(run_dir / "metrics.prom", summaries.open_metrics(document).encode())
     study = files.load(run_dir / "plan.json")["plan"].get("study")
     if not study:
         return table(document)
     judged = claims.document(document, study)
-    _write(judged, "claims", run_dir / "claims.json", root)
+    write(judged, "claims", run_dir / "claims.json", root)
     return "\n".join([table(document), *claims.lines(judged)])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import claims, methods, schedule, studies
+from . import claims, definition, files, methods, records, schedule, studies
 from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS
 from .stacks import CHOICES, stack, stack_slug
@@ -333,8 +333,13 @@ def plan(
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
     ``python``: the server's Python version where it is known beforehand.
     ``kind``: study or lesson where that is what must have been given.
-    Raises PlanError before anything is changed.
+    A run that is there goes on: its own words stand where none that are given says what to measure,
+    and what it has measured is not measured again. Raises PlanError before anything is changed.
     """
+    run_id = _run_id(root, given, begin)
+    run_dir = root / "results" / run_id if run_id else None
+    if begin or needs_framework:
+        given = _recorded(run_dir, given)
     study = studies.find(root, given, kind)
     words = {**(study["options"] if study else {}), **studies.filled(given)}
     if "default_generator" in words:
@@ -382,18 +387,17 @@ def plan(
             [item["cell_id"].removesuffix("-twin"), item["cell_id"]] for item in twins
         ]
         planned += twins
-    latest = root / "results" / "latest"
-    if values["run_id"]:
-        run_id = values["run_id"]
-    elif not begin and latest.exists():
-        run_id = latest.resolve().name
-    else:
+    if run_id is None:
         named = study["name"] if study else values["framework"]
         run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [named])])
     run_dir = root / "results" / run_id
+    definition.define(root, result, planned)
+    kept = records.load(run_dir)
+    definition.check(run_id, planned, kept)
     tracks = [methods.fixed(item) for item in planned]
     result |= {
         "run_id": run_id,
+        "begun": begin,
         "run_dir": str(run_dir),
         "calibration_repetition": done(run_dir / "calibration" / "ceiling") + 1,
         "tracks": tracks,
@@ -403,8 +407,33 @@ def plan(
         if planned and (begin or len({str(schedule.setup(item)) for item in planned}) == 1)
         else None,
     }
-    ahead = schedule.progress(result, {}, None)
-    return {**result, "measurements": ahead["total"], "load_seconds": ahead["seconds_left"]}
+    ahead = schedule.progress(result, kept, None)
+    return {
+        **result,
+        "measurements": ahead["total"],
+        "left": ahead["total"] - ahead["position"] + 1,
+        "load_seconds": ahead["seconds_left"],
+    }
+
+
+def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:
+    """The run that was named or, where none is begun, the latest; None: it is a new one."""
+    named = studies.filled(given).get("run_id")
+    if named is not None:
+        return str(_convert("run_id", named, {"type": "str"}))
+    latest = root / "results" / "latest"
+    return latest.resolve().name if not begin and latest.exists() else None
+
+
+def _recorded(run_dir: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The words given and, where none of them says what to measure, those of the run beneath."""
+    if run_dir is None or not (run_dir / "plan.json").exists():
+        return dict(given)
+    words = studies.filled(given)
+    if any(name in words for name in ("framework", *studies.FOLDERS)):
+        return dict(given)
+    earlier = studies.filled(files.load(run_dir / "plan.json")["plan"]["given"])
+    return {**given, **earlier, **words}
 
 
 def _study(

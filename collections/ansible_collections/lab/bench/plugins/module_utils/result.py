@@ -76,6 +76,7 @@ def build(
     base = {
         "schema": SCHEMA,
         **{key: description[key] for key in ("cell_id", "repetition", "purpose", "cell")},
+        **{key: description.get(key) for key in ("pair", "definition")},
         "error": None,
         **dict.fromkeys(_NUMBERS),
         "raw": {},

@@ -4,7 +4,7 @@ DOCUMENTATION = """
 module: next
 short_description: Derive what a pair measured last, and tell what it measures next
 description:
-  - What is next follows from plan.json and from the results on disk alone.
+  - What is next follows from plan.json and from the results on disk alone. Writes progress.json.
 options:
   run_dir:
     description: The run's directory.
@@ -42,15 +42,15 @@ EXAMPLES = """
 
 RETURN = """
 item:
-  description: The item, with repetition and switch; none where nothing is left that can be had.
+  description: The item, with repetition, switch and seconds_left; none where nothing is left.
   type: dict
   returned: success
 left:
   description: How many measurements this pair still has, at most.
   type: int
   returned: success
-since:
-  description: Each cell's highest repetition before this invocation.
+began:
+  description: When this invocation's load began, and how far the run was then.
   type: dict
   returned: success
 """

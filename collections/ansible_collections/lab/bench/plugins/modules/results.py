@@ -50,4 +50,8 @@ table:
   description: The results as a short table for the terminal.
   type: str
   returned: success
+missing:
+  description: Cells of the plan without a valid repetition.
+  type: list
+  returned: success
 """

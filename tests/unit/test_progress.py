@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils import progress, schedule
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+from .test_schedule import CELLS, measure, plan_of
+
+SCHEMA = Path(__file__).parents[2] / "files" / "schema" / "lab-1.schema.json"
+
+
+def state(plan: dict[str, Any], records: dict[str, Any], pair: int = 0) -> dict[str, Any]:
+    return schedule.progress(plan, records, pair)
+
+
+def test_what_a_measurement_costs_beside_its_load_is_counted_in() -> None:
+    plan = plan_of(CELLS, 2)
+    records: dict[str, Any] = {}
+    began = {"at": 1000.0, **state(plan, records)}
+    # Before the first nothing is known of it.
+    assert progress.seconds_left(began, state(plan, records), 1003) == 16 * 10
+    measure(plan, records, steps=4)
+    # Four of 10 s took 60 s.
+    assert progress.seconds_left(began, state(plan, records), 1060) == pytest.approx(12 * (10 + 5))
+    # A clock that was set back makes no measurement shorter than its load.
+    assert progress.seconds_left(began, state(plan, records), 1010) == 12 * 10
+
+
+def test_the_document_is_of_the_whole_run() -> None:
+    plan: dict[str, Any] = {**plan_of(CELLS, 2, pairs=2), "run_id": "mine"}
+    records: dict[str, Any] = {}
+    began = {"at": 1000.0, **state(plan, records)}
+    measure(plan, records, steps=2)
+    failing = CELLS[1]["cell_id"]
+    measure(plan, records, {failing}, steps=2, pair=1)
+    attempts = schedule.failures(records, {})
+    found = progress.document(plan, records, attempts, began, state(plan, records), 1030)
+    validate(found, "progress", SCHEMA)
+    valid = sum(record["error"] is None for some in records.values() for record in some)
+    assert (found["done"], found["total"]) == (valid, 16)
+    # The other pair has more to do; each costs 5 s beside.
+    more = 8 - (valid - 2)
+    assert found["seconds_left"] == pytest.approx(more * (10 + 5))
+    assert found["ends"] == 1030 + found["seconds_left"]
+    assert found["given_up"] == ({failing: "broken"} if attempts.get(failing, 0) > 1 else {})
+
+
+def test_a_cell_that_is_given_up_is_named_with_its_reason() -> None:
+    plan: dict[str, Any] = {**plan_of(CELLS[:2], 1), "run_id": "mine"}
+    records: dict[str, Any] = {}
+    began = {"at": 0.0, **state(plan, records)}
+    measure(plan, records, {"cell-1"})
+    attempts = schedule.failures(records, {})
+    found = progress.document(plan, records, attempts, began, state(plan, records), 10)
+    assert found["given_up"] == {"cell-1": "broken"}
+    assert (found["done"], found["total"]) == (1, 2)

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ansible_collections.lab.bench.plugins.module_utils import records
+
+
+def test_a_run_that_is_not_there_has_none(tmp_path: Path) -> None:
+    assert records.load(tmp_path / "nowhere") == {}
+
+
+def test_records_come_by_number_and_without_what_is_long(tmp_path: Path) -> None:
+    for name in ("b/rep-10", "b/rep-9", "a/rep-1", "a/rep-2.aside", "a/rep-3"):
+        (tmp_path / "cells" / name).mkdir(parents=True)
+    for number, error in ((9, None), (10, "broken")):
+        document: dict[str, object] = {
+            "repetition": number,
+            "error": error,
+            "histogram": {},
+            "per_second": {},
+        }
+        path = tmp_path / "cells" / "b" / f"rep-{number}" / "result.json"
+        path.write_text(json.dumps({**document, "goodput": 5}))
+    found = records.load(tmp_path)
+    assert found["b"] == [
+        {"repetition": 9, "error": None, "goodput": 5},
+        {"repetition": 10, "error": "broken", "goodput": 5},
+    ]
+    # Their numbers are taken, and they count for nothing.
+    assert [record["repetition"] for record in found["a"]] == [1, 3]
+    assert all(record["error"] for record in found["a"])
