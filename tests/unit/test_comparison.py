@@ -248,3 +248,25 @@ def test_a_value_of_no_name_is_called_by_its_cell() -> None:
     by_rate, by_colour = comparison.build(cells, {"comparisons": asked})["comparisons"]
     assert by_rate["head"]["name"] == "1000"
     assert by_colour["head"]["name"] == "production"
+
+
+def test_what_two_pairs_differ_by_is_noise_between_them_alone() -> None:
+    def on(pair: str, made: dict[str, Any], name: str) -> dict[str, Any]:
+        reps = [{**each, "pair": pair} for each in made["repetitions"]]
+        return {**made, "cell_id": name, "repetitions": reps}
+
+    base, same = (on("server", cell("stock", SLOW), name) for name in ("stock", "stock-twin"))
+    other = on("server2", cell("stock", FAST), "stock-twin-2")
+    here, there = (
+        on(pair, cell("production", FAST), f"production-{pair}") for pair in ("server", "server2")
+    )
+    plan = {
+        "comparisons": [
+            {"by": "tuning", "base": "stock", "head": head["cell_id"]} for head in (here, there)
+        ],
+        "twins": [["stock", "stock-twin"], ["stock", "stock-twin-2"]],
+    }
+    found = comparison.build([base, same, other, here, there], plan)
+    within, across = (rows({"comparisons": [c]})["goodput"] for c in found["comparisons"])
+    assert within["noise_floor"] < 0.1 < across["noise_floor"]
+    assert across["conclusion"] != "higher"

@@ -924,3 +924,19 @@ def test_results_of_another_version_are_not_added_to(lab: Path) -> None:
     with pytest.raises(PlanError, match="with another application than now"):
         make(lab, run_id="mine")
     assert make(lab, framework="alpha", run_id="other")["left"] == 4
+
+
+def test_several_pairs_measure_the_same_and_each_has_a_twin_of_the_first(lab: Path) -> None:
+    given: dict[str, Any] = {"framework": "alpha", "generator": "wrk", "tuning": "stock,production"}
+    alone = make(lab, **given)
+    found = plans.plan(lab, SPECS, given, True, True, NOW, pairs=2)
+    assert {item["cell_id"] for item in items(alone)} < {item["cell_id"] for item in items(found)}
+    pair_of = {track["cells"][0]["cell_id"]: track["pair"] for track in found["tracks"]}
+    assert all(pair_of[each["base"]] == pair_of[each["head"]] for each in found["comparisons"])
+    assert set(pair_of.values()) == {0, 1}
+    *own, (base, across) = found["twins"]
+    assert own == alone["twins"]
+    assert all(pair_of[cell_id] == pair_of[twin_id] for cell_id, twin_id in own)
+    assert pair_of[base] != pair_of[across]
+    # About half as long, for the twin too.
+    assert found["load_seconds"] == alone["load_seconds"] / 2 + 40

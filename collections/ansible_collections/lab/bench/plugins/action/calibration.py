@@ -13,6 +13,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 class ActionModule(ControllerAction):
     SPEC: ClassVar[dict[str, Any]] = {
         "run_dir": {"type": "path", "required": True},
+        "name": {"type": "str", "default": "calibration"},
         "repetition": {"type": "int", "required": True},
         "link": {"type": "dict", "required": True},
         "generator": {"type": "str", "required": True},
@@ -21,19 +22,17 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir = Path(args["run_dir"])
-        link = run_dir / "calibration" / "link" / f"rep-{args['repetition']}"
+        run_dir, name = Path(args["run_dir"]), args["name"]
+        link = run_dir / name / "link" / f"rep-{args['repetition']}"
         link.mkdir(parents=True)
-        for name, text in args["link"].items():
-            files.write(link / name, text.encode())
+        for file, text in args["link"].items():
+            files.write(link / file, text.encode())
         try:
             derived = calibration.derive(
-                run_dir / "calibration", args["repetition"], args["generator"], args["thresholds"]
+                run_dir / name, args["repetition"], args["generator"], args["thresholds"]
             )
         except ValueError as problem:
-            raise ValueError(
-                f"{problem}. The raw files are kept in {run_dir}/calibration."
-            ) from None
+            raise ValueError(f"{problem}. The raw files are kept in {run_dir}/{name}.") from None
         validate(derived, "calibration", Path(args["schema"]))
-        files.write(run_dir / "calibration.json", files.dump(derived))
+        files.write(run_dir / f"{name}.json", files.dump(derived))
         return {"changed": True, "calibration": derived, "text": calibration.text(derived)}

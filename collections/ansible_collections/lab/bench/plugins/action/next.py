@@ -30,15 +30,17 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root, pair = Path(args["run_dir"]), Path(args["root"]), args["pair"]
+        plan = files.load(run_dir / "plan.json")["plan"]
         before = args["set_up"]
         if args["last"]:
             item = args["last"]["item"]
             rep_dir = run_dir / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
             derive.repetition(rep_dir, root, args["keep_requests"])
             found = files.load(rep_dir / "result.json")
-            tell(f"    {derive.told(found)}")
+            several = len({track["pair"] for track in plan["tracks"]}) > 1
+            tell(f"    {found['pair'] + ': ' if several else ''}{derive.told(found)}")
             before = None if found["error"] else schedule.setup(item)
-        plan, kept = files.load(run_dir / "plan.json")["plan"], records.load(run_dir)
+        kept = records.load(run_dir)
         ahead = schedule.progress(plan, kept, pair)
         if args["last"]:
             began = args["last"]["began"]

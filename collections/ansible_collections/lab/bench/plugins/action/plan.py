@@ -20,6 +20,7 @@ class ActionModule(ControllerAction):
         "needs_framework": {"type": "bool", "default": True},
         "python": {"type": "str"},
         "kind": {"type": "str"},
+        "pairs": {"type": "int", "default": 1},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,14 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     """{comparisons, noise_floor} of summary.json, both empty where the plan asks for none.
 
     ``cells`` are summary.json's, ``plan`` is plan.json's "plan": of it comparisons [{by, base,
-    head}], twins [[cell_id, twin's cell_id]] and tracks are read, and each may be missing.
+    head}], twins [[cell_id, twin's cell_id]] (a twin on another pair of hosts tells only what cells
+    of two pairs differ by) and tracks are read, and each may be missing.
     Raises ResultError where neither cell of a comparison is known.
     """
     found = {cell["cell_id"]: cell for cell in cells}
     known = {item["cell_id"]: item["cell"] for item in methods.items(plan.get("tracks", []))}
     known |= {name: cell["cell"] for name, cell in found.items()}
+    pairs = {name: _measured_on(cell) for name, cell in found.items()}
     floors = [
         _twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
         for cell_id, twin_id in plan.get("twins", [])
@@ -33,9 +35,20 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     compared = [_comparison(found, known, asked) for asked in plan.get("comparisons", [])]
     for one in compared:
         for row in one["rows"]:
-            row |= _floor(row["metric"], one["cell"], floors, known)
+            sides = {pairs.get(one[side]["cell_id"]) for side in ("base", "head")}
+            told = [
+                floor
+                for floor in floors
+                if len(sides) > 1 or pairs.get(floor["cell_id"]) == pairs.get(floor["twin_id"])
+            ]
+            row |= _floor(row["metric"], one["cell"], told, known)
     _conclude([row for one in compared for row in one["rows"]])
     return {"comparisons": compared, "noise_floor": floors}
+
+
+def _measured_on(cell: Mapping[str, Any]) -> str | None:
+    """The pair of hosts that measured a cell; None where its results do not say."""
+    return next((rep["pair"] for rep in cell["repetitions"] if rep.get("pair")), None)
 
 
 def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:

@@ -32,7 +32,10 @@ def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
     """Write result.json of cells/<cell_id>/rep-<n> where there is none; reduce its raw files."""
     if not (rep_dir / "result.json").exists():
         thresholds = yaml.safe_load(files.text(root / "files" / "verdict.yml"))
-        calibrated = rep_dir.parents[2] / "calibration.json"
+        run_dir, pair = rep_dir.parents[2], files.load(rep_dir / "cell.json").get("pair")
+        calibrated = run_dir / f"calibration-{pair}.json"
+        if not calibrated.exists():
+            calibrated = run_dir / "calibration.json"
         calibration = files.load(calibrated) if calibrated.exists() else None
         built = result.build(rep_dir, thresholds, calibration)
         write(built, "result", rep_dir / "result.json", root)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from . import claims, definition, files, methods, records, schedule, studies
+from . import pairs as pair_up
 from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS
 from .stacks import CHOICES, stack, stack_slug
@@ -325,6 +326,7 @@ def plan(
     now: datetime.datetime,
     python: str | None = None,
     kind: str | None = None,
+    pairs: int = 1,
 ) -> dict[str, Any]:
     """The whole plan of a run: checked values, stacks, tracks (see module_utils/methods.py),
     seconds of load.
@@ -332,7 +334,7 @@ def plan(
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
     ``python``: the server's Python version where it is known beforehand.
-    ``kind``: study or lesson where that is what must have been given.
+    ``kind``: study or lesson where that is what must have been given. ``pairs``: of hosts.
     A run that is there goes on: its own words stand where none that are given says what to measure,
     and what it has measured is not measured again. Raises PlanError before anything is changed.
     """
@@ -394,13 +396,12 @@ def plan(
     definition.define(root, result, planned)
     kept = records.load(run_dir)
     definition.check(run_id, planned, kept)
-    tracks = [methods.fixed(item) for item in planned]
     result |= {
         "run_id": run_id,
         "begun": begin,
         "run_dir": str(run_dir),
         "calibration_repetition": done(run_dir / "calibration" / "ceiling") + 1,
-        "tracks": tracks,
+        "tracks": _spread(result, planned, pairs, run_dir),
         "connections": max((item["cell"]["load"]["connections"] for item in planned), default=0),
         # What the stages before the load have made; where the run has no other, in any case.
         "set_up": schedule.setup(planned[0])
@@ -408,12 +409,42 @@ def plan(
         else None,
     }
     ahead = schedule.progress(result, kept, None)
+    each = [schedule.progress(result, kept, pair)["seconds_left"] for pair in range(pairs)]
     return {
         **result,
         "measurements": ahead["total"],
         "left": ahead["total"] - ahead["position"] + 1,
-        "load_seconds": ahead["seconds_left"],
+        "load_seconds": max(each),
     }
+
+
+def _spread(
+    result: dict[str, Any], planned: list[Any], pairs: int, run_dir: Path
+) -> list[dict[str, Any]]:
+    """The tracks of what is planned, each on its pair. Where there are twins, the first of the
+    cells that have one has one on every other pair too: what these differ by is in its noise."""
+    recorded = run_dir / "plan.json"
+    before = files.load(recorded)["plan"].get("tracks", []) if recorded.exists() else []
+    earlier = {item["cell_id"]: track["pair"] for track in before for item in track["cells"]}
+    together = [[found["base"], found["head"]] for found in result["comparisons"]]
+    together += result["twins"]
+    tracks = pair_up.assign(
+        [methods.fixed(item) for item in planned],
+        together,
+        result["options"]["repetitions"],
+        pairs,
+        earlier,
+    )
+    if result["twins"]:
+        base = result["twins"][0][0]
+        (own,) = (track for track in tracks if track["cells"][0]["cell_id"] == base)
+        item = own["cells"][0]
+        for pair in range(pairs):
+            if pair != own["pair"]:
+                other = {**item, "cell_id": f"{base}-twin-{pair + 1}", "purpose": "twin"}
+                tracks.append({**methods.fixed(other), "pair": pair})
+                result["twins"].append([base, other["cell_id"]])
+    return tracks
 
 
 def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:

@@ -15,11 +15,15 @@ _BESIDE = ("backlog", "tuning", "network")
 
 
 def stacks(cells: Sequence[Mapping[str, Any]], parts: Sequence[str] = _PARTS) -> list[list[str]]:
-    """For each cell the words that tell its stack, tuning and network from those of the others."""
+    """For each cell the words that tell its stack, tuning, network and pair of hosts from those of
+    the others."""
     differ = [part for part in parts if len({cell["cell"].get(part) for cell in cells}) > 1]
+    pairs = [next((r["pair"] for r in c["repetitions"] if r.get("pair")), None) for c in cells]
+    several = len({pair for pair in pairs if pair}) > 1
     return [
         [words for part in differ if (words := report_cells.part(cell["cell"], part))]
-        for cell in cells
+        + ([f"on {pair}"] if several and pair else [])
+        for cell, pair in zip(cells, pairs, strict=True)
     ]
 
 

@@ -9,6 +9,10 @@ options:
     description: The run's directory.
     type: path
     required: true
+  name:
+    description: Name of the document and of the folder of its raw files.
+    type: str
+    default: calibration
   repetition:
     description: Number of this calibration in the run.
     type: int

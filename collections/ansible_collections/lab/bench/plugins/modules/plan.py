@@ -33,6 +33,10 @@ options:
   kind:
     description: study or lesson, where one must have been given.
     type: str
+  pairs:
+    description: How many pairs of hosts there are.
+    type: int
+    default: 1
 author: the lab's developers
 """
 
