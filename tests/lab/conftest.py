@@ -19,8 +19,9 @@ SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
 
 
 def playbook(name: str, **variables: Any) -> subprocess.Popen[str]:
-    """Start ansible-playbook as a user would; its output is collected."""
-    words = ["ansible-playbook", name]
+    """Start ansible-playbook as a user would, on another ``inventory`` where one is given; its
+    output is collected."""
+    words = ["ansible-playbook", name, "-i", variables.pop("inventory", "inventory/local")]
     for key, value in variables.items():
         words += ["-e", f"{key}={value}"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}

@@ -73,22 +73,22 @@ def test_whole_lab(run_id: str) -> None:
     assert {p: p.read_bytes() for p in before} == before
 
 
-def test_second_run_changes_nothing_and_adds(run_id: str) -> None:
+def test_second_run_changes_nothing_and_more_repetitions_are_added(run_id: str) -> None:
     run("lab.yml", **SHORT, endpoint="index", run_id=run_id)
-    kept = json.loads(
-        next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text()
-    )
-    output = run("lab.yml", **SHORT, endpoint="index", run_id=run_id)
+    folder = ROOT / "results" / run_id
+    kept = {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")}
+    assert len(kept) == 2
+    output = run("lab.yml", run_id=run_id)
+    assert f"Run {run_id} is complete" in " ".join(output.split())
     assert "server: all that aiohttp needs is in place, unchanged" in output
     recap = re.search(r"^server +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
     assert recap is not None
     assert recap[1] == "0"
-    repetitions = sorted(p.name for p in (ROOT / "results" / run_id).glob("cells/*oha*/rep-*"))
-    assert repetitions == ["rep-1", "rep-2"]
-    again = json.loads(
-        next((ROOT / "results" / run_id).glob("cells/*oha*/rep-1/result.json")).read_text()
-    )
-    assert again == kept
+    assert set(folder.glob("cells/*/rep-*/result.json")) == set(kept)
+
+    run("playbooks/load.yml", run_id=run_id, repetitions=2)
+    assert sorted(p.name for p in folder.glob("cells/*oha*/rep-*")) == ["rep-1", "rep-2"]
+    assert {path: path.read_bytes() for path in kept} == kept
 
 
 # The plan's own refusals are tests/unit's; here some of each way that they reach the user.
