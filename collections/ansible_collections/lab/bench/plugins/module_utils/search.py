@@ -1,0 +1,241 @@
+"""Searches for the highest rate that meets an objective: doubling or halving until one rate meets
+it and one does not, bisection between them, then repetitions that confirm what was found. Pure.
+
+A search's track is {kind: search, cells: [item at the rate where it starts], slo, rule: {apart_max
+and lower_steps_max of files/methods.yml, rate_min of files/verdict.yml}, whole (whether the
+generator takes whole rates only), ceiling (requests/s that none may exceed; None where it is not
+known)}. All follows from the probes on disk, in whatever order they were made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from . import objective, wording
+from .objective import Judged
+from .tracks import Item, Records, Track, measured
+
+LOWEST = 1.0  # requests/s
+HIGHEST = 1_000_000.0  # where no ceiling is known
+DIGITS = 3  # significant ones of a rate
+PROBE = "-probe"
+# A void measurement is made once more.
+TRIES = 2
+# Doublings or halvings that a search is expected to need where it is not known.
+USUAL_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """``met``: the highest rate known to meet the objective; ``missed``: the lowest that does not.
+    ``undecided``: rates whose probe was void every time, and why."""
+
+    met: float | None
+    missed: float | None
+    undecided: dict[float, str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Either the ``rate`` to probe next, or ``found``, or neither where it ended without; ``why``
+    it ended."""
+
+    rate: float | None
+    found: float | None
+    why: str
+
+
+def at(item: Item, rate: float, purpose: str) -> dict[str, Any]:
+    """The item at another rate, whose id has that rate in it."""
+    cell = item["cell"]
+    head, tail = _ends(item)
+    ending = PROBE if purpose == "probe" else ""
+    return {
+        **item,
+        "cell_id": f"{head}{wording.plain(rate)}{tail}{ending}",
+        "purpose": purpose,
+        "cell": {**cell, "load": {**cell["load"], "rate": rate}},
+    }
+
+
+def _ends(item: Item) -> tuple[str, str]:
+    """The item's id before and after its rate."""
+    rate = f"-{wording.plain(item['cell']['load']['rate'])}rps-"
+    head, _, tail = item["cell_id"].rpartition(rate)
+    return f"{head}-", f"rps-{tail}"
+
+
+def rates(track: Track, records: Records) -> list[float]:
+    """Every rate that has a probe, ascending."""
+    head, tail = _ends(track["cells"][0])
+    tail += PROBE
+    found = (
+        cell_id.removeprefix(head).removesuffix(tail)
+        for cell_id in records
+        if cell_id.startswith(head) and cell_id.endswith(tail)
+    )
+    return sorted(_number(float(rate)) for rate in found)
+
+
+def _number(rate: float) -> float:
+    return int(rate) if rate.is_integer() else rate
+
+
+def _rounded(track: Track, rate: float) -> float:
+    """To DIGITS, and to a whole number where the generator takes no other."""
+    short = float(f"{rate:.{DIGITS}g}")
+    return round(short) if track["whole"] else _number(short)
+
+
+def highest(track: Track) -> float:
+    """The highest rate that may be asked for, requests/s: the ceiling, rounded down."""
+    most = float(track["ceiling"] or HIGHEST)
+    step = 10.0 ** (math.floor(math.log10(most)) - DIGITS + 1)
+    down = float(f"{math.floor(most / step) * step:.{DIGITS}g}")
+    return max(LOWEST, math.floor(down) if track["whole"] else _number(down))
+
+
+def judged(track: Track, item: Item, records: Records) -> list[Judged]:
+    """What each measurement of the item that did not fail says."""
+    return [
+        objective.judge(record, track["slo"], track["rule"]["rate_min"])
+        for record in measured(item["cell_id"], records)
+    ]
+
+
+def bracket(track: Track, records: Records) -> Bracket:
+    """What the probes say so far. Of a rate the first probe that is not void does."""
+    met: list[float] = []
+    missed: list[float] = []
+    undecided: dict[float, str] = {}
+    for rate in rates(track, records):
+        found = judged(track, at(track["cells"][0], rate, "probe"), records)
+        decided = [one for one in found if one.met is not None]
+        if decided:
+            (met if decided[0].met else missed).append(rate)
+        elif len(found) >= TRIES:
+            undecided[rate] = found[-1].why
+    lowest = min(missed, default=None)
+    below = [rate for rate in met if lowest is None or rate < lowest]
+    return Bracket(max(below, default=None), lowest, undecided)
+
+
+def step(track: Track, known: Bracket) -> Step:
+    """What the search does next, by what its probes said."""
+    met, missed, most = known.met, known.missed, highest(track)
+    if missed is None:
+        if met is None:
+            rate = min(max(track["cells"][0]["cell"]["load"]["rate"], LOWEST), most)
+        elif met < most:
+            rate = min(_rounded(track, 2 * met), most)
+        else:
+            return Step(None, met, f"{met:,g} requests/s is the most that the generator offers")
+    elif met is None:
+        if missed <= LOWEST:
+            return Step(None, None, f"not even {missed:,g} requests/s meets it")
+        rate = max(_rounded(track, missed / 2), LOWEST)
+    else:
+        why = f"{missed:,g} requests/s does not meet it"
+        rate = _rounded(track, math.sqrt(met * missed))
+        if missed <= (1 + track["rule"]["apart_max"]) * met or not met < rate < missed:
+            return Step(None, met, why)
+    if rate in known.undecided:
+        why = f"{rate:,g} requests/s could not be judged, {known.undecided[rate]}"
+        return Step(None, None, why)
+    return Step(rate, None, "")
+
+
+def candidates(track: Track, found: float) -> list[float]:
+    """The rates to confirm, each where the one before was not: that found, and lower ones."""
+    those = [found]
+    for _ in range(track["rule"]["lower_steps_max"]):
+        lower = _rounded(track, those[-1] * (1 - track["rule"]["apart_max"]))
+        lower = min(lower, those[-1] - 1) if track["whole"] else lower
+        if lower < LOWEST:
+            break
+        those.append(lower)
+    return those
+
+
+def candidate(track: Track, records: Records) -> Item | None:
+    """The item that is to be confirmed, or was; None where there is none yet, or none is left."""
+    found = step(track, bracket(track, records)).found
+    for rate in [] if found is None else candidates(track, found):
+        item = at(track["cells"][0], rate, "measure")
+        if all(one.met is not False for one in judged(track, item, records)):
+            return item
+    return None
+
+
+def following(track: Track, block: int, records: Records) -> Item | None:
+    """The next probe, or the next measurement that confirms; None when this block has what it needs.
+
+    In block b (from 1) the rate has b valid measurements, each of which meets the objective.
+    """
+    rate = step(track, bracket(track, records)).rate
+    if rate is not None:
+        return at(track["cells"][0], rate, "probe")
+    item = candidate(track, records)
+    if item is None:
+        return None
+    found = judged(track, item, records)
+    met = sum(one.met is True for one in found)
+    return item if met < block and len(found) < TRIES * block else None
+
+
+def _halvings(track: Track, low: float, high: float) -> int:
+    """How many bisections bring two rates close enough; rounding may take one more."""
+    apart = math.log(high / low) / math.log1p(track["rule"]["apart_max"])
+    return max(0, math.ceil(math.log2(apart))) + 1 if apart > 1 else 0
+
+
+def _probes(track: Track, known: Bracket) -> int:
+    """How many probes the search can still make, each once."""
+    met, missed, most = known.met, known.missed, highest(track)
+    if met is not None and missed is not None:
+        return _halvings(track, met, missed)
+    between = _halvings(track, 1, 2)
+    if met is None and missed is None:
+        start = min(max(track["cells"][0]["cell"]["load"]["rate"], LOWEST), most)
+        up, down = math.log2(most / start), math.log2(start / LOWEST)
+        return 1 + math.ceil(max(up, down)) + between
+    ways = most / met if met is not None else (missed or LOWEST) / LOWEST
+    return math.ceil(math.log2(ways)) + between
+
+
+def left(track: Track, repetitions: int, records: Records) -> int:
+    """How many measurements it can still ask for, at most: every one void once, and as many rates
+    not confirmed as there may be, each by its last repetition."""
+    known = bracket(track, records)
+    now = step(track, known)
+    probes = 0 if now.rate is None else _probes(track, known)
+    if now.rate is None and now.found is None:
+        return 0
+    if now.found is None:
+        rates_left = 1 + int(track["rule"]["lower_steps_max"])
+        had = 0
+    else:
+        item = candidate(track, records)
+        those = candidates(track, now.found)
+        if item is None:
+            return 0
+        rates_left = len(those) - those.index(item["cell"]["load"]["rate"])
+        had = len(measured(item["cell_id"], records))
+        if following(track, repetitions, records) is None:
+            return 0
+    return TRIES * (probes + repetitions * rates_left) - had
+
+
+def waiting(track: Track, repetitions: int, records: Records) -> float:
+    """How many measurements it is expected to ask for."""
+    known = bracket(track, records)
+    now = step(track, known)
+    if now.rate is not None:
+        usual = USUAL_STEPS if known.met is None or known.missed is None else 0
+        return min(_probes(track, known), usual + _halvings(track, 1, 2)) + repetitions
+    item = candidate(track, records)
+    if item is None or following(track, repetitions, records) is None:
+        return 0
+    return repetitions - len(measured(item["cell_id"], records))
