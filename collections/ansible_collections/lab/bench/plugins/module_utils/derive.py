@@ -12,7 +12,6 @@ import yaml
 
 from . import claims, files, manifest, methods, report_comparison, report_titles, result, wording
 from . import summary as summaries
-from .plan import plain
 from .validate import validate
 
 
@@ -165,7 +164,7 @@ def table(document: Mapping[str, Any]) -> str:
     for name, cell in _named(others, names):
         lines += name
         load = cell["cell"]["load"]
-        pace = f"{plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
+        pace = f"{wording.plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
         lines += _lines(cell, f"{load['generator'] + ' ' + pace:<18}", _numbers)
     if batches:
         lines.append(

@@ -33,8 +33,8 @@ def parse(value: Any) -> dict[str, float]:
     if isinstance(value, Mapping):
         given = dict(value)
     else:
-        words = [word.strip() for word in str(value).split(",") if word.strip()]
-        given = dict((*map(str.strip, word.split("=", 1)), "")[:2] for word in words)
+        parts = (word.partition("=") for word in str(value).split(",") if word.strip())
+        given = {name.strip(): limit.strip() for name, _, limit in parts}
     there_are = [*LATENCIES, ERRORS]
     if not given:
         raise PlanError(
@@ -99,15 +99,6 @@ def judge(record: Mapping[str, Any], slo: Mapping[str, float], sent_min: float) 
 
     bad: list[str] = []
     good: list[str] = []
-    if record["unsent"] > (1 - sent_min) * record["scheduled"]:
-        part = wording.share(record["unsent"], record["scheduled"])
-        bad.append(f"{part} of the requests were never sent")
-    if ERRORS in slo:
-        errors = sum(record["errors"].values())
-        said = wording.plural(errors, "error")
-        if errors:
-            said += f" ({wording.share(errors, record['requests'])} of requests)"
-        (bad if errors > slo[ERRORS] * record["requests"] else good).append(said)
     for name, limit in slo.items():
         if name == ERRORS:
             continue
@@ -120,5 +111,13 @@ def judge(record: Mapping[str, Any], slo: Mapping[str, float], sent_min: float) 
             bad.append(f"{said} is above {limit:g} ms")
         else:
             good.append(said)
-    # The latencies first: they are what most objectives are about.
-    return Judged(not bad, ", ".join(reversed(bad or good)))
+    if ERRORS in slo:
+        errors = sum(record["errors"].values())
+        said = wording.plural(errors, "error")
+        if errors:
+            said += f" ({wording.share(errors, record['requests'])} of requests)"
+        (bad if errors > slo[ERRORS] * record["requests"] else good).append(said)
+    if record["unsent"] > (1 - sent_min) * record["scheduled"]:
+        part = wording.share(record["unsent"], record["scheduled"])
+        bad.append(f"{part} of the requests were never sent")
+    return Judged(not bad, ", ".join(bad or good))

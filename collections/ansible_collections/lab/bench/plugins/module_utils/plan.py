@@ -20,6 +20,7 @@ from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS
 from .stacks import CHOICES, stack, stack_slug
 from .tuning import tuning_profile
+from .wording import plain
 
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
 LIMITS: dict[str, tuple[float, float, str]] = {
@@ -133,11 +134,6 @@ def _fits(backlog: int, tuning: str, profile: Mapping[str, Any]) -> None:
                 f"net.core.somaxconn = {entry['value']}. Give at most that with "
                 f"-e backlog={entry['value']}, or another profile with -e tuning=<name>."
             )
-
-
-def plain(number: float) -> str:
-    """A number as people write it: no exponent, no digit lost, no .0 at its end."""
-    return f"{number:.15g}"
 
 
 def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> dict[str, Any]:

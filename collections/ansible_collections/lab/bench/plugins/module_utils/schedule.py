@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import methods
-from .methods import Records, Track
 from .stacks import stack_slug
+from .tracks import Records, Track
 
 # A measurement that failed is tried once more; then its cell is given up.
 TRIES = 2

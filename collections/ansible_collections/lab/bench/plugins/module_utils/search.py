@@ -47,17 +47,17 @@ class Step:
     why: str
 
 
+def with_rate(item: Item, rate: float) -> dict[str, Any]:
+    """The item with its rate."""
+    return {**item, "cell": {**item["cell"], "load": {**item["cell"]["load"], "rate": rate}}}
+
+
 def at(item: Item, rate: float, purpose: str) -> dict[str, Any]:
     """The item at another rate, whose id has that rate in it."""
-    cell = item["cell"]
     head, tail = _ends(item)
     ending = PROBE if purpose == "probe" else ""
-    return {
-        **item,
-        "cell_id": f"{head}{wording.plain(rate)}{tail}{ending}",
-        "purpose": purpose,
-        "cell": {**cell, "load": {**cell["load"], "rate": rate}},
-    }
+    cell_id = f"{head}{wording.plain(rate)}{tail}{ending}"
+    return {**with_rate(item, rate), "cell_id": cell_id, "purpose": purpose}
 
 
 def _ends(item: Item) -> tuple[str, str]:
@@ -170,7 +170,7 @@ def candidate(track: Track, records: Records) -> Item | None:
 
 
 def following(track: Track, block: int, records: Records) -> Item | None:
-    """The next probe, or the next measurement that confirms; None when this block has what it needs.
+    """The next probe, or the next measurement that confirms; None when this block has enough.
 
     In block b (from 1) the rate has b valid measurements, each of which meets the objective.
     """
@@ -206,36 +206,34 @@ def _probes(track: Track, known: Bracket) -> int:
 
 
 def left(track: Track, repetitions: int, records: Records) -> int:
-    """How many measurements it can still ask for, at most: every one void once, and as many rates
-    not confirmed as there may be, each by its last repetition."""
+    """How many measurements it can still ask for, at most: each void once, and each rate that may
+    be confirmed given up for the next lower at its last repetition."""
     known = bracket(track, records)
     now = step(track, known)
     probes = 0 if now.rate is None else _probes(track, known)
-    if now.rate is None and now.found is None:
-        return 0
-    if now.found is None:
-        rates_left = 1 + int(track["rule"]["lower_steps_max"])
-        had = 0
-    else:
-        item = candidate(track, records)
-        those = candidates(track, now.found)
-        if item is None:
-            return 0
-        rates_left = len(those) - those.index(item["cell"]["load"]["rate"])
-        had = len(measured(item["cell_id"], records))
-        if following(track, repetitions, records) is None:
-            return 0
-    return TRIES * (probes + repetitions * rates_left) - had
+    ended = now.rate is None and following(track, repetitions, records) is None
+    most = 1 + int(track["rule"]["lower_steps_max"])
+    return 0 if ended else TRIES * (probes + most * repetitions)
 
 
-def waiting(track: Track, repetitions: int, records: Records) -> float:
-    """How many measurements it is expected to ask for."""
+def expected(track: Track, repetitions: int, records: Records) -> float:
+    """How many measurements it is likely to ask for still."""
     known = bracket(track, records)
-    now = step(track, known)
-    if now.rate is not None:
-        usual = USUAL_STEPS if known.met is None or known.missed is None else 0
-        return min(_probes(track, known), usual + _halvings(track, 1, 2)) + repetitions
+    if step(track, known).rate is not None:
+        usual = _halvings(track, 1, 2) + USUAL_STEPS
+        return min(_probes(track, known), usual) + repetitions
     item = candidate(track, records)
     if item is None or following(track, repetitions, records) is None:
         return 0
-    return repetitions - len(measured(item["cell_id"], records))
+    return max(1, repetitions - len(measured(item["cell_id"], records)))
+
+
+def done(track: Track, records: Records) -> int:
+    """How many of its measurements did not fail, probes and confirming ones."""
+    item = track["cells"][0]
+    found = step(track, bracket(track, records)).found
+    those = [at(item, rate, "probe") for rate in rates(track, records)]
+    those += [
+        at(item, rate, "measure") for rate in ([] if found is None else candidates(track, found))
+    ]
+    return sum(len(measured(one["cell_id"], records)) for one in those)
