@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import methods, objective, search
+from ansible_collections.lab.bench.plugins.module_utils import methods, objective, search, wording
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ RATES = st.floats(1, 500_000).map(lambda rate: float(f"{rate:.6g}"))
 
 def track(start: float, ceiling: float | None = None, whole: bool = False) -> dict[str, Any]:
     item = {
-        "cell_id": f"alpha-9rps-{methods.search.wording.plain(start)}rps-c64-5s",
+        "cell_id": f"alpha-9rps-{wording.plain(start)}rps-c64-5s",
         "purpose": "measure",
         "cell": {"load": {"mode": "constant", "rate": start}},
         "stack": "alpha",
@@ -266,6 +267,6 @@ def test_words_of_an_objective() -> None:
     ],
 )
 def test_refused_objectives(value: Any, words: str) -> None:
-    with pytest.raises(objective.PlanError) as refusal:
+    with pytest.raises(PlanError) as refusal:
         objective.parse(value)
     assert words in str(refusal.value)

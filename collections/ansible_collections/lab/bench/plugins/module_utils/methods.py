@@ -37,6 +37,20 @@ def items(tracks: Iterable[Track]) -> list[Any]:
     return [item for track in tracks for item in track["cells"]]
 
 
+def known(tracks: Iterable[Track], records: Records) -> list[Any]:
+    """The items as they are measured, as far as the records decide that."""
+    found: list[Any] = []
+    for track in tracks:
+        if track["kind"] == "search":
+            found += search.tried(track, records)
+        elif track["kind"] == "scaled":
+            rate = scaled_rate(track, records)
+            found += [] if rate is None else [search.with_rate(track["cells"][0], rate)]
+        else:
+            found += track["cells"]
+    return found
+
+
 def below(tracks: Iterable[Track], ceiling: float | None) -> list[Any]:
     """The tracks with the calibrated ceiling, requests/s, that no search may go beyond."""
     return [{**t, "ceiling": ceiling} if t["kind"] == "search" else t for t in tracks]
@@ -95,12 +109,14 @@ def left(track: Track, repetitions: int, records: Records) -> int:
     return max(0, repetitions - had)
 
 
+def expected(track: Track, repetitions: int, records: Records) -> int:
+    """How many measurements the track is likely to ask for still, in so many blocks."""
+    if track["kind"] == "search":
+        return search.expected(track, repetitions, records)
+    most = left(track, repetitions, records)
+    return min(most, 1) if track["cells"][0]["purpose"] == "saturation" else most
+
+
 def waiting(track: Track, repetitions: int, records: Records) -> float:
     """Seconds of load that the track is still expected to need in so many blocks."""
-    item = track["cells"][0]
-    count: float = left(track, repetitions, records)
-    if track["kind"] == "search":
-        count = search.expected(track, repetitions, records)
-    if item["purpose"] == "saturation":
-        count = min(count, 1)
-    return float(item["expected_s"]) * count
+    return float(track["cells"][0]["expected_s"]) * expected(track, repetitions, records)

@@ -122,10 +122,17 @@ def next_item(
 
 
 def progress(plan: Mapping[str, Any], records: Records, pair: int | None) -> dict[str, Any]:
-    """{position, total, seconds_left} of one pair, or of all one after another (None): the number
-    of the next measurement, how many there are at most, and seconds of load still to come."""
+    """{position, total, most, seconds_left} of one pair, or of all one after another (None): the
+    number of the next measurement, how many are expected in all, and at most, and seconds of load
+    still to come."""
     tracks: Sequence[Track] = _of(plan, pair)
     done = sum(methods.done(track, records) for track in tracks)
     left = sum(methods.left(track, _repetitions(plan, track), records) for track in tracks)
+    likely = sum(methods.expected(track, _repetitions(plan, track), records) for track in tracks)
     seconds = sum(methods.waiting(track, _repetitions(plan, track), records) for track in tracks)
-    return {"position": done + 1, "total": done + left, "seconds_left": seconds}
+    return {
+        "position": done + 1,
+        "total": done + likely,
+        "most": done + left,
+        "seconds_left": seconds,
+    }

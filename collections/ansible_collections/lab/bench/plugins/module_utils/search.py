@@ -216,7 +216,7 @@ def left(track: Track, repetitions: int, records: Records) -> int:
     return 0 if ended else TRIES * (probes + most * repetitions)
 
 
-def expected(track: Track, repetitions: int, records: Records) -> float:
+def expected(track: Track, repetitions: int, records: Records) -> int:
     """How many measurements it is likely to ask for still."""
     known = bracket(track, records)
     if step(track, known).rate is not None:
@@ -228,12 +228,17 @@ def expected(track: Track, repetitions: int, records: Records) -> float:
     return max(1, repetitions - len(measured(item["cell_id"], records)))
 
 
-def done(track: Track, records: Records) -> int:
-    """How many of its measurements did not fail, probes and confirming ones."""
+def tried(track: Track, records: Records) -> list[Any]:
+    """The items of every probe, and of the rates that were to be confirmed."""
     item = track["cells"][0]
     found = step(track, bracket(track, records)).found
-    those = [at(item, rate, "probe") for rate in rates(track, records)]
-    those += [
-        at(item, rate, "measure") for rate in ([] if found is None else candidates(track, found))
+    confirmed = [] if found is None else candidates(track, found)
+    return [
+        *(at(item, rate, "probe") for rate in rates(track, records)),
+        *(at(item, rate, "measure") for rate in confirmed),
     ]
-    return sum(len(measured(one["cell_id"], records)) for one in those)
+
+
+def done(track: Track, records: Records) -> int:
+    """How many of its measurements did not fail, probes and confirming ones."""
+    return sum(len(measured(item["cell_id"], records)) for item in tried(track, records))
