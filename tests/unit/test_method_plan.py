@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import methods, schedule
+from ansible_collections.lab.bench.plugins.module_utils import methods, schedule, search
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 
@@ -18,7 +18,7 @@ SPECS = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
 ]["options"]
 RULES = yaml.safe_load((ROOT / "files/methods.yml").read_text())
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
-ONE = {"framework": "aiohttp", "endpoint": "agents"}
+ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "agents"}
 
 
 def make(root: Path = ROOT, **given: Any) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def test_several_rates_are_a_sweep_with_one_closed_loop_beside() -> None:
 
 
 def test_a_sweep_of_several_endpoints_and_tunings_is_one_each() -> None:
-    given = {"framework": "aiohttp", "endpoint": "index,hello", "tuning": "stock,production"}
-    found = make(**given, generator="wrk", connections="1,2")
+    given: dict[str, Any] = {"framework": "aiohttp", "tuning": "stock,production"}
+    found = make(**given, endpoint="index,hello", generator="wrk", connections="1,2")
     kinds = [(track["kind"], len(track["cells"])) for track in found["tracks"]]
     # The lowest level of each that is compared with is measured twice.
     assert kinds == [("sweep", 2)] * 4 + [("fixed", 1)] * 2
@@ -82,16 +82,16 @@ def test_a_sweep_of_several_endpoints_and_tunings_is_one_each() -> None:
 
 def test_a_search_starts_at_the_rate_and_names_what_it_probes() -> None:
     found = make(**ONE, rate=400, slo="p99_ms=100,errors=0", repetitions=2)
-    search, calibration = found["tracks"]
-    assert (search["kind"], search["slo"]) == ("search", {"p99_ms": 100, "errors": 0})
-    assert (search["whole"], calibration["kind"]) == (False, "fixed")
-    assert set(search["rule"]) == {"apart_max", "lower_steps_max", "rate_min"}
-    plan = {**found, "tracks": [search]}
+    track, calibration = found["tracks"]
+    assert (track["kind"], track["slo"]) == ("search", {"p99_ms": 100, "errors": 0})
+    assert (track["whole"], calibration["kind"]) == (False, "fixed")
+    assert set(track["rule"]) == {"apart_max", "lower_steps_max", "rate_min"}
+    plan = {**found, "tracks": [track]}
     first = schedule.next_item(plan, {}, {}, None, 0)
     assert first is not None
     assert first["purpose"] == "probe"
     # As the plan would call a cell at any rate.
-    other = methods.search.at(search["cells"][0], 812.5, "measure")
+    other = search.at(track["cells"][0], 812.5, "measure")
     assert other["cell_id"] == plans.slug(other["cell"])
     assert first["cell_id"] == plans.slug(first["cell"]) + "-probe"
     assert make(**ONE, slo="errors=0", generator="wrk2")["tracks"][0]["whole"] is True
@@ -107,7 +107,7 @@ def test_a_search_stays_below_the_calibrated_ceiling() -> None:
     found = make(**ONE, slo="errors=0")
     capped = methods.below(found["tracks"], 12_345.6)
     assert [track.get("ceiling") for track in capped] == [12_345.6, None]
-    assert methods.search.highest(capped[0]) == 12_300
+    assert search.highest(capped[0]) == 12_300
 
 
 SHARED = {"share": 0.8, "of": ["sync", "async"]}
@@ -215,7 +215,6 @@ def test_shares_that_cannot_be_are_refused(lab: Path, rate: Any, words: str) -> 
     ],
 )
 def test_what_cannot_be_measured_is_refused(given: dict[str, Any], words: str) -> None:
-    framework = {"framework": "aiohttp"}
     with pytest.raises(PlanError) as refusal:
-        make(**framework, **given)
+        make(ROOT, **{"framework": "aiohttp", **given})
     assert words in str(refusal.value)

@@ -10,7 +10,17 @@ from typing import Any
 
 import yaml
 
-from . import claims, files, manifest, methods, report_comparison, report_titles, result, wording
+from . import (
+    claims,
+    files,
+    manifest,
+    methods,
+    report_comparison,
+    report_methods,
+    report_titles,
+    result,
+    wording,
+)
 from . import summary as summaries
 from .validate import validate
 
@@ -154,7 +164,10 @@ def table(document: Mapping[str, Any]) -> str:
     ids = [cell["cell_id"] for cell in document["cells"]]
     names = dict(zip(ids, report_titles.stacks(document["cells"]), strict=True))
     batches = [cell for cell in document["cells"] if cell["cell"]["load"]["mode"] == "batch"]
-    others = [cell for cell in document["cells"] if cell not in batches]
+    # A search tells of its probes itself.
+    others = [
+        cell for cell in document["cells"] if cell not in batches and cell["purpose"] != "probe"
+    ]
     lines = []
     if others or not batches:
         lines.append(
@@ -176,7 +189,7 @@ def table(document: Mapping[str, Any]) -> str:
         load = cell["cell"]["load"]
         asked = f"{load['generator']:<16}{load['requests']:>9,}{load['connections']:>9,}"
         lines += _lines(cell, asked, _client_numbers)
-    return "\n".join(lines + report_comparison.lines(document))
+    return "\n".join([*lines, *report_comparison.lines(document), *report_methods.lines(document)])
 
 
 def _named(

@@ -91,7 +91,7 @@ def share_slug(shared: Mapping[str, Any]) -> str:
 def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> list[Any]:
     """The tracks of the cells that one set of options stands for, in their order.
 
-    What a scaled track is a share ``of`` are still names of the study's cells.
+    A scaled track knows what it is a share of by the names of the study's cells only.
     """
     whole = values["generator"] == "wrk2"
     made = []
@@ -106,7 +106,8 @@ def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> lis
             track |= {"kind": "search", "slo": values["slo"], "rule": rule}
             track |= {"whole": whole, "ceiling": None}
         elif "share" in load:
-            track |= {"kind": "scaled", "whole": whole, "share": load["share"], "of": load["of"]}
+            track |= {"kind": "scaled", "whole": whole, "share": load["share"]}
+            track |= {"names": load["of"], "of": []}
         elif len(items) > 1:
             by = next(name for name in LEVELS if len(values[name]) > 1)
             rule = _rule(root, "growth_min", "server_cpu_full")

@@ -9,8 +9,9 @@ Kinds:
     fixed    {cells: [item]}: one cell, once in every block; a saturation until it is known
     sweep    {cells: [item, ...], by, rule}: see module_utils/sweep.py
     search   {cells: [item], slo, rule, whole, ceiling}: see module_utils/search.py
-    scaled   {cells: [item], share, of: [cell_id, ...], whole}: one cell, once in every block, at
-             the share of the least that the saturations ``of`` came to; its item has no rate yet
+    scaled   {cells: [item], share, names, of: [cell_id, ...], whole}: one cell, once in every
+             block, at the share of the least that the saturations ``of`` came to (``names`` are
+             the study's for their cells); its item has no rate yet
 """
 
 from __future__ import annotations

@@ -572,7 +572,7 @@ def _saturations(
     found: dict[str, Any] = {}
     for track in tracks:
         ids = []
-        for name in track["of"] if track["kind"] == "scaled" else []:
+        for name in track.get("names", []):
             known("cell that a rate is a share of", name, list(named))
             item = planned[named[name][0]]
             if len(named[name]) > 1 or item["cell"]["load"]["mode"] == "batch":
@@ -584,5 +584,5 @@ def _saturations(
             made = method_plan.saturation(item, slug({**item["cell"], "load": load}), load)
             ids.append(made["cells"][0]["cell_id"])
             found.setdefault(ids[-1], made)
-        track |= {"of": list(dict.fromkeys(ids))} if ids else {}
+        track |= {"of": ids} if ids else {}
     return list(found.values())

@@ -99,10 +99,12 @@ def highest(track: Track) -> float:
 
 def judged(track: Track, item: Item, records: Records) -> list[Judged]:
     """What each measurement of the item that did not fail says."""
-    return [
-        objective.judge(record, track["slo"], track["rule"]["rate_min"])
-        for record in measured(item["cell_id"], records)
-    ]
+    return [judge(track, record) for record in measured(item["cell_id"], records)]
+
+
+def judge(track: Track, record: Item) -> Judged:
+    """What one measurement that did not fail says."""
+    return objective.judge(record, track["slo"], track["rule"]["rate_min"])
 
 
 def bracket(track: Track, records: Records) -> Bracket:
