@@ -909,7 +909,7 @@ def test_a_run_goes_on_with_its_own_words(lab: Path) -> None:
     more = make(lab, run_id="mine", repetitions=5)
     assert (more["left"], items(more)) == (10, items(first))
     # Who says what to measure says all of it.
-    assert make(lab, run_id="mine", framework="beta")["options"]["rate"] == 1000
+    assert make(lab, run_id="mine", framework="beta")["options"]["rate"] == [1000]
 
 
 def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:

@@ -10,7 +10,7 @@ from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanErr
 from hypothesis import given
 from hypothesis import strategies as st
 
-RULE = {"apart_max": 0.05, "lower_steps_max": 6, "rate_min": 0.99}
+RULE = {"apart_max": 0.05, "lower_steps_max": 6}
 LATENCY = {"p50": 900.0, "p90": 950.0, "p95": 960.0, "p99": 1000.0, "p99_9": 2000.0}
 RATES = st.floats(1, 500_000).map(lambda rate: float(f"{rate:.6g}"))
 
@@ -22,10 +22,12 @@ def track(start: float, ceiling: float | None = None, whole: bool = False) -> di
         "cell": {"load": {"mode": "constant", "rate": start}},
         "stack": "alpha",
         "expected_s": 7.0,
+        "slo": {"p99_ms": 100.0, "errors": 0.0},
+        "sent_min": 0.99,
     }
     return {
-        **{"kind": "search", "cells": [item], "slo": {"p99_ms": 100.0, "errors": 0.0}},
-        **{"rule": RULE, "whole": whole, "ceiling": ceiling, "pair": 0},
+        **{"kind": "search", "cells": [item], "rule": RULE, "whole": whole, "ceiling": ceiling},
+        "pair": 0,
     }
 
 

@@ -134,10 +134,10 @@ def missing(run_dir: Path) -> list[str]:
     tracks = files.load(run_dir / "plan.json")["plan"].get("tracks", [])
     summed = files.load(run_dir / "summary.json")["cells"]
     had = {cell["cell_id"] for cell in summed if cell["statistics"]["n"]}
-    wanted = methods.items(track for track in tracks if track["kind"] == "fixed")
+    kept = {cell["cell_id"]: cell["repetitions"] for cell in summed}
     return [
         item["cell_id"]
-        for item in wanted
+        for item in methods.wanted(tracks, kept)
         if item["purpose"] != "calibration" and item["cell_id"] not in had
     ]
 

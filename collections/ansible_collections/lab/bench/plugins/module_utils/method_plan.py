@@ -102,9 +102,11 @@ def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> lis
         if first["purpose"] != "measure":
             pass
         elif values["slo"] is not None:
-            rule = _rule(root, "apart_max", "lower_steps_max", "rate_min")
-            track |= {"kind": "search", "slo": values["slo"], "rule": rule}
-            track |= {"whole": whole, "ceiling": None}
+            sent_min = _rule(root, "rate_min")["rate_min"]
+            rule = _rule(root, "apart_max", "lower_steps_max")
+            track |= {"kind": "search", "rule": rule, "whole": whole, "ceiling": None}
+            # Whoever measures an item can judge it.
+            track |= {"cells": [{**first, "slo": values["slo"], "sent_min": sent_min}]}
         elif "share" in load:
             track |= {"kind": "scaled", "whole": whole, "share": load["share"]}
             track |= {"names": load["of"], "of": []}

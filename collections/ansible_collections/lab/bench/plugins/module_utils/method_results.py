@@ -11,15 +11,17 @@ from . import comparison, methods, search, sweep
 from .tracks import Item, Records, Track
 
 
-def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[str, Any]:
+def build(
+    cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], ceiling: float | None
+) -> dict[str, Any]:
     """{sweeps, searches, rates} of summary.json, each empty where the plan has none.
 
     ``cells`` are summary.json's; of ``plan``, plan.json's "plan", tracks and options.repetitions
-    are read, and each may be missing.
+    are read, and each may be missing. ``ceiling``: requests/s that no search went beyond.
     """
     found = {cell["cell_id"]: cell for cell in cells}
     records = {cell_id: cell["repetitions"] for cell_id, cell in found.items()}
-    tracks = plan.get("tracks", [])
+    tracks = methods.below(plan.get("tracks", []), ceiling)
     by_kind = {kind: [t for t in tracks if t["kind"] == kind] for kind in ("sweep", "search")}
     return {
         "sweeps": [_sweep(track, found, records) for track in by_kind["sweep"]],
@@ -70,7 +72,7 @@ def _level(item: Item, cell: Mapping[str, Any], by: str) -> dict[str, Any]:
 def _search(track: Track, records: Records, repetitions: int) -> dict[str, Any]:
     now = search.step(track, search.bracket(track, records))
     item = search.candidate(track, records)
-    told = search.judged(track, item, records) if item else []
+    told = search.judged(item, records) if item else []
     met = sum(one.met is True for one in told)
     why = now.why
     if now.rate is not None:
@@ -80,7 +82,7 @@ def _search(track: Track, records: Records, repetitions: int) -> dict[str, Any]:
         why = f"{now.found:,g} requests/s was not confirmed, nor any lower rate to {lowest:,g}"
     return {
         "cell": track["cells"][0]["cell"],
-        "slo": track["slo"],
+        "slo": track["cells"][0]["slo"],
         "trace": _trace(track, now.found, records),
         "found": item and item["cell"]["load"]["rate"],
         "cell_id": item and item["cell_id"],
@@ -101,13 +103,13 @@ def _trace(track: Track, found: float | None, records: Records) -> list[dict[str
         begun = math.inf
         for record in reversed(records.get(item["cell_id"], [])):
             begun = begun if record["started"] is None else record["started"]
-            rows.append((begun, record["repetition"], _traced(track, item, record)))
+            rows.append((begun, record["repetition"], _traced(item, record)))
     return [row for *_, row in sorted(rows, key=lambda row: row[:2])]
 
 
-def _traced(track: Track, item: Item, record: Mapping[str, Any]) -> dict[str, Any]:
+def _traced(item: Item, record: Mapping[str, Any]) -> dict[str, Any]:
     failed = record["error"] is not None
-    judged = None if failed else search.judge(track, record)
+    judged = None if failed else search.judge(item, record)
     return {
         "cell_id": item["cell_id"],
         "repetition": record["repetition"],

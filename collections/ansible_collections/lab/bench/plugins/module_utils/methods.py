@@ -8,7 +8,7 @@ cell_id -> list by ascending repetition. One with an `error` failed, and counts 
 Kinds:
     fixed    {cells: [item]}: one cell, once in every block; a saturation until it is known
     sweep    {cells: [item, ...], by, rule}: see module_utils/sweep.py
-    search   {cells: [item], slo, rule, whole, ceiling}: see module_utils/search.py
+    search   {cells: [item], rule, whole, ceiling}: see module_utils/search.py
     scaled   {cells: [item], share, names, of: [cell_id, ...], whole}: one cell, once in every
              block, at the share of the least that the saturations ``of`` came to (``names`` are
              the study's for their cells); its item has no rate yet
@@ -52,6 +52,18 @@ def known(tracks: Iterable[Track], records: Records) -> list[Any]:
     return found
 
 
+def wanted(tracks: Iterable[Track], records: Records) -> list[Any]:
+    """The items that the tracks measure whatever is found: levels that a sweep does not reach, and
+    the rates of a search, are not among them."""
+    found: list[Any] = []
+    for track in tracks:
+        if track["kind"] == "sweep":
+            found += sweep.levels(track, records)
+        elif track["kind"] != "search":
+            found += track["cells"]
+    return found
+
+
 def below(tracks: Iterable[Track], ceiling: float | None) -> list[Any]:
     """The tracks with the calibrated ceiling, requests/s, that no search may go beyond."""
     return [{**t, "ceiling": ceiling} if t["kind"] == "search" else t for t in tracks]
@@ -61,6 +73,12 @@ def saturations(track: Track, records: Records) -> list[float | None]:
     """The goodput of each saturation of a scaled track, requests/s; None where there is none."""
     found = (valid(cell_id, records)[:1] for cell_id in track["of"])
     return [float(one[0]["goodput"]) if one else None for one in found]
+
+
+def _lacks(cell_id: str, records: Records) -> bool:
+    """Whether a saturation was void as often as it is tried."""
+    tries = len(measured(cell_id, records))
+    return tries >= SATURATION_TRIES and not valid(cell_id, records)
 
 
 def scaled_rate(track: Track, records: Records) -> float | None:
@@ -104,6 +122,8 @@ def left(track: Track, repetitions: int, records: Records) -> int:
         return search.left(track, repetitions, records)
     (item,) = track["cells"]
     had = len(measured(item["cell_id"], records))
+    if track["kind"] == "scaled" and any(_lacks(cell_id, records) for cell_id in track["of"]):
+        return 0
     if item["purpose"] == "saturation":
         known = bool(valid(item["cell_id"], records))
         return 0 if known else max(0, SATURATION_TRIES - had)

@@ -433,6 +433,7 @@ def plan(
     run_dir = root / "results" / run_id
     definition.define(root, result, planned)
     kept = records.load(run_dir)
+    tracks = methods.below(tracks, records.ceiling(run_dir))
     definition.check(run_id, methods.known(tracks, kept), kept)
     result |= {
         "run_id": run_id,

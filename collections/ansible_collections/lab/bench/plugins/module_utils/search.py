@@ -1,10 +1,10 @@
 """Searches for the highest rate that meets an objective: doubling or halving until one rate meets
 it and one does not, bisection between them, then repetitions that confirm what was found. Pure.
 
-A search's track is {kind: search, cells: [item at the rate where it starts], slo, rule: {apart_max
-and lower_steps_max of files/methods.yml, rate_min of files/verdict.yml}, whole (whether the
-generator takes whole rates only), ceiling (requests/s that none may exceed; None where it is not
-known)}. All follows from the probes on disk, in whatever order they were made.
+A search's track is {kind: search, cells: [item at the rate where it starts], rule: {apart_max and
+lower_steps_max of files/methods.yml}, whole (whether the generator takes whole rates only), ceiling
+(requests/s that none may exceed; None where it is not known)}. Its items have slo, the objective,
+and sent_min, the part of the schedule that must be sent to meet any. All follows from the probes on disk, in whatever order they were made.
 """
 
 from __future__ import annotations
@@ -60,6 +60,16 @@ def at(item: Item, rate: float, purpose: str) -> dict[str, Any]:
     return {**with_rate(item, rate), "cell_id": cell_id, "purpose": purpose}
 
 
+def said(item: Item, record: Item) -> str:
+    """Whether a measurement met the objective of its search, for the terminal; empty of others."""
+    if "slo" not in item or record["error"] is not None:
+        return ""
+    found = judge(item, record)
+    if found.met is None:
+        return ""
+    return f"; {found.why}: {'met' if found.met else 'not met'}"
+
+
 def _ends(item: Item) -> tuple[str, str]:
     """The item's id before and after its rate."""
     rate = f"-{wording.plain(item['cell']['load']['rate'])}rps-"
@@ -97,14 +107,14 @@ def highest(track: Track) -> float:
     return max(LOWEST, math.floor(down) if track["whole"] else _number(down))
 
 
-def judged(track: Track, item: Item, records: Records) -> list[Judged]:
+def judged(item: Item, records: Records) -> list[Judged]:
     """What each measurement of the item that did not fail says."""
-    return [judge(track, record) for record in measured(item["cell_id"], records)]
+    return [judge(item, record) for record in measured(item["cell_id"], records)]
 
 
-def judge(track: Track, record: Item) -> Judged:
+def judge(item: Item, record: Item) -> Judged:
     """What one measurement that did not fail says."""
-    return objective.judge(record, track["slo"], track["rule"]["rate_min"])
+    return objective.judge(record, item["slo"], item["sent_min"])
 
 
 def bracket(track: Track, records: Records) -> Bracket:
@@ -113,7 +123,7 @@ def bracket(track: Track, records: Records) -> Bracket:
     missed: list[float] = []
     undecided: dict[float, str] = {}
     for rate in rates(track, records):
-        found = judged(track, at(track["cells"][0], rate, "probe"), records)
+        found = judged(at(track["cells"][0], rate, "probe"), records)
         decided = [one for one in found if one.met is not None]
         if decided:
             (met if decided[0].met else missed).append(rate)
@@ -166,7 +176,7 @@ def candidate(track: Track, records: Records) -> Item | None:
     found = step(track, bracket(track, records)).found
     for rate in [] if found is None else candidates(track, found):
         item = at(track["cells"][0], rate, "measure")
-        if all(one.met is not False for one in judged(track, item, records)):
+        if all(one.met is not False for one in judged(item, records)):
             return item
     return None
 
@@ -182,7 +192,7 @@ def following(track: Track, block: int, records: Records) -> Item | None:
     item = candidate(track, records)
     if item is None:
         return None
-    found = judged(track, item, records)
+    found = judged(item, records)
     met = sum(one.met is True for one in found)
     return item if met < block and len(found) < TRIES * block else None
 

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from . import comparison, files, latency, method_results, methods
+from . import comparison, files, latency, method_results, records
 from .files import ResultError
 from .measurement import ERROR_CLASSES
 from .result import SCHEMA
@@ -131,19 +131,8 @@ def summary(run_dir: Path) -> dict[str, Any]:
         "run_id": run_dir.resolve().name,
         "cells": cells,
         **comparison.build(cells, plan),
-        **method_results.build(cells, _capped(run_dir, plan)),
+        **method_results.build(cells, plan, records.ceiling(run_dir)),
     }
-
-
-def _capped(run_dir: Path, plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with the ceiling that its searches were kept below."""
-    return {**plan, "tracks": methods.below(plan.get("tracks", []), ceiling(run_dir))}
-
-
-def ceiling(run_dir: Path) -> float | None:
-    """What the generator can do at most, requests/s; None where it was not calibrated."""
-    path = run_dir / "calibration.json"
-    return float(files.load(path)["ceiling"]["requests_per_second"]) if path.exists() else None
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:
