@@ -22,10 +22,11 @@ def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
         if (folder / "result.json").exists():
             result = files.load(folder / "result.json")
             record = {key: value for key, value in result.items() if key not in _LONG}
-            record["telemetry"] = {
-                host: {"cpu_busy": seen["cpu_busy"]}
-                for host, seen in (result["telemetry"] or {}).items()
-            }
+            if record.get("telemetry"):
+                record["telemetry"] = {
+                    host: {"cpu_busy": seen["cpu_busy"]}
+                    for host, seen in result["telemetry"].items()
+                }
         else:
             record = {"repetition": int(number), "error": "it has no result"}
         found.setdefault(folder.parent.name, []).append(record)

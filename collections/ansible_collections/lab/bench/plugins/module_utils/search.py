@@ -4,7 +4,8 @@ it and one does not, bisection between them, then repetitions that confirm what 
 A search's track is {kind: search, cells: [item at the rate where it starts], rule: {apart_max and
 lower_steps_max of files/methods.yml}, whole (whether the generator takes whole rates only), ceiling
 (requests/s that none may exceed; None where it is not known)}. Its items have slo, the objective,
-and sent_min, the part of the schedule that must be sent to meet any. All follows from the probes on disk, in whatever order they were made.
+and sent_min, the part of the schedule that must be sent to meet any. All follows from the probes on
+disk, in whatever order they were made.
 """
 
 from __future__ import annotations
