@@ -484,7 +484,7 @@ def _spread(
     )
     if result["twins"]:
         base = result["twins"][0][0]
-        (own,) = (track for track in tracks if track["cells"][0]["cell_id"] == base)
+        own = next(track for track in tracks if track["cells"][0]["cell_id"] == base)
         for pair in range(pairs):
             if pair != own["pair"]:
                 other = {**twin(own, f"-twin-{pair + 1}"), "pair": pair}
