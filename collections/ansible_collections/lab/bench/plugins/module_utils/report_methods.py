@@ -14,7 +14,8 @@ MET = {True: "met", False: "not met", None: "undecided"}
 
 def _subjects(several: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> list[str]:
     """For each the stack, the path, and what beside the stack tells it from the others."""
-    told = zip(several, report_titles.stacks(several, report_titles.BESIDE), strict=True)
+    cells = [{"cell": found["cell"], "repetitions": []} for found in several]
+    told = zip(several, report_titles.stacks(cells, report_titles.BESIDE), strict=True)
     return [
         f"{report_cells.stack(found['cell'])} on "
         + report_titles.title(report_titles.path_of(found, paths), beside)
