@@ -26,23 +26,29 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     known = {item["cell_id"]: item["cell"] for item in plan.get("work", [])}
     known |= {name: cell["cell"] for name, cell in found.items()}
     floors = [
-        _twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
+        twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
         for cell_id, twin_id in plan.get("twins", [])
         for metric in METRICS
     ]
     compared = [_comparison(found, known, asked) for asked in plan.get("comparisons", [])]
     for one in compared:
         for row in one["rows"]:
-            row |= _floor(row["metric"], one["cell"], floors, known)
+            row |= floor(row["metric"], one["cell"], floors, known)
     _conclude([row for one in compared for row in one["rows"]])
     return {"comparisons": compared, "noise_floor": floors}
 
 
 def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:
-    """A metric's value in each valid repetition that has one; none of a cell not measured."""
+    """A metric's value in each valid repetition that has one; none of a cell not measured.
+
+    Of reactivity it is the mean, in µs.
+    """
     reps = [] if cell is None else [r for r in cell["repetitions"] if r["verdict"]["valid"]]
     if metric == "goodput":
         return [rep["goodput"] for rep in reps]
+    if metric == "reactivity":
+        waits = [rep.get("reactivity") for rep in reps]
+        return [wait["mean_us"] for wait in waits if wait is not None]
     return [rep["latency_us"][metric] for rep in reps if rep["latency_us"][metric] is not None]
 
 
@@ -64,7 +70,7 @@ def _pair(base: Sequence[float], head: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _twin(
+def twin(
     cell: Mapping[str, Any] | None,
     twin: Mapping[str, Any] | None,
     cell_id: str,
@@ -160,13 +166,13 @@ def _incomparable(
     return None
 
 
-def _floor(
+def floor(
     metric: str,
     cell: Mapping[str, Any],
     floors: Sequence[Mapping[str, Any]],
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """{noise_floor, noise_floor_from}: that of twins of the same endpoint and load, else any."""
+    """{noise_floor, noise_floor_from}: of twins of the cell's endpoint and load, else of any."""
     had = [row for row in floors if row["metric"] == metric and row["noise_floor"] is not None]
     same = [
         row["noise_floor"]

@@ -18,6 +18,7 @@ from . import (
     report_context,
     report_figures,
     report_processes,
+    report_ranking,
     report_titles,
 )
 from .report_figures import Entry
@@ -61,6 +62,7 @@ def build(run_dir: Path) -> dict[str, Any]:
             *({"anchor": entry.anchor, **_headline(entry)} for entry in measured),
         ],
         "overview": report_cells.overview(stacks) if stacks else None,
+        "ranking": report_ranking.tables(summary, measured),
         "clients": report_clients.overview(clients),
         "comparison": comparison,
         "endpoints": _endpoints(run_dir, measured, calibrated, floor),
