@@ -8,7 +8,6 @@ is put into the recorded telemetry of a repetition that was disturbed by nothing
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import shutil
 import time
@@ -56,7 +55,7 @@ SWAP_BACK = f"cat /root/work.py >{WORK}"
 
 @dataclass(frozen=True)
 class Lever:
-    """What is done to a host at a stage of the load script, or before the repetition begins."""
+    """What is done to a host at a stage of the load script, and after the repetition."""
 
     name: str
     stage: str
@@ -65,6 +64,8 @@ class Lever:
     after: str = ""
 
 
+# The last of all: what is done before it begins is in nobody's way.
+LAST = Lever("refused", "", SERVER, SWAP, SWAP_BACK)
 OHA = [
     Lever("oha_plain", "measuring", CLIENT, "true"),
     Lever(
@@ -108,7 +109,7 @@ WRK = [
         "sysctl -q -w net.ipv4.ip_local_port_range='50000 50030'; sleep 3.5; "
         'sysctl -q -w net.ipv4.ip_local_port_range="$was"',
     ),
-    Lever("refused", "before", SERVER, SWAP, SWAP_BACK),
+    LAST,
 ]  # fmt: skip
 
 
@@ -127,38 +128,38 @@ def stage_is(progress: Path, stage: str) -> bool:
 
 def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
     """Offer the calm load once for each lever; return the folder of each one's repetition."""
-    begun = time.time()
-    loading = playbook("playbooks/load.yml", **CALM, repetitions=len(levers["oha"]), seed=SEED)
-    plan = FOLDER / "plan.json"
-    wait(lambda: plan.exists() and plan.stat().st_mtime > begun, loading, 60, "no plan")
-    work = json.loads(plan.read_text())["plan"]["work"]
+    repetitions = len(levers["oha"])
+    loading = playbook("playbooks/load.yml", **CALM, repetitions=repetitions, seed=SEED)
+    raw = STATE / f"hosts/client/root/var/lib/loadlab-runs/{RUN_ID}"
     left = {generator: list(several) for generator, several in levers.items()}
+    seen: set[Path] = set()
     where = {}
-    for item in work:
-        lever = left[item["cell"]["load"]["generator"]].pop(0)
-        place = f"cells/{item['cell_id']}/rep-{item['repetition']}"
-        where[lever.name] = FOLDER / place
-        raw = STATE / f"hosts/client/root/var/lib/loadlab-runs/{RUN_ID}" / place
-        if lever.stage == "before":
+    for number in range(1, 2 * repetitions + 1):
+        wait(lambda: set(raw.glob("cells/*/rep-*")) > seen, loading, 60, f"no repetition {number}")
+        (place,) = set(raw.glob("cells/*/rep-*")) - seen
+        seen.add(place)
+        lever = left["wrk" if "-wrk-" in place.parent.name else "oha"].pop(0)
+        where[lever.name] = FOLDER / place.relative_to(raw)
+        if lever.stage:
+            reached = partial(stage_is, place / "progress.txt", lever.stage)
+            wait(reached, loading, 30, f"{lever.name} was never {lever.stage}")
             ssh(lever.host, lever.command)
-        else:
-            reached = partial(stage_is, raw / "progress.txt", lever.stage)
-            wait(reached, loading, 60, f"{lever.name} was never {lever.stage}")
-            ssh(lever.host, lever.command)
-        wait((raw / "run.json").exists, loading, 60, f"{lever.name} never ended")
+        if number == 2 * repetitions - 1:
+            ssh(LAST.host, LAST.command)
+        wait((place / "run.json").exists, loading, 60, f"{lever.name} never ended")
         if lever.after:
             ssh(lever.host, lever.after)
     finish(loading)
     return where
 
 
-# Of the order of cells, in which the last is a closed loop: its lever is pulled before it begins.
-SEED = 1
+# Of an order of cells in which the last is a closed loop.
+SEED = 0
 
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[dict[str, dict[str, Any]]]:
-    """Every repetition's result by the lever's name; those of the storm by generator and endpoint."""
+    """Every repetition's result by its lever's name; of the storm by generator and endpoint."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     run("playbooks/hosts.yml", run_id=RUN_ID)
     run("playbooks/tune.yml", network="fast_ethernet", run_id=RUN_ID)

