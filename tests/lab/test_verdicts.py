@@ -91,17 +91,15 @@ OHA = [
 WRK = [
     Lever("wrk_plain", "measuring", CLIENT, "true"),
     Lever("killed", "measuring", CLIENT, "sleep 0.5; pkill -KILL -x wrk"),
-    Lever("short", "measuring", CLIENT, "sleep 1; pkill -INT -x wrk"),
-    # Nginx listens with a queue of five; its worker dies with its connections, and for a while
+    Lever("short", "measuring", CLIENT, "sleep 1.5; pkill -INT -x wrk"),
+    # nginx listens anew with a short queue; its worker dies with its connections, and for a while
     # nobody takes the new ones.
     Lever(
-        "listen_overflows", "warming up", SERVER,
-        "was=$(sysctl -n net.core.somaxconn); sysctl -q -w net.core.somaxconn=4; "
-        "systemctl restart nginx; sysctl -q -w net.core.somaxconn=$was; sleep 1.2; "
-        "systemctl kill --kill-whom=main --signal=STOP nginx; "
-        "pkill -KILL -P $(cat /run/nginx.pid); sleep 0.7; "
-        "systemctl kill --kill-whom=main --signal=CONT nginx",
-        "systemctl restart nginx",
+        "listen_overflows", "measuring", SERVER,
+        "cd /etc/nginx; cp nginx.conf /root/; sed -i 's/ backlog=[0-9]*/ backlog=4/' nginx.conf; "
+        "systemctl reload nginx; sleep 0.3; main=$(cat /run/nginx.pid); kill -STOP $main; "
+        "pkill -KILL -P $main; sleep 0.7; kill -CONT $main; cat /root/nginx.conf >nginx.conf",
+        "systemctl reload nginx",
     ),
     Lever(
         "connections", "warming up", CLIENT,
@@ -162,9 +160,11 @@ def found() -> Iterator[dict[str, dict[str, Any]]]:
     """Every repetition's result by its lever's name; of the storm by generator and endpoint."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     run("playbooks/hosts.yml", run_id=RUN_ID)
+    for host in (SERVER, CLIENT):
+        ssh(host, f"rm -rf /var/lib/loadlab-runs/{RUN_ID}")
     run("playbooks/tune.yml", network="fast_ethernet", run_id=RUN_ID)
     run("playbooks/deploy.yml", **STORM)
-    run("playbooks/calibrate.yml", run_id=RUN_ID, rate=500, calibrate_seconds=2)
+    run("playbooks/calibrate.yml", run_id=RUN_ID, rate=500)
     where = pull({"oha": OHA, "wrk": WRK})
     run("playbooks/load.yml", **STORM)
     run("playbooks/collect.yml", run_id=RUN_ID)
@@ -221,8 +221,7 @@ def test_a_link_that_is_full_voids(found: dict[str, Any]) -> None:
 def test_a_server_at_its_limit_is_a_finding(found: dict[str, Any]) -> None:
     one = found["oha hello"]
     assert codes(one) == set()
-    (words,) = (w for w in one["verdict"]["findings"] if w.startswith("saturated: "))
-    assert words.endswith("the server's CPU was the limit")
+    assert "saturated" in codes(one, "findings")
     # What was never sent is in no latency, and in the time that clients wait.
     assert one["reactivity"]["at_timeout"] > 0.1 * one["scheduled"]
     assert one["reactivity"]["mean_us"] > one["latency_us"]["mean"]
