@@ -29,7 +29,6 @@ pytestmark = pytest.mark.lab
 THRESHOLDS = yaml.safe_load((ROOT / "files/verdict.yml").read_text())
 RUN_ID = "test-verdicts"
 FOLDER = ROOT / "results" / RUN_ID
-TIMEOUT_S = 2
 CALM = {
     "framework": "aiohttp",
     "endpoint": "hello",
@@ -38,11 +37,19 @@ CALM = {
     "duration": 3,
     "warmup": 1,
     # What hangs is given up soon; the thresholds are those of the lab.
-    "load_run_request_timeout": TIMEOUT_S,
+    "load_run_request_timeout": 2,
     "run_id": RUN_ID,
 }
-# More than the application can answer; of the book, whose answers wait, more than the link carries.
-STORM = {**CALM, "endpoint": "hello,book", "rate": 8000, "connections": 400, "duration": 2}
+# More than the application can answer; of the book, whose answers wait up to 3 s, more than the link
+# carries.
+STORM = {
+    **CALM,
+    "endpoint": "hello,book",
+    "rate": 8000,
+    "connections": 400,
+    "duration": 4,
+    "load_run_request_timeout": 5,
+}
 # What begins a page of recorded telemetry.
 HEAD = "# scrape "
 # Void where the machine that these hosts share was taken away for a moment.
