@@ -40,13 +40,12 @@ CALM = {
     "load_run_request_timeout": 2,
     "run_id": RUN_ID,
 }
-# More than the application can answer; of the book, whose answers wait up to 3 s, more than the link
-# carries.
+# More than the application can answer; of the book, half a megabyte, more than the link carries.
 STORM = {
     **CALM,
     "endpoint": "hello,book",
     "rate": 8000,
-    "connections": 400,
+    "connections": 100,
     "duration": 4,
     "load_run_request_timeout": 5,
 }
