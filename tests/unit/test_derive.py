@@ -204,6 +204,7 @@ def repetition(**changed: Any) -> dict[str, Any]:
         "error": None,
         "goodput": 999.94,
         "latency_us": {"p50": 1234, "p99": 56_789, "p99_9": None},
+        "responses": 100_000,
         "errors": {"connect": 1, "read": 0, "body": 2},
         "unsent": 6,
         "verdict": {"valid": True, "reasons": [], "findings": []},

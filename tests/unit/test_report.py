@@ -117,11 +117,17 @@ def test_the_verdict_comes_first(run: Path) -> None:
 def test_the_table_has_every_number_rounded(run: Path) -> None:
     table = report_cells.overview(measured(run))
     assert cells_of(table)[1] == [
-        "/index", "1,000", "999", "999", "0.457", "0.784", "1.84", "4.29", "8.14", "10.4", "0",
+        "/index", "1,000", "999", "999", "0.457", "0.784", "1.84", "-", "-", "10.4", "0.532", "0",
         "3", "33 %", "17 %", "held",
     ]  # fmt: skip
-    beyond = ["beyond" in cell["class"] for cell in table["rows"][1]["cells"]]
-    assert [index for index, marked in enumerate(beyond) if marked] == [7, 8]
+    titles = [cell["title"] for cell in table["rows"][1]["cells"]]
+    assert titles[6] == "95 % interval 1.67 to 2.10 ms"
+    assert titles[7] == "5,997 answers, a p99.9 takes 10,000: 10 must lie above it"
+    (saturated, _) = table["rows"]
+    # 273 never sent; the last 10 ms of the schedule are the generator's own.
+    assert saturated["cells"][10]["text"] == "≥ 1,501"
+    assert saturated["cells"][10]["title"] == "263 of 5,990 requests got no right answer"
+    assert 'title="5,997 answers, a p99.9' in page(run)
 
 
 def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
@@ -245,7 +251,7 @@ def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
 def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
     repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
     assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in headlines(run)[1]
-    assert section(run, INDEX)["repetitions"]["rows"][0]["cells"][13]["text"] == "failed"
+    assert section(run, INDEX)["repetitions"]["rows"][0]["cells"][14]["text"] == "failed"
     page(run)
 
 
@@ -726,3 +732,47 @@ def test_shares_and_percents() -> None:
     assert wording.share(12, 30_000) == "0.04 %"
     assert wording.percent(0.004) == "0.4 %"
     assert wording.percent(None) == "-"
+
+
+def test_stacks_are_ranked_in_the_page(run: Path) -> None:
+    """A second stack like the first, with half its goodput, five repetitions each."""
+    other = run / INDEX.replace("aiohttp", "flask")
+    shutil.copytree(run / INDEX, other)
+
+    def vary(result: dict[str, Any]) -> None:
+        result["goodput"] *= 0.4 + 0.001 * result["repetition"]
+
+    def another(result: dict[str, Any]) -> None:
+        vary(result)
+        result["goodput"] /= 2
+        result["cell_id"] = other.name
+        result["cell"]["framework"] = "flask"
+
+    for number in range(5, 0, -1):
+        for folder, change in ((INDEX, vary), (str(other.relative_to(run)), another)):
+            result = json.loads((run / folder / "rep-1" / "result.json").read_text())
+            result["repetition"] = number
+            change(result)
+            (run / folder / f"rep-{number}").mkdir(exist_ok=True)
+            files.write(run / folder / f"rep-{number}" / "result.json", files.dump(result))
+    document = summaries.summary(run)
+    validate(document, "summary", SCHEMA)
+    files.write(run / "summary.json", files.dump(document))
+    (table,) = report.build(run)["ranking"]
+    assert [row[:3] for row in cells_of(table)] == [
+        ["1", "/index (aiohttp)", "403"],
+        ["2", "/index (flask)", "201"],
+    ]
+    assert cells_of(table)[1][4].startswith("goodput -50 %: corrected p 0.00")
+    text = page(run)
+    assert "Ranking on /index" in text
+    assert text.index("Ranking on") < text.index('id="endpoint-1"')
+
+
+def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
+    table = section(run, INDEX)["percentiles"]
+    rows = {row[0]: row[1:] for row in cells_of(table)}
+    assert rows["p99"] == ["1.84", "1.67 to 2.10"]
+    assert rows["p99.99"] == ["-", "5,997 answers, a p99.99 takes 100,000: 10 must lie above it"]
+    repetition(run, INDEX, 1, void)
+    assert section(run, INDEX)["percentiles"] is None

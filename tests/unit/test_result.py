@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import files, latency, result
+from ansible_collections.lab.bench.plugins.module_utils import files, latency, result, wrk
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 from ansible_collections.lab.bench.plugins.module_utils.validate import SchemaError, validate
 
@@ -75,6 +75,24 @@ def test_a_wrk_repetition(wrk_dir: Path) -> None:
     (wrk_dir / "result.json").write_bytes(files.dump(found))
     result.reduce(wrk_dir, keep_requests=False)
     assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
+
+
+def test_a_closed_loop_whose_rate_and_latencies_contradict_each_other(wrk_dir: Path) -> None:
+    """Little's law: wrk's own output, with each latency half as long again."""
+    path = wrk_dir / "wrk.txt"
+    text, marker, report = path.read_text().rpartition(wrk.MARKER)
+    before = build(wrk_dir)
+    assert not any(words.startswith("littles_law") for words in before["verdict"]["findings"])
+    told = json.loads(report)
+    # Of those that came; wrk had added invented ones.
+    real = latency.counts_of(latency.decode(before["histogram"]["data"]))
+    told["latency_us"] = [[int(1.5 * us), int(count)] for us, count in zip(*real, strict=True)]
+    path.write_text(f"{text}{marker}{json.dumps(told)}\n")
+    after = build(wrk_dir)
+    assert after["error"] is None
+    assert after["rate_achieved"] == before["rate_achieved"]
+    (words,) = (w for w in after["verdict"]["findings"] if w.startswith("littles_law: "))
+    assert "8 connections, limit 1.05: rate and latency do not agree" in words
 
 
 def test_a_python_clients_repetition(python_dir: Path) -> None:

@@ -57,7 +57,14 @@ def test_repetitions_merge_by_adding_histograms(real: dict[str, dict[str, Any]])
     assert found["requests"] == 2 * real["oha"]["requests"]
     # Of 1000 values 990 are fast: the p99 of neither repetition, nor a mean of both.
     assert found["latency_us"]["p99"] == pytest.approx(1000, rel=1e-3)
-    assert found["latency_us"]["p99_9"] == pytest.approx(5000, rel=1e-3)
+    assert found["latency_interval_us"]["p99"]["low"] == pytest.approx(1000, rel=1e-3)
+    assert found["latency_interval_us"]["p99"]["high"] == pytest.approx(5000, rel=1e-3)
+    assert found["latency_us"]["p99_9"] is None
+    assert found["latency_interval_us"]["p99_9"] == {
+        "low": None,
+        "high": None,
+        "why": "1,000 answers, a p99.9 takes 10,000: 10 must lie above it",
+    }
     assert found["percentile_curve"][-1] == [100.0, found["latency_us"]["max"]]
 
 
@@ -161,9 +168,17 @@ def test_open_metrics_parse_and_are_in_base_units(run_dir: Path) -> None:
     assert value("lab_void_repetitions", cell) == 1
     assert value("lab_unsent_requests", cell) == oha["unsent"] == 12
     assert value("lab_errors", cell, **{"class": "timeout"}) == 0
-    assert value("lab_latency_seconds", cell, quantile="0.999") == pytest.approx(
-        oha["latency_us"]["p99_9"] / 1e6
+    assert value("lab_latency_seconds", cell, quantile="0.99") == pytest.approx(
+        oha["latency_us"]["p99"] / 1e6
     )
+    # 3188 answers do not carry it.
+    quantiles = {
+        s.labels["quantile"]
+        for s in families["lab_latency_seconds"].samples
+        if s.labels["cell"] == cell
+    }
+    assert quantiles == {"0.5", "0.75", "0.9", "0.95", "0.99", "1"}
+    assert value("lab_reactivity_seconds", cell) == oha["reactivity"]["mean_us"] / 1e6
     assert value("lab_valid_repetitions", "aiohttp-wrk-closed", rate="") == 1
     assert {s.labels["cell"] for s in families["lab_unsent_requests"].samples} == {cell}
 

@@ -28,7 +28,7 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     known |= {name: cell["cell"] for name, cell in found.items()}
     pairs = {name: _measured_on(cell) for name, cell in found.items()}
     floors = [
-        _twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
+        twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
         for cell_id, twin_id in plan.get("twins", [])
         for metric in METRICS
     ]
@@ -37,11 +37,12 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
         for row in one["rows"]:
             sides = {pairs.get(one[side]["cell_id"]) for side in ("base", "head")}
             told = [
-                floor
-                for floor in floors
-                if len(sides) > 1 or pairs.get(floor["cell_id"]) == pairs.get(floor["twin_id"])
+                one_floor
+                for one_floor in floors
+                if len(sides) > 1
+                or pairs.get(one_floor["cell_id"]) == pairs.get(one_floor["twin_id"])
             ]
-            row |= _floor(row["metric"], one["cell"], told, known)
+            row |= floor(row["metric"], one["cell"], told, known)
     _conclude([row for one in compared for row in one["rows"]])
     return {"comparisons": compared, "noise_floor": floors}
 
@@ -52,10 +53,16 @@ def _measured_on(cell: Mapping[str, Any]) -> str | None:
 
 
 def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:
-    """A metric's value in each valid repetition that has one; none of a cell not measured."""
+    """A metric's value in each valid repetition that has one; none of a cell not measured.
+
+    Of reactivity it is the mean, in µs.
+    """
     reps = [] if cell is None else [r for r in cell["repetitions"] if r["verdict"]["valid"]]
     if metric == "goodput":
         return [rep["goodput"] for rep in reps]
+    if metric == "reactivity":
+        waits = [rep.get("reactivity") for rep in reps]
+        return [wait["mean_us"] for wait in waits if wait is not None]
     return [rep["latency_us"][metric] for rep in reps if rep["latency_us"][metric] is not None]
 
 
@@ -78,7 +85,7 @@ def _pair(base: Sequence[float], head: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _twin(
+def twin(
     cell: Mapping[str, Any] | None,
     twin: Mapping[str, Any] | None,
     cell_id: str,
@@ -174,13 +181,13 @@ def _incomparable(
     return None
 
 
-def _floor(
+def floor(
     metric: str,
     cell: Mapping[str, Any],
     floors: Sequence[Mapping[str, Any]],
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """{noise_floor, noise_floor_from}: that of twins of the same endpoint and load, else any."""
+    """{noise_floor, noise_floor_from}: of twins of the cell's endpoint and load, else of any."""
     had = [row for row in floors if row["metric"] == metric and row["noise_floor"] is not None]
     same = [
         row["noise_floor"]

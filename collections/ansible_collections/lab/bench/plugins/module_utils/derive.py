@@ -13,10 +13,13 @@ import yaml
 from . import (
     claims,
     files,
+    inference,
     manifest,
     methods,
+    percentiles,
     report_comparison,
     report_methods,
+    report_ranking,
     report_titles,
     result,
     wording,
@@ -174,6 +177,8 @@ def table(document: Mapping[str, Any]) -> str:
             f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
             f"{'errors':>8}{'unsent':>8}  verdict"
         )
+        if any(_refused(rep) for cell in others for rep in cell["repetitions"]):
+            lines.append(f"(-: fewer than {inference.ABOVE} answers lie above that percentile)")
     for name, cell in _named(others, names):
         lines += name
         load = cell["cell"]["load"]
@@ -189,7 +194,14 @@ def table(document: Mapping[str, Any]) -> str:
         load = cell["cell"]["load"]
         asked = f"{load['generator']:<16}{load['requests']:>9,}{load['connections']:>9,}"
         lines += _lines(cell, asked, _client_numbers)
-    return "\n".join([*lines, *report_comparison.lines(document), *report_methods.lines(document)])
+    return "\n".join(
+        [
+            *lines,
+            *report_ranking.lines(document),
+            *report_comparison.lines(document),
+            *report_methods.lines(document),
+        ]
+    )
 
 
 def _named(
@@ -227,13 +239,21 @@ def _client_numbers(rep: Mapping[str, Any]) -> str:
     )
 
 
+def _refused(rep: Mapping[str, Any]) -> list[str]:
+    """The percentiles that a repetition has too few answers for."""
+    if rep["error"] is not None:
+        return []
+    return [name for name in ("p50", "p99", "p99_9") if percentiles.refusal(rep["responses"], name)]
+
+
 def _numbers(rep: Mapping[str, Any]) -> str:
     if rep["error"] is not None:
         return " " * 55
-    latency = rep["latency_us"]
+    latency, refused = rep["latency_us"], _refused(rep)
 
     def ms(name: str) -> str:
-        return "-" if latency[name] is None else f"{latency[name] / 1000:.2f}ms"
+        none = latency[name] is None or name in refused
+        return wording.NONE if none else f"{latency[name] / 1000:.2f}ms"
 
     unsent = "-" if rep["unsent"] is None else str(rep["unsent"])
     return (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .latency import Histogram, Summary
+from .reactivity import Waited
 
 ERROR_CLASSES = (
     "connect",
@@ -48,6 +49,8 @@ class Measurement:
     per_second     series by second of intended start (of a batch by second of the end), or None
                    where the generator has none
     jitter_us      how late the pacer issued requests, in µs, or None where it cannot be told
+    waited         what became of the requests of the schedule, for reactivity; None without one, or
+                   where it cannot be told which answers were right
     span           (start, end) in unix seconds of the client's clock where the generator tells
                    them itself; None where they are its process's
     client         what a Python client used and what broke, result.json's `client`; None for a
@@ -72,6 +75,7 @@ class Measurement:
     latency_from: str
     per_second: dict[str, list[Any]] | None = None
     jitter_us: Summary | None = None
+    waited: Waited | None = None
     span: tuple[float, float] | None = None
     client: dict[str, Any] | None = None
     findings: list[str] = field(default_factory=list)

@@ -18,13 +18,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from . import latency
 from .measurement import ERROR_CLASSES, GeneratorError, Measurement
 from .oha_requests import FORMAT, scheduled_requests
+from .reactivity import Waited
+
+# Reductions of before right answers were told from wrong ones: latency_us [[µs, count]] of all.
+_FORMER = "oha requests/1"
+
+Counted: TypeAlias = tuple[latency.Integers, latency.Integers]
 
 # Every message a plain HTTP/1.1 run can print: ClientError's own, and those of hyper 1.11 that
 # it passes on. hyper says "connection error" for reads and for writes; nothing was read.
@@ -94,7 +100,7 @@ def measure(text: str, reduction: dict[str, Any], body_bytes: int | None) -> Mea
     none can have come; so neither a slow start nor the answers waited for afterwards distort
     them. Raises GeneratorError where file and JSON do not agree.
     """
-    if reduction.get("format") != FORMAT:
+    if reduction.get("format") not in (FORMAT, _FORMER):
         raise GeneratorError(f"reduction is {reduction.get('format')!r}, not {FORMAT!r}")
     total, statuses, messages = _document(text)
     filed: Counter[int] = Counter()
@@ -128,10 +134,7 @@ def measure(text: str, reduction: dict[str, Any], body_bytes: int | None) -> Mea
     scheduled = scheduled_requests(rate, duration_s)
     service = reduction["service_s"]
     span = duration_s - service["min"] if in_time else duration_s
-    exact = (
-        np.array([v for v, _ in reduction["latency_us"]], dtype=np.int64),
-        np.array([c for _, c in reduction["latency_us"]], dtype=np.int64),
-    )
+    exact, right_us, wrong_us = _latencies(reduction, body_bytes)
     histogram = latency.from_counts(*exact)
     return Measurement(
         generator="oha",
@@ -153,7 +156,37 @@ def measure(text: str, reduction: dict[str, Any], body_bytes: int | None) -> Mea
         # Requests dropped at the deadline are the last of the schedule and shift nothing; one
         # that failed leaves a gap that would look like lateness.
         jitter_us=reduction["jitter_us"] if responses and not unanswered + aborted else None,
+        waited=Waited(
+            right_us, wrong_us, unanswered=unanswered + aborted, unsent=max(0, scheduled - requests)
+        )
+        if right_us and wrong_us
+        else None,
     )
+
+
+def _latencies(
+    reduction: dict[str, Any], body_bytes: int | None
+) -> tuple[Counted, Counted | None, Counted | None]:
+    """Return (µs, counts) of all answers, of the right ones, and of the wrong ones."""
+    kinds = reduction["latency_us"]
+    if reduction["format"] == _FORMER:
+        answers = reduction["answers"]
+        if len(answers) > 1:
+            return _counted([kinds]), None, None
+        kinds = [[*answers[0][:2], kinds]] if answers else []
+    parts: dict[bool, list[list[list[int]]]] = {True: [], False: []}
+    for status, length, pairs in kinds:
+        parts[answer_class(status, length, body_bytes) == "ok"].append(pairs)
+    return _counted([*parts[True], *parts[False]]), _counted(parts[True]), _counted(parts[False])
+
+
+def _counted(parts: list[list[list[int]]]) -> Counted:
+    """[[µs, count]] of several as one, ascending."""
+    pairs = np.array([pair for part in parts for pair in part], dtype=np.int64).reshape(-1, 2)
+    distinct, where = np.unique(pairs[:, 0], return_inverse=True)
+    totals = np.zeros(distinct.size, np.int64)
+    np.add.at(totals, where, pairs[:, 1])
+    return distinct, totals
 
 
 def answer_class(status: int, length: int, body_bytes: int | None) -> str:

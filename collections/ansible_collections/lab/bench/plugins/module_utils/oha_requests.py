@@ -19,7 +19,7 @@ import numpy.typing as npt
 from . import latency
 from .measurement import GeneratorError
 
-FORMAT = "oha requests/1"
+FORMAT = "oha requests/2"
 
 
 def scheduled_requests(rate: float, duration_s: float) -> int:
@@ -38,16 +38,15 @@ def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
 
     rate in requests/s and duration in s are those asked for. The reduction is plain JSON and
     survives a round trip through it unchanged: answers [[status, body bytes, count, of which
-    before the deadline]], latency_us [[µs, count]] exact, service_s {sum, min}, per_second,
-    jitter_us. Raises GeneratorError for a file that is not oha's, holds two runs, or a row that
-    cannot be.
+    before the deadline]], latency_us [[status, body bytes, [[µs, count]]]] exact, service_s {sum,
+    min}, per_second, jitter_us. Raises GeneratorError for a file that is not oha's, holds two runs,
+    or a row that cannot be.
     """
     scheduled_requests(rate, duration_s)
     rows = _rows(database)
     intended, start, end, duration, status, length = rows.T if len(rows) else np.zeros((6, 0))
     _check_rows(intended, start, end, duration)
     us = np.rint(duration * 1e6).astype(np.int64)
-    values, counts = latency.count_values(us)
     second = np.floor(intended).astype(np.int64)
     before = end <= duration_s
     in_time = {(s, size): count for s, size, count in _tally(status[before], length[before])}
@@ -59,7 +58,7 @@ def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
         "answers": [
             [s, size, count, in_time.get((s, size), 0)] for s, size, count in _tally(status, length)
         ],
-        "latency_us": [[v, c] for v, c in zip(values.tolist(), counts.tolist(), strict=True)],
+        "latency_us": _latencies(us, status, length),
         "service_s": {
             "sum": float(service.sum()),
             "min": float(service.min()) if len(service) else None,
@@ -127,6 +126,18 @@ def _tally(status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]) -> 
         [key >> 40, key & ((1 << 40) - 1), count]
         for key, count in zip(keys.tolist(), counts.tolist(), strict=True)
     ]
+
+
+def _latencies(
+    us: npt.NDArray[np.int64], status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]
+) -> list[list[Any]]:
+    """Return [[status, body bytes, [[µs, count]]]], ascending."""
+    found: list[list[Any]] = []
+    for one, size, _ in _tally(status, length):
+        values, counts = latency.count_values(us[(status == one) & (length == size)])
+        pairs = zip(values.tolist(), counts.tolist(), strict=True)
+        found.append([one, size, [[value, count] for value, count in pairs]])
+    return found
 
 
 def _jitter(intended: npt.NDArray[np.float64], rate: float) -> latency.Summary:

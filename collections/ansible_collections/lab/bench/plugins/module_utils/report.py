@@ -19,6 +19,7 @@ from . import (
     report_figures,
     report_methods,
     report_processes,
+    report_ranking,
     report_study,
     report_titles,
 )
@@ -72,6 +73,7 @@ def build(run_dir: Path) -> dict[str, Any]:
             ),
         ],
         "overview": report_cells.overview(stacks) if stacks else None,
+        "ranking": report_ranking.tables(summary, measured),
         "clients": report_clients.overview(clients),
         "comparison": comparison,
         "methods": swept,

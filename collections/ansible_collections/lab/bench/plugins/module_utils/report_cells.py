@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import inference, latency, report_figures, wording
+from . import inference, percentiles, report_figures, wording
+from .ranking import HELD_FROM
 from .report_figures import Entry
 from .wording import link, ms, table
 
 SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
-HELD_FROM = 0.99  # verified answers over the rate asked for
 LATENCIES = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
 ERRORS = {
     "connect": "no connection",
@@ -127,28 +127,52 @@ def void(cell: Mapping[str, Any], subject: str) -> dict[str, str]:
 
 
 def _slowest(found: Mapping[str, Any]) -> str:
-    """The p99, or the largest where the p99 is beyond what the sample carries."""
-    name = "p99" if carries(found["responses"], "p99") else "max"
+    """The p99, or the largest where the sample does not carry a p99."""
+    name = "max" if found["latency_us"]["p99"] is None else "p99"
     return f"{name} {ms(found['latency_us'][name])} ms"
 
 
-def carries(answers: int | None, name: str) -> bool:
-    """Whether so many answers carry a percentile: ten of them must lie above it."""
-    percentile = latency.PERCENTILES.get(name)
-    return percentile is None or inference.carries(answers or 0, percentile)
+def latencies(
+    found: Mapping[str, Any], names: Sequence[str] = LATENCIES, counted: str = "responses"
+) -> list[Any]:
+    """The table's latencies in ms, each with its interval or why it is refused.
+
+    ``found``: a cell's statistics, or a repetition, of which ``counted`` answers have a latency.
+    """
+    values = found["latency_us"] or dict.fromkeys(names)
+    known = found.get("latency_interval_us", {})
+    cells = []
+    for name in names:
+        one = known.get(name) or {"why": percentiles.refusal(found[counted], name)}
+        cells.append(
+            {"text": wording.NONE, "title": one["why"]}
+            if one["why"]
+            else {"text": ms(values[name]), "title": percentiles.interval(one)}
+        )
+    return cells
 
 
-def latencies(found: Mapping[str, Any]) -> list[Any]:
-    """The table's latencies in ms; those beyond the sample marked."""
-    values = found["latency_us"] or dict.fromkeys(LATENCIES)
-    return [
-        {"text": ms(values[n]), "class": "" if carries(found["responses"], n) else "beyond"}
-        for n in LATENCIES
-    ]
+def reactivity(found: Mapping[str, Any]) -> dict[str, str]:
+    """The table's reactivity, the mean in ms, of a cell's statistics or of a repetition."""
+    known = found.get("reactivity")
+    if known is None:
+        return {"text": wording.NONE}
+    lost, due = known["at_timeout"], known["requests"]
+    return {
+        "text": ("≥ " if lost else "") + ms(known["mean_us"]),
+        "title": f"{lost:,} of {due:,} requests got no right answer" if lost else "",
+    }
 
 
 LATENCY_HEAD = ["p50, ms", "p90, ms", "p99, ms", "p99.9, ms", "p99.99, ms", "max, ms"]
-BEYOND = " In grey italics: fewer than ten answers lie above it, so it says little."
+BEYOND = (
+    f" - stands for a percentile with fewer than {inference.ABOVE} answers above it: it would say "
+    "nothing. Point at a latency to see its interval, or why there is none."
+)
+REACTIVITY = (
+    " Reactivity is how long a client waits on average: latency over all requests that were due, "
+    "one without a right answer counted as the request timeout at least (≥)."
+)
 
 
 def cpu(repetitions: Sequence[Mapping[str, Any]], host: str) -> str:
@@ -172,6 +196,7 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any]:
                 wording.rate((found["rate_achieved"] or {}).get("median")),
                 wording.rate((found["goodput"] or {}).get("median")),
                 *latencies(found),
+                reactivity(found),
                 wording.count(sum(found["errors"].values()) if found["errors"] else None),
                 wording.count(found["unsent"]),
                 cpu(good, "server"),
@@ -182,11 +207,11 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any]:
     return table(
         "Rates in requests per second. Over the valid repetitions: rates and CPU are medians, "
         "latencies those of the added histograms, counts sums. Latency runs from when a request "
-        "was due (constant rate), not from when it could be sent." + BEYOND,
-        ["endpoint", "asked", "achieved", "goodput", *LATENCY_HEAD, "errors", "unsent",
-         "server CPU", "client CPU", "verdict"],
+        "was due (constant rate), not from when it could be sent." + BEYOND + REACTIVITY,
+        ["endpoint", "asked", "achieved", "goodput", *LATENCY_HEAD, "reactivity, ms", "errors",
+         "unsent", "server CPU", "client CPU", "verdict"],
         rows,
-        " " + "n" * 13,
+        " " + "n" * 14,
         sources=[link("summary.json")],
     )  # fmt: skip
 
@@ -205,6 +230,7 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
                 wording.rate(rep["rate_achieved"]),
                 wording.rate(rep["goodput"]),
                 *latencies(rep),
+                reactivity(rep),
                 wording.count(sum(rep["errors"].values()) if rep["errors"] else None),
                 wording.count(rep["unsent"]),
                 cpu([rep], "server"),
@@ -217,10 +243,10 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
     return table(
         "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
         "other number." + BEYOND,
-        ["repetition", "achieved", "goodput", *LATENCY_HEAD, "errors", "unsent", "server CPU",
-         "client CPU", "verdict", "from"],
+        ["repetition", "achieved", "goodput", *LATENCY_HEAD, "reactivity, ms", "errors", "unsent",
+         "server CPU", "client CPU", "verdict", "from"],
         rows,
-        "n" * 13,
+        "n" * 14,
     )  # fmt: skip
 
 
@@ -313,5 +339,6 @@ def section(run_dir: Path, entry: Entry, floor: Any) -> dict[str, Any]:
         "figures": report_figures.of_cell(run_dir, entry, floor),
         "errors": errors(entry.cell["statistics"]),
         "errors_title": "Errors by class",
+        "percentiles": percentiles.table(entry.cell["statistics"]),
         "repetitions": repetitions(entry.cell),
     }

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import python_client, report_cells, report_figures, wording
+from . import percentiles, python_client, report_cells, report_figures, wording
 from .report_cells import BEYOND, ERRORS
 from .report_figures import Entry
-from .wording import link, ms, table
+from .wording import link, table
 
 LATENCIES = ("p50", "p99", "max")
 LATENCY_HEAD = ["p50, ms", "p99, ms", "max, ms"]
@@ -58,11 +58,7 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
 
 
 def _latencies(found: Mapping[str, Any]) -> list[Any]:
-    values = found["latency_us"] or dict.fromkeys(LATENCIES)
-    return [
-        {"text": ms(values[n]), "class": "" if report_cells.carries(found["ok"], n) else "beyond"}
-        for n in LATENCIES
-    ]
+    return report_cells.latencies(found, LATENCIES, "ok")
 
 
 def _used(seconds: float, cpu_s: float, max_rss_bytes: float) -> list[str]:
@@ -180,5 +176,6 @@ def section(run_dir: Path, entry: Entry) -> dict[str, Any]:
         "figures": report_figures.of_cell(run_dir, entry, None),
         "errors": failures(entry.cell["statistics"]),
         "errors_title": "Failures by cause",
+        "percentiles": percentiles.table(entry.cell["statistics"]),
         "repetitions": repetitions(entry.cell),
     }

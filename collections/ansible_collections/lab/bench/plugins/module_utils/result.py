@@ -17,6 +17,7 @@ from . import (
     oha_requests,
     processes,
     python_client,
+    reactivity,
     telemetry,
     wrk,
     wrk2,
@@ -50,6 +51,7 @@ _NUMBERS = (
     "mean_service_us",
     "latency_us",
     "latency_from",
+    "reactivity",
     "jitter_us",
     "histogram",
     "per_second",
@@ -147,6 +149,12 @@ def _measured(
     hashes = {name: files.digest((rep_dir / name).read_bytes()) for name in raw}
     return {
         **_numbers(measurement),
+        "reactivity": reactivity.summarise(
+            measurement.waited,
+            cell["load"]["rate"],
+            thresholds["timeout_s"],
+            thresholds["pacer_p99_max_us"],
+        ),
         # The page fetched afterwards counts itself.
         "server_requests": requests[1] - requests[0] - 1,
         "telemetry": summaries,

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from . import comparison, files, latency, method_results, records
+from . import comparison, files, latency, method_results, percentiles, ranking, reactivity, records
 from .files import ResultError
 from .measurement import ERROR_CLASSES
 from .result import SCHEMA
@@ -27,10 +27,12 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
 
     {n, n_void, counts summed (None where the generator has none), errors summed, goodput and
     rate_achieved {median, min, max, stdev (of the sample, None for n < 2)} in requests/s,
-    latency_from, latency_us (summary of the added histograms, µs), percentile_curve
-    [[percentile, µs]], client (of a Python client: seconds, cpu_s and max_rss_bytes as for goodput,
-    failures summed; else None)}. With no valid repetition n is 0 and the rest None or empty. Raises
-    ResultError where latencies of different origin, or of different cells, would be mixed.
+    latency_from, latency_us (summary of the added histograms, µs; None what the sample does not
+    carry), latency_interval_us {percentile: {low, high, why}}, reactivity (see reactivity.merge),
+    percentile_curve [[percentile, µs]], client (of a Python client: seconds, cpu_s and
+    max_rss_bytes as for goodput, failures summed; else None)}. With no valid repetition n is 0 and
+    the rest None or empty. Raises ResultError where latencies of different origin, or of different
+    cells, would be mixed.
     """
     cells = {result["cell_id"] for result in results}
     if len(cells) > 1:
@@ -40,6 +42,7 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
     if len(origins) > 1:
         raise ResultError(f"latencies from {' and '.join(sorted(origins))} do not merge")
     histogram = latency.merge(latency.decode(r["histogram"]["data"]) for r in valid)
+    intervals = percentiles.intervals(histogram)
     return {
         "n": len(valid),
         "n_void": len(results) - len(valid),
@@ -50,7 +53,12 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
         "goodput": _spread([result["goodput"] for result in valid]),
         "rate_achieved": _spread([result["rate_achieved"] for result in valid]),
         "latency_from": next(iter(origins), None),
-        "latency_us": latency.summary(histogram),
+        "latency_us": {
+            name: None if name in intervals and intervals[name]["why"] else value
+            for name, value in latency.summary(histogram).items()
+        },
+        "latency_interval_us": intervals,
+        "reactivity": reactivity.merge([result.get("reactivity") for result in valid]),
         "percentile_curve": [list(point) for point in latency.percentile_curve(histogram)],
         "client": _client(valid),
     }
@@ -132,6 +140,7 @@ def summary(run_dir: Path) -> dict[str, Any]:
         "cells": cells,
         **comparison.build(cells, plan),
         **method_results.build(cells, plan, records.ceiling(run_dir)),
+        "ranking": ranking.build(cells, plan),
     }
 
 
@@ -144,6 +153,8 @@ def _short(result: dict[str, Any]) -> dict[str, Any]:
             host: {key: value for key, value in found.items() if key != "per_second"}
             for host, found in short["telemetry"].items()
         }
+    if short.get("reactivity") is not None:
+        short["reactivity"] = {k: v for k, v in short["reactivity"].items() if k != "histogram"}
     return short
 
 
@@ -194,6 +205,10 @@ def open_metrics(document: dict[str, Any]) -> str:
     quantile = gauge(
         "lab_latency_seconds", "Latency over all valid repetitions", "from", "quantile"
     )
+    reactivity_mean = gauge(
+        "lab_reactivity_seconds",
+        "Mean wait of all requests that were due, those without a right answer as their timeout",
+    )
     errors = gauge("lab_errors", "Failed requests of all valid repetitions", "class")
     unsent = gauge("lab_unsent_requests", "Scheduled and never sent, all valid repetitions")
     client = {
@@ -221,6 +236,8 @@ def open_metrics(document: dict[str, Any]) -> str:
                 quantile.labels(*values, found["latency_from"], level).set(
                     found["latency_us"][name] / 1e6
                 )
+        if found["reactivity"] is not None:
+            reactivity_mean.labels(*values).set(found["reactivity"]["mean_us"] / 1e6)
         for name, count in found["errors"].items():
             errors.labels(*values, name).set(count)
         if found["unsent"] is not None:

@@ -130,7 +130,7 @@ def table(
     """A table for the template. ``numeric``: a letter a column, n where it holds numbers.
 
     A row is a list of cells, {"class", "cells"}, or {"title"} of the rows below it; a cell is
-    text, a link, {"text", "class"} or {"links"}.
+    text, a link, {"text", "class", "title"} or {"links"}; a title shows where one points at it.
     """
     full = [
         {"title": "", "class": "", **(row if isinstance(row, dict) else {"cells": row})}
@@ -148,4 +148,4 @@ def table(
 def _cell(cell: Any, kind: str) -> dict[str, Any]:
     full = cell if isinstance(cell, dict) else {"text": cell}
     classes = " ".join(filter(None, ["n" if kind == "n" else "", full.get("class", "")]))
-    return {"text": "", "href": "", "links": [], **full, "class": classes}
+    return {"text": "", "title": "", "href": "", "links": [], **full, "class": classes}

@@ -31,6 +31,7 @@ import numpy as np
 
 from . import latency
 from .measurement import ERROR_CLASSES, GeneratorError, Measurement
+from .reactivity import Waited
 
 # Seconds between two connections of a thread.
 STAGGER_S = 0.005
@@ -168,7 +169,9 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
             findings.append(
                 f"body: {mean:.1f} bytes an answer on average, {wire_bytes} expected, limit 1 %"
             )
-    histogram = latency.from_counts(*_counts(recorded))
+    exact = _counts(recorded)
+    histogram = latency.from_counts(*exact)
+    unsent = max(0, scheduled - responses - opened)
     return Measurement(
         generator="wrk2",
         requests=responses + connect + read + write,
@@ -183,7 +186,7 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
         },
         aborted=0,
         scheduled=scheduled,
-        unsent=max(0, scheduled - responses - opened),
+        unsent=unsent,
         duration_s=seconds,
         rate_achieved=responses / seconds,
         goodput=(responses - refused) / seconds,
@@ -196,6 +199,11 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
             "stdev": recorded.stdev,
         },
         latency_from="intended",
+        # Of refused answers it does not tell the latencies. What failed otherwise is sent again,
+        # and is answered or unsent in the end.
+        waited=Waited(exact, unsent=unsent, known=recorded.total / responses)
+        if not refused
+        else None,
         findings=findings,
     )
 

@@ -1,0 +1,320 @@
+"""Every reason that voids a repetition is brought about for real, and what is no reason does not.
+
+One deployed application is loaded over and over; while a repetition is under way, one thing is
+done to one host. What no test may do to a machine (step its clock, let it swap, take its CPU away)
+is put into the recorded telemetry of a repetition that was disturbed by nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count, repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.module_utils import files, result
+
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh
+
+pytestmark = pytest.mark.lab
+
+THRESHOLDS = yaml.safe_load((ROOT / "files/verdict.yml").read_text())
+RUN_ID = "test-verdicts"
+FOLDER = ROOT / "results" / RUN_ID
+CALM = {
+    "framework": "aiohttp",
+    "endpoint": "hello",
+    "rate": 500,
+    "connections": 64,
+    "duration": 3,
+    "warmup": 1,
+    # What hangs is given up soon; the thresholds are those of the lab.
+    "load_run_request_timeout": 2,
+    "run_id": RUN_ID,
+}
+# More than the application can answer; of the book, half a megabyte, more than the link carries.
+STORM = {
+    **CALM,
+    "endpoint": "hello,book",
+    "rate": 8000,
+    "connections": 100,
+    "duration": 4,
+    "load_run_request_timeout": 5,
+}
+# What begins a page of recorded telemetry.
+HEAD = "# scrape "
+# Void where the machine that these hosts share was taken away for a moment.
+NOT_OURS = {"steal"}
+
+WORK = "/opt/loadlab/python/work.py"
+SWAP = f"cp {WORK} /root/work.py; sed -i 's/Hello, World!/Hello, you!/' {WORK}"
+SWAP_BACK = f"cat /root/work.py >{WORK}"
+
+
+@dataclass(frozen=True)
+class Lever:
+    """What is done to a host at a stage of the load script, and after the repetition."""
+
+    name: str
+    stage: str
+    host: str
+    command: str
+    after: str = ""
+
+
+# The last of all: what is done before it begins is in nobody's way.
+LAST = Lever("refused", "", SERVER, SWAP, SWAP_BACK)
+OHA = [
+    Lever("oha_plain", "measuring", CLIENT, "true"),
+    Lever(
+        "generator_cpu", "warming up", CLIENT,
+        "systemd-run --quiet --collect --property=RuntimeMaxSec=6 sh -c "
+        "'for each in 1 2 3 4 5 6; do while :; do :; done & done; wait'",
+    ),
+    Lever(
+        "rate_missed", "measuring", CLIENT,
+        "sleep 0.5; pkill -STOP -x oha; sleep 2.5; pkill -CONT -x oha",
+    ),
+    Lever(
+        "nothing_answered", "warming up", SERVER,
+        "systemctl kill --signal=STOP loadlab-app",
+        "systemctl kill --signal=CONT loadlab-app",
+    ),
+    Lever("dead_server", "measuring", SERVER, "sleep 0.5; systemctl stop loadlab-app"),
+    Lever(
+        "wrong_body", "measuring", SERVER,
+        f"sleep 0.3; {SWAP}; systemctl restart loadlab-app; {SWAP_BACK}",
+    ),
+]  # fmt: skip
+WRK = [
+    Lever("wrk_plain", "measuring", CLIENT, "true"),
+    Lever("killed", "measuring", CLIENT, "sleep 0.5; pkill -KILL -x wrk"),
+    Lever("short", "measuring", CLIENT, "sleep 1.5; pkill -INT -x wrk"),
+    # nginx listens anew with a short queue; its worker dies with its connections, and for a while
+    # nobody takes the new ones.
+    Lever(
+        "listen_overflows", "measuring", SERVER,
+        "cd /etc/nginx; cp nginx.conf /root/; sed -i 's/ backlog=[0-9]*/ backlog=4/' nginx.conf; "
+        "systemctl reload nginx; sleep 0.3; main=$(cat /run/nginx.pid); kill -STOP $main; "
+        "pkill -KILL -P $main; sleep 0.7; kill -CONT $main; cat /root/nginx.conf >nginx.conf",
+        "systemctl reload nginx",
+    ),
+    Lever(
+        "connections", "warming up", CLIENT,
+        "was=$(sysctl -n net.ipv4.ip_local_port_range); "
+        "sysctl -q -w net.ipv4.ip_local_port_range='50000 50030'; sleep 3.5; "
+        'sysctl -q -w net.ipv4.ip_local_port_range="$was"',
+    ),
+    LAST,
+]  # fmt: skip
+
+
+def wait(what: Callable[[], bool], loading: Any, seconds: float, words: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        if loading.poll() is not None or time.monotonic() > deadline:
+            loading.kill()
+            pytest.fail(f"{words}: {loading.communicate()[0][-3000:]}")
+        time.sleep(0.02)
+
+
+def stage_is(progress: Path, stage: str) -> bool:
+    return progress.exists() and progress.read_text().strip() == stage
+
+
+def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
+    """Offer the calm load once for each lever; return the folder of each one's repetition."""
+    repetitions = len(levers["oha"])
+    loading = playbook("playbooks/load.yml", **CALM, repetitions=repetitions, seed=SEED)
+    raw = STATE / f"hosts/client/root/var/lib/loadlab-runs/{RUN_ID}"
+    left = {generator: list(several) for generator, several in levers.items()}
+    seen: set[Path] = set()
+    where = {}
+    for number in range(1, 2 * repetitions + 1):
+        wait(lambda: set(raw.glob("cells/*/rep-*")) > seen, loading, 60, f"no repetition {number}")
+        (place,) = set(raw.glob("cells/*/rep-*")) - seen
+        seen.add(place)
+        lever = left["wrk" if "-wrk-" in place.parent.name else "oha"].pop(0)
+        where[lever.name] = FOLDER / place.relative_to(raw)
+        if lever.stage:
+            reached = partial(stage_is, place / "progress.txt", lever.stage)
+            wait(reached, loading, 30, f"{lever.name} was never {lever.stage}")
+            ssh(lever.host, lever.command)
+        if number == 2 * repetitions - 1:
+            ssh(LAST.host, LAST.command)
+        wait((place / "run.json").exists, loading, 60, f"{lever.name} never ended")
+        if lever.after:
+            ssh(lever.host, lever.after)
+    finish(loading)
+    return where
+
+
+# Of an order of cells in which the last is a closed loop.
+SEED = 0
+
+
+@pytest.fixture(scope="module")
+def found() -> Iterator[dict[str, dict[str, Any]]]:
+    """Every repetition's result by its lever's name; of the storm by generator and endpoint."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    run("playbooks/hosts.yml", run_id=RUN_ID)
+    for host in (SERVER, CLIENT):
+        ssh(host, f"rm -rf /var/lib/loadlab-runs/{RUN_ID}")
+    run("playbooks/tune.yml", network="fast_ethernet", run_id=RUN_ID)
+    run("playbooks/deploy.yml", **STORM)
+    run("playbooks/calibrate.yml", run_id=RUN_ID, rate=500)
+    where = pull({"oha": OHA, "wrk": WRK})
+    run("playbooks/load.yml", **STORM)
+    run("playbooks/collect.yml", run_id=RUN_ID)
+    results = {name: files.load(path / "result.json") for name, path in where.items()}
+    for path in FOLDER.glob("cells/*/rep-*/result.json"):
+        one = files.load(path)
+        load = one["cell"]["load"]
+        if load["connections"] == STORM["connections"]:
+            results[f"{load['generator']} {one['cell']['endpoint']}"] = one
+    results["folder"] = {name: str(path) for name, path in where.items()}
+    yield results
+    run("playbooks/tune.yml", network="lan", run_id=RUN_ID)
+
+
+def codes(one: dict[str, Any], kind: str = "reasons") -> set[str]:
+    said = {words.partition(":")[0] for words in one["verdict"][kind]}
+    return said - NOT_OURS
+
+
+@pytest.mark.parametrize("name", ["oha_plain", "wrk_plain"])
+def test_what_nothing_disturbs_is_valid(found: dict[str, Any], name: str) -> None:
+    one = found[name]
+    assert codes(one) == set()
+    assert one["error"] is None
+    # Rate and latency agree in a real closed loop.
+    assert "littles_law" not in codes(one, "findings")
+
+
+def test_the_calm_load_is_what_its_clients_wait_for(found: dict[str, Any]) -> None:
+    one = found["oha_plain"]
+    assert one["reactivity"]["at_timeout"] == 0
+    assert one["reactivity"]["mean_us"] == pytest.approx(one["latency_us"]["mean"])
+    assert found["wrk_plain"]["reactivity"] is None
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["generator_cpu", "rate_missed", "nothing_answered", "short", "listen_overflows",
+     "connections"],
+)  # fmt: skip
+def test_each_reason_voids_for_real(found: dict[str, Any], reason: str) -> None:
+    one = found[reason]
+    assert not one["verdict"]["valid"]
+    assert reason in codes(one), one["verdict"]
+
+
+def test_a_link_that_is_full_voids(found: dict[str, Any]) -> None:
+    """As much as iperf3 measured of Fast Ethernet."""
+    one = found["oha book"]
+    assert "link" in codes(one), one["verdict"]
+    assert not one["verdict"]["valid"]
+
+
+def test_a_server_at_its_limit_is_a_finding(found: dict[str, Any]) -> None:
+    one = found["oha hello"]
+    assert codes(one) == set()
+    assert "saturated" in codes(one, "findings")
+    # What was never sent is in no latency, and in the time that clients wait.
+    assert one["reactivity"]["at_timeout"] > 0.1 * one["scheduled"]
+    assert one["reactivity"]["mean_us"] > one["latency_us"]["mean"]
+
+
+def test_nobody_answers(found: dict[str, Any]) -> None:
+    one = found["nothing_answered"]
+    assert one["responses"] == 0
+    assert one["errors"]["timeout"] > 0
+    wait = one["reactivity"]
+    assert wait["at_timeout"] == wait["requests"]
+    assert wait["p50_us"] >= 1e6 * THRESHOLDS["timeout_s"]
+
+
+def test_a_dead_server_is_told_by_its_errors(found: dict[str, Any]) -> None:
+    """nginx goes on answering, with 502; each is a request that got nothing."""
+    one = found["dead_server"]
+    assert one["errors"]["status_5xx"] > 0.3 * one["requests"]
+    assert one["goodput"] < 0.7 * one["rate_achieved"]
+    assert one["reactivity"]["at_timeout"] >= one["errors"]["status_5xx"]
+    assert one["reactivity"]["mean_us"] > 100 * one["latency_us"]["mean"]
+
+
+def test_another_body_than_verified_is_an_error(found: dict[str, Any]) -> None:
+    one = found["wrong_body"]
+    assert one["errors"]["body"] > 0
+    assert any(words.startswith("errors: body ") for words in one["verdict"]["findings"])
+    assert one["ok"] == one["responses"] - one["errors"]["body"] - one["errors"]["status_5xx"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("killed", "wrk ended with 137"),
+        ("refused", "/hello answers otherwise than when it was verified: sha256 "),
+    ],
+)
+def test_what_did_not_run_is_a_record_with_its_error(
+    found: dict[str, Any], name: str, words: str
+) -> None:
+    one = found[name]
+    assert words in one["error"]
+    assert one["verdict"]["reasons"] == [f"failed: {one['error']}"]
+    assert one["goodput"] is None
+
+
+def added(pages: list[str], what: str, amounts: Iterable[float]) -> list[str]:
+    """The pages with an amount each added to the values whose names match."""
+    changed = []
+    for page, amount in zip(pages, amounts, strict=False):
+        lines = page.splitlines()
+        for index, line in enumerate(lines):
+            name, _, value = line.rpartition(" ")
+            if re.fullmatch(what, name):
+                lines[index] = f"{name} {float(value) + amount!r}"
+        changed.append("\n".join(lines) + "\n")
+    assert changed != pages
+    return changed
+
+
+INJECTED: dict[str, Callable[[list[str]], list[str]]] = {
+    # Half a second forward between the third page and the second.
+    "clock_jump": lambda pages: added(pages, "node_time_seconds", chain([0, 0], repeat(0.5))),
+    "swapping": lambda pages: added(pages, "node_vmstat_pswpin", count(0, 100)),
+    # A tenth of every second is another machine's.
+    "steal": lambda pages: added(pages, 'node_cpu_seconds_total.*mode="steal".*', count(0, 0.1)),
+    # A first and a last page, none in between.
+    "telemetry_gap": lambda pages: [pages[0], pages[-1]],
+}
+
+
+@pytest.mark.parametrize("reason", INJECTED)
+@pytest.mark.parametrize("host", ["server", "client"])
+def test_what_is_put_into_recorded_telemetry_voids(
+    found: dict[str, Any], reason: str, host: str, tmp_path: Path
+) -> None:
+    copy = tmp_path / "rep-1"
+    shutil.copytree(found["folder"]["oha_plain"], copy)
+    calibration = files.load(FOLDER / "calibration.json")
+    before = result.build(copy, THRESHOLDS, calibration)
+    assert files.dump(before) == (copy / "result.json").read_bytes()
+    path = copy / f"telemetry-{host}.prom.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
+    pages = [f"{HEAD}{page}" for page in text.split(HEAD)[1:]]
+    path.write_bytes(gzip.compress("".join(INJECTED[reason](pages)).encode()))
+    after = result.build(copy, THRESHOLDS, calibration)
+    assert after["error"] is None
+    named = {w for w in after["verdict"]["reasons"] if f"{reason}: " in w and host in w}
+    assert named, after["verdict"]
+    assert not after["verdict"]["valid"]
