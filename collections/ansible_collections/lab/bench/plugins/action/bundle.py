@@ -23,11 +23,22 @@ class ActionModule(ControllerAction):
         run_dir = (results / run_id).resolve()
         absent = [name for name in NEEDED if not (run_dir / name).exists()]
         if absent:
-            there_are = sorted(path.parent.name for path in results.glob("*/report.html"))
+            there_are = sorted({p.parent.resolve().name for p in results.glob("*/report.html")})
             raise BundleError(
                 f"run_id: '{run_id}' has no {', '.join(absent)} and cannot be verified elsewhere. "
                 f"Give one that was reported: {', '.join(there_are) or 'there is none'}. Nothing "
                 "was written."
+            )
+        underived = [
+            path.parent.relative_to(run_dir).as_posix()
+            for path in sorted(run_dir.glob("cells/*/rep-*/cell.json"))
+            if not (path.parent / "result.json").exists()
+        ]
+        if underived:
+            raise BundleError(
+                f"run_id: '{run_id}' was cut off: {len(underived)} repetitions have no result, "
+                f"{underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
+                f"-e run_id={run_dir.name} first. Nothing was written."
             )
         archive = results / f"{run_dir.name}.tar.gz"
         before = files.digest(archive.read_bytes()) if archive.exists() else None
