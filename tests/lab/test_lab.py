@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +24,7 @@ SCHEMA = ROOT / "files/schema/lab-1.schema.json"
 SHORT = {"framework": "aiohttp", "rate": 200, "duration": 5, "warmup": 1}
 
 
-def test_whole_lab(run_id: str) -> None:
+def test_whole_lab(run_id: str, tmp_path: Path) -> None:
     output = run("lab.yml", **SHORT, run_id=run_id)
     folder = ROOT / "results" / run_id
     assert f"Report: {folder}/report.html" in output
@@ -71,6 +77,32 @@ def test_whole_lab(run_id: str) -> None:
     before = {p: p.read_bytes() for p in (folder / "summary.json", folder / "report.html")}
     run("playbooks/report.yml", run_id=run_id)
     assert {p: p.read_bytes() for p in before} == before
+    verified_elsewhere(run_id, tmp_path)
+
+
+def verified_elsewhere(run_id: str, tmp_path: Path) -> None:
+    """A bundle is verified by a copy of the lab, without results, network or root, in seconds."""
+    told = run("playbooks/bundle.yml", run_id=run_id)
+    archive = ROOT / "results" / f"{run_id}.tar.gz"
+    assert f"SHA-256 {hashlib.sha256(archive.read_bytes()).hexdigest()}" in told
+    copy = tmp_path / "lab"
+    left = shutil.ignore_patterns("results", ".git", ".venv", ".*cache", "node_modules")
+    shutil.copytree(ROOT, copy, ignore=left)
+    received = Path(shutil.move(archive, tmp_path))
+    words = [
+        *("unshare", "--user", "--map-user=65534", "--net", "ansible-playbook"),
+        *("playbooks/verify.yml", "-e", f"bundle={received}"),
+    ]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(copy / "ansible.cfg")}
+    began = time.monotonic()
+    done = subprocess.run(
+        words, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    took = time.monotonic() - began
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Same: [\d,]+ numbers in 11 documents of run ", done.stdout)
+    assert "judged by" not in done.stdout
+    assert took < 10
 
 
 def test_second_run_changes_nothing_and_more_repetitions_are_added(run_id: str) -> None:

@@ -133,6 +133,10 @@ def test_the_link_of_the_runs_calibration_counts(run_dir: Path) -> None:
     slow = {"bits_per_second": 1000.0}
     calibration = {"iperf3": {"client_to_server": slow, "server_to_client": slow}}
     (run_dir / "calibration.json").write_text(json.dumps(calibration))
+    began = files.load(run_dir / OHA / "run.json")["started"]
+    before = run_dir / "calibration" / "ceiling" / "rep-1"
+    before.mkdir(parents=True)
+    (before / "run.json").write_text(json.dumps({"started": began - 9, "finished": began - 1}))
     (run_dir / OHA / "result.json").unlink()
     derive.results(run_dir, ROOT, True)
     verdict = files.load(run_dir / OHA / "result.json")["verdict"]

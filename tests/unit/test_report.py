@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.action.report import render
 from ansible_collections.lab.bench.plugins.module_utils import (
     files,
     report,
@@ -25,6 +24,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
 from ansible_collections.lab.bench.plugins.module_utils import result as results
 from ansible_collections.lab.bench.plugins.module_utils import summary as summaries
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
+from ansible_collections.lab.bench.plugins.module_utils.report import render
 from ansible_collections.lab.bench.plugins.module_utils.report_figures import Entry
 from ansible_collections.lab.bench.plugins.module_utils.validate import validate
 

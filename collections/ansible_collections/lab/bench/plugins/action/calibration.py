@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ansible_collections.lab.bench.plugins.module_utils import calibration, files
+from ansible_collections.lab.bench.plugins.module_utils import calibration, derive, files
 from ansible_collections.lab.bench.plugins.module_utils.validate import validate
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
@@ -17,22 +17,24 @@ class ActionModule(ControllerAction):
         "repetition": {"type": "int", "required": True},
         "link": {"type": "dict", "required": True},
         "generator": {"type": "str", "required": True},
-        "thresholds": {"type": "dict", "required": True},
-        "schema": {"type": "path", "required": True},
+        "root": {"type": "path", "required": True},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir, name = Path(args["run_dir"]), args["name"]
+        run_dir, root, name = Path(args["run_dir"]), Path(args["root"]), args["name"]
         link = run_dir / name / "link" / f"rep-{args['repetition']}"
         link.mkdir(parents=True)
         for file, text in args["link"].items():
             files.write(link / file, text.encode())
         try:
             derived = calibration.derive(
-                run_dir / name, args["repetition"], args["generator"], args["thresholds"]
+                run_dir / name,
+                args["repetition"],
+                args["generator"],
+                derive.thresholds(run_dir, root),
             )
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}/{name}.") from None
-        validate(derived, "calibration", Path(args["schema"]))
+        validate(derived, "calibration", root / "files" / "schema" / "lab-1.schema.json")
         files.write(run_dir / f"{name}.json", files.dump(derived))
         return {"changed": True, "calibration": derived, "text": calibration.text(derived)}

@@ -9,17 +9,6 @@ from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
-def render(template: Path, document: dict[str, Any]) -> bytes:
-    """The page: whatever is no figure is escaped, and a name the document lacks is an error."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    page = environment.from_string(files.text(template)).render(document)
-    return f"{page.strip()}\n".encode()
-
-
 class ActionModule(ControllerAction):
     """Build the report's numbers, render the template, write report.html whole or not at all."""
 
@@ -41,7 +30,7 @@ class ActionModule(ControllerAction):
                 f"{problem} in {run_dir}. Derive it anew from the raw files with "
                 f"ansible-playbook playbooks/collect.yml -e run_id={run_dir.resolve().name}"
             ) from problem
-        page = render(Path(args["template"]), document)
+        page = report.render(Path(args["template"]), document)
         changed = not path.exists() or path.read_bytes() != page
         if changed and not self._task.check_mode:
             files.write(path, page)

@@ -36,16 +36,76 @@ def derive(
     CalibrationError where a part did not come out.
     """
     rep = f"rep-{repetition}"
-    link = calibration_dir / "link" / rep
-    parts: dict[str, Any] = {}
     for part in ("ceiling",) if generator == "wrk" else ("ceiling", "floor"):
         built = result.build(calibration_dir / part / rep, thresholds, None)
         if built["error"] is not None:
             raise CalibrationError(f"calibration/{part}/{rep}: {built['error']}")
         files.write(calibration_dir / part / rep / "result.json", files.dump(built))
         result.reduce(calibration_dir / part / rep, False)
-        parts[part] = built
-    ceiling, floor = parts["ceiling"], parts.get("floor")
+    return _document(calibration_dir, repetition, generator)
+
+
+def folders(run_dir: Path) -> list[Path]:
+    """A run's folders of raw files: calibration, of the first pair, and calibration-<server>."""
+    return sorted(path for path in run_dir.glob("calibration*") if path.is_dir())
+
+
+def numbers(calibration_dir: Path) -> list[int]:
+    """The numbers of a pair's calibrations, the first first."""
+    return sorted(int(path.name[4:]) for path in calibration_dir.glob("ceiling/rep-*"))
+
+
+def generator(calibration_dir: Path, repetition: int) -> str:
+    """What the floor of a calibration was measured with; wrk where none was."""
+    description = calibration_dir / "floor" / f"rep-{repetition}" / "cell.json"
+    if not description.exists():
+        return "wrk"
+    return str(files.load(description)["cell"]["load"]["generator"])
+
+
+def in_force(run_dir: Path, rep_dir: Path) -> dict[str, Any] | None:
+    """The calibration that a repetition is judged by: its pair's last that ended before it began.
+
+    A run that is gone on with is calibrated anew, and calibration.json is of the newest. None where
+    there was none, and for a repetition without times, which is not judged. Times are of the
+    client's clock.
+    """
+    began = _moment(rep_dir, "started")
+    folder = run_dir / f"calibration-{files.load(rep_dir / 'cell.json').get('pair')}"
+    if not folder.is_dir():
+        folder = run_dir / "calibration"
+    several = numbers(folder)
+    for number in reversed(several):
+        ended = _moment(folder / "ceiling" / f"rep-{number}", "finished")
+        if began is None or ended is None or ended > began:
+            continue
+        newest = folder.with_name(f"{folder.name}.json")
+        if len(several) == 1:
+            return files.load(newest) if newest.exists() else None
+        try:
+            return _document(folder, number, generator(folder, number))
+        except ValueError:
+            # That calibration failed, and left no document then either.
+            continue
+    return None
+
+
+def _moment(rep_dir: Path, which: str) -> float | None:
+    """A time of run.json; None where it cannot be told, for then the repetition is a failed one."""
+    try:
+        return float(files.load(rep_dir / "run.json")[which])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _document(calibration_dir: Path, repetition: int, generator: str) -> dict[str, Any]:
+    """calibration.json from the link's raw files and result.json of ceiling and floor."""
+    rep = f"rep-{repetition}"
+    link = calibration_dir / "link" / rep
+    ceiling = files.load(calibration_dir / "ceiling" / rep / "result.json")
+    floor = None
+    if generator != "wrk":
+        floor = files.load(calibration_dir / "floor" / rep / "result.json")
     return {
         "schema": result.SCHEMA,
         "generator": generator,

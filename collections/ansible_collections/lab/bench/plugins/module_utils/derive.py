@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from . import (
+    calibration,
     claims,
     files,
     inference,
@@ -34,6 +35,15 @@ def write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
     files.write(path, files.dump(document))
 
 
+def thresholds(run_dir: Path, root: Path) -> dict[str, Any]:
+    """What the run's verdicts go by: files/verdict.yml of when it began, as plan.json has it.
+
+    One that the file did not have then is as it is now.
+    """
+    now = yaml.safe_load(files.text(root / "files" / "verdict.yml"))
+    return {**now, **files.load(run_dir / "plan.json").get("thresholds", {})}
+
+
 def results(run_dir: Path, root: Path, keep_requests: bool) -> None:
     """Write result.json of every repetition that has none yet, and reduce its raw files."""
     for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
@@ -43,13 +53,9 @@ def results(run_dir: Path, root: Path, keep_requests: bool) -> None:
 def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
     """Write result.json of cells/<cell_id>/rep-<n> where there is none; reduce its raw files."""
     if not (rep_dir / "result.json").exists():
-        thresholds = yaml.safe_load(files.text(root / "files" / "verdict.yml"))
-        run_dir, pair = rep_dir.parents[2], files.load(rep_dir / "cell.json").get("pair")
-        calibrated = run_dir / f"calibration-{pair}.json"
-        if not calibrated.exists():
-            calibrated = run_dir / "calibration.json"
-        calibration = files.load(calibrated) if calibrated.exists() else None
-        built = result.build(rep_dir, thresholds, calibration)
+        run_dir = rep_dir.parents[2]
+        in_force = calibration.in_force(run_dir, rep_dir)
+        built = result.build(rep_dir, thresholds(run_dir, root), in_force)
         write(built, "result", rep_dir / "result.json", root)
     result.reduce(rep_dir, keep_requests)
 
@@ -95,30 +101,52 @@ def describe(
     run_dir: Path, root: Path, hosts: Mapping[str, Any], controller: Mapping[str, str]
 ) -> None:
     """Write manifest.json; the run has finished when its last repetition has."""
-    begun = files.load(run_dir / "plan.json")
-    measured = [files.load(path) for path in sorted(run_dir.glob("cells/*/rep-*/result.json"))]
-    ends = [found["finished"] for found in measured]
+    measured = _measured(run_dir)
     locks = {"controller": root / "requirements.txt"}
     for framework in {found["cell"]["framework"] for found in measured}:
         locks[framework] = root / "apps" / framework / "requirements.txt"
     if any(found["cell"]["load"]["mode"] == "batch" for found in measured):
         locks["clients"] = root / "files" / "clients" / "requirements.txt"
     document = manifest.build(
-        begun,
-        max((_iso(end) for end in ends if end is not None), default=None),
+        files.load(run_dir / "plan.json"),
+        _finished(measured),
         hosts,
         controller,
-        _source(root),
+        source(root),
         {name: files.text(path) for name, path in locks.items() if path.exists()},
     )
     write(document, "manifest", run_dir / "manifest.json", root)
+
+
+def describe_again(run_dir: Path, root: Path, known: Mapping[str, Any]) -> None:
+    """Write manifest.json once more; what only its first time could tell is as ``known`` has it."""
+    document = manifest.build(
+        files.load(run_dir / "plan.json"),
+        _finished(_measured(run_dir)),
+        known["hosts"],
+        known["controller"],
+        known["lab"],
+        {},
+    )
+    write({**document, "pins": known["pins"]}, "manifest", run_dir / "manifest.json", root)
+
+
+def _measured(run_dir: Path) -> list[dict[str, Any]]:
+    return [files.load(path) for path in sorted(run_dir.glob("cells/*/rep-*/result.json"))]
+
+
+def _finished(measured: Sequence[Mapping[str, Any]]) -> str | None:
+    ends = [found["finished"] for found in measured]
+    return max((_iso(end) for end in ends if end is not None), default=None)
 
 
 def _iso(unix: float) -> str:
     return datetime.datetime.fromtimestamp(unix, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _source(root: Path) -> dict[str, Any]:
+def source(root: Path) -> dict[str, Any]:
+    """The lab itself: {revision, dirty}, both None outside of a git repository."""
+
     def git(*words: str) -> str | None:
         done = subprocess.run(
             ["git", "-C", str(root), *words], capture_output=True, text=True, check=False

@@ -33,10 +33,11 @@ def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
     return files.load(path) if path.exists() else None
 
 
-def build(run_dir: Path) -> dict[str, Any]:
+def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
     """Everything that the template needs, from the run's documents on disk.
 
-    Parts that are not there are None or empty. Raises ResultError naming a file that is broken.
+    ``listed``: the folder whose files are listed, where that is another. Parts that are not there
+    are None or empty. Raises ResultError naming a file that is broken.
     """
     summary = _document(run_dir, "summary.json") or {"cells": []}
     manifest = _document(run_dir, "manifest.json")
@@ -83,8 +84,19 @@ def build(run_dir: Path) -> dict[str, Any]:
         "study": report_study.build(judged, manifest, calibration),
         "tunings": _tunings(run_dir),
         "manifest": report_context.manifest(manifest),
-        "files": report_context.raw_files(run_dir),
+        "files": report_context.raw_files(listed or run_dir),
     }
+
+
+def render(template: Path, document: dict[str, Any]) -> bytes:
+    """The page: whatever is no figure is escaped, and a name the document lacks is an error."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page = environment.from_string(files.text(template)).render(document)
+    return f"{page.strip()}\n".encode()
 
 
 def _tunings(run_dir: Path) -> list[Any]:

@@ -212,11 +212,13 @@ _HOST_ROWS: list[tuple[str, Any]] = [
 
 
 def raw_files(run_dir: Path) -> dict[str, Any]:
-    """The table of every file of the run but the report itself."""
+    """The table of every file of the run but the report itself and what may be written after it."""
+    later = {run_dir / name for name in ("report.html", "lesson.md")}
+    later.update(run_dir.glob("compare-*.json"))
     paths = [
         path
         for path in sorted(run_dir.rglob("*"))
-        if path.is_file() and not path.name.startswith(".") and path != run_dir / "report.html"
+        if path.is_file() and not path.name.startswith(".") and path not in later
     ]
     rows = [
         [link(path.relative_to(run_dir).as_posix()), f"{path.stat().st_size:,}"] for path in paths

@@ -1,0 +1,37 @@
+"""Action plugin behind lab.bench.verify_bundle; see module_utils/rederive.py."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ansible_collections.lab.bench.plugins.module_utils import rederive
+from ansible_collections.lab.bench.plugins.module_utils.bundle import BundleError
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+
+class ActionModule(ControllerAction):
+    """In a temporary folder that is gone afterwards."""
+
+    SPEC: ClassVar[dict[str, Any]] = {
+        "bundle": {"type": "path", "required": True},
+        "root": {"type": "path", "required": True},
+    }
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        archive = Path(args["bundle"])
+        if not archive.is_file():
+            raise BundleError(f"bundle: '{archive}' is not a file. Give one that bundle.yml wrote.")
+        with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
+            try:
+                outcome = rederive.verify(archive, Path(args["root"]), Path(scratch))
+            except ValueError as problem:
+                raise BundleError(
+                    f"bundle: '{archive}' {problem}. It is refused; nothing of it was kept."
+                ) from None
+        return {
+            "same": outcome.same,
+            "revision": outcome.revision,
+            "lines": outcome.lines(),
+        }
