@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.action.report import render
 from ansible_collections.lab.bench.plugins.module_utils import (
     derive,
     methods,
@@ -89,7 +88,7 @@ def summed(folder: Path) -> dict[str, Any]:
 
 
 def page(folder: Path) -> str:
-    return render(TEMPLATE, report.build(folder)).decode()
+    return report.render(TEMPLATE, report.build(folder)).decode()
 
 
 AGENTS = {"endpoint": "agents", "slo": "p99_ms=100,errors=0"}

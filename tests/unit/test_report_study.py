@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.action.report import render
 from ansible_collections.lab.bench.plugins.module_utils import (
     catalogue,
     claims,
@@ -67,7 +66,7 @@ def test_the_page_of_a_study_has_what_was_published_beside_what_was_measured(
 ) -> None:
     run_dir = Path(shutil.copytree(RUN, tmp_path / "run"))
     judged, _ = made(name, run_dir)
-    page = render(TEMPLATE, report.build(run_dir)).decode()
+    page = report.render(TEMPLATE, report.build(run_dir)).decode()
     file = catalogue.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
     assert file["source"]["url"] in page
     for hole in ("None", "nan", "{{", "&#39;value&#39;"):

@@ -110,7 +110,7 @@ def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
 
 
 def _derived(name: str) -> bool:
-    """Whether a file of a run is made from the rest; each pair but the first has a calibration-*."""
+    """Whether a file is made from the rest; each pair but the first has a calibration-*.json."""
     path = PurePosixPath(name)
     return path.name in DERIVED or path.match("calibration-*.json")
 
