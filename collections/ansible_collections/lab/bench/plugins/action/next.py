@@ -12,6 +12,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     progress,
     records,
     schedule,
+    wording,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
@@ -41,18 +42,19 @@ class ActionModule(ControllerAction):
             tell(f"    {found['pair'] + ': ' if several else ''}{derive.told(found)}")
             before = None if found["error"] else schedule.setup(item)
         kept = records.load(run_dir)
-        ahead = schedule.progress(plan, kept, pair)
         if args["last"]:
             began = args["last"]["began"]
         else:
-            began = {"at": time.time(), "since": schedule.highest(kept), **ahead}
+            since = schedule.highest(kept)
+            began = {"at": time.time(), "since": since, **schedule.progress(plan, kept, pair)}
         attempts = schedule.failures(kept, began["since"])
+        ahead = schedule.progress(plan, kept, pair, attempts)
         document = progress.document(plan, kept, attempts, began, ahead, time.time())
         derive.write(document, "progress", run_dir / "progress.json", root)
         following = schedule.next_item(plan, kept, attempts, before, pair)
         if following is None:
             for cell_id, why in document["given_up"].items():
-                tell(f"Given up for now: {cell_id}: {why}")
+                tell(f"Given up for now: {cell_id}: {wording.one_line(why)}")
             return {"item": None, "left": 0, "began": began}
         left = progress.seconds_left(began, ahead, time.time())
         return {
