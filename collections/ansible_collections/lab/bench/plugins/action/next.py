@@ -54,7 +54,8 @@ class ActionModule(ControllerAction):
         following = schedule.next_item(plan, kept, attempts, before, pair)
         if following is None:
             for cell_id, why in document["given_up"].items():
-                tell(f"Given up for now: {cell_id}: {wording.one_line(why)}")
+                if kept[cell_id][-1]["pair"] == found["pair"]:
+                    tell(f"Given up for now: {cell_id}: {wording.one_line(why)}")
             return {"item": None, "left": 0, "began": began}
         left = progress.seconds_left(began, ahead, time.time())
         return {
