@@ -113,6 +113,27 @@ def difference(base: Sequence[float], head: Sequence[float]) -> Estimate:
     return _bootstrap([head, base], _relative)
 
 
+def _quotient(above: Any, below: Any, less: Any, more: Any, axis: int = -1) -> Any:
+    medians = [np.median(sample, axis=axis) for sample in (above, below, less, more)]
+    return medians[0] / medians[1] / (medians[2] / medians[3])
+
+
+def quotient(
+    above: Sequence[float], below: Sequence[float], less: Sequence[float], more: Sequence[float]
+) -> Estimate:
+    """The ratio of medians above / below over that of less / more, with its bootstrap interval.
+
+    All None where a sample is empty or a median that divides is 0. The interval is None below LEAST
+    values of a sample, or where a value that may divide is 0.
+    """
+    samples = (above, below, less, more)
+    if not all(samples) or any(np.median(sample) == 0 for sample in samples[1:]):
+        return Estimate(None, None, None)
+    if any(min(sample) == 0 for sample in samples[1:]):
+        return Estimate(float(_quotient(*samples)), None, None)
+    return _bootstrap(samples, _quotient)
+
+
 def ranks(base: Sequence[float], head: Sequence[float]) -> Ranks:
     """Mann-Whitney's U test of two samples with at least one value each.
 

@@ -557,7 +557,8 @@ def _study(
     except ValueError as problem:
         raise PlanError(f"{study['kind']} {study['name']}: {problem}") from None
     result["study"] = {
-        **{key: study[key] for key in ("kind", "name", "description", "claims")},
+        **{key: study[key] for key in ("kind", "name", "scale", "description", "claims")},
+        "published": study["published"],
         "cells": named,
     }
     return [*tracks, *saturations]

@@ -19,6 +19,7 @@ from . import (
     report_figures,
     report_methods,
     report_processes,
+    report_study,
     report_titles,
 )
 from .report_figures import Entry
@@ -49,7 +50,8 @@ def build(run_dir: Path) -> dict[str, Any]:
     swept = report_methods.build(summary, paths)
     # Levels of a sweep are told of by the sweep.
     levels = {cell_id for found in summary.get("sweeps", []) for cell_id in found["cells"]}
-    claims = report_claims.build(_document(run_dir, "claims.json"))
+    judged = _document(run_dir, "claims.json")
+    claims = report_claims.build(judged)
     clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
     stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
     floor = report_figures.floor(run_dir, calibration if measured else None)
@@ -76,6 +78,7 @@ def build(run_dir: Path) -> dict[str, Any]:
         "endpoints": _endpoints(run_dir, measured, calibrated, floor),
         "calibration": report_context.calibration(run_dir, calibration),
         "claims": claims,
+        "study": report_study.build(judged, manifest, calibration),
         "tunings": _tunings(run_dir),
         "manifest": report_context.manifest(manifest),
         "files": report_context.raw_files(run_dir),
