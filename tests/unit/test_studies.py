@@ -139,6 +139,9 @@ def test_what_was_published_is_whole(name: str) -> None:
         return
     assert published["question"]
     assert {"title", "date", "url"} <= set(published["source"])
+    # A date or version that YAML reads as something else would be written otherwise.
+    versions = (published["setup"] or {}).get("versions", {})
+    assert all(isinstance(one, str) for one in [*published["source"].values(), *versions.values()])
     assert studies.PUBLISHED in file["scales"]
     assert published["differs"]
     for group in published["figures"]:

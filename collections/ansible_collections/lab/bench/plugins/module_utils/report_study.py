@@ -27,7 +27,7 @@ def build(
     if document is None or not document["source"]:
         return None
     source = document["source"]
-    words = [source["title"], source.get("author"), str(source["date"])]
+    words = [source["title"], source.get("author"), source["date"]]
     words += [f"{key} {source[key]}" for key in ("commit",) if key in source]
     study = ((manifest or {}).get("plan", {}).get("study") or {}).get("published")
     return {
@@ -132,8 +132,8 @@ def differs(
     ]
     for name, version in setup.get("versions", {}).items():
         here = _version(manifest, name)
-        if here and here != str(version):
-            rows.append([f"version of {name}", str(version), here])
+        if here and here != version:
+            rows.append([f"version of {name}", version, here])
     rows += [
         [one["name"], *map(_plain, (one["published"], one["here"]))] for one in study["settings"]
     ]
