@@ -159,7 +159,7 @@ def _judge(
     if found.value is None:
         verdict, why = "undecided", "the median that it would be divided by is 0"
     elif kind == "lesson" or metric.startswith("profile."):
-        verdict, why = _side([found.value, found.value], low, high, strict)
+        verdict, why = _side([found.value, found.value], low, high, strict, claim)
     elif interval is None:
         fewest = min(len(sample) for sample in samples.values())
         verdict = "undecided"
@@ -167,7 +167,7 @@ def _judge(
         if fewest >= inference.LEAST:
             why = "a value that it would be divided by is 0"
     else:
-        verdict, why = _side(interval, low, high, strict)
+        verdict, why = _side(interval, low, high, strict, claim)
     return {
         **judged,
         "value": found.value,
@@ -405,18 +405,31 @@ def _ratio(above: Sequence[float], below: Sequence[float]) -> inference.Estimate
 
 
 def _side(
-    seen: Sequence[float], low: float | None, high: float | None, strict: bool
+    seen: Sequence[float],
+    low: float | None,
+    high: float | None,
+    strict: bool,
+    claim: Mapping[str, Any],
 ) -> tuple[str, str]:
     """Verdict and why, from an interval and the bounds."""
     below, above = seen
     if low is not None and (above < low or (strict and above <= low)):
-        return "refuted", f"all of it is below {low:g}"
+        return "refuted", f"all of it is below {_bound(claim, low)}"
     if high is not None and below > high:
-        return "refuted", f"all of it is above {high:g}"
+        return "refuted", f"all of it is above {_bound(claim, high)}"
     enough = low is None or below > low or (below == low and not strict)
     if enough and (high is None or above <= high):
         return "confirmed", ""
     return "undecided", "the interval lies on both sides of the bound"
+
+
+def _bound(claim: Mapping[str, Any], number: float) -> str:
+    """A bound as people read it: a metric that has a unit in it, all else as the claim has it."""
+    metric = claim["metric"]
+    united = "_us" in metric or metric.endswith(("_share", "_bytes"))
+    if "cell" in claim and "over" not in claim and united:
+        return quantity(metric, number)
+    return f"{number:g}"
 
 
 def wanted(claim: Mapping[str, Any]) -> str:
@@ -427,7 +440,7 @@ def wanted(claim: Mapping[str, Any]) -> str:
     if "against" in claim:
         what = f"({what}) / ({' / '.join(claim['against'])})"
     bounds = [
-        f"{words} {claim[key]:g}"
+        f"{words} {_bound(claim, claim[key])}"
         for key, words in (("at_least", "at least"), ("at_most", "at most"))
         if key in claim
     ]
