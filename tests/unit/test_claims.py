@@ -124,6 +124,31 @@ ALL = [{"metric": "goodput", "cell": "fast", "at_least": 50}]
 
 
 @pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"metric": "goodput", "cell": "fast", "at_least": 1}, "needs says and a statement"),
+        ({"says": "so", "cell": "fast", "at_least": 1}, "needs says, metric and one of"),
+        ({"says": "so", "metric": "goodput", "cell": "fast"}, "at_least or at_most wrongly"),
+        (
+            {"says": "so", "metric": "goodput", "order": ["fast", "slow"], "at_least": 1},
+            "at_least or at_most wrongly",
+        ),
+        ({"says": "so", "all": ALL, "cell": "fast"}, "needs says and a statement"),
+        ({"says": "so", "all": [{**ALL[0], "cell": "none"}]}, "names 'none', which stands for 0"),
+        ({"says": "so", "all": [{**ALL[0], "cell": "both"}]}, "names 'both', which stands for 2"),
+        (
+            {"says": "so", "metric": "goodput", "ratio": ["fast", "slow"], "at_least": 1}
+            | {"against": ["fast", "none"]},
+            "names 'none'",
+        ),
+    ],
+)
+def test_a_claim_that_is_none_is_refused(claim: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        claims.check([claim], {"fast": [1], "slow": [1], "both": [1, 2]})
+
+
+@pytest.mark.parametrize(
     ("others", "verdict", "why"),
     [
         ([{"metric": "goodput", "cell": "slow", "at_most": 60}], "confirmed", ""),

@@ -32,8 +32,11 @@ _OPTIONAL = ("processes", "database", "profile", "reactivity")
 Cells = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[str]]) -> None:
-    """Raise ValueError where a claim is not of the form above or names a cell that is not one."""
+def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]]) -> None:
+    """Raise ValueError where a claim is not of the form above or names a cell that is not one.
+
+    ``cells``: by name what it stands for; a sweep is one.
+    """
     for claim in claims:
         if "says" not in claim or ("all" in claim and any(form in claim for form in FORMS)):
             raise ValueError(f"a claim needs says and a statement, or all: {dict(claim)}")
@@ -49,10 +52,11 @@ def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[str]
                     f"a claim of {form[0]} has at_least or at_most wrongly: {dict(claim)}"
                 )
             for name in _names(statement):
-                if not cells.get(name):
+                if len(cells.get(name, [])) != 1:
                     raise ValueError(
-                        f"the claim '{claim['says']}' names '{name}', which stands for 0 cells. "
-                        f"There are: {', '.join(cells)}"
+                        f"the claim '{claim['says']}' names '{name}', which stands for "
+                        f"{len(cells.get(name, []))} cells and not one. There are: "
+                        f"{', '.join(cells)}"
                     )
 
 

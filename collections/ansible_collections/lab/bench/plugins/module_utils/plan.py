@@ -524,6 +524,7 @@ def _study(
     """Plan a study's cells into ``result``; returns their tracks, each cell once."""
     planned: dict[str, Any] = {}
     named: dict[str, list[str]] = {}
+    meant: dict[str, list[Any]] = {}
     tracks: list[Any] = []
     for entry in study["cells"]:
         try:
@@ -549,10 +550,11 @@ def _study(
                 )
         tracks += [track for track in found if track not in tracks]
         named[entry["name"]] = [item["cell_id"] for item in methods.items(found)]
+        meant[entry["name"]] = found
         # What the stages before the load set up is the first cell's.
         result.setdefault("options", values)
     try:
-        claims.check(study["claims"], named)
+        claims.check(study["claims"], meant)
         saturations = _saturations(tracks, named, planned)
     except ValueError as problem:
         raise PlanError(f"{study['kind']} {study['name']}: {problem}") from None
