@@ -92,3 +92,22 @@ def test_a_study_that_is_not_known_is_refused() -> None:
         assert process.returncode != 0
         assert words in " ".join(output.split())
         assert "Nothing was changed." in output
+
+
+def test_a_published_study_is_repeated(run_id: str) -> None:
+    output = run("playbooks/study.yml", study="vangheem-2019", scale="smoke", run_id=run_id)
+    judged = load(run_id, "claims.json")
+    assert judged["unmeasured"] == []
+    # One repetition decides nothing; what was published stands beside what was measured.
+    assert {claim["verdict"] for claim in judged["claims"]} == {"undecided"}
+    parts = [part for claim in judged["claims"] for part in claim["parts"]]
+    assert all(part["published"] and part["value"] is not None for part in parts)
+    (group,) = judged["figures"]
+    measured = {row["cell"]: row["measured"]["value"] for row in group["rows"]}
+    # An event loop that computes half a second for each request, and one that waits for it.
+    assert 0 < measured["cpu-aiohttp"] <= 3
+    assert measured["upstream-aiohttp"] > 20 * measured["cpu-aiohttp"]
+    assert "undecided: run_in_executor raises that" in output
+    page = (ROOT / "results" / run_id / "report.html").read_text()
+    for words in ("As it was published", "Mistakes of the source", "a machine of 4 cores"):
+        assert words in page
