@@ -299,3 +299,32 @@ def test_a_true_difference_is_held_and_found() -> None:
         found.append(inference.conclude(apart, p, p, p, 0.05).word)
     assert statistics.mean(covered) >= 0.93, statistics.mean(covered)
     assert found.count("higher") >= 78, found.count("higher")
+
+
+@FEW
+@given(VALUES, VALUES, st.floats(0.1, 10), st.floats(0.1, 10))
+def test_a_quotient_of_ratios(
+    base: list[float], other: list[float], gain: float, second: float
+) -> None:
+    low, value, high = known(
+        inference.quotient(
+            [gain * one for one in base], base, [second * one for one in other], other
+        )
+    )
+    assert value == pytest.approx(gain / second)
+    assert low <= value * (1 + 1e-9)
+    assert value <= high * (1 + 1e-9)
+
+
+def test_two_values_have_no_interval_of_a_quotient() -> None:
+    pair = [1.0, 3.0]
+    assert inference.quotient(pair, pair, [2.0], [4.0]) == Estimate(2.0, None, None)
+
+
+def test_a_quotient_that_nothing_can_be_divided_by() -> None:
+    none = Estimate(None, None, None)
+    assert inference.quotient([1.0], [0.0], [1.0], [1.0]) == none
+    assert inference.quotient([1.0], [], [1.0], [1.0]) == none
+    # The median may divide, but not every sample of it.
+    some = [0.0, 2.0, 2.0]
+    assert inference.quotient(some, some, some, some) == Estimate(1.0, None, None)
