@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import datetime
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import catalogue, claims, studies
+from ansible_collections.lab.bench.plugins.module_utils import (
+    catalogue,
+    claims,
+    plan,
+    schedule,
+    studies,
+)
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +23,11 @@ FILES = {
     name: catalogue.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
     for name in catalogue.names(ROOT / "files" / "studies", "*.yml")
 }
+SPECS: dict[str, Any] = yaml.safe_load(
+    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
+)["argument_specs"]["main"]["options"]
+# About what the hosts' setting up for another stack takes, and a measurement beside its load.
+SWITCH_S, BESIDE_S = 12, 4
 SIZES = [(name, scale) for name, file in FILES.items() for scale in file["scales"]]
 
 
@@ -153,3 +166,21 @@ def test_what_was_published_is_whole(name: str) -> None:
     for claim in every[0]["claims"] if every[0] else []:
         judged = claims.judge(claim, {}, "study", published["figures"])
         assert any(part["published"] for part in judged["parts"]), claim["says"]
+
+
+def minutes(name: str, scale: str) -> float:
+    """What a study takes at most, about."""
+    now = datetime.datetime(2026, 11, 20)
+    made = plan.plan(ROOT, SPECS, {"study": name, "scale": scale}, True, True, now, "3.13", "study")
+    turns = list(schedule.order(made, None))
+    setups = [str(schedule.setup(track["cells"][0])) for _, track in turns]
+    switches = 1 + sum(one != other for one, other in itertools.pairwise(setups))
+    items = {(item["cell_id"], n): item for n, track in turns for item in track["cells"]}
+    load = sum(item["expected_s"] + BESIDE_S for item in items.values())
+    return float((load + switches * SWITCH_S) / 60)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "ablation"])
+def test_at_scale_local_a_study_is_over_in_twenty_minutes(name: str) -> None:
+    assert 5 < minutes(name, "local") <= 20
+    assert minutes(name, "smoke") <= 5
