@@ -14,7 +14,6 @@ from . import (
     claims,
     files,
     manifest,
-    methods,
     report_comparison,
     report_methods,
     report_titles,
@@ -130,16 +129,10 @@ def _source(root: Path) -> dict[str, Any]:
 
 
 def missing(run_dir: Path) -> list[str]:
-    """The cells that the plan measures and that have no valid repetition."""
-    tracks = files.load(run_dir / "plan.json")["plan"].get("tracks", [])
-    summed = files.load(run_dir / "summary.json")["cells"]
-    had = {cell["cell_id"] for cell in summed if cell["statistics"]["n"]}
-    kept = {cell["cell_id"]: cell["repetitions"] for cell in summed}
-    return [
-        item["cell_id"]
-        for item in methods.wanted(tracks, kept)
-        if item["purpose"] != "calibration" and item["cell_id"] not in had
-    ]
+    """A study's cells without a valid repetition, each with why; none where the run is no study."""
+    judged = run_dir / "claims.json"
+    found = files.load(judged)["unmeasured"] if judged.exists() else []
+    return [f"{one['cell']} ({one['why']})" for one in found]
 
 
 def summary(run_dir: Path, root: Path) -> str:
