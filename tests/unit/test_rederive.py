@@ -52,7 +52,7 @@ BEGUN = {
             "description": "one claim",
             "published": {
                 **dict.fromkeys(("question", "source", "setup", "settings")),
-                **dict.fromkeys(("rates", "figures", "mistakes", "differs"), []),
+                **{key: [] for key in ("rates", "figures", "mistakes", "differs")},
             },
             "claims": [CLAIM],
             "cells": {"client": ["python-async-emfile"]},
