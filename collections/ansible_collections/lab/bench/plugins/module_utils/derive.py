@@ -81,7 +81,7 @@ def cut_off(run_dir: Path) -> list[Path]:
 def told(record: Mapping[str, Any]) -> str:
     """What came of a repetition, for the line under the one that began it."""
     if record["error"] is not None:
-        return f"failed, and kept as such: {record['error']}"
+        return f"failed, and kept as such: {wording.one_line(record['error'])}"
     client, verdict = record.get("client"), record["verdict"]
     if client:
         words = [f"{client['seconds']:.2f} s", f"{record['rate_achieved']:,.1f} requests/s"]

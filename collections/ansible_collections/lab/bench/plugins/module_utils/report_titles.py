@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import report_cells, report_clients, wording
+from . import comparison, report_cells, report_clients, wording
 from .report_figures import Entry
 
 # What may tell two stacks of one endpoint apart.
@@ -18,9 +18,7 @@ def stacks(cells: Sequence[Mapping[str, Any]], parts: Sequence[str] = _PARTS) ->
     """For each cell the words that tell its stack, tuning, network and pair of hosts from those of
     the others."""
     differ = [part for part in parts if len({cell["cell"].get(part) for cell in cells}) > 1]
-    pairs = [
-        next((r["pair"] for r in c.get("repetitions", []) if r.get("pair")), None) for c in cells
-    ]
+    pairs = [comparison.measured_on(cell) for cell in cells]
     several = len({pair for pair in pairs if pair}) > 1
     return [
         [words for part in differ if (words := report_cells.part(cell["cell"], part))]
