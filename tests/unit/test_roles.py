@@ -125,7 +125,7 @@ def test_the_generators_are_the_three_programs_and_the_clients() -> None:
         path.parents[1].name: yaml.safe_load(path.read_text()).get("default_generator")
         for path in (ROOT / "inventory").glob("*/group_vars/all.yml")
     }
-    assert inventories == {"local": None, "bare_metal": "wrk2"}
+    assert inventories == {"local": None, "bare_metal": "wrk2", "aws": "wrk2"}
     assert f"{CLIENTS_BOUND} where left out" in options["connections"]["description"]
     assert CLIENTS_ENDPOINT in ENDPOINTS
 
