@@ -16,7 +16,7 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import aws
 
-from .cloud import HOST_KEY, REGION, Cloud
+from .cloud import CONSOLE, HOST_KEY, REGION, Cloud
 from .conftest import ROOT, Play
 
 MAKE = ("tests/aws/make.yml", "-e", "aws_hosts_controller=203.0.113.7")
@@ -33,11 +33,12 @@ def instances(cloud: Cloud, **filters: str) -> list[dict[str, Any]]:
 
 
 def left(cloud: Cloud) -> dict[str, int]:
-    """Kind of resource to how many there are in the account, whoever made them."""
+    """Kind of resource to how many there are in the account, whoever made them. Without network
+    interfaces, which moto keeps when it terminates their instance."""
     ec2 = cloud.client()
     found = {"placement-group": len(cloud.groups), "instance": len(instances(cloud))}
     for kind, (call, rows, _) in aws.KINDS.items():
-        if kind not in found:
+        if kind not in {*found, "network-interface"}:
             found[kind] = len(getattr(ec2, call)()[rows.removesuffix("[]")])
     return found
 
@@ -77,14 +78,18 @@ def test_a_pair_from_nothing_and_back(
     with_strangers = left(cloud)
     cloud.calls.clear()
 
-    made = play(*MAKE, "-e", "yes=true")
-    assert made.returncode == 0, made.stdout
-    assert "about 0.73 USD an hour" in made.stdout
-    assert "no more than about 2.91 USD" in " ".join(made.stdout.split())
+    # An instance that would not end itself is not gone on with.
+    cloud.console = lambda name: CONSOLE.partition("\n")[2].format(key=HOST_KEY)
+    refused = play(*MAKE, "-e", "yes=true")
+    assert refused.returncode != 0
+    told = " ".join(refused.stdout.split())
+    assert "about 0.73 USD an hour" in told
+    assert "no more than about 2.91 USD" in told
+    assert "its timer is not set" in told
     asked = cloud.called("RunInstances")
     assert len(asked) == 2
     for one in asked:
-        told = {
+        wanted = {
             "ImageId": "ami-00000002",
             "InstanceType": "c7i.2xlarge",
             "Placement.GroupName": "loadlab-loadlab",
@@ -99,7 +104,7 @@ def test_a_pair_from_nothing_and_back(
             "BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
             "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true",
         }
-        assert {key: one.get(key) for key in told} == told
+        assert {key: one.get(key) for key in wanted} == wanted
         user_data = base64.b64decode(one["UserData"]).decode()
         assert "+14400 seconds" in user_data
         # What whoever reads them may know.
@@ -127,6 +132,14 @@ def test_a_pair_from_nothing_and_back(
         (one,) = cloud.called(action)
         assert one["TagSpecification.1.Tag.1.Key"] == "loadlab"
 
+    # The next time it has a timer: the same instances, nothing made twice.
+    cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
+    cloud.calls.clear()
+    made = play(*MAKE)
+    assert made.returncode == 0, made.stdout
+    assert cloud.calls == []
+    assert "terminates itself at 2026-11-21 13:00:00 UTC" in made.stdout
+
     state = tmp_path / ".local" / "state" / "loadlab" / f"{REGION}-loadlab"
     modes = {path.name: path.stat().st_mode & 0o777 for path in state.iterdir()}
     assert modes == {"id_ed25519": 0o600, "id_ed25519.pub": 0o644, "known_hosts": 0o600}
@@ -152,7 +165,6 @@ def test_a_pair_from_nothing_and_back(
         assert host["ansible_user"] == "ubuntu"
 
     # Again: nothing is asked of the user, nothing of AWS, and nothing changes.
-    cloud.calls.clear()
     again = play(*MAKE)
     assert again.returncode == 0, again.stdout
     assert "changed=0" in again.stdout
@@ -185,7 +197,7 @@ def test_a_pair_from_nothing_and_back(
     assert left(cloud) == before
 
 
-def test_killed_on_the_way_and_removed(
+def test_killed_on_the_way_then_no_capacity_then_removed(
     cloud: Cloud, play: Play, environment: dict[str, str]
 ) -> None:
     before = left(cloud)
@@ -208,15 +220,9 @@ def test_killed_on_the_way_and_removed(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert left(cloud) != before
-    removed = play(*TEARDOWN)
-    assert removed.returncode == 0, removed.stdout
-    assert left(cloud) == before
 
-
-def test_no_capacity_for_the_second_and_removed(cloud: Cloud, play: Play) -> None:
-    """Spot: half a pair is there, the refusal says what to do, and teardown removes it."""
-    before = left(cloud)
-    # Of its kind the one that amazon.aws does not try again for minutes.
+    # Again, as spot: what is there is gone on with. For the second instance there is no capacity;
+    # of its kind the answer that amazon.aws does not try again for minutes.
     cloud.later_faults["RunInstances"] = "InsufficientHostCapacity"
     spot = play(*MAKE, "-e", "yes=true", "-e", "aws_hosts_spot=true")
     told = " ".join(spot.stdout.split())
@@ -224,93 +230,63 @@ def test_no_capacity_for_the_second_and_removed(cloud: Cloud, play: Play) -> Non
     assert "client: AWS has no capacity for this now (InsufficientHostCapacity" in told
     assert "aws_hosts_zone=" in told
     assert "which spot is below" in told
+    assert len(cloud.called("CreateVpc")) == 1
     assert len(instances(cloud, **{"tag:loadlab": "loadlab"})) == 1
-    template = cloud.called("CreateLaunchTemplate")[0]
-    assert template["LaunchTemplateData.InstanceMarketOptions.MarketType"] == "spot"
-    assert (
-        template[
-            "LaunchTemplateData.InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior"
-        ]
-        == "terminate"
-    )
+    (template,) = cloud.called("CreateLaunchTemplate")
+    market = "LaunchTemplateData.InstanceMarketOptions."
+    assert template[f"{market}MarketType"] == "spot"
+    assert template[f"{market}SpotOptions.InstanceInterruptionBehavior"] == "terminate"
     assert cloud.called("RunInstances")[0]["LaunchTemplate.LaunchTemplateName"] == "loadlab-loadlab"
-    cloud.later_faults.clear()
+
     removed = play(*TEARDOWN)
     assert removed.returncode == 0, removed.stdout
     assert left(cloud) == before
 
 
-REFUSALS: list[tuple[dict[str, str], list[str], dict[str, str], list[str]]] = [
-    (
-        {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
-        [],
-        {},
-        ["There are no credentials for AWS", "AWS_PROFILE"],
-    ),
-    ({}, [], {"*": "RequestExpired"}, ["The credentials for AWS have expired", "aws sso login"]),
-    (
-        {"AWS_REGION": "eu-moon-1"},
-        [],
-        {},
-        ["AWS_REGION: 'eu-moon-1' is not a region of EC2", "us-east-1"],
-    ),
-    ({}, ["aws_hosts_server_type=t3.large"], {}, ["cluster placement group", "CPU credits"]),
-    ({}, ["aws_hosts_client_type=c9z.huge"], {}, ["The instance type is not known in us-east-1"]),
-    ({}, ["max_lifetime=0"], {}, ["max_lifetime: 0 must be 0.25 to 168 hours"]),
-    ({}, ["aws_hosts_load_seconds=20000"], {}, ["The load takes 5.56 h", "-e max_lifetime="]),
-    (
-        {},
-        ["aws_hosts_image=debian-13", '{"preflight_plan": {"generators": ["wrk2"]}}'],
-        {},
-        ["debian-13 has no snapd", "-e generator=oha"],
-    ),
-    (
-        {},
-        ["aws_hosts_image=debian-13", "aws_hosts_client_type=c7g.large"],
-        {},
-        ["there is no image 'debian-13-arm64-*'", "136693071363"],
-    ),
-]
+def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: Play) -> None:
+    """One message with its remedy each; tests/aws/refuse.yml has what is asked for."""
+    output = play("tests/aws/refuse.yml")
+    assert output.returncode == 0, output.stdout
+    told = " ".join(output.stdout.split())
+    for words in (
+        "t3.large cannot be in a cluster placement group",
+        "t3.large slows down when its CPU credits are spent",
+        "The instance type is not known in us-east-1",
+        "max_lifetime: 0 must be 0.25 to 168 hours",
+        "aws_hosts_controller: '0.0.0.0/0' one IPv4 address",
+        "The load takes 5.56 h, and the instances terminate themselves in 4.0 h. Give them longer",
+        "debian-13 has no snapd",
+        "there is no image 'debian-13-arm64-*' with ENA of the owner 136693071363",
+        "aws_hosts_zone: 'us-east-1z' does not have c7i.2xlarge",
+    ):
+        assert words in told, output.stdout
+    assert cloud.calls == []
 
 
-@pytest.mark.parametrize(("changes", "words", "faults", "told"), REFUSALS)
+@pytest.mark.parametrize(
+    ("changes", "fault", "words"),
+    [
+        (
+            {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
+            "",
+            ["There are no credentials for AWS", "AWS_PROFILE"],
+        ),
+        ({}, "RequestExpired", ["The credentials for AWS have expired", "aws sso login"]),
+        ({"AWS_REGION": "eu-moon-1"}, "", ["'eu-moon-1' is not a region of EC2", "us-east-1"]),
+        # Without a terminal nobody can answer.
+        ({}, "", ["about 0.73 USD an hour", "give -e yes=true", "Nothing was made"]),
+    ],
+)
 def test_refuses(
-    cloud: Cloud,
-    play: Play,
-    changes: dict[str, str],
-    words: list[str],
-    faults: dict[str, str],
-    told: list[str],
+    cloud: Cloud, play: Play, changes: dict[str, str], fault: str, words: list[str]
 ) -> None:
-    """One message with its remedy, before anything is made."""
-    cloud.faults.update(faults)
-    extra = [part for word in words for part in ("-e", word)]
-    refused = play(*MAKE, "-e", "yes=true", *extra, **changes)
+    cloud.faults["*"] = fault
+    refused = play(*MAKE, **changes)
     assert refused.returncode != 0
     output = " ".join(refused.stdout.split())
-    for word in told:
+    for word in words:
         assert word in output, refused.stdout
     assert cloud.calls == []
-
-
-def test_asks_first(cloud: Cloud, play: Play) -> None:
-    """Without a terminal nobody can answer: refused, with the remedy, and nothing is made."""
-    refused = play(*MAKE)
-    assert refused.returncode != 0
-    told = " ".join(refused.stdout.split())
-    assert "about 0.73 USD an hour" in told
-    assert "give -e yes=true" in told
-    assert "Nothing was made" in told
-    assert cloud.calls == []
-
-
-def test_an_instance_without_its_timer_is_refused(cloud: Cloud, play: Play) -> None:
-    cloud.console = lambda name: (
-        f"-----BEGIN SSH HOST KEY KEYS-----\n{HOST_KEY} root@x\n-----END SSH HOST KEY KEYS-----\n"
-    )
-    refused = play(*MAKE, "-e", "yes=true")
-    assert refused.returncode != 0
-    assert "its timer is not set" in " ".join(refused.stdout.split())
 
 
 def test_without_instances_a_stage_says_how_to_make_them(play: Play) -> None:
