@@ -178,6 +178,14 @@ def test_a_pair_from_nothing_and_back(
     assert "playbooks/teardown.yml" in told_other
     assert cloud.calls == []
 
+    # Another user has not the key.
+    (tmp_path / "other").mkdir()
+    stranger = play(*MAKE, HOME=str(tmp_path / "other"))
+    assert stranger.returncode != 0
+    assert "server, client: there, and made from another machine" in " ".join(
+        stranger.stdout.split()
+    )
+
     removed = play(*TEARDOWN)
     assert removed.returncode == 0, removed.stdout
     assert NOTHING_LEFT in " ".join(removed.stdout.split())
