@@ -57,12 +57,14 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     loading = playbook("playbooks/load.yml", run_id=run_id)
     breaking = {
         3: (CLIENT, "pkill -KILL -x wrk"),
+        4: (CLIENT, "sleep 0.5; pkill -KILL sshd; systemctl restart ssh"),
         5: (SERVER, "pkill -KILL -P $(systemctl show --value -p MainPID loadlab-app)"),
         6: (SERVER, "pkill -KILL -x postgres"),
     }
     for repetition, (host, command) in breaking.items():
         wait_until_measuring(loading, run_id, repetition)
-        ssh(host, command)
+        # By a service of its own, which outlives the connection.
+        ssh(host, f"systemd-run --quiet --collect sh -c {shlex.quote(command)}")
     output = finish(loading)
 
     found = records(run_id)
