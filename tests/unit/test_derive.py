@@ -364,3 +364,26 @@ def test_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
     ]
     (run_dir / "plan.json").write_text(json.dumps(begun))
     assert derive.missing(run_dir) == [*(name for name in had if not had[name]), "never"]
+
+
+def test_each_pair_is_judged_by_its_own_calibration(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = {}
+
+    def build(rep_dir: Path, thresholds: Any, calibration: Any) -> dict[str, Any]:
+        seen[rep_dir.parent.name] = calibration
+        return built(rep_dir, thresholds, None)
+
+    built = result.build
+    monkeypatch.setattr(result, "build", build)
+    for name in ("calibration", "calibration-server2"):
+        (run_dir / f"{name}.json").write_text(json.dumps({"of": name}))
+    edit(run_dir / WRK / "cell.json", pair="server2")
+    for place in (OHA, WRK):
+        derive.repetition(run_dir / place, ROOT, False)
+    assert seen == {
+        "aiohttp-oha-400rps": {"of": "calibration"},
+        "aiohttp-wrk-closed": {"of": "calibration-server2"},
+    }
+    assert files.load(run_dir / WRK / "result.json")["pair"] == "server2"
