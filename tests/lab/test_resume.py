@@ -46,8 +46,8 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, repetition
 
 def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     asked = {**SHORT, "duration": 3, "repetitions": 5, "run_id": run_id}
-    run("playbooks/hosts.yml", run_id=run_id)
-    run("playbooks/deploy.yml", **asked)
+    for stage in ("hosts", "tune", "deploy"):
+        run(f"playbooks/{stage}.yml", **asked)
     killed = playbook("playbooks/load.yml", run_id=run_id)
     wait_until_measuring(killed, run_id, 2)
     killed.kill()
@@ -57,12 +57,14 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     loading = playbook("playbooks/load.yml", run_id=run_id)
     breaking = {
         3: (CLIENT, "pkill -KILL -x wrk"),
+        4: (CLIENT, "sleep 0.5; pkill -KILL sshd; systemctl restart ssh"),
         5: (SERVER, "pkill -KILL -P $(systemctl show --value -p MainPID loadlab-app)"),
         6: (SERVER, "pkill -KILL -x postgres"),
     }
     for repetition, (host, command) in breaking.items():
         wait_until_measuring(loading, run_id, repetition)
-        ssh(host, command)
+        # By a service of its own, which outlives the connection.
+        ssh(host, f"systemd-run --quiet --collect sh -c {shlex.quote(command)}")
     output = finish(loading)
 
     found = records(run_id)
@@ -103,7 +105,8 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     run_id: str, study: str
 ) -> None:
     asked = {"study": study, "run_id": run_id}
-    run("playbooks/hosts.yml", run_id=run_id)
+    for stage in ("hosts", "tune"):
+        run(f"playbooks/{stage}.yml", **asked)
     refuse = "[Service]\nExecStartPre=/bin/sh -c 'test \"$LAB_WORKERS\" != 3'\n"
     ssh(SERVER, f"mkdir -p {Path(BROKEN).parent}; printf %s {shlex.quote(refuse)} >{BROKEN}")
     run("playbooks/deploy.yml", **asked)

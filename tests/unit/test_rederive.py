@@ -393,3 +393,14 @@ def test_a_histogram_is_what_it_counts() -> None:
         document = {"format": latency.FORMAT, "unit": "us", "data": packed}
         compared._json({**document, "note": 1}, {**document, "data": data, "note": 1}, "")
         assert len(compared.differences) == told
+
+
+def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:
+    shutil.copytree(run_dir / "calibration", run_dir / "calibration-server2")
+    document = {"of": "server2"}
+    (run_dir / "calibration-server2.json").write_bytes(files.dump(document))
+    description = files.load(run_dir / CLIENT / "cell.json")
+    (run_dir / CLIENT / "cell.json").write_bytes(files.dump({**description, "pair": "server2"}))
+    assert calibration.in_force(run_dir, run_dir / CLIENT) == document
+    (run_dir / CLIENT / "cell.json").write_bytes(files.dump({**description, "pair": "server"}))
+    assert calibration.in_force(run_dir, run_dir / CLIENT) != document
