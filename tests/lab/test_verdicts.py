@@ -22,7 +22,7 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import files, result
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh
 
 pytestmark = pytest.mark.lab
 
@@ -43,16 +43,16 @@ CALM = {
 # More than the application can answer; of the book, half a megabyte, more than the link carries.
 STORM = {
     **CALM,
-    "endpoint": "hello,book",
-    "rate": 8000,
+    "endpoint": "lookup,book",
+    "rate": 2000,
     "connections": 100,
     "duration": 4,
     "load_run_request_timeout": 5,
 }
 # What begins a page of recorded telemetry.
 HEAD = "# scrape "
-# Void where the machine that these hosts share was taken away for a moment.
-NOT_OURS = {"steal"}
+# What another's work on the machine that these hosts share brings about.
+NOT_OURS = {"steal", "generator_cpu"}
 
 WORK = "/opt/loadlab/python/work.py"
 SWAP = f"cp {WORK} /root/work.py; sed -i 's/Hello, World!/Hello, you!/' {WORK}"
@@ -89,9 +89,10 @@ OHA = [
         "systemctl kill --signal=CONT loadlab-app",
     ),
     Lever("dead_server", "measuring", SERVER, "sleep 0.5; systemctl stop loadlab-app"),
+    # The worker reads its code after the service is said to have started.
     Lever(
         "wrong_body", "measuring", SERVER,
-        f"sleep 0.3; {SWAP}; systemctl restart loadlab-app; {SWAP_BACK}",
+        f"sleep 0.2; {SWAP}; systemctl restart loadlab-app; sleep 1; {SWAP_BACK}",
     ),
 ]  # fmt: skip
 WRK = [
@@ -153,7 +154,9 @@ def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
         wait((place / "run.json").exists, loading, 60, f"{lever.name} never ended")
         if lever.after:
             ssh(lever.host, lever.after)
-    finish(loading)
+    output, _ = loading.communicate(timeout=60)
+    # Two repetitions fail, as they should, and are kept; the load itself goes on to its end.
+    assert not re.search(r"(failed|unreachable)=[1-9]", output), output[-3000:]
     return where
 
 
@@ -169,8 +172,8 @@ def found() -> Iterator[dict[str, dict[str, Any]]]:
     for host in (SERVER, CLIENT):
         ssh(host, f"rm -rf /var/lib/loadlab-runs/{RUN_ID}")
     run("playbooks/tune.yml", network="fast_ethernet", run_id=RUN_ID)
-    run("playbooks/deploy.yml", **STORM)
-    run("playbooks/calibrate.yml", run_id=RUN_ID, rate=500)
+    run("playbooks/deploy.yml", **{**STORM, "endpoint": "hello,lookup,book"})
+    run("playbooks/calibrate.yml", run_id=RUN_ID, generator="wrk")
     where = pull({"oha": OHA, "wrk": WRK})
     run("playbooks/load.yml", **STORM)
     run("playbooks/collect.yml", run_id=RUN_ID)
@@ -186,15 +189,14 @@ def found() -> Iterator[dict[str, dict[str, Any]]]:
 
 
 def codes(one: dict[str, Any], kind: str = "reasons") -> set[str]:
-    said = {words.partition(":")[0] for words in one["verdict"][kind]}
-    return said - NOT_OURS
+    return {words.partition(":")[0] for words in one["verdict"][kind]}
 
 
 @pytest.mark.parametrize("name", ["oha_plain", "wrk_plain"])
 def test_what_nothing_disturbs_is_valid(found: dict[str, Any], name: str) -> None:
     one = found[name]
-    assert codes(one) == set()
     assert one["error"] is None
+    assert codes(one) <= NOT_OURS, one["verdict"]
     # Rate and latency agree in a real closed loop.
     assert "littles_law" not in codes(one, "findings")
 
@@ -225,8 +227,8 @@ def test_a_link_that_is_full_voids(found: dict[str, Any]) -> None:
 
 
 def test_a_server_at_its_limit_is_a_finding(found: dict[str, Any]) -> None:
-    one = found["oha hello"]
-    assert codes(one) == set()
+    one = found["oha lookup"]
+    assert codes(one) <= NOT_OURS, one["verdict"]
     assert "saturated" in codes(one, "findings")
     # What was never sent is in no latency, and in the time that clients wait.
     assert one["reactivity"]["at_timeout"] > 0.1 * one["scheduled"]

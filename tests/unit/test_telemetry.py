@@ -204,3 +204,14 @@ def test_eighty_pages_parse_in_about_a_second(tmp_path: Path) -> None:
     begin = time.process_time()
     assert len(telemetry.read(path)) == 80
     assert time.process_time() - begin < 1.5
+
+
+def test_the_warm_ups_connections_are_not_those_of_the_load() -> None:
+    """64 were there before the start and 5 after the end; the load had 29."""
+    counts = [64, 29, 29, 5]
+    samples = [page(10 + index, CurrEstab=count) for index, count in enumerate(counts)]
+    found = telemetry.summarise(samples, [0], 110.5, 112.5, "eth0")
+    assert found["sockets"]["established_max"] == 29
+    # A load between two scrapes has none of its own.
+    found = telemetry.summarise(samples[:2], [0], 110.2, 110.8, "eth0")
+    assert found["sockets"]["established_max"] == 64

@@ -146,10 +146,11 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the telemetry of result.json for start..end, unix seconds in the host's own clock.
 
-    Counters are taken from the last scrape at or before start to the first at or after end, or
-    the outermost inside. CPU fractions, 0 to 1, are over the listed cpus only; busy is all but
-    idle and iowait, steal included: time that was not there to be used. Memory, swap and CPU are
-    the machine's, TCP and sockets those of the host's network namespace.
+    Counters are taken from the last scrape at or before start to the first at or after end, or the
+    outermost inside; of sockets the largest counts in between. CPU fractions, 0 to 1, are over the
+    listed cpus only; busy is all but idle and iowait, steal included: time that was not there to be
+    used. Memory, swap and CPU are the machine's, TCP and sockets those of the host's network
+    namespace.
 
     Raises TelemetryError for fewer than two scrapes, a counter that falls (its name is given),
     or an interface or cpu that is not on the page.
@@ -170,8 +171,11 @@ def summarise(
     def delta(*key: str) -> float:
         return last[1][key] - first[1][key]
 
+    # Before the start stand the warm-up's connections, which hide that the load itself has fewer.
+    during = [page for page in pages if start < _clock(page) < end] or pages
+
     def highest(name: str) -> float:
-        return max(page[(name,)] for _, page in pages)
+        return max(page[(name,)] for _, page in during)
 
     rx, tx = delta(RX, interface), delta(TX, interface)
     offsets = [_clock(page) - page[0] for page in pages]
