@@ -22,7 +22,7 @@ def playbook(name: str, **variables: Any) -> subprocess.Popen[str]:
     """Start ansible-playbook as a user would; its output is collected."""
     words = ["ansible-playbook", name]
     for key, value in variables.items():
-        words += ["-e", f"{key}={value}"]
+        words += ["-e", json.dumps({key: value}, default=str)]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     return subprocess.Popen(
         words,

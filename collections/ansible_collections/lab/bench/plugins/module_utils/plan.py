@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import claims, studies
+from . import claims, load_options, studies
 from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS, expected_body
 from .tuning import tuning_profile
@@ -68,6 +68,8 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     kind = spec["type"]
+    if name == "headers":
+        return load_options.headers(value)
     if kind == "list":
         items = value if isinstance(value, list) else str(value).split(",")
         found = [str(item).strip().lstrip("/") for item in items if str(item).strip()]
@@ -134,6 +136,29 @@ def _fits(backlog: int, tuning: str, profile: Mapping[str, Any]) -> None:
             )
 
 
+def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
+    """Raise PlanError where clients cannot ask the application server itself."""
+    if values["front"] != "none":
+        return
+    if app["language"] == "none":
+        raise PlanError(
+            f"front: {values['framework']} is answered by nginx itself, front=none leaves nobody. "
+            "Leave front out."
+        )
+    for name, wanted in (("transport", "tcp"), ("protocol", "http")):
+        if values[name] not in (None, wanted):
+            raise PlanError(
+                f"front: without nginx the generator asks the application server itself, which is "
+                f"{wanted} and not {name}={values[name]}. Leave {name} out, or front."
+            )
+    # uWSGI keeps connections by another socket of its own.
+    if values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
+        raise PlanError(
+            "front: upstream_keepalive is of nginx's connections, and front=none leaves nginx out. "
+            "Leave it out; the generator's own are kept or not by -e keepalive=."
+        )
+
+
 def plain(number: float) -> str:
     """A number as people write it: no exponent, no digit lost, no .0 at its end."""
     return f"{number:.15g}"
@@ -143,6 +168,12 @@ def plain(number: float) -> str:
 CHOICES = (
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
 )  # fmt: skip
+# Where clients ask, by what is in front; the second is the application server itself.
+PORTS = {"nginx": 80, "none": 8000}
+# Transport and protocol that it must have for that.
+DIRECT = ("tcp", "http")
+# Server, protocol and keep-alive of the stack that has a router of its own.
+_ROUTED = ("uwsgi", "http", True)
 
 
 def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -163,8 +194,9 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
     """The stack asked for, by files/stacks.yml. A choice left open takes the first that fits.
 
     ``python``: the server's Python version where it is known. Returns {framework, app (the
-    manifest), the CHOICES, loop, workers, threads, backlog, python_below, python_reason, needs
-    (names that files/endpoints.yml gives), constants (what nginx answers by itself)}.
+    manifest), the CHOICES, loop, front, port (that clients ask), workers, threads, backlog,
+    python_below, python_reason, needs (names that files/endpoints.yml gives), constants (what nginx
+    answers by itself)}.
     """
     apps = names(root / "apps", "*/app.yml")
     framework = values["framework"]
@@ -175,12 +207,14 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
         )
     known("framework", framework, apps, " A new one is a folder in apps/.")
     app = load_yaml(root / "apps" / framework / "app.yml")
+    _refuse_direct(values, app)
     interface = load_yaml(root / "files" / "stacks.yml")[app["interface"]]
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
     fitting = [
         choice
         for choice in stacks(interface["stacks"])
         if all(choice[key] == value for key, value in asked.items())
+        and (values["front"] != "none" or (choice["transport"], choice["protocol"]) == DIRECT)
         and (choice["threaded"] or values["threads"] == 1)
         and (app["language"] != "none" or values["workers"] is None)
     ]
@@ -212,6 +246,8 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
         "framework": framework,
         "app": app,
         **chosen,
+        "front": values["front"],
+        "port": PORTS[values["front"]],
         **{key: values[key] for key in ("workers", "threads", "backlog")},
         "needs": sorted(needs),
         "constants": constants,
@@ -283,6 +319,8 @@ def stack_slug(cell: Mapping[str, Any]) -> str:
         parts.append(f"{cell['threads']}threads")
     if not cell["upstream_keepalive"]:
         parts.append("unkept")
+    if "front" in cell:
+        parts.append("direct")
     parts.append(f"b{cell['backlog']}")
     return "-".join(parts)
 
@@ -301,6 +339,7 @@ def slug(cell: Mapping[str, Any]) -> str:
         parts += [f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s"]
     if not load.get("keepalive", True):
         parts.append("unkept")
+    parts += load_options.slug(load)
     if "pause" in load:
         parts.append(f"pause{plain(load['pause']['seconds'])}s")
     if "beside" in load:
@@ -326,6 +365,7 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
         "reuse": values["reuse"],
         "duration_s": None,
         "warmup_s": 0,
+        **load_options.asked(values),
     }
 
 
@@ -342,6 +382,7 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[dict[str, A
         "duration_s": values["duration"],
         "warmup_s": values["warmup"],
         "keepalive": values["keepalive"],
+        **load_options.asked(values),
     }
     if values["generator"] == CLOSED_LOOP or not calibrate:
         return [load]
@@ -352,7 +393,8 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[dict[str, A
         "duration_s": min(values["duration"], CLOSED_LOOP_DURATION_S),
         "warmup_s": min(values["warmup"], CLOSED_LOOP_WARMUP_S),
     }
-    return [load, {**load, **calibrating}]
+    # wrk speaks HTTP/1.1 only.
+    return [load, {key: load[key] for key in load if key != "http2"} | calibrating]
 
 
 def expected_s(load: Mapping[str, Any], contract: Mapping[str, Any]) -> float:
@@ -382,6 +424,7 @@ def cells(
             cell = {
                 **{key: chosen[key] for key in ("framework", *CHOICES)},
                 **{key: chosen[key] for key in ("workers", "threads", "backlog")},
+                **({"front": "none"} if chosen["front"] == "none" else {}),
                 "endpoint": endpoint,
                 "tuning": tuning,
                 "network": values["network"],
@@ -397,6 +440,8 @@ def cells(
                     "expected_s": expected_s(load, wanted[endpoint]),
                 }
             )
+    if values["profile"]:
+        planned += [profiled(item) for item in planned if item["purpose"] == "measure"]
     return planned
 
 
@@ -416,6 +461,32 @@ def comparisons(planned: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 def twin(item: Mapping[str, Any]) -> dict[str, Any]:
     """The same cell once more (A/A): what differs between the two is noise."""
     return {**item, "cell_id": f"{item['cell_id']}-twin", "purpose": "twin"}
+
+
+def profiled(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The same cell once more with a profiler on a worker of the application."""
+    return {**item, "cell_id": f"{item['cell_id']}{claims.PROFILE}", "purpose": "profile"}
+
+
+def _refuse_profile(values: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Raise PlanError where py-spy has nothing to read."""
+    if not values["profile"]:
+        return
+    if chosen["app"]["language"] != "python":
+        raise PlanError(
+            f"profile: {values['framework']} is not written in Python, and py-spy reads nothing "
+            "else. Leave profile out."
+        )
+    if values["generator"] in CLIENTS:
+        raise PlanError(
+            f"profile: a worker of the application is profiled under load, and of "
+            f"generator={values['generator']} the client is the subject. Leave profile out."
+        )
+    if (chosen["server"], chosen["protocol"], chosen["upstream_keepalive"]) == _ROUTED:
+        raise PlanError(
+            "profile: uWSGI's HTTP router stands before its workers and looks like one of them. "
+            "Give -e upstream_keepalive=false, which goes without it, or leave profile out."
+        )
 
 
 def done(folder: Path) -> int:
@@ -464,6 +535,9 @@ def order(
             rng.shuffle(turns)
         for visit in turns:
             for item in rng.sample(visit, len(visit)):
+                # Once is enough for what is no statistic.
+                if item["purpose"] == "profile" and block > 1:
+                    continue
                 now = setup(item)
                 switch = {k: None if before[k] == now[k] else now[k] for k in now}
                 before = now
@@ -481,6 +555,8 @@ def _cells_of(
     for name in values["tuning"]:
         _fits(values["backlog"], name, tuning_profile(root, name))
     chosen = stack(root, values, python)
+    load_options.refuse(values)
+    _refuse_profile(values, chosen)
     wanted = endpoints(root, values, chosen["app"])
     beside = entry.get("beside")
     if beside:
@@ -547,6 +623,8 @@ def plan(
     result["generators"] = sorted(
         {item["cell"]["load"]["generator"] for item in planned} or {values["generator"]}
     )
+    result["profile"] = any(item["purpose"] == "profile" for item in planned)
+    result["tls"] = any(item["cell"]["load"].get("tls", False) for item in planned)
     if study is None or study["twins"]:
         result["comparisons"] = comparisons(planned)
         bases = {found["base"] for found in result["comparisons"]}
@@ -615,7 +693,7 @@ def _study(
                     f"{study['kind']} {study['name']}, cell {entry['name']}: it differs from "
                     "another in `about` alone. Give both the same."
                 )
-        named[entry["name"]] = [item["cell_id"] for item in found]
+        named[entry["name"]] = [item["cell_id"] for item in found if item["purpose"] != "profile"]
         # What the stages before the load set up is the first cell's.
         result.setdefault("options", values)
     try:
