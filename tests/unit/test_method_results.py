@@ -18,6 +18,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     report,
     result,
     schedule,
+    studies,
     summary,
 )
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
@@ -91,7 +92,7 @@ def page(folder: Path) -> str:
     return report.render(TEMPLATE, report.build(folder)).decode()
 
 
-AGENTS = {"endpoint": "agents", "slo": "p99_ms=100,errors=0"}
+AGENTS: dict[str, Any] = {"endpoint": "agents", "slo": "p99_ms=100,errors=0"}
 SUBJECT = "aiohttp on Gunicorn (unix, http, uvloop, connections kept) on /agents"
 
 
@@ -150,7 +151,11 @@ def test_a_search_that_is_not_over_or_undecided(tmp_path: Path, real: dict[str, 
 
 
 def test_a_sweep(tmp_path: Path, real: dict[str, Any]) -> None:
-    given = {"endpoint": "hello", "generator": "wrk", "connections": "1,2,4,8,16,32"}
+    given: dict[str, Any] = {
+        "endpoint": "hello",
+        "generator": "wrk",
+        "connections": "1,2,4,8,16,32",
+    }
     folder = run_of(tmp_path, real, repetitions=3, **given)
     (found,) = summed(folder)["sweeps"]
     assert [level["value"] for level in found["levels"]] == [1, 2, 4, 8]
@@ -193,7 +198,7 @@ def test_scaled_rates(tmp_path: Path, real: dict[str, Any], monkeypatch: Any) ->
             {"name": "many", "options": one},
         ],
     }  # fmt: skip
-    monkeypatch.setattr(plans.studies, "find", lambda *_: study)
+    monkeypatch.setattr(studies, "find", lambda *_: study)
     folder = run_of(tmp_path, real, framework=None)
     (found,) = summed(folder)["rates"]
     assert (found["share"], found["rate"], len(found["cells"])) == (0.8, 500, 2)

@@ -102,8 +102,10 @@ def find(root: Path, given: Mapping[str, Any], kind: str | None) -> dict[str, An
         for cell in _multiplied(entry, scale)
     ]
     for cell in cells:
-        if cell["options"].get("rate") in rates:
-            cell["options"]["rate"] = rates[cell["options"]["rate"]]
+        rate = cell["options"].get("rate")
+        # It may be a rule of its own.
+        if isinstance(rate, str) and rate in rates:
+            cell["options"]["rate"] = rates[rate]
     return {
         "kind": kind,
         "name": name,
