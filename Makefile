@@ -3,7 +3,7 @@
 # Any name=value is handed to the playbook as it is.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test lint unit molecule whole lock setup
+.PHONY: lab test lint unit aws molecule whole lock setup
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Molecule and the tests find the lab's own settings wherever they run.
@@ -30,7 +30,7 @@ lab: setup
 
 # What measures nothing runs side by side.
 test: setup
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit molecule
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit aws molecule
 	@$(MAKE) --no-print-directory whole
 
 lint: setup
@@ -42,6 +42,10 @@ lint: setup
 
 unit: setup
 	pytest tests/unit
+
+# What is asked of AWS, against moto's server here.
+aws: setup
+	pytest tests/aws
 
 # Boots hosts of its own making, measures, and removes them. Needs root.
 molecule: setup

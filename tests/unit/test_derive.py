@@ -12,7 +12,6 @@ import pytest
 from ansible_collections.lab.bench.plugins.module_utils import (
     derive,
     files,
-    methods,
     result,
     wording,
 )
@@ -364,14 +363,29 @@ def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
     assert told[1] == "failed, and kept as such: gunicorn did not start"
 
 
-def test_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
-    everything(run_dir)
-    summed = files.load(run_dir / "summary.json")["cells"]
-    had = {cell["cell_id"]: bool(cell["statistics"]["n"]) for cell in summed}
-    purposes = {**dict.fromkeys(had, "measure"), "never": "twin", "beside": "calibration"}
+def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
     begun = files.load(run_dir / "plan.json")
-    begun["plan"]["tracks"] = [
-        methods.fixed({"cell_id": name, "purpose": purpose}) for name, purpose in purposes.items()
-    ]
+    begun["plan"]["study"] = {
+        **{"kind": "study", "name": "x", "scale": None, "description": "d", "claims": []},
+        "cells": {"failed": [FAILED.split("/")[1]], "never": ["never"]},
+        "published": {"question": None, "source": None, "figures": [], "mistakes": []},
+    }
     (run_dir / "plan.json").write_text(json.dumps(begun))
-    assert derive.missing(run_dir) == [*(name for name in had if not had[name]), "never"]
+    everything(run_dir)
+    first, second = (run_dir / place / "result.json" for place in (OHA, FAILED))
+    edit(first, verdict={"valid": False, "reasons": ["steal: 0.2"], "findings": []})
+    derive.summary(run_dir, ROOT)
+    assert derive.missing(run_dir) == [
+        "failed (steal: 0.2; failed: gunicorn did not start)",
+        "never (it was not measured)",
+    ]
+    # One repetition that counts is enough.
+    assert not files.load(second)["verdict"]["valid"]
+    edit(first, verdict={"valid": True, "reasons": [], "findings": []})
+    derive.summary(run_dir, ROOT)
+    assert derive.missing(run_dir) == ["never (it was not measured)"]
+
+
+def test_a_run_that_is_no_study_misses_nothing(run_dir: Path) -> None:
+    everything(run_dir)
+    assert derive.missing(run_dir) == []

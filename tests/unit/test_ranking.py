@@ -130,7 +130,7 @@ def test_it_is_part_of_the_schema() -> None:
     groups = ranking.build([cell("a", around(700), around(90)), cell("b", around(560))], {})
     document = {
         "schema": "lab/1", "run_id": "r", "cells": [], "comparisons": [], "noise_floor": [],
-        "ranking": groups,
+        "ranking": groups, "sweeps": [], "searches": [], "rates": [],
     }  # fmt: skip
     validate(document, "summary", SCHEMA)
 

@@ -48,7 +48,12 @@ BEGUN = {
         "study": {
             "kind": "study",
             "name": "small",
+            "scale": None,
             "description": "one claim",
+            "published": {
+                **dict.fromkeys(("question", "source", "setup", "settings")),
+                **{key: [] for key in ("rates", "figures", "mistakes", "differs")},
+            },
             "claims": [CLAIM],
             "cells": {"client": ["python-async-emfile"]},
         },

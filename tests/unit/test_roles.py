@@ -126,7 +126,8 @@ def test_the_generators_are_the_three_programs_and_the_clients() -> None:
         path.parents[1].name: yaml.safe_load(path.read_text()).get("default_generator")
         for path in (ROOT / "inventory").glob("*/group_vars/all.yml")
     }
-    assert inventories == {"local": None, "local_pairs": None, "bare_metal": "wrk2"}
+    wrk2 = {"bare_metal": "wrk2", "aws": "wrk2"}
+    assert inventories == {"local": None, "local_pairs": None, **wrk2}
     assert f"{CLIENTS_BOUND} where left out" in options["connections"]["description"]
     assert CLIENTS_ENDPOINT in ENDPOINTS
 
@@ -315,7 +316,7 @@ def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     assert document["description"]
     # What is none of these has a key that tells what it is.
-    machine = re.compile(r"/sys/\S+|swap|(unit|limit|nic)\.\S+")
+    machine = re.compile(r"/sys/\S+|swap|(unit|limit|nic|boot)\.\S+")
     for part in ("sysctl", "machine"):
         for entry in document.get(part, []):
             assert set(entry) == {"key", "value", "hosts", "required", "reason", "source"}, entry

@@ -45,6 +45,8 @@ PROGRAMS = {
     "systemd-run": "echo 1024",
     "su": "exit 1",
     "swapon": 'echo "swapon $*" >>"$SAID"',
+    "systemd-detect-virt": "exit ${CONTAINER-1}",
+    "update-grub": 'echo update-grub >>"$SAID"',
     "swapoff": 'echo "swapoff $*" >>"$SAID"',
 }
 
@@ -59,6 +61,7 @@ def host(tmp_path: Path) -> Path:
     for name, text in {
         "proc/sys/net/core/somaxconn": "4096",
         "proc/sys/net/ipv4/ip_local_port_range": "32768\t60999",
+        "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet mitigations=auto mitigations=off",
         "proc/swaps": "Filename Type Size Used Priority",
         "sys/thp/enabled": "always [madvise] never",
         "sys/cpu/cpu0/governor": "powersave",
@@ -102,6 +105,9 @@ def run(host: Path, *commands: str) -> list[str]:
         ("nic.feature.tcp-segmentation-offload", "w 644 nic.feature.tcp-segmentation-offload on"),
         ("nic.feature.large-receive-offload", "r 444 nic.feature.large-receive-offload off"),
         ("nic.other.x", None),
+        # The last word counts. No GRUB there: it cannot be set.
+        ("boot.mitigations", "r 444 boot.mitigations off"),
+        ("boot.nosmt", "r 444 boot.nosmt default"),
     ],
 )
 def test_what_is_read(host: Path, key: str, line: str | None) -> None:
@@ -123,6 +129,24 @@ def test_swap_in_use_and_that_of_another_system(host: Path) -> None:
     assert run(host, "tunables swap") == ["w 644 swap /area /area:5"]
     (host / "proc/swaps").write_text("\n".join([*lines, "/dev/nosuch partition 9 0 5\n"]))
     assert run(host, "tunables swap") == ["r 644 swap /area /dev/nosuch:5"]
+
+
+def test_what_is_read_at_boot_only(host: Path) -> None:
+    grub = host / "grub.d"
+    grub.mkdir()
+    with_grub = f"GRUB={grub}"
+    assert run(host, with_grub, "tunables boot.nosmt") == ["w 644 boot.nosmt default"]
+    # A container's kernel is another system's.
+    inside = run(host, with_grub, "export CONTAINER=0", "tunables boot.nosmt")
+    assert inside == ["r 644 boot.nosmt default"]
+
+    run(host, with_grub, "put boot.mitigations off", "put boot.nosmt force")
+    words = "; ".join(f". {path}" for path in sorted(grub.iterdir()))
+    line = run(host, f"GRUB_CMDLINE_LINUX=quiet; {words}; echo $GRUB_CMDLINE_LINUX")
+    assert line == ["quiet mitigations=off nosmt=force"]
+    run(host, with_grub, "put boot.mitigations default")
+    assert [path.name for path in grub.iterdir()] == ["90-loadlab-boot.nosmt.cfg"]
+    assert (host / "said").read_text().splitlines() == ["update-grub"] * 3
 
 
 def test_what_is_set(host: Path) -> None:

@@ -7,10 +7,14 @@
 #   limit.systemd.nofile         open files of a service that starts now; limit.pam.nofile of a session
 #   nic.ring.rx                  of the interface $NIC, as ethtool names it; also nic.channels.,
 #                                nic.coalesce. and nic.feature.
+#   boot.mitigations             a word of the kernel's command line, "default" where it has none; what
+#                                is put is in force once the host was booted again
 # The limits are in files that the role writes. They are in force for what starts after them, so
 # that $SERVICES are started again. A value that cannot be set is left; the reading tells.
 set -f
 PATH=$PATH:/usr/sbin:/sbin
+# Where Debian's GRUB has what is added to its own settings.
+GRUB=/etc/default/grub.d
 
 may() { # w or r: may this process write the file; and its mode in octal
     find "$1" -maxdepth 0 '(' -writable -printf w -o -printf r ')' -printf ' %m' 2>/dev/null
@@ -83,6 +87,15 @@ read_nic() {
         END { if (value != "" && value != "n/a") print mode, key, value }'
 }
 
+read_boot() {
+    # A container is booted by another system; another loader than GRUB is left alone.
+    may='w 644'
+    if systemd-detect-virt --quiet --container; then may='r 644'
+    elif ! [ -d "$GRUB" ] || ! command -v update-grub >/dev/null; then may='r 444'; fi
+    value=$(tr ' ' '\n' </proc/cmdline | sed -n "s/^${1#boot.}=//p" | tail -n 1)
+    echo "$may $1 ${value:-default}"
+}
+
 # A line for each key that there is: w or r (may it be set here), octal mode, key, value.
 tunables() {
     units=''
@@ -93,6 +106,7 @@ tunables() {
         unit.*) units="$units ${key#unit.}" ;;
         limit.*) read_limit "$key" ;;
         nic.*) read_nic "$key" ;;
+        boot.*) read_boot "$key" ;;
         *) read_sysctl "$key" ;;
         esac
     done
@@ -135,6 +149,15 @@ put() { # key, value
     nic.channels.*) ethtool --set-channels "$NIC" "${key#nic.*.}" "$1" ;;
     nic.coalesce.*) ethtool --coalesce "$NIC" "${key#nic.*.}" "$1" ;;
     nic.feature.*) ethtool --features "$NIC" "${key#nic.*.}" "$1" ;;
+    boot.*)
+        if [ "$1" = default ]; then
+            rm -f "$GRUB/90-loadlab-$key.cfg"
+        else
+            # The last on the line is the one in force.
+            echo "GRUB_CMDLINE_LINUX=\"\$GRUB_CMDLINE_LINUX ${key#boot.}=$1\"" >"$GRUB/90-loadlab-$key.cfg"
+        fi
+        update-grub
+        ;;
     *) echo "$*" >"/proc/sys/$(echo "$key" | tr . /)" ;;
     esac || true
 }

@@ -14,6 +14,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     records,
     schedule,
     search,
+    wording,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
@@ -46,18 +47,20 @@ class ActionModule(ControllerAction):
         kept = records.load(run_dir)
         # The generator was calibrated after the run was planned.
         plan["tracks"] = methods.below(plan["tracks"], records.ceiling(run_dir))
-        ahead = schedule.progress(plan, kept, pair)
         if args["last"]:
             began = args["last"]["began"]
         else:
-            began = {"at": time.time(), "since": schedule.highest(kept), **ahead}
+            since = schedule.highest(kept)
+            began = {"at": time.time(), "since": since, **schedule.progress(plan, kept, pair)}
         attempts = schedule.failures(kept, began["since"])
+        ahead = schedule.progress(plan, kept, pair, attempts)
         document = progress.document(plan, kept, attempts, began, ahead, time.time())
         derive.write(document, "progress", run_dir / "progress.json", root)
         following = schedule.next_item(plan, kept, attempts, before, pair)
         if following is None:
             for cell_id, why in document["given_up"].items():
-                tell(f"Given up for now: {cell_id}: {why}")
+                if kept[cell_id][-1]["pair"] == found["pair"]:
+                    tell(f"Given up for now: {cell_id}: {wording.one_line(why)}")
             return {"item": None, "left": 0, "began": began}
         left = progress.seconds_left(began, ahead, time.time())
         return {

@@ -169,7 +169,8 @@ def _judge(
     elif interval is None:
         fewest = min(len(sample) for sample in samples.values())
         verdict = "undecided"
-        why = f"{fewest} valid repetitions, {inference.LEAST} are needed for an interval"
+        had = wording.plural(fewest, "valid repetition")
+        why = f"{had}, {inference.LEAST} are needed for an interval"
         if fewest >= inference.LEAST:
             why = "a value that it would be divided by is 0"
     else:

@@ -26,7 +26,7 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     found = {cell["cell_id"]: cell for cell in cells}
     known = {item["cell_id"]: item["cell"] for item in methods.items(plan.get("tracks", []))}
     known |= {name: cell["cell"] for name, cell in found.items()}
-    pairs = {name: _measured_on(cell) for name, cell in found.items()}
+    pairs = {name: measured_on(cell) for name, cell in found.items()}
     floors = [
         twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
         for cell_id, twin_id in plan.get("twins", [])
@@ -47,9 +47,9 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
     return {"comparisons": compared, "noise_floor": floors}
 
 
-def _measured_on(cell: Mapping[str, Any]) -> str | None:
+def measured_on(cell: Mapping[str, Any]) -> str | None:
     """The pair of hosts that measured a cell; None where its results do not say."""
-    return next((rep["pair"] for rep in cell["repetitions"] if rep.get("pair")), None)
+    return next((rep["pair"] for rep in cell.get("repetitions", []) if rep.get("pair")), None)
 
 
 def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:

@@ -16,7 +16,6 @@ from . import (
     files,
     inference,
     manifest,
-    methods,
     percentiles,
     report_comparison,
     report_methods,
@@ -82,7 +81,7 @@ def cut_off(run_dir: Path) -> list[Path]:
 def told(record: Mapping[str, Any]) -> str:
     """What came of a repetition, for the line under the one that began it."""
     if record["error"] is not None:
-        return f"failed, and kept as such: {record['error']}"
+        return f"failed, and kept as such: {wording.one_line(record['error'])}"
     client, verdict = record.get("client"), record["verdict"]
     if client:
         words = [f"{client['seconds']:.2f} s", f"{record['rate_achieved']:,.1f} requests/s"]
@@ -163,16 +162,10 @@ def source(root: Path) -> dict[str, Any]:
 
 
 def missing(run_dir: Path) -> list[str]:
-    """The cells that the plan measures and that have no valid repetition."""
-    tracks = files.load(run_dir / "plan.json")["plan"].get("tracks", [])
-    summed = files.load(run_dir / "summary.json")["cells"]
-    had = {cell["cell_id"] for cell in summed if cell["statistics"]["n"]}
-    kept = {cell["cell_id"]: cell["repetitions"] for cell in summed}
-    return [
-        item["cell_id"]
-        for item in methods.wanted(tracks, kept)
-        if item["purpose"] != "calibration" and item["cell_id"] not in had
-    ]
+    """A study's cells without a valid repetition, each with why; none where the run is no study."""
+    judged = run_dir / "claims.json"
+    found = files.load(judged)["unmeasured"] if judged.exists() else []
+    return [f"{one['cell']} ({one['why']})" for one in found]
 
 
 def summary(run_dir: Path, root: Path) -> str:

@@ -108,6 +108,12 @@ def following(track: Track, block: int, records: Records) -> Item | None:
     return found
 
 
+def ids(track: Track, records: Records) -> list[str]:
+    """The cell_ids that the track has measured or may measure, as far as they are known."""
+    found = search.tried(track, records) if track["kind"] == "search" else track["cells"]
+    return [item["cell_id"] for item in found]
+
+
 def done(track: Track, records: Records) -> int:
     """How many measurements of the track did not fail."""
     if track["kind"] == "search":

@@ -40,10 +40,11 @@ def document(
 ) -> dict[str, Any]:
     """progress.json of the whole run, as a pair sees it; each pair costs as much beside."""
     each = _each(began, ahead, now)
-    whole = schedule.progress(plan, records, None)
+    whole = schedule.progress(plan, records, None, attempts)
     pairs = {track["pair"] for track in plan["tracks"]}
     left = max(
-        (_seconds(schedule.progress(plan, records, pair), each) for pair in pairs), default=0
+        (_seconds(schedule.progress(plan, records, pair, attempts), each) for pair in pairs),
+        default=0,
     )
     return {
         "schema": SCHEMA,

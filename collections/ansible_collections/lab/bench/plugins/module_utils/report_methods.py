@@ -8,7 +8,15 @@ from typing import Any
 from . import inference, latency, objective, report_cells, report_titles, sweep, wording
 from .wording import link, ms, table
 
-SWEPT = {"connections": "connections", "rate": "rates"}
+SWEPT = {"connections": "connections", "rate": "rate"}
+OVER = {"connections": "connections", "rate": "rates"}
+UNITS = {"connections": "connections", "rate": "rate, requests/s"}
+EXPLAINED = (
+    "The rate is doubled or halved until one meets the objective and one does not, and then taken "
+    "between the two until they are close together. The highest that met it is measured again, and "
+    "gives way to a lower one where it does not meet it then. A rate that the generator could not "
+    "offer in full does not meet any."
+)
 MET = {True: "met", False: "not met", None: "undecided"}
 
 
@@ -151,12 +159,12 @@ def _sweep(name: str, found: Mapping[str, Any], subject: str) -> dict[str, Any]:
             },
         ]
     return {
-        "title": f"Sweep over {SWEPT[by]}: {subject}",
+        "title": f"Sweep over {OVER[by]}: {subject}",
         "text": said_of_sweep(found, subject),
         "figures": figures,
         "table": table(
             "Each level, upwards. Levels that were not reached are named above.",
-            [SWEPT[by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
+            [UNITS[by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
             [_level(level) for level in levels],
             "nnnnnn",
             sources=[link("summary.json")],
@@ -195,6 +203,7 @@ def _search(name: str, found: Mapping[str, Any], subject: str) -> dict[str, Any]
     return {
         "title": f"Search for {objective.words(found['slo'])}: {subject}",
         "text": said_of_search(found, subject),
+        "explained": EXPLAINED,
         "figure": figure,
         "table": table(
             "Each measurement of the search, in order.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import load_options, report_cells, report_clients, wording
+from . import comparison, load_options, report_cells, report_clients, wording
 from .report_figures import Entry
 
 # What may tell two stacks of one endpoint apart.
@@ -18,7 +18,7 @@ def stacks(cells: Sequence[Mapping[str, Any]], parts: Sequence[str] = _PARTS) ->
     """For each cell the words that tell its stack, tuning, network and pair of hosts from those of
     the others."""
     differ = [part for part in parts if len({cell["cell"].get(part) for cell in cells}) > 1]
-    pairs = [next((r["pair"] for r in c["repetitions"] if r.get("pair")), None) for c in cells]
+    pairs = [comparison.measured_on(cell) for cell in cells]
     several = len({pair for pair in pairs if pair}) > 1
     return [
         [words for part in differ if (words := report_cells.part(cell["cell"], part))]
@@ -63,7 +63,7 @@ def _load(load: Mapping[str, Any]) -> dict[str, str]:
     kept = load.get("keepalive", True)
     words = {
         "pace": "closed loop" if load["rate"] is None else f"{wording.asked(load)}/s",
-        "connections": f"{load['connections']} connections",
+        "connections": wording.plural(load["connections"], "connection"),
         "duration_s": f"{load['duration_s']:g} s",
         "keepalive": "client connections kept" if kept else "a client connection for each request",
         **load_options.words(load),

@@ -12,7 +12,8 @@ in its file's order, as a cure comes after the failure.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from . import methods
@@ -116,20 +117,27 @@ def next_item(
             "switch": {
                 key: None if before and before[key] == now[key] else now[key] for key in now
             },
-            **progress(plan, records, pair),
+            **progress(plan, records, pair, attempts),
         }
     return None
 
 
-def progress(plan: Mapping[str, Any], records: Records, pair: int | None) -> dict[str, Any]:
+def progress(
+    plan: Mapping[str, Any],
+    records: Records,
+    pair: int | None,
+    attempts: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, Any]:
     """{position, total, most, seconds_left} of one pair, or of all one after another (None): the
     number of the next measurement, how many are expected in all, and at most, and seconds of load
-    still to come."""
-    tracks: Sequence[Track] = _of(plan, pair)
+    still to come. What was given up, by ``attempts``, is in none."""
+    tracks = _of(plan, pair)
+    lost = set(given_up(attempts))
+    going = [track for track in tracks if lost.isdisjoint(methods.ids(track, records))]
     done = sum(methods.done(track, records) for track in tracks)
-    left = sum(methods.left(track, _repetitions(plan, track), records) for track in tracks)
-    likely = sum(methods.expected(track, _repetitions(plan, track), records) for track in tracks)
-    seconds = sum(methods.waiting(track, _repetitions(plan, track), records) for track in tracks)
+    left = sum(methods.left(track, _repetitions(plan, track), records) for track in going)
+    likely = sum(methods.expected(track, _repetitions(plan, track), records) for track in going)
+    seconds = sum(methods.waiting(track, _repetitions(plan, track), records) for track in going)
     return {
         "position": done + 1,
         "total": done + likely,

@@ -103,7 +103,6 @@ def find(root: Path, given: Mapping[str, Any], kind: str | None) -> dict[str, An
     ]
     for cell in cells:
         rate = cell["options"].get("rate")
-        # It may be a rule of its own.
         if isinstance(rate, str) and rate in rates:
             cell["options"]["rate"] = rates[rate]
     return {

@@ -51,7 +51,7 @@ table:
   type: str
   returned: success
 missing:
-  description: Cells of the plan without a valid repetition.
+  description: A study's cells without a valid repetition, each with why.
   type: list
   returned: success
 """

@@ -1,0 +1,260 @@
+"""What the lab asks of Amazon EC2 and makes of its answers. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Names of botocore's exceptions and codes of EC2's answers, by what the user is to do about them.
+ABSENT = {
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "ProfileNotFound",
+    "NoAuthTokenError",
+}
+EXPIRED = {
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "RequestExpired",
+    "SSOTokenLoadError",
+    "TokenRetrievalError",
+    "UnauthorizedSSOTokenError",
+}
+NOT_ACCEPTED = {
+    "AuthFailure",
+    "InvalidClientTokenId",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
+OUT_OF_REACH = {
+    "ConnectTimeoutError",
+    "ConnectionClosedError",
+    "EndpointConnectionError",
+    "ProxyConnectionError",
+    "ReadTimeoutError",
+    "SSLError",
+}
+NO_CAPACITY = {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity"}
+LIMIT = {
+    "InstanceLimitExceeded",
+    "InternetGatewayLimitExceeded",
+    "MaxSpotInstanceCountExceeded",
+    "PlacementGroupLimitExceeded",
+    "VcpuLimitExceeded",
+    "VpcLimitExceeded",
+}
+SPOT_PRICE = {"SpotMaxPriceTooLow"}
+
+HOURS_A_MONTH = 730
+
+# Whatever can carry the lab's tag: EC2's call, the list in its answer, and what names one of it.
+KINDS = {
+    "instance": ("describe_instances", "Reservations[].Instances[]", "InstanceId"),
+    "launch-template": ("describe_launch_templates", "LaunchTemplates[]", "LaunchTemplateId"),
+    "placement-group": ("describe_placement_groups", "PlacementGroups[]", "GroupName"),
+    "key-pair": ("describe_key_pairs", "KeyPairs[]", "KeyName"),
+    "network-interface": (
+        "describe_network_interfaces",
+        "NetworkInterfaces[]",
+        "NetworkInterfaceId",
+    ),
+    "volume": ("describe_volumes", "Volumes[]", "VolumeId"),
+    "security-group": ("describe_security_groups", "SecurityGroups[]", "GroupId"),
+    "internet-gateway": ("describe_internet_gateways", "InternetGateways[]", "InternetGatewayId"),
+    "subnet": ("describe_subnets", "Subnets[]", "SubnetId"),
+    "route-table": ("describe_route_tables", "RouteTables[]", "RouteTableId"),
+    "vpc": ("describe_vpcs", "Vpcs[]", "VpcId"),
+}
+# EC2 shows a terminated instance for about an hour, though it is gone and costs nothing.
+STATES = ["pending", "running", "shutting-down", "stopping", "stopped"]
+
+
+def refusal(code: str, detail: str, region: str) -> str:
+    """One message with the remedy for what EC2 or botocore says, or "" where the lab knows none.
+
+    ``code``: the exception's name or the code of EC2's answer. ``detail``: its text.
+    """
+    detail = " ".join(detail.split()).rstrip(".")
+    if code in ABSENT:
+        return (
+            f"There are no credentials for AWS ({detail}). Give them in one of AWS's own places: "
+            "AWS_PROFILE naming a profile of ~/.aws, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+            "in the environment, or the role of the instance that this is."
+        )
+    if code in EXPIRED:
+        return (
+            f"The credentials for AWS have expired ({detail}). Get new ones (aws sso login, or a "
+            "new session token) and run the same command again; see too that this machine's clock "
+            "is right."
+        )
+    if code in NOT_ACCEPTED:
+        return (
+            f"AWS does not accept the credentials ({detail}). See that "
+            "`aws sts get-caller-identity` answers with the account that you mean, and that the "
+            f"account has the region {region} enabled."
+        )
+    if code == "OptInRequired":
+        return (
+            f"The account has not enabled the region {region} ({detail}). Enable it, or choose "
+            "another with AWS_REGION=<region> in the environment."
+        )
+    if code in DENIED:
+        return (
+            f"The credentials may not do what the lab needs ({detail}). docs/aws.md has the "
+            "policy that allows it and nothing else."
+        )
+    if code in OUT_OF_REACH:
+        return (
+            f"EC2 in {region} is out of reach ({detail}). See that this machine reaches the "
+            "internet, through HTTPS_PROXY where it needs one."
+        )
+    if code in NO_CAPACITY:
+        return (
+            f"AWS has no capacity for this now ({detail}). Remove what was begun with "
+            "`ansible-playbook -i inventory/aws playbooks/teardown.yml`, then try another zone "
+            "(-e aws_hosts_zone=), another type (-e aws_hosts_server_type=, "
+            "-e aws_hosts_client_type=), on demand in place of spot, or later."
+        )
+    if code in LIMIT:
+        return (
+            f"The account's quota does not allow this ({detail}). Ask for more under Service "
+            f"Quotas in {region}, or choose a smaller type (-e aws_hosts_server_type=, "
+            "-e aws_hosts_client_type=); remove what was begun with "
+            "`ansible-playbook -i inventory/aws playbooks/teardown.yml`."
+        )
+    if code in SPOT_PRICE:
+        return (
+            f"The spot price is above the one for on demand ({detail}). Use the latter "
+            "(-e aws_hosts_spot=false), or try later."
+        )
+    if code == "InvalidInstanceType":
+        return (
+            f"The instance type is not known in {region} ({detail}). Choose another with "
+            "-e aws_hosts_server_type= and -e aws_hosts_client_type=."
+        )
+    return ""
+
+
+def offered(described: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """EC2's DescribeInstanceTypes as type to what the lab must know of it.
+
+    ``cores`` and ``threads_per_core`` are what an instance has unless asked otherwise, ``threads``
+    the numbers per core that may be asked for (none: it cannot be asked).
+    """
+    return {
+        one["InstanceType"]: {
+            "architecture": one["ProcessorInfo"]["SupportedArchitectures"][-1],
+            "cores": one["VCpuInfo"].get("DefaultCores", one["VCpuInfo"]["DefaultVCpus"]),
+            "threads_per_core": one["VCpuInfo"].get("DefaultThreadsPerCore", 1),
+            "threads": one["VCpuInfo"].get("ValidThreadsPerCore", []),
+            # All of the Nitro System need ENA, and only these show their console at once.
+            "nitro": one["NetworkInfo"]["EnaSupport"] == "required",
+            "cluster": "cluster" in one["PlacementGroupInfo"]["SupportedStrategies"],
+            "burstable": one["BurstablePerformanceSupported"],
+            "spot": "spot" in one["SupportedUsageClasses"],
+        }
+        for one in described
+    }
+
+
+def common_zones(offerings: Iterable[Mapping[str, str]], types: Iterable[str]) -> list[str]:
+    """The zones that have every type, in order, from EC2's DescribeInstanceTypeOfferings."""
+    zones: dict[str, set[str]] = {}
+    for one in offerings:
+        zones.setdefault(one["InstanceType"], set()).add(one["Location"])
+    return sorted(set.intersection(*(zones.get(name, set()) for name in types)))
+
+
+def unfit(
+    offer: Mapping[str, Any],
+    types: Mapping[str, str],
+    spot: bool,
+    threads_per_core: int,
+    zone: str,
+    region: str,
+) -> list[str]:
+    """Why these hosts cannot be made; empty where they can.
+
+    ``offer``: ``types`` as offered() has them and ``zones`` as common_zones(). ``types``: host to
+    instance type. ``zone``: the one asked for, or "".
+    """
+    reasons = []
+    for name in sorted(set(types.values())):
+        kind = offer["types"][name]
+        if not kind["nitro"]:
+            reasons.append(
+                f"{name} is not of the Nitro System, so that its network card is not ENA or not "
+                "always. Choose a newer type, such as c7i or c7g."
+            )
+        if not kind["cluster"]:
+            reasons.append(
+                f"{name} cannot be in a cluster placement group, which keeps the two close to each "
+                "other. Choose another family, such as c7i or c7g."
+            )
+        if kind["burstable"]:
+            reasons.append(
+                f"{name} slows down when its CPU credits are spent. Choose a family without "
+                "credits, such as c7i or c7g."
+            )
+        if spot and not kind["spot"]:
+            reasons.append(f"{name} cannot be had as spot. Leave -e aws_hosts_spot=true out.")
+        allowed = kind["threads"] or [kind["threads_per_core"]]
+        # Where a core has one thread it is what was asked for, or less noise than that.
+        if threads_per_core not in allowed and kind["threads_per_core"] != 1:
+            reasons.append(
+                f"{name} has {' or '.join(map(str, allowed))} threads per core, not "
+                f"{threads_per_core}. Give -e aws_hosts_threads_per_core={allowed[-1]}."
+            )
+    together = ", ".join(sorted(set(types.values())))
+    if not offer["zones"]:
+        reasons.append(
+            f"No zone of {region} has {together} (all of them); the two must be in the same. "
+            "Choose another type or region."
+        )
+    elif zone and zone not in offer["zones"]:
+        reasons.append(
+            f"aws_hosts_zone: '{zone}' does not have {together}. There are: "
+            f"{', '.join(offer['zones'])}."
+        )
+    return reasons
+
+
+def estimate(
+    prices: Mapping[str, Any],
+    region: str,
+    types: Iterable[str],
+    disk_gb: int,
+    dedicated: bool,
+) -> float | None:
+    """USD per hour of these instances on demand, with their disks and addresses, or None where the
+    table (files/aws_prices.yml) has no price for one of them. Dedicated tenancy adds its fee for
+    the region; what it adds to each instance is not in the table."""
+    names = list(types)
+    table = prices["regions"].get(region, {})
+    if any(name not in table for name in names):
+        return None
+    hosts: float = sum(table[name] for name in names)
+    disk: float = disk_gb * prices["volume_gb_month"] / HOURS_A_MONTH
+    address: float = prices["address_hour"]
+    fee: float = prices["dedicated_region_hour"] if dedicated else 0.0
+    return hosts + len(names) * (disk + address) + fee
+
+
+# cloud-init prints the public halves of the host's keys between these two.
+KEYS = re.compile(r"-----BEGIN SSH HOST KEY KEYS-----(.*?)-----END SSH HOST KEY KEYS-----", re.S)
+KEY = re.compile(r"\b(ssh-ed25519|ecdsa-sha2-nistp\d+|ssh-rsa) ([A-Za-z0-9+/]+={0,2})(?=\s|$)")
+# What the role's user data print once the timer runs.
+ENDS = re.compile(r"loadlab: terminates itself at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC")
+
+
+def console(text: str) -> dict[str, Any] | None:
+    """What an instance said of itself on its console: ``keys``, its host keys as "<type> <base64>",
+    and ``ends``, when its timer ends it (UTC, "YYYY-MM-DD HH:MM:SS"), or None where it has not set
+    one. None as long as the keys are not there."""
+    found = KEYS.findall(text)
+    keys = [" ".join(key) for key in KEY.findall(found[-1])] if found else []
+    ends = ENDS.findall(text)
+    return {"keys": keys, "ends": ends[-1] if ends else None} if keys else None

@@ -1,0 +1,178 @@
+"""Amazon EC2 in this process: moto's server, and what it lacks. It makes no machine.
+
+moto knows neither placement groups nor what an instance says on its console, accepts every
+credential, and has room for everything: these are here, as AWS documents them.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+from xml.sax.saxutils import escape
+
+import boto3
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.ec2.models.amis import Ami
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+REGION = "us-east-1"
+NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+# id, publisher, name, architecture; the older of the two must not be taken.
+IMAGES = (
+    ("ami-00000001", "099720109477", "20260801", "amd64"),
+    ("ami-00000002", "099720109477", "20261105", "amd64"),
+    ("ami-00000003", "099720109477", "20261105", "arm64"),
+    ("ami-00000004", "136693071363", "20261101-2200", "amd64"),
+    # What anybody could publish under the name.
+    ("ami-0000000e", "666666666666", "20261120", "amd64"),
+)
+NAMES = {
+    "136693071363": "debian-13-{}-{}",
+    "099720109477": "ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-{}-server-{}",
+    "666666666666": "ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-{}-server-{}",
+}
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHtLPyYYDvzdVYxOVgoyhVxJHMLVGGaPsrWbtNT1xXGk"
+CONSOLE = """[    8.1] cloud-init[701]: loadlab: terminates itself at 2026-11-21 13:00:00 UTC
+-----BEGIN SSH HOST KEY KEYS-----
+{key} root@ip-10-78-0-5
+-----END SSH HOST KEY KEYS-----
+[    8.4] cloud-init[701]: Cloud-init finished
+"""
+
+
+class Quiet(WSGIRequestHandler):
+    """What was asked is in Cloud.calls."""
+
+    def log_request(self, *_: object) -> None:
+        pass
+
+
+class Cloud:
+    """The server, on a free port of the loopback, and the faults that a test gives it."""
+
+    def __init__(self) -> None:
+        # Action to the code that it is answered with; "*" is every action.
+        self.faults: dict[str, str] = {}
+        # The same, but for the first time.
+        self.later_faults: dict[str, str] = {}
+        # Every call that changes something, as (action, parameters).
+        self.calls: list[tuple[str, dict[str, str]]] = []
+        self.console: Callable[[str], str] = lambda name: CONSOLE.format(key=HOST_KEY)
+        # Name of a placement group to its tags.
+        self.groups: dict[str, dict[str, str]] = {}
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server(
+            "127.0.0.1", 0, self._answer, threaded=True, request_handler=Quiet
+        )
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Cloud:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+
+    def reset(self) -> None:
+        """An account with nothing in it but the published images."""
+        get_backend("ec2").reset()
+        self.faults, self.later_faults, self.calls, self.groups = {}, {}, [], {}
+        self.console = lambda name: CONSOLE.format(key=HOST_KEY)
+        backend = self.backend
+        for name, owner, version, architecture in IMAGES:
+            image = Ami(
+                backend,
+                name,
+                name=NAMES[owner].format(architecture, version),
+                owner_id=owner,
+                architecture={"amd64": "x86_64"}.get(architecture, architecture),
+                public=True,
+            )
+            image.creation_date = datetime.strptime(version[:8], "%Y%m%d").replace(tzinfo=UTC)
+            image.ena_support = True
+            backend.amis[name] = image
+
+    @property
+    def backend(self) -> Any:
+        return get_backend("ec2")[DEFAULT_ACCOUNT_ID][REGION]
+
+    def client(self) -> Any:
+        """A stranger's view of the same account."""
+        return boto3.client(
+            "ec2",
+            region_name=REGION,
+            endpoint_url=self.url,
+            aws_access_key_id="stranger",
+            aws_secret_access_key="stranger",
+        )
+
+    def called(self, action: str) -> list[dict[str, str]]:
+        return [parameters for name, parameters in self.calls if name == action]
+
+    def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = io.BytesIO(body)
+        parameters = dict(parse_qsl(body.decode()))
+        action = parameters.get("Action", "")
+        if not action.startswith(("Describe", "Get")):
+            self.calls.append((action, parameters))
+        fault = self.faults.get(action) or self.faults.get("*")
+        if not fault and len(self.called(action)) > 1:
+            fault = self.later_faults.get(action)
+        if fault:
+            text = f"<Code>{fault}</Code><Message>as the test has it</Message>"
+            xml = f"<Response><Errors><Error>{text}</Error></Errors></Response>"
+            # EC2 answers a want of capacity with 500, the user's mistakes with 400.
+            status = "500 Server Error" if "Capacity" in fault else "400 Bad Request"
+            return self._send(start, xml, status)
+        own = getattr(self, f"_{action}", None)
+        if own is None:
+            answer: Iterable[bytes] = self._moto(environ, start)
+            return answer
+        return self._send(
+            start, f'<{action}Response xmlns="{NAMESPACE}">{own(parameters)}</{action}Response>'
+        )
+
+    @staticmethod
+    def _send(start: Callable[..., Any], xml: str, status: str = "200 OK") -> list[bytes]:
+        start(status, [("Content-Type", "text/xml")])
+        return [xml.encode()]
+
+    def _GetConsoleOutput(self, parameters: dict[str, str]) -> str:  # noqa: N802
+        name = parameters["InstanceId"]
+        output = base64.b64encode(self.console(name).encode()).decode()
+        return f"<instanceId>{name}</instanceId><output>{output}</output>"
+
+    def _CreatePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
+        tag = "TagSpecification.1."
+        assert parameters[f"{tag}ResourceType"] == "placement-group"
+        name = parameters["GroupName"]
+        self.groups[name] = {
+            parameters[f"{tag}Tag.{n}.Key"]: parameters[f"{tag}Tag.{n}.Value"] for n in (1, 2)
+        }
+        return f"<placementGroup>{self._group(name)}</placementGroup>"
+
+    def _group(self, name: str) -> str:
+        return (
+            f"<groupName>{escape(name)}</groupName><groupId>pg-1</groupId>"
+            "<strategy>cluster</strategy><state>available</state>"
+        )
+
+    def _DescribePlacementGroups(self, parameters: dict[str, str]) -> str:  # noqa: N802
+        kind, _, key = parameters["Filter.1.Name"].partition(":")
+        assert kind in ("group-name", "tag")
+        value = parameters["Filter.1.Value.1"]
+        found = [n for n, tags in self.groups.items() if (tags[key] if key else n) == value]
+        items = "".join(f"<item>{self._group(name)}</item>" for name in found)
+        return f"<placementGroupSet>{items}</placementGroupSet>"
+
+    def _DeletePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
+        del self.groups[parameters["GroupName"]]
+        return "<return>true</return>"

@@ -1,0 +1,314 @@
+"""The role aws_hosts and its inventory, against EC2 in this process: what is asked of AWS, and in
+which order. SSH is tests/lab/test_aws.py's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.module_utils import aws
+
+from .cloud import CONSOLE, HOST_KEY, REGION, Cloud
+from .conftest import ROOT, Play
+
+MAKE = ("tests/aws/make.yml", "-e", "aws_hosts_controller=203.0.113.7")
+TEARDOWN = ("playbooks/teardown.yml",)
+NOTHING_LEFT = "nothing carries the tag loadlab=loadlab any more"
+
+
+def instances(cloud: Cloud, **filters: str) -> list[dict[str, Any]]:
+    wanted = {"instance-state-name": "running", **filters}
+    answer = cloud.client().describe_instances(
+        Filters=[{"Name": name, "Values": [value]} for name, value in wanted.items()]
+    )
+    return [one for each in answer["Reservations"] for one in each["Instances"]]
+
+
+def left(cloud: Cloud) -> dict[str, int]:
+    """Kind of resource to how many there are in the account, whoever made them. Without network
+    interfaces, which moto keeps when it terminates their instance."""
+    ec2 = cloud.client()
+    found = {"placement-group": len(cloud.groups), "instance": len(instances(cloud))}
+    for kind, (call, rows, _) in aws.KINDS.items():
+        if kind not in {*found, "network-interface"}:
+            found[kind] = len(getattr(ec2, call)()[rows.removesuffix("[]")])
+    return found
+
+
+def variables(output: str) -> dict[str, dict[str, Any]]:
+    """Host to its variables; what is not to be templated is wrapped by Ansible."""
+
+    def plain(one: dict[str, Any]) -> Any:
+        return one.get("__ansible_unsafe", one)
+
+    return dict(json.loads(output, object_hook=plain)["_meta"]["hostvars"])
+
+
+def test_a_pair_from_nothing_and_back(
+    cloud: Cloud, play: Play, environment: dict[str, str], tmp_path: Path
+) -> None:
+    before = left(cloud)
+    ec2 = cloud.client()
+    # Somebody else's, of another lab and of none, one even under the lab's name.
+    strangers = [
+        ec2.run_instances(
+            ImageId="ami-00000002",
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[
+                {
+                    "ResourceType": "instance",
+                    "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+                }
+            ],
+        )["Instances"][0]["InstanceId"]
+        for tags in (
+            {"loadlab": "other", "loadlab_host": "server", "loadlab_group": "servers"},
+            {"Name": "loadlab-loadlab-server", "loadlab_host": "server"},
+        )
+    ]
+    with_strangers = left(cloud)
+    cloud.calls.clear()
+
+    # An instance that would not end itself is not gone on with.
+    cloud.console = lambda name: CONSOLE.partition("\n")[2].format(key=HOST_KEY)
+    refused = play(*MAKE, "-e", "yes=true")
+    assert refused.returncode != 0
+    told = " ".join(refused.stdout.split())
+    assert "about 0.73 USD an hour" in told
+    assert "no more than about 2.91 USD" in told
+    assert "its timer is not set" in told
+    asked = cloud.called("RunInstances")
+    assert len(asked) == 2
+    for one in asked:
+        wanted = {
+            "ImageId": "ami-00000002",
+            "InstanceType": "c7i.2xlarge",
+            "Placement.GroupName": "loadlab-loadlab",
+            "Placement.Tenancy": "default",
+            "InstanceInitiatedShutdownBehavior": "terminate",
+            "CpuOptions.CoreCount": "4",
+            "CpuOptions.ThreadsPerCore": "1",
+            "MetadataOptions.HttpTokens": "required",
+            "MetadataOptions.HttpPutResponseHopLimit": "1",
+            "BlockDeviceMapping.1.DeviceName": "/dev/sda1",
+            "BlockDeviceMapping.1.Ebs.Encrypted": "true",
+            "BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
+            "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true",
+        }
+        assert {key: one.get(key) for key in wanted} == wanted
+        user_data = base64.b64decode(one["UserData"]).decode()
+        assert "+14400 seconds" in user_data
+        # What whoever reads them may know.
+        assert "PRIVATE" not in user_data
+
+    pair = {one["InstanceId"]: one for one in instances(cloud, **{"tag:loadlab": "loadlab"})}
+    assert len(pair) == 2
+    assert len({one["Placement"]["AvailabilityZone"] for one in pair.values()}) == 1
+    assert len({one["SubnetId"] for one in pair.values()}) == 1
+    (group,) = ec2.describe_security_groups(
+        Filters=[{"Name": "tag:loadlab", "Values": ["loadlab"]}]
+    )["SecurityGroups"]
+    rules = {
+        (
+            rule["IpProtocol"],
+            rule.get("FromPort"),
+            *(each["CidrIp"] for each in rule["IpRanges"]),
+            *(each["GroupId"] for each in rule["UserIdGroupPairs"]),
+        )
+        for rule in group["IpPermissions"]
+    }
+    assert rules == {("tcp", 22, "203.0.113.7/32"), ("-1", None, group["GroupId"])}
+    # Everything that carries the tag was made with it: no moment without.
+    for action in ("CreateVpc", "CreateSubnet", "CreateInternetGateway", "CreateSecurityGroup"):
+        (one,) = cloud.called(action)
+        assert one["TagSpecification.1.Tag.1.Key"] == "loadlab"
+
+    # The next time it has a timer: the same instances, nothing made twice.
+    cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
+    cloud.calls.clear()
+    made = play(*MAKE)
+    assert made.returncode == 0, made.stdout
+    assert cloud.calls == []
+    assert "terminates itself at 2026-11-21 13:00:00 UTC" in made.stdout
+
+    state = tmp_path / ".local" / "state" / "loadlab" / f"{REGION}-loadlab"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in state.iterdir()}
+    assert modes == {"id_ed25519": 0o600, "id_ed25519.pub": 0o644, "known_hosts": 0o600}
+    assert state.stat().st_mode & 0o777 == 0o700
+    known = (state / "known_hosts").read_text().splitlines()
+    assert sorted(known) == sorted(f"{name} {HOST_KEY}" for name in pair)
+
+    listed = subprocess.run(
+        ["ansible-inventory", "-i", "inventory/aws", "--list"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    hosts = variables(listed)
+    assert set(hosts) == {"server", "client"}
+    for host in hosts.values():
+        one = pair[host["ec2_instance_id"]]
+        assert host["ansible_host"] == one["PublicIpAddress"]
+        assert host["test_address"] == one["PrivateIpAddress"]
+        assert host["test_address"].startswith("10.78.0.")
+        assert host["ansible_user"] == "ubuntu"
+
+    # Again: nothing is asked of the user, nothing of AWS, and nothing changes.
+    again = play(*MAKE)
+    assert again.returncode == 0, again.stdout
+    assert "changed=0" in again.stdout
+    assert cloud.calls == []
+
+    # What is there is not what is asked for now.
+    other = play(*MAKE, "-e", "aws_hosts_server_type=c7i.4xlarge", "-e", "yes=true")
+    assert other.returncode != 0
+    told_other = " ".join(other.stdout.split())
+    assert "server is there as 'c7i.2xlarge, ubuntu-24.04, on demand" in told_other
+    assert "playbooks/teardown.yml" in told_other
+    assert cloud.calls == []
+
+    # Another user has not the key.
+    (tmp_path / "other").mkdir()
+    stranger = play(*MAKE, HOME=str(tmp_path / "other"))
+    assert stranger.returncode != 0
+    assert "server, client: there, and made from another machine" in " ".join(
+        stranger.stdout.split()
+    )
+
+    removed = play(*TEARDOWN)
+    assert removed.returncode == 0, removed.stdout
+    assert NOTHING_LEFT in " ".join(removed.stdout.split())
+    assert left(cloud) == with_strangers
+    assert not state.exists()
+    assert {one["InstanceId"] for one in instances(cloud)} == set(strangers)
+    order = [name for name, _ in cloud.calls if name.startswith(("Terminate", "Delete"))]
+    assert order[0] == "TerminateInstances"
+    assert order[-1] == "DeleteVpc"
+    cloud.calls.clear()
+    twice = play(*TEARDOWN)
+    assert twice.returncode == 0, twice.stdout
+    assert "changed=0" in twice.stdout
+    assert cloud.calls == []
+
+    ec2.terminate_instances(InstanceIds=strangers)
+    assert left(cloud) == before
+
+
+def test_killed_on_the_way_then_no_capacity_then_removed(
+    cloud: Cloud, play: Play, environment: dict[str, str]
+) -> None:
+    before = left(cloud)
+    process = subprocess.Popen(
+        ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "yes=true"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 120
+        while not cloud.called("CreateInternetGateway"):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert left(cloud) != before
+
+    # Again, as spot: what is there is gone on with. For the second instance there is no capacity;
+    # of its kind the answer that amazon.aws does not try again for minutes.
+    cloud.later_faults["RunInstances"] = "InsufficientHostCapacity"
+    spot = play(*MAKE, "-e", "yes=true", "-e", "aws_hosts_spot=true")
+    told = " ".join(spot.stdout.split())
+    assert spot.returncode != 0
+    assert "client: AWS has no capacity for this now (InsufficientHostCapacity" in told
+    assert "aws_hosts_zone=" in told
+    assert "which spot is below" in told
+    assert len(cloud.called("CreateVpc")) == 1
+    assert len(instances(cloud, **{"tag:loadlab": "loadlab"})) == 1
+    (template,) = cloud.called("CreateLaunchTemplate")
+    market = "LaunchTemplateData.InstanceMarketOptions."
+    assert template[f"{market}MarketType"] == "spot"
+    assert template[f"{market}SpotOptions.InstanceInterruptionBehavior"] == "terminate"
+    assert cloud.called("RunInstances")[0]["LaunchTemplate.LaunchTemplateName"] == "loadlab-loadlab"
+
+    removed = play(*TEARDOWN)
+    assert removed.returncode == 0, removed.stdout
+    assert left(cloud) == before
+
+
+def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: Play) -> None:
+    """One message with its remedy each; tests/aws/refuse.yml has what is asked for."""
+    output = play("tests/aws/refuse.yml")
+    assert output.returncode == 0, output.stdout
+    told = " ".join(output.stdout.split())
+    for words in (
+        "t3.large cannot be in a cluster placement group",
+        "t3.large slows down when its CPU credits are spent",
+        "The instance type is not known in us-east-1",
+        "max_lifetime: 0 must be 0.25 to 168 hours",
+        "aws_hosts_controller: '0.0.0.0/0' one IPv4 address",
+        "The load takes 5.56 h, and the instances terminate themselves in 4.0 h. Give them longer",
+        "debian-13 has no snapd",
+        "there is no image 'debian-13-arm64-*' with ENA of the owner 136693071363",
+        "aws_hosts_zone: 'us-east-1z' does not have c7i.2xlarge",
+    ):
+        assert words in told, output.stdout
+    assert cloud.calls == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault", "words"),
+    [
+        (
+            {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
+            "",
+            ["There are no credentials for AWS", "AWS_PROFILE"],
+        ),
+        ({}, "RequestExpired", ["The credentials for AWS have expired", "aws sso login"]),
+        ({"AWS_REGION": "eu-moon-1"}, "", ["'eu-moon-1' is not a region of EC2", "us-east-1"]),
+        # Without a terminal nobody can answer.
+        ({}, "", ["about 0.73 USD an hour", "give -e yes=true", "Nothing was made"]),
+    ],
+)
+def test_refuses(
+    cloud: Cloud, play: Play, changes: dict[str, str], fault: str, words: list[str]
+) -> None:
+    cloud.faults["*"] = fault
+    refused = play(*MAKE, **changes)
+    assert refused.returncode != 0
+    output = " ".join(refused.stdout.split())
+    for word in words:
+        assert word in output, refused.stdout
+    assert cloud.calls == []
+
+
+def test_without_instances_a_stage_says_how_to_make_them(play: Play) -> None:
+    stage = play("playbooks/untune.yml")
+    assert stage.returncode != 0
+    assert "there is no instance of the lab for this host" in " ".join(stage.stdout.split())
+
+
+def test_the_user_data_are_what_cloud_init_reads() -> None:
+    """A header and a mapping; the role's templates are text until cloud-init reads them."""
+    text = (ROOT / "roles/aws_hosts/templates/user-data.yml.j2").read_text()
+    assert text.startswith("#cloud-config\n")
+    plain = text.replace("{{ ansible_managed | comment }}", "").replace(
+        "{{ __aws_hosts_lifetime_s }}", "60"
+    )
+    document = yaml.safe_load(plain)
+    assert set(document) == {"bootcmd", "runcmd", "ssh_deletekeys", "ssh_genkeytypes", "ssh"}

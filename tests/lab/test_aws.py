@@ -1,0 +1,177 @@
+"""lab.yml through inventory/aws and SSH: EC2 is moto's server, the instances are local hosts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ..aws.cloud import CONSOLE, REGION, Cloud
+from .conftest import CLIENT, ROOT, SERVER, STATE, results, run, ssh
+
+pytestmark = pytest.mark.lab
+
+ADDRESSES = {"server": SERVER, "client": CLIENT}
+
+
+def commands(user_data: str, section: str) -> str:
+    """What cloud-init would run of the user data."""
+    return "\n".join(yaml.safe_load(user_data)[section])
+
+
+class Hardware:
+    """Local hosts in place of instances: boots one when its console is asked for."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud = cloud
+        self.user_data: dict[str, str] = {}
+        self.consoles: dict[str, str] = {}
+
+    def console(self, name: str) -> str:
+        if name not in self.consoles:
+            self.consoles[name] = self.boot(name)
+        return self.consoles[name]
+
+    def boot(self, name: str) -> str:
+        """What the image and cloud-init do at a first boot; returns what is on the console."""
+        instance = self.cloud.backend.get_instance(name)
+        host = {tag["key"]: tag["value"] for tag in instance.get_tags()}["loadlab_host"]
+        address = ADDRESSES[host]
+        instance.nics[0].public_ip = address
+        instance.nics[0].private_ip_address = address
+        asked = dict(zip(ADDRESSES, self.cloud.called("RunInstances"), strict=True))[host]
+        self.user_data[host] = base64.b64decode(asked["UserData"]).decode()
+        (key,) = self.cloud.called("ImportKeyPair")
+        public = base64.b64decode(key["PublicKeyMaterial"]).decode()
+        ssh(
+            address,
+            f"""set -eu
+            useradd --create-home --shell /bin/bash ubuntu
+            echo 'ubuntu ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/90-cloud-init-users
+            install -d -o ubuntu -m 700 /home/ubuntu/.ssh
+            echo '{public.strip()}' >/home/ubuntu/.ssh/authorized_keys
+            {commands(self.user_data[host], "bootcmd")}
+            """,
+        )
+        # Its own words, where the console of an instance would have them.
+        said = ssh(
+            address, commands(self.user_data[host], "runcmd").replace("/dev/console", "/dev/stdout")
+        )
+        known = (STATE / "known_hosts").read_text()
+        (host_key,) = re.findall(rf"^{re.escape(address)} (.*)$", known, re.MULTILINE)
+        return said + CONSOLE.format(key=host_key).partition("\n")[2]
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    with Cloud() as cloud:
+        cloud.reset()
+        yield cloud
+
+
+@pytest.fixture
+def home() -> Iterator[str]:
+    """Short, as the path of SSH's control socket may not be long."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+
+
+def play(cloud: Cloud, home: str, name: str, **variables: object) -> str:
+    words = [part for key, value in variables.items() for part in ("-e", f"{key}={value}")]
+    done = subprocess.run(
+        ["ansible-playbook", "-i", "inventory/aws", name, *words],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "AWS_ACCESS_KEY_ID": "lab",
+            "AWS_SECRET_ACCESS_KEY": "lab",
+            "AWS_ENDPOINT_URL": cloud.url,
+            "AWS_REGION": REGION,
+            "XDG_STATE_HOME": home,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
+def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
+    run("playbooks/hosts.yml", local_hosts_fresh=True)
+    hardware = Hardware(cloud)
+    cloud.console = hardware.console
+    output = play(
+        cloud,
+        home,
+        "lab.yml",
+        framework="aiohttp",
+        endpoint="index",
+        generator="oha",
+        rate=200,
+        duration=5,
+        warmup=1,
+        run_id=run_id,
+        yes="true",
+        aws_hosts_controller="203.0.113.7",
+    )
+    folder = ROOT / "results" / run_id
+    assert f"Report: {folder}/report.html" in output
+    found = results(run_id)
+    assert set(found) == {"oha index", "wrk index"}
+    for result in found.values():
+        assert result["error"] is None
+        assert sum(result["errors"].values()) == 0
+        # Read through SSH, as nothing else is let in.
+        assert result["telemetry"]["server"]["cpu"]["steal"] >= 0
+        assert result["telemetry"]["client"]["cpu"]["steal"] >= 0
+    answers = json.loads((folder / "manifest.json").read_text())
+    assert {host["role"] for host in answers["hosts"].values()} == {"server", "client"}
+
+    # The timer that the user data set ends each host in four hours, and the host does end.
+    for host, address in ADDRESSES.items():
+        (end,) = re.findall(r"at (.*) UTC", hardware.consoles[hostname(cloud, host)])
+        left = time.mktime(time.strptime(end, "%Y-%m-%d %H:%M:%S")) - time.mktime(time.gmtime())
+        assert 3.5 * 3600 < left < 4 * 3600, host
+        ssh(address, "systemctl is-enabled loadlab-lifetime.timer")
+    soon = hardware.user_data["client"].replace("+14400 seconds", "+3 seconds")
+    ssh(
+        CLIENT,
+        "systemctl stop loadlab-lifetime.timer && rm /etc/systemd/system/loadlab-lifetime.*\n"
+        + commands(soon, "bootcmd"),
+    )
+    pid = int((STATE / "hosts" / "client" / "pid").read_text())
+    until = time.monotonic() + 90
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < until, "the host did not end itself"
+        time.sleep(0.5)
+
+    output = play(cloud, home, "playbooks/teardown.yml")
+    assert "nothing carries the tag loadlab=loadlab any more" in " ".join(output.split())
+    assert list(Path(home, "loadlab").iterdir()) == []
+    shutil.rmtree(folder)
+
+
+def hostname(cloud: Cloud, host: str) -> str:
+    """The id of the instance that is a host."""
+    (one,) = [
+        instance["InstanceId"]
+        for each in cloud.client().describe_instances(
+            Filters=[{"Name": "tag:loadlab_host", "Values": [host]}]
+        )["Reservations"]
+        for instance in each["Instances"]
+    ]
+    return str(one)
