@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import methods, schedule, search
+from ansible_collections.lab.bench.plugins.module_utils import claims, methods, schedule, search
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 
@@ -168,6 +168,25 @@ def test_a_study_measures_saturations_first_and_a_scaled_cell_twice(lab: Path) -
     assert len(asked) == found["measurements"] == 2 + 2 * 5
     twins = [item for item in asked if item["purpose"] == "twin"]
     assert [item["cell"]["load"]["rate"] for item in twins] == [80, 80]
+
+
+def test_a_scaled_cell_is_profiled_at_the_same_rate(lab: Path) -> None:
+    study(lab, CELLS, options={"profile": True})
+    found = make(lab, study="one", repetitions=2)
+    # A profile is beside the cell that a study names, and none of those.
+    ids = found["study"]["cells"]["alone"]
+    profile = f"{ids[0]}{claims.PROFILE}"
+    assert len(ids) == 1
+    records: dict[str, list[Any]] = {}
+    asked = []
+    while item := schedule.next_item(found, records, {}, None, 0):
+        asked.append(item)
+        records.setdefault(item["cell_id"], []).append(record(repetition=item["repetition"]))
+    of_cell = [item for item in asked if item["cell_id"] in (ids[0], profile)]
+    assert [item["cell_id"] for item in of_cell].count(profile) == 1
+    assert [item["cell"]["load"]["rate"] for item in of_cell] == [50] * 3
+    assert len([item for item in asked if item["purpose"] == "profile"]) == 4
+    assert {item["purpose"] for item in asked[:2]} == {"saturation"}
 
 
 def test_the_user_may_give_the_rate_that_a_study_leaves_to_the_machine(lab: Path) -> None:

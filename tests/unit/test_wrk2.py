@@ -300,6 +300,9 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "REQUEST_TIMEOUT": "30",
         "KEEPALIVE": "true",
         "BESIDE_URL": "",
+        "HTTP2": "false",
+        "HEADERS": "",
+        "CERTIFICATE": "",
         **changed,
     }
     subprocess.run(["sh", str(SCRIPT)], env=environment, check=False, timeout=60)
@@ -316,9 +319,12 @@ def test_the_load_script_opens_the_connections_that_were_asked_for(tmp_path: Pat
     assert json.loads((left / "run.json").read_text())["exit_code"] == 0
     assert measure("saturated", (left / "wrk2.txt").read_text()).responses == 7_477
     assert not list(left.glob("warmup*"))
-    offered(tmp_path / "unkept", "true", KEEPALIVE="false", CONNECTIONS="7")
-    assert "-t 1 -c 7 " in (tmp_path / "unkept" / "asked").read_text()
-    assert "-H Connection:close" in (tmp_path / "unkept" / "asked").read_text()
+    headers = "X-One: a 'b' $HOME\nX-Two: *"
+    offered(tmp_path / "unkept", "true", KEEPALIVE="false", CONNECTIONS="7", HEADERS=headers)
+    asked = (tmp_path / "unkept" / "asked").read_text()
+    assert "-t 1 -c 7 " in asked
+    assert "-H Connection:close" in asked
+    assert "-H X-One: a 'b' $HOME -H X-Two: *\n" in asked
 
 
 def test_the_load_script_tells_what_wrk2_says_where_it_does_not_run(tmp_path: Path) -> None:

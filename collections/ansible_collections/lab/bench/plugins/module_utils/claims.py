@@ -25,6 +25,8 @@ from typing import Any
 from . import inference, wording
 from .files import ResultError
 
+# What the id of a cell's profile adds to the cell's.
+PROFILE = "-profile"
 FORMS = ("cell", "ratio", "order")
 # What a repetition may lack because it was not recorded there.
 _OPTIONAL = ("processes", "database", "profile", "reactivity")
@@ -242,7 +244,7 @@ def _cells(
     measured = {cell["cell_id"]: cell for cell in summary["cells"]}
     return {
         name: [
-            {**measured[one], "profile": measured.get(f"{one}-profile")}
+            {**measured[one], "profile": measured.get(f"{one}{PROFILE}")}
             for one in ids
             if one in measured
         ]

@@ -129,7 +129,7 @@ def _rates(tracks: Sequence[Track], records: Records) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for track in tracks:
         (item, *_) = track["cells"]
-        if track["kind"] != "scaled" or item["purpose"] == "twin":
+        if track["kind"] != "scaled" or item["purpose"] != "measure":
             continue
         known = zip(track["names"], track["of"], methods.saturations(track, records), strict=True)
         row = {

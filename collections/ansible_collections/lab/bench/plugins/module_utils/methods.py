@@ -6,12 +6,13 @@ the pair of hosts, from 0. *Records* are a run's result.json documents without w
 cell_id -> list by ascending repetition. One with an `error` failed, and counts for nothing.
 
 Kinds:
-    fixed    {cells: [item]}: one cell, once in every block; a saturation until it is known
+    fixed    {cells: [item]}: one cell, once in every block; a saturation until it is known; a
+             profile, which no statistic is made of, once
     sweep    {cells: [item, ...], by, rule}: see module_utils/sweep.py
     search   {cells: [item], rule, whole, ceiling}: see module_utils/search.py
     scaled   {cells: [item], share, names, of: [cell_id, ...], whole}: one cell, once in every
              block, at the share of the least that the saturations ``of`` came to (``names`` are
-             the study's for their cells); its item has no rate yet
+             the study's for their cells); its item has no rate yet; a profile once
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def left(track: Track, repetitions: int, records: Records) -> int:
     if item["purpose"] == "saturation":
         known = bool(valid(item["cell_id"], records))
         return 0 if known else max(0, SATURATION_TRIES - had)
-    return max(0, repetitions - had)
+    return max(0, (1 if item["purpose"] == "profile" else repetitions) - had)
 
 
 def expected(track: Track, repetitions: int, records: Records) -> int:

@@ -18,6 +18,7 @@ from . import (
     claims,
     definition,
     files,
+    load_options,
     method_plan,
     methods,
     objective,
@@ -57,6 +58,8 @@ CLIENTS_BOUND = 1000
 # The closed loop beside each constant rate only calibrates: short is enough.
 CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
+# Server, protocol and keep-alive of the stack that has a router of its own.
+_ROUTED = ("uwsgi", "http", True)
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -80,6 +83,8 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     kind = spec["type"]
+    if name == "headers":
+        return load_options.headers(value)
     if kind == "dict":
         return objective.parse(value)
     if kind == "list":
@@ -189,6 +194,7 @@ def slug(cell: Mapping[str, Any]) -> str:
         parts += [f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s"]
     if not load.get("keepalive", True):
         parts.append("unkept")
+    parts += load_options.slug(load)
     if "pause" in load:
         parts.append(f"pause{plain(load['pause']['seconds'])}s")
     if "beside" in load:
@@ -214,13 +220,15 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
         "reuse": values["reuse"],
         "duration_s": None,
         "warmup_s": 0,
+        **load_options.asked(values),
     }
 
 
 def closed_loop(load: Mapping[str, Any]) -> dict[str, Any]:
-    """The short closed loop that shows what a cell can do at most, beside its own load."""
-    plainly = {key: load[key] for key in load if key not in ("share", "of", "pause", "beside")}
-    return plainly | {
+    """The short closed loop that shows what a cell can do at most, beside its own load. Its
+    generator speaks HTTP/1.1 only."""
+    without = ("share", "of", "pause", "beside", "http2")
+    return {key: load[key] for key in load if key not in without} | {
         "generator": CLOSED_LOOP,
         "mode": "closed",
         "rate": None,
@@ -245,6 +253,7 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[tuple[str, 
             "duration_s": values["duration"],
             "warmup_s": values["warmup"],
             "keepalive": values["keepalive"],
+            **load_options.asked(values),
             # A study's share of a saturation stands for a rate that is not known yet.
             **({} if closed or rate is not None else values["share"]),
         }
@@ -281,6 +290,7 @@ def cells(
             cell = {
                 **{key: chosen[key] for key in ("framework", *CHOICES)},
                 **{key: chosen[key] for key in ("workers", "threads", "backlog")},
+                **({"front": "none"} if chosen["front"] == "none" else {}),
                 "endpoint": endpoint,
                 "tuning": tuning,
                 "network": values["network"],
@@ -321,6 +331,39 @@ def twin(track: Mapping[str, Any], ending: str = "-twin") -> dict[str, Any]:
     return {**(methods.fixed(item) if track["kind"] == "sweep" else track), "cells": [again]}
 
 
+def profiled(track: Mapping[str, Any]) -> dict[str, Any]:
+    """The track's cell once more with a profiler on a worker of the application."""
+    (item,) = track["cells"]
+    again = {**item, "cell_id": f"{item['cell_id']}{claims.PROFILE}", "purpose": "profile"}
+    return {**track, "cells": [again]}
+
+
+def _refuse_profile(values: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Raise PlanError where py-spy has nothing to read."""
+    if not values["profile"]:
+        return
+    if chosen["app"]["language"] != "python":
+        raise PlanError(
+            f"profile: {values['framework']} is not written in Python, and py-spy reads nothing "
+            "else. Leave profile out."
+        )
+    if values["generator"] in CLIENTS:
+        raise PlanError(
+            f"profile: a worker of the application is profiled under load, and of "
+            f"generator={values['generator']} the client is the subject. Leave profile out."
+        )
+    if values["slo"] or any(len(values[name]) > 1 for name in method_plan.LEVELS):
+        raise PlanError(
+            "profile: it is of one load, and a sweep or an slo goes over several. Give one value "
+            "of rate and of connections and no slo, or leave profile out."
+        )
+    if (chosen["server"], chosen["protocol"], chosen["upstream_keepalive"]) == _ROUTED:
+        raise PlanError(
+            "profile: uWSGI's HTTP router stands before its workers and looks like one of them. "
+            "Give -e upstream_keepalive=false, which goes without it, or leave profile out."
+        )
+
+
 def done(folder: Path) -> int:
     """The highest number n of the folder's rep-<n>; 0 where there is none."""
     numbers = (p.name.removeprefix("rep-") for p in folder.glob("rep-*"))
@@ -337,11 +380,16 @@ def _cells_of(
     for name in values["tuning"]:
         _fits(values["backlog"], name, tuning_profile(root, name))
     chosen = stack(root, values, python)
+    load_options.refuse(values)
+    _refuse_profile(values, chosen)
     wanted = endpoints(root, values, chosen["app"])
     beside = entry.get("beside")
     if beside:
         known(f"endpoint of {values['framework']}", beside, chosen["app"]["endpoints"])
     planned = method_plan.tracks(root, values, cells(values, chosen, wanted, entry))
+    if values["profile"]:
+        measured = [track for track in planned if track["cells"][0]["purpose"] == "measure"]
+        planned += [profiled(track) for track in measured]
     also = [beside] if beside and beside not in wanted else []
     contracts = load_yaml(root / "files" / "endpoints.yml")
     chosen["measured"] = [*wanted, *also]
@@ -413,6 +461,8 @@ def plan(
     result["generators"] = sorted(
         {item["cell"]["load"]["generator"] for item in planned} or {values["generator"]}
     )
+    result["profile"] = any(item["purpose"] == "profile" for item in planned)
+    result["tls"] = any(item["cell"]["load"].get("tls", False) for item in planned)
     if study is None or study["twins"]:
         # What a search measures is not known yet.
         known_cells = [track for track in tracks if track["kind"] != "search"]
@@ -549,8 +599,10 @@ def _study(
                     "another in `about` alone. Give both the same."
                 )
         tracks += [track for track in found if track not in tracks]
-        named[entry["name"]] = [item["cell_id"] for item in methods.items(found)]
-        meant[entry["name"]] = found
+        # A profile is no cell that is named, it is beside one.
+        cells_of = [track for track in found if track["cells"][0]["purpose"] != "profile"]
+        named[entry["name"]] = [item["cell_id"] for item in methods.items(cells_of)]
+        meant[entry["name"]] = cells_of
         # What the stages before the load set up is the first cell's.
         result.setdefault("options", values)
     try:

@@ -5,7 +5,7 @@ The template only lays it out. The same files give the same dict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from . import (
     report_figures,
     report_methods,
     report_processes,
+    report_profile,
     report_ranking,
     report_study,
     report_titles,
@@ -56,6 +57,7 @@ def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
     claims = report_claims.build(judged)
     clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
     stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
+    by_id = {cell["cell_id"]: cell for cell in summary["cells"]}
     floor = report_figures.floor(run_dir, calibration if measured else None)
     run_id = run_dir.resolve().name
     return {
@@ -78,7 +80,7 @@ def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
         "clients": report_clients.overview(clients),
         "comparison": comparison,
         "methods": swept,
-        "endpoints": _endpoints(run_dir, measured, calibrated, floor),
+        "endpoints": _endpoints(run_dir, measured, calibrated, floor, by_id),
         "calibration": report_context.calibration(run_dir, calibration),
         "claims": claims,
         "study": report_study.build(judged, manifest, calibration),
@@ -123,6 +125,7 @@ def _endpoints(
     measured: Sequence[Entry],
     calibrated: Sequence[Entry],
     floor: report_figures.Floor | None,
+    cells: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """A section for each endpoint, in the order of summary.json."""
     made = []
@@ -132,9 +135,14 @@ def _endpoints(
             {
                 "path": path,
                 "cells": [
-                    report_clients.section(run_dir, entry)
-                    if report_clients.is_client(entry.cell)
-                    else report_cells.section(run_dir, entry, floor)
+                    {
+                        **(
+                            report_clients.section(run_dir, entry)
+                            if report_clients.is_client(entry.cell)
+                            else report_cells.section(run_dir, entry, floor)
+                        ),
+                        "profile": report_profile.section(run_dir, entry.cell, cells),
+                    }
                     for entry in measured
                     if entry.path == path
                 ],
