@@ -92,8 +92,9 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     # The profile is beside the result and in no statistic.
     profile = found["profile"]["profile"]
     assert profile["samples"] >= 50
-    assert 0 <= profile["idle_share"] <= 1
-    assert profile["depth_median"] is None or profile["depth_median"] >= 1
+    # 200 requests/s are little for it.
+    assert 0.3 < profile["idle_share"] < 1
+    assert profile["depth_median"] > 1
     assert found["measure"]["profile"] is None
     results = Path(ROOT / "results" / run_id)
     assert "-profile" not in (results / "metrics.prom").read_text()

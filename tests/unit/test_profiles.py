@@ -1,4 +1,4 @@
-"""Profiles of a worker: py-spy's stacks, their figures and the flame graph."""
+"""Profiles of a worker: py-spy's stacks, their figures, the flame graph and what claims read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import flamegraph, profiles
+from ansible_collections.lab.bench.plugins.module_utils import claims, flamegraph, profiles
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,10 +42,9 @@ def test_the_figures_of_an_event_loop() -> None:
         "epoll_wait (libc.so.6)",
         "__poll (libc.so.6)",
         "EpollSelector.select (selectors.py:451)",
+        "Condition.wait (threading.py:327)",
         "pthread_cond_timedwait (libc.so.6)",
         "clock_nanosleep (libc.so.6)",
-        "uv__io_poll (uvloop/loop.cpython-313-x86_64-linux-gnu.so)",
-        "sleep (app.py:7)",
     ],
 )
 def test_a_thread_that_waits_is_idle(leaf: str) -> None:
@@ -54,7 +53,32 @@ def test_a_thread_that_waits_is_idle(leaf: str) -> None:
     assert not profiles.is_idle([leaf, "work (app.py:2)"])
 
 
-@pytest.mark.parametrize("leaf", ["selected (app.py:1)", "poll_results (app.py:2)", "waits (x.so)"])
+# As py-spy wrote it of uvloop on Debian 13, whose libc waits in functions that have no name.
+UVLOOP = "run (asyncio/runners.py:195);run_forever (loop.c:31528);uv_run (core.c:452);uv__io_poll "
+UNNAMED = "0x7f245ffb63cd (libc.so.6);0x7f245ffb63a7 (libc.so.6)"
+
+
+def test_a_frame_without_a_name_is_that_of_its_caller() -> None:
+    idle = f"{UVLOOP}(linux.c:1432);epoll_pwait (libc.so.6);{UNNAMED} 72\n"
+    reads = f"{UVLOOP}(linux.c:1528);uv__read (stream.c:1059);read (libc.so.6);{UNNAMED} 28\n"
+    found = profiles.figures(profiles.read(idle + reads))
+    assert found["idle_share"] == 0.72
+    assert found["top"] == [{"function": "read (libc.so.6)", "share": 1}]
+    (stack,) = profiles.read(f"{UNNAMED} 1\n")
+    assert stack == ([UNNAMED.partition(";")[0]], 1)
+    assert not profiles.is_idle(stack[0])
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        "selected (app.py:1)",
+        "poll_results (app.py:2)",
+        "waits (x.so)",
+        "sleep (asyncio/tasks.py:637)",
+        "recv (libc.so.6)",
+    ],
+)
 def test_a_name_that_only_looks_like_waiting_is_work(leaf: str) -> None:
     assert not profiles.is_idle([leaf])
 
@@ -120,3 +144,42 @@ def test_a_flame_graph_shows_shares_by_width() -> None:
         for group in page.iter("{http://www.w3.org/2000/svg}g")
     }
     assert colours["epoll_wait (libc.so.6): 60 samples, 60.0 %"] in flamegraph.WAITING
+
+
+def test_a_claim_on_a_profile_goes_by_that_of_the_cell() -> None:
+    def cell(name: str, purpose: str, share: float | None) -> dict[str, object]:
+        profile = None if share is None else {"idle_share": share}
+        return {
+            "cell_id": name,
+            "purpose": purpose,
+            "repetitions": [{"verdict": {"valid": True}, "goodput": 9.0, "profile": profile}],
+        }
+
+    summary = {
+        "schema": "lab/1",
+        "run_id": "r",
+        "cells": [
+            cell("one", "measure", None),
+            cell("one-profile", "profile", 0.8),
+            cell("two", "measure", None),
+            cell("two-profile", "profile", 0.4),
+        ],
+    }
+    more = {
+        "says": "more idle",
+        "metric": "profile.idle_share",
+        "ratio": ["a", "b"],
+        "at_least": 1.5,
+    }
+    rate = {"says": "fast", "metric": "goodput", "cell": "a", "at_least": 1}
+    study = {
+        "kind": "study",
+        "name": "s",
+        "description": "d",
+        "cells": {"a": ["one"], "b": ["two"]},
+        "claims": [more, rate],
+    }
+    idle, fast = claims.document(summary, study)["claims"]
+    assert (idle["verdict"], idle["value"]) == ("confirmed", 2)
+    # All else still takes an interval.
+    assert fast["verdict"] == "undecided"

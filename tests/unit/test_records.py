@@ -36,3 +36,11 @@ def test_records_come_by_number_and_without_what_is_long(tmp_path: Path) -> None
     # Their numbers are taken, and they count for nothing.
     assert [record["repetition"] for record in found["a"]] == [1, 3]
     assert all(record["error"] for record in found["a"])
+
+
+def test_the_ceiling_is_that_of_the_weakest_pair(tmp_path: Path) -> None:
+    assert records.ceiling(tmp_path) is None
+    for name, rate in (("calibration", 50_000), ("calibration-server-2", 40_000.5)):
+        document = {"ceiling": {"requests_per_second": rate}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    assert records.ceiling(tmp_path) == 40_000.5

@@ -10,7 +10,7 @@ from zlib import crc32
 from .profiles import Stack, is_idle, is_python, name
 
 WIDTH, ROW = 1100, 17  # px
-LETTER = 6.4  # px that a letter takes, about
+LETTER = 7  # px that a letter takes, about
 LEAST = 0.001  # of all samples: a narrower frame is not drawn
 # Python's frames, native ones, and where a thread waited: light, for dark text.
 PYTHON, NATIVE, WAITING = ("#F6C36B", "#F2B04A", "#F8D08C"), ("#9CCBE8", "#86BCDF"), ("#D9D9D9",)

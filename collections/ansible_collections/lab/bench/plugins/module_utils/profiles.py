@@ -19,25 +19,34 @@ from . import files
 from .files import ResultError
 
 STACKS, LOG = "profile.txt", "profile.log"
+UNNAMED = "?"
 TOP = 10  # functions that are told, those that most samples were in
 _FRAME = re.compile(r"(.*) \((.*?)(?::\d+)?\)")
-# Innermost functions of a thread that does not run: it waits for sockets, a lock, or time.
+# Functions that do nothing but wait for sockets, a lock or time: native ones, and Python's where no
+# native frames were had. Reading and writing are work: what an event loop reads is there.
 _WAITS = re.compile(
-    r"_{0,2}(epoll_p?wait2?|p?poll|ppoll|p?select|accept4?|recv(from|msg)?|futex\w*|sem_\w*wait\w*"
-    r"|pthread_cond_\w*wait\w*|(clock_)?nanosleep|sigwait\w*|wait4?|sleep|uv__io_poll)"
+    r"_{0,2}(epoll_p?wait2?|p?poll|p?select|futex\w*|sem_\w*wait\w*|pthread_cond_\w*wait\w*"
+    r"|(clock_)?nanosleep|sigwait\w*|wait(4|id|pid)?)"
 )
+_PYTHON_WAITS = ("select", "poll", "wait")
 
 Stack = tuple[list[str], int]
 
 
 def read(text: str) -> list[Stack]:
-    """Frames and samples of each line. Raises ResultError on one that is not understood."""
+    """Frames and samples of each line. Raises ResultError on one that is not understood.
+
+    Innermost frames without a name, such as the last of libc's own, are left out.
+    """
     found = []
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
         if not count.isdecimal():
             raise ResultError(f"{STACKS} has a line that is no stack: {line[:120]!r}")
-        found.append((stack.split(";") if stack.strip() else [], int(count)))
+        frames = stack.split(";") if stack.strip() else []
+        while len(frames) > 1 and name(frames[-1]) == UNNAMED:
+            frames.pop()
+        found.append((frames, int(count)))
     return found
 
 
@@ -45,7 +54,7 @@ def name(frame: str) -> str:
     """The function of a frame; an address without a name is only told to be one."""
     match = _FRAME.fullmatch(frame)
     function = match[1] if match else frame
-    return "?" if function.startswith("0x") else function
+    return UNNAMED if function.startswith("0x") else function
 
 
 def is_python(frame: str) -> bool:
@@ -55,7 +64,11 @@ def is_python(frame: str) -> bool:
 
 def is_idle(stack: list[str]) -> bool:
     """Whether the thread waited: outside of Python, or in a function that does nothing else."""
-    return not stack or _WAITS.fullmatch(name(stack[-1]).rpartition(".")[2]) is not None
+    if not stack:
+        return True
+    if is_python(stack[-1]):
+        return name(stack[-1]).rpartition(".")[2] in _PYTHON_WAITS
+    return _WAITS.fullmatch(name(stack[-1])) is not None
 
 
 def figures(stacks: list[Stack]) -> dict[str, Any]:
