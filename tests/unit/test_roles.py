@@ -106,11 +106,13 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
     found = {}
     for name, option in options.items():
-        if option["type"] in ("int", "float"):
+        if option.get("elements", option["type"]) in ("int", "float"):
             (limits,) = re.findall(r"\b([0-9.]+) to ([0-9]+)\b", option["description"])
             found[name] = tuple(float(limit) for limit in limits)
+            default = option.get("default")
+            (first,) = default if option["type"] == "list" else [default]
             # Without one it depends on the host.
-            assert name == "workers" or found[name][0] <= option["default"] <= found[name][1]
+            assert name == "workers" or found[name][0] <= first <= found[name][1]
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
 
 
