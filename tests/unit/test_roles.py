@@ -116,6 +116,14 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
 
 
+def test_no_play_has_a_variable_named_as_a_main_one() -> None:
+    """What is given with -e would take its place."""
+    main = set(specs(ROOT / "roles" / "run")["main"])
+    for path in [*(ROOT / "playbooks").glob("*.yml"), ROOT / "lab.yml"]:
+        for play in yaml.safe_load(path.read_text()):
+            assert main.isdisjoint(play.get("vars", {})), path.name
+
+
 def test_the_generators_are_the_three_programs_and_the_clients() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
     assert options["generator"]["choices"] == ["oha", "wrk2", CLOSED_LOOP, *CLIENTS]
