@@ -59,9 +59,3 @@ def test_a_search_for_the_highest_rate(run_id: str) -> None:
     assert found["confirmed"] == {"of": 1, "met": 1}
     assert f"holds {found['found']:,g} requests/s with p99 up to 100 ms and no errors" in output
     assert ": not met" in output
-
-    # What is known is not asked for again.
-    run("playbooks/load.yml", run_id=run_id)
-    reps = [rep for cell in document["cells"] for rep in cell["repetitions"]]
-    assert load(run_id, "progress.json")["done"] == sum(rep["error"] is None for rep in reps)
-    assert len(list((ROOT / "results" / run_id).glob("cells/*/rep-*"))) == len(reps)
