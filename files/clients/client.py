@@ -29,7 +29,7 @@ from typing import Any, TextIO
 FORMAT = "lab python client/1"
 # Imported by name, only what is used: it counts in the peak memory.
 LIBRARY = {"sync": "requests", "async": "aiohttp", "bounded": "aiohttp"}
-HEADERS = {
+OWN_HEADERS = {
     # The length of the body as it was verified.
     "Accept-Encoding": "identity",
     # Said even where connections are not reused: then the client closes them, as requests.get
@@ -91,7 +91,7 @@ def sync(load: argparse.Namespace, record: Record) -> None:
         for number in range(load.requests):
             begun = time.monotonic()
             try:
-                response = get(load.url, headers=HEADERS, timeout=load.timeout)
+                response = get(load.url, headers=load.headers, timeout=load.timeout)
                 outcome = check(load, response.status_code, len(response.content))
             except Exception as error:
                 outcome = cause(error)
@@ -104,7 +104,7 @@ def client_session(load: argparse.Namespace) -> Any:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=not load.reuse),
         timeout=aiohttp.ClientTimeout(total=load.timeout),
-        headers=HEADERS,
+        headers=load.headers,
     )
 
 
@@ -186,10 +186,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--body-bytes", type=int, required=True, help="of each answer, expected")
     # aiohttp: of the whole request. requests: of connecting, and of each wait for data.
     parser.add_argument("--timeout", type=float, required=True, help="seconds")
+    parser.add_argument("-H", "--header", action="append", default=[], help="Name: value")
     parser.add_argument("--output", type=Path, required=True, help="written when all is over")
     parser.add_argument("--progress", type=Path, required=True, help="written once a second")
     load = parser.parse_args()
     load.reuse = load.reuse == "true"
+    pairs = (line.partition(": ")[::2] for line in load.header)
+    load.headers = {**OWN_HEADERS, **dict(pairs)}
     return load
 
 

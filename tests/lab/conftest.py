@@ -23,7 +23,7 @@ def playbook(name: str, **variables: Any) -> subprocess.Popen[str]:
     output is collected."""
     words = ["ansible-playbook", name, "-i", variables.pop("inventory", "inventory/local")]
     for key, value in variables.items():
-        words += ["-e", f"{key}={value}"]
+        words += ["-e", json.dumps({key: value}, default=str)]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     return subprocess.Popen(
         words,

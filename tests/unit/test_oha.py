@@ -258,3 +258,42 @@ def test_impossible_rows_are_refused(tmp_path: Path, row: Any, words: str) -> No
 def test_a_schedule_of_another_rate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GeneratorError, match="before its turn"):
         oha_requests.reduce(unpack("normal", tmp_path), 400, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said", "aborted", "unsent"),
+    [
+        # Each connection says that it was cut off, and none had a request under way.
+        (10, 4, 0, 0),
+        (8, 4, 2, 0),
+        # More are missing than there are connections: the rest were never sent.
+        (3, 4, 4, 3),
+    ],
+)
+def test_over_http2_a_deadline_is_told_by_each_connection(
+    tmp_path: Path, rows: int, said: int, aborted: int, unsent: int
+) -> None:
+    answers = [(i / 10, i / 10, i / 10 + 0.01, 200, 13) for i in range(rows)]
+    reduction = oha_requests.reduce(database(tmp_path / "oha.sqlite", answers), 10, 1)
+    text = document(1.0, {"200": rows}, aborted_due_to_deadline=said)
+    found = oha.measure(text, reduction, 13, http2=True)
+    assert (found.responses, found.aborted, found.unsent) == (rows, aborted, unsent)
+    assert (found.requests, found.scheduled) == (10 - unsent, 10)
+    # Of HTTP/1.1 each is a request.
+    assert oha.measure(text, reduction, 13).aborted == said
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("http2 error", "read"),
+        ("unexpected EOF", "connect"),
+        (
+            "error:0A000086:SSL routines:tls_post_process_server_certificate:certificate verify "
+            "failed:../ssl/statem/statem_clnt.c:2123: (self-signed certificate)",
+            "connect",
+        ),
+    ],
+)
+def test_messages_of_tls_and_http2(message: str, kind: str) -> None:
+    assert oha.classify(message) == kind

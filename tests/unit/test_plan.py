@@ -585,6 +585,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "stack": st.sampled_from(STACKS),
         "workers": st.none() | st.integers(1, 1024),
         "threads": st.integers(1, 1024),
+        "front": st.sampled_from(["nginx", "none"]),
         "backlog": st.integers(1, 65_535),
         "endpoint": st.sampled_from(["index", "book", "agents", "agents_with_pool"]),
         "tuning": st.sampled_from(catalogue.names(ROOT / "files" / "tuning", "*.yml")).map(
@@ -600,6 +601,11 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "open_files": st.integers(64, 1_048_576),
         "reuse": st.booleans(),
         "keepalive": st.booleans(),
+        "profile": st.booleans(),
+        "secure": st.sampled_from(
+            [{"tls": a, "http2": b} for a, b in ((False, False), (True, False), (True, True))]
+        ),
+        "headers": st.dictionaries(st.sampled_from(["X-One", "Accept"]), st.sampled_from("ab")),
     }
 )
 
@@ -607,7 +613,9 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 def items_of(parts: dict[str, Any]) -> list[dict[str, Any]]:
     sizes = {key: parts[key] for key in ("workers", "threads", "backlog")}
     planned: list[dict[str, Any]] = plans.cells(
-        parts, {**parts["stack"], **sizes}, {parts["endpoint"]: {}}
+        parts | parts["secure"],
+        {**parts["stack"], **sizes, "front": parts["front"]},
+        {parts["endpoint"]: {}},
     )
     return planned
 

@@ -258,3 +258,18 @@ def test_the_progress(client: ModuleType) -> None:
     assert client.progress(record) == "1,000 of 4,000 requests over, about 30 s to go"
     assert record.outcomes == {"ok": 0, "EMFILE": 1}
     assert list(record.outcome[:3]) == [1, 0, 1]
+
+
+def test_headers_come_beside_the_clients_own(
+    client: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "sync http://x/ --requests 1 --connections 1 --open-files 64 --reuse true"
+    words += " --body-bytes 1 --timeout 1 --output o --progress p"
+    lines = ["X-Lab: a: b", "Accept-Encoding: br"]
+    asked = [word for line in lines for word in ("-H", line)]
+    monkeypatch.setattr("sys.argv", ["client.py", *words.split(), *asked])
+    assert client.arguments().headers == {
+        "Accept-Encoding": "br",
+        "Connection": "keep-alive",
+        "X-Lab": "a: b",
+    }

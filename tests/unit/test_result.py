@@ -263,3 +263,16 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) ->
         files.write(path, b"new")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
+    description = files.load(oha_dir / "cell.json")
+    description["cell"] |= {"front": "none", "upstream_keepalive": True}
+    (oha_dir / "cell.json").write_bytes(files.dump(description))
+    for when in ("before", "after"):
+        (oha_dir / f"nginx-{when}.txt").unlink()
+    found = build(oha_dir)
+    assert found["error"] is None
+    assert found["server_requests"] is None
+    assert any(finding.startswith("uncounted: ") for finding in found["verdict"]["findings"])
+    assert not [name for name in found["raw"] if name.startswith("nginx")]

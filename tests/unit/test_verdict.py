@@ -185,6 +185,32 @@ def test_fewer_requests_than_connections_need_fewer_connections() -> None:
     assert verdict(few, client=host(sockets={"established_max": 40}))["valid"]
 
 
+@pytest.mark.parametrize(
+    ("cell", "load", "kept"),
+    [
+        ({}, {"keepalive": True}, True),
+        ({}, {"keepalive": False}, False),
+        ({"front": "none", "upstream_keepalive": True}, {}, True),
+        # The application server closes the clients' own.
+        ({"front": "none", "upstream_keepalive": False}, {}, False),
+    ],
+)
+def test_connections_for_one_request_are_not_counted(
+    cell: dict[str, Any], load: dict[str, Any], kept: bool
+) -> None:
+    constant = {"mode": "constant", "rate": 1000, "connections": 64, "duration_s": 30}
+    found = judge(
+        GOOD,
+        {**cell, "load": {**constant, **load}},
+        host(),
+        host(sockets={"established_max": 3}),
+        CALIBRATION,
+        0,
+        THRESHOLDS,
+    )
+    assert codes(found["reasons"]) == (["connections"] if kept else [])
+
+
 def test_a_full_server_saturates() -> None:
     found = verdict(replace(OVERLOADED, mean_service_us=1.0), server=host(cpu_busy=0.95))
     assert found["valid"]

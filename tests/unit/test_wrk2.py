@@ -279,7 +279,7 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
     """The directory that the load script leaves, with stand-ins for wrk2 and curl."""
     folder.mkdir()
     stands_in = {
-        "wrk2": f'echo "$@" >>{folder}/asked\n{program}',
+        "wrk2": f"printf '%s\\n' \"$*\" >>{folder}/asked\n{program}",
         "curl": 'while [ "$1" != -o ]; do shift; done; printf ok >"$2"',
     }
     for name, words in stands_in.items():
@@ -300,6 +300,9 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "REQUEST_TIMEOUT": "30",
         "KEEPALIVE": "true",
         "BESIDE_URL": "",
+        "HTTP2": "false",
+        "HEADERS": "",
+        "CERTIFICATE": "",
         **changed,
     }
     subprocess.run(["sh", str(SCRIPT)], env=environment, check=False, timeout=60)
@@ -319,6 +322,15 @@ def test_the_load_script_opens_the_connections_that_were_asked_for(tmp_path: Pat
     offered(tmp_path / "unkept", "true", KEEPALIVE="false", CONNECTIONS="7")
     assert "-t 1 -c 7 " in (tmp_path / "unkept" / "asked").read_text()
     assert "-H Connection:close" in (tmp_path / "unkept" / "asked").read_text()
+
+
+def test_the_load_script_hands_headers_on_as_they_are(tmp_path: Path) -> None:
+    headers = ["X-Lab: a 'quoted' \"word\" $HOME `id` %n \\ *", "Accept: */*"]
+    left = offered(tmp_path / "one", "true", HEADERS="\n".join(headers), STATUS_URL="")
+    _, load = (tmp_path / "one" / "asked").read_text().splitlines()
+    assert load.endswith(f"/index -H {headers[0]} -H {headers[1]}")
+    # Without nginx there are no counters.
+    assert not list(left.glob("nginx-*"))
 
 
 def test_the_load_script_tells_what_wrk2_says_where_it_does_not_run(tmp_path: Path) -> None:

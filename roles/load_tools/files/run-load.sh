@@ -3,15 +3,17 @@
 # detached, as a service of its own, so that it needs nobody to stay connected.
 #
 # From the environment: DIR (where they go), GENERATOR (oha, wrk2, wrk, or python-sync, python-async,
-# python-bounded), URL, STATUS_URL (counters), BODY_SHA256 (of the answer's body, verified before),
+# python-bounded), URL, STATUS_URL (nginx's counters; empty where it is not in the path), HTTP2 (true or
+# false), HEADERS (a line "Name: value" each), CERTIFICATE (file of the server's; empty
+# where the URL is not https), BODY_SHA256 (of the answer's body, verified before),
 # CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
 # DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
 # (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
 # REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
 # BODY_BYTES (length of the answer's body) say what they do.
 #
-# Leaves answer.body, the generator's output, nginx-before.txt, nginx-after.txt and, when all
-# is over and whatever happened, run.json; progress.txt says what is under way.
+# Leaves answer.body, the generator's output, nginx-before.txt and nginx-after.txt where there are
+# counters and, when all is over and whatever happened, run.json; progress.txt says what is under way.
 set -u
 mkdir -p "$DIR" && cd "$DIR" || exit 1
 
@@ -26,7 +28,28 @@ finish() { # exit code, what went wrong
     exit "$1"
 }
 
-oha_options='' wrk_options=''
+# A program with its arguments, and the load's headers after them.
+asking() { # command
+    while IFS= read -r header; do
+        [ -z "$header" ] || set -- "$@" -H "$header"
+    done <<EOF
+$HEADERS
+EOF
+    "$@"
+}
+
+counters() { # name of the file, options of curl
+    [ -n "$STATUS_URL" ] || return 0
+    file=$1
+    shift
+    curl -sS --max-time 5 "$@" -o "$file" "$STATUS_URL" 2>curl.err
+}
+
+# Where the TLS libraries of curl, oha and the Python clients look; wrk and wrk2 verify nothing.
+[ -z "$CERTIFICATE" ] || export SSL_CERT_FILE="$CERTIFICATE" REQUESTS_CA_BUNDLE="$CERTIFICATE"
+
+oha_options='' wrk_options='' curl_options=--http1.1
+[ "$HTTP2" = false ] || { oha_options=--http2 curl_options=--http2; }
 [ "$KEEPALIVE" = true ] || { oha_options=--disable-keepalive wrk_options='-H Connection:close'; }
 
 offer() { # seconds, name of the output files
@@ -34,12 +57,12 @@ offer() { # seconds, name of the output files
     limit=$(awk "BEGIN { print $1 + $REQUEST_TIMEOUT + 30 }")
     case $GENERATOR in
     oha)
-        timeout "$limit" oha --no-tui --no-color --output-format json -o "$2.json" \
+        asking timeout "$limit" oha --no-tui --no-color --output-format json -o "$2.json" \
             --db-url "$2.sqlite" -z "$1s" -w -q "$RATE" --latency-correction \
             $oha_options -c "$CONNECTIONS" --worker-threads "$THREADS" -t "${REQUEST_TIMEOUT}s" "$URL" 2>"$2.err"
         ;;
     wrk)
-        timeout "$limit" wrk -t "$THREADS" -c "$CONNECTIONS" -d "$1s" --latency \
+        asking timeout "$limit" wrk -t "$THREADS" -c "$CONNECTIONS" -d "$1s" --latency \
             --timeout "${REQUEST_TIMEOUT}s" $wrk_options -s /usr/local/lib/loadlab/report.lua "$URL" \
             >"$2.txt" 2>"$2.err"
         ;;
@@ -48,7 +71,7 @@ offer() { # seconds, name of the output files
         threads=$THREADS
         while [ $((CONNECTIONS % threads)) != 0 ]; do threads=$((threads - 1)); done
         # Through a pipe and without a script: a snap may not open or inherit files that are not in a home.
-        text=$(PATH=$PATH:/snap/bin timeout "$limit" wrk2 -t "$threads" -c "$CONNECTIONS" -d "$1s" -R "$RATE" \
+        text=$(PATH=$PATH:/snap/bin asking timeout "$limit" wrk2 -t "$threads" -c "$CONNECTIONS" -d "$1s" -R "$RATE" \
             --latency --u_latency --timeout "${REQUEST_TIMEOUT}s" $wrk_options "$URL" 2>&1)
         ended=$?
         printf '%s\n' "$text" >"$2.txt"
@@ -56,7 +79,7 @@ offer() { # seconds, name of the output files
         return "$ended"
         ;;
     python-*)
-        timeout "$limit" /opt/loadlab/clients/venv/bin/python /opt/loadlab/clients/client.py \
+        asking timeout "$limit" /opt/loadlab/clients/venv/bin/python /opt/loadlab/clients/client.py \
             "${GENERATOR#python-}" "$URL" --requests "$REQUESTS" --connections "$CONNECTIONS" \
             --open-files "$OPEN_FILES" --reuse "$REUSE" --body-bytes "$BODY_BYTES" \
             --timeout "$REQUEST_TIMEOUT" --output "$2.json.gz" --progress progress.txt 2>"$2.err"
@@ -91,7 +114,7 @@ python-*)
 esac
 
 stage verifying
-curl -sS --max-time "$REQUEST_TIMEOUT" -o answer.body "$URL" 2>curl.err ||
+asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o answer.body "$URL" 2>curl.err ||
     finish 3 "$URL does not answer: $(cat curl.err)"
 sum=$(sha256sum <answer.body | cut -d' ' -f1)
 [ "$sum" = "$BODY_SHA256" ] ||
@@ -104,13 +127,13 @@ if [ "$WARMUP" != 0 ]; then
 fi
 
 stage measuring
-curl -sS --max-time 5 -o nginx-before.txt "$STATUS_URL" 2>curl.err ||
+counters nginx-before.txt ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
 # They have no warm-up, and the telemetry needs a scrape before the load.
 case $GENERATOR in python-*) sleep 1.5 ;; esac
 beside=''
 if [ -n "$BESIDE_URL" ]; then
-    while :; do curl -sS --max-time "$REQUEST_TIMEOUT" -o /dev/null "$BESIDE_URL" 2>>beside.err; done &
+    while :; do asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o /dev/null "$BESIDE_URL" 2>>beside.err; done &
     beside=$!
 fi
 started=$(date +%s.%N)
@@ -119,7 +142,7 @@ code=$?
 finished=$(date +%s.%N)
 [ -z "$beside" ] || kill "$beside"
 # From a port that the kernel gives to nobody: the client may have used up all others.
-curl -sS --max-time 5 --local-port 600-1023 -o nginx-after.txt "$STATUS_URL" 2>curl.err ||
+counters nginx-after.txt --local-port 600-1023 ||
     finish 7 "$STATUS_URL answers no longer: $(cat curl.err)"
 rm -f curl.err
 stage finished

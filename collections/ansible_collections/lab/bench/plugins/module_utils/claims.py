@@ -5,7 +5,8 @@ A claim is {says (the statement in words), metric, and one of
   ratio: [name, name], with at_least and/or at_most: the first cell's metric over the second's,
   order: [name, name, ...]: each cell's metric above the next one's}.
 A metric is a path into a repetition of summary.json, such as goodput (requests/s), latency_us.p99
-(µs), errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE.
+(µs), errors.timeout, telemetry.server.tcp.listen_overflows, client.failures.EMFILE or, of the
+cell's profile, profile.idle_share.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 from . import inference, wording
 from .files import ResultError
 
+# What the id of a cell's profile adds to the cell's.
+PROFILE = "-profile"
 FORMS = ("cell", "ratio", "order")
 
 
@@ -133,11 +136,22 @@ def document(summary: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, 
         for name, ids in study["cells"].items()
         if len(ids) == 1 and ids[0] in measured
     }
+    # A cell is profiled once: such a claim goes by that one value, as a lesson's does.
+    profiled = {
+        name: measured[f"{ids[0]}{PROFILE}"]
+        for name, ids in study["cells"].items()
+        if len(ids) == 1 and f"{ids[0]}{PROFILE}" in measured
+    }
     return {
         "schema": summary["schema"],
         "run_id": summary["run_id"],
         **{key: study[key] for key in ("kind", "name", "description")},
-        "claims": [judge(claim, cells, study["kind"]) for claim in study["claims"]],
+        "claims": [
+            judge(claim, profiled, "lesson")
+            if claim["metric"].startswith("profile.")
+            else judge(claim, cells, study["kind"])
+            for claim in study["claims"]
+        ],
     }
 
 

@@ -91,6 +91,8 @@ def describe(
         locks[framework] = root / "apps" / framework / "requirements.txt"
     if any(found["cell"]["load"]["mode"] == "batch" for found in measured):
         locks["clients"] = root / "files" / "clients" / "requirements.txt"
+    if any(found["purpose"] == "profile" for found in measured):
+        locks["profiler"] = root / "files" / "profiler" / "requirements.txt"
     document = manifest.build(
         begun,
         max((_iso(end) for end in ends if end is not None), default=None),
@@ -186,7 +188,8 @@ def _named(
     """Each cell, and the line above it: what tells it from others, where that is another now."""
     before: list[str] = []
     for cell in cells:
-        name = [*names[cell["cell_id"]], *(["twin"] if cell["purpose"] == "twin" else [])]
+        told = [cell["purpose"]] if cell["purpose"] in ("twin", "profile") else []
+        name = [*names[cell["cell_id"]], *told]
         yield [f"{', '.join(name)}:"] if name and name != before else [], cell
         before = name
 

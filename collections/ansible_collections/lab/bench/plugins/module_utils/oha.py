@@ -8,6 +8,8 @@ What oha does, read in its source (src/client.rs, src/db.rs, src/printer.rs):
   connection took it up.
 - With -w, requests taken up before the deadline are waited for. Those still queued are dropped
   without a trace: they are `unsent`.
+- Over HTTP/2 -w does nothing. At the deadline each connection says that it was cut off, whether it
+  had a request under way or not; as many as are missing from the schedule may have been.
 - The SQLite file holds requests answered in full, errors stand in the JSON alone, by message.
 - len_bytes is the length of the body as transferred, without headers or chunk framing.
 - SQLite appends: a file that exists already would hold two runs. That is refused.
@@ -26,7 +28,7 @@ from . import latency
 from .measurement import ERROR_CLASSES, GeneratorError, Measurement
 from .oha_requests import FORMAT, scheduled_requests
 
-# Every message a plain HTTP/1.1 run can print: ClientError's own, and those of hyper 1.11 that
+# Every message a run can print: ClientError's own, and those of hyper 1.11 that
 # it passes on. hyper says "connection error" for reads and for writes; nothing was read.
 _MESSAGES = {
     "aborted due to deadline": "aborted",
@@ -50,9 +52,16 @@ _MESSAGES = {
     "dispatch task is gone": "write",
     "error writing a body to connection": "write",
     "error shutting down connection": "write",
+    # A stream or connection that the server ended, be it for having had enough requests.
+    "http2 error": "read",
 }
-# std::io::Error: in the HTTP/1.1 path only connecting and setting TCP_NODELAY can return one.
-_OS_ERROR = re.compile(r".+ \(os error \d+\)")
+# std::io::Error and OpenSSL's: only connecting, setting TCP_NODELAY and TLS's handshake can return
+# one; what goes wrong later comes from hyper.
+_CONNECTING = re.compile(
+    r".+ \(os error \d+\)|error:[0-9A-F]{8}:.+|unexpected EOF|OpenSSL error"
+    r"|the SSL session has been shut down",
+    re.DOTALL,
+)
 
 
 def classify(message: str) -> str:
@@ -62,7 +71,7 @@ def classify(message: str) -> str:
     """
     if message in _MESSAGES:
         return _MESSAGES[message]
-    if _OS_ERROR.fullmatch(message):
+    if _CONNECTING.fullmatch(message):
         return "connect"
     raise GeneratorError(f"oha error not understood: {message!r}; add it to oha.py's classes")
 
@@ -86,10 +95,13 @@ def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
     return float(total), statuses, messages
 
 
-def measure(text: str, reduction: dict[str, Any], body_bytes: int | None) -> Measurement:
+def measure(
+    text: str, reduction: dict[str, Any], body_bytes: int | None, http2: bool = False
+) -> Measurement:
     """Return the Measurement of oha's JSON text and of oha_requests.reduce's reduction.
 
-    body_bytes is the expected length of a 2xx body, None for not checked. Rates are the answers
+    body_bytes is the expected length of a 2xx body, None for not checked; http2 as in the module's
+    head. Rates are the answers
     that came before the deadline over the deadline less the fastest service time, during which
     none can have come; so neither a slow start nor the answers waited for afterwards distort
     them. Raises GeneratorError where file and JSON do not agree.
@@ -123,9 +135,11 @@ def measure(text: str, reduction: dict[str, Any], body_bytes: int | None) -> Mea
         else:
             errors[kind] += count
     responses = sum(filed.values())
-    requests = responses + unanswered + aborted
     rate, duration_s = reduction["rate"], reduction["duration_s"]
     scheduled = scheduled_requests(rate, duration_s)
+    if http2:
+        aborted = max(0, min(aborted, scheduled - responses - unanswered))
+    requests = responses + unanswered + aborted
     service = reduction["service_s"]
     span = duration_s - service["min"] if in_time else duration_s
     exact = (

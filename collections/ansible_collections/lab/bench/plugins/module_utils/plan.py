@@ -14,11 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import claims, definition, files, methods, records, schedule, studies
+from . import claims, definition, files, load_options, methods, records, schedule, studies
 from . import pairs as pair_up
 from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS
-from .stacks import CHOICES, stack, stack_slug
+from .stacks import CHOICES, routed, stack, stack_slug
 from .tuning import tuning_profile
 
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
@@ -69,6 +69,8 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     kind = spec["type"]
+    if name == "headers":
+        return load_options.headers(value)
     if kind == "list":
         items = value if isinstance(value, list) else str(value).split(",")
         found = [str(item).strip().lstrip("/") for item in items if str(item).strip()]
@@ -173,6 +175,7 @@ def slug(cell: Mapping[str, Any]) -> str:
         parts += [f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s"]
     if not load.get("keepalive", True):
         parts.append("unkept")
+    parts += load_options.slug(load)
     if "pause" in load:
         parts.append(f"pause{plain(load['pause']['seconds'])}s")
     if "beside" in load:
@@ -198,6 +201,7 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
         "reuse": values["reuse"],
         "duration_s": None,
         "warmup_s": 0,
+        **load_options.asked(values),
     }
 
 
@@ -214,6 +218,7 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[dict[str, A
         "duration_s": values["duration"],
         "warmup_s": values["warmup"],
         "keepalive": values["keepalive"],
+        **load_options.asked(values),
     }
     if values["generator"] == CLOSED_LOOP or not calibrate:
         return [load]
@@ -224,7 +229,8 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[dict[str, A
         "duration_s": min(values["duration"], CLOSED_LOOP_DURATION_S),
         "warmup_s": min(values["warmup"], CLOSED_LOOP_WARMUP_S),
     }
-    return [load, {**load, **calibrating}]
+    # wrk speaks HTTP/1.1 only.
+    return [load, {key: load[key] for key in load if key != "http2"} | calibrating]
 
 
 def expected_s(load: Mapping[str, Any], contract: Mapping[str, Any]) -> float:
@@ -254,6 +260,7 @@ def cells(
             cell = {
                 **{key: chosen[key] for key in ("framework", *CHOICES)},
                 **{key: chosen[key] for key in ("workers", "threads", "backlog")},
+                **({"front": "none"} if chosen["front"] == "none" else {}),
                 "endpoint": endpoint,
                 "tuning": tuning,
                 "network": values["network"],
@@ -270,6 +277,8 @@ def cells(
                     "expected_s": expected_s(load, wanted[endpoint]),
                 }
             )
+    if values["profile"]:
+        planned += [profiled(item) for item in planned if item["purpose"] == "measure"]
     return planned
 
 
@@ -291,6 +300,32 @@ def twin(item: Mapping[str, Any]) -> dict[str, Any]:
     return {**item, "cell_id": f"{item['cell_id']}-twin", "purpose": "twin"}
 
 
+def profiled(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The same cell once more with a profiler on a worker of the application."""
+    return {**item, "cell_id": f"{item['cell_id']}{claims.PROFILE}", "purpose": "profile"}
+
+
+def _refuse_profile(values: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Raise PlanError where py-spy has nothing to read."""
+    if not values["profile"]:
+        return
+    if chosen["app"]["language"] != "python":
+        raise PlanError(
+            f"profile: {values['framework']} is not written in Python, and py-spy reads nothing "
+            "else. Leave profile out."
+        )
+    if values["generator"] in CLIENTS:
+        raise PlanError(
+            f"profile: a worker of the application is profiled under load, and of "
+            f"generator={values['generator']} the client is the subject. Leave profile out."
+        )
+    if routed(chosen):
+        raise PlanError(
+            "profile: uWSGI's HTTP router stands before its workers and looks like one of them. "
+            "Give -e upstream_keepalive=false, which goes without it, or leave profile out."
+        )
+
+
 def done(folder: Path) -> int:
     """The highest number n of the folder's rep-<n>; 0 where there is none."""
     numbers = (p.name.removeprefix("rep-") for p in folder.glob("rep-*"))
@@ -306,6 +341,8 @@ def _cells_of(
     for name in values["tuning"]:
         _fits(values["backlog"], name, tuning_profile(root, name))
     chosen = stack(root, values, python)
+    load_options.refuse(values)
+    _refuse_profile(values, chosen)
     wanted = endpoints(root, values, chosen["app"])
     beside = entry.get("beside")
     if beside:
@@ -379,6 +416,8 @@ def plan(
     result["generators"] = sorted(
         {item["cell"]["load"]["generator"] for item in planned} or {values["generator"]}
     )
+    result["profile"] = any(item["purpose"] == "profile" for item in planned)
+    result["tls"] = any(item["cell"]["load"].get("tls", False) for item in planned)
     if study is None or study["twins"]:
         result["comparisons"] = comparisons(planned)
         bases = {found["base"] for found in result["comparisons"]}
@@ -496,7 +535,7 @@ def _study(
                     f"{study['kind']} {study['name']}, cell {entry['name']}: it differs from "
                     "another in `about` alone. Give both the same."
                 )
-        named[entry["name"]] = [item["cell_id"] for item in found]
+        named[entry["name"]] = [item["cell_id"] for item in found if item["purpose"] != "profile"]
         # What the stages before the load set up is the first cell's.
         result.setdefault("options", values)
     try:

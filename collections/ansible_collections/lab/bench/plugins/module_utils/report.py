@@ -5,7 +5,7 @@ The template only lays it out. The same files give the same dict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from . import (
     report_context,
     report_figures,
     report_processes,
+    report_profile,
     report_titles,
 )
 from .report_figures import Entry
@@ -48,6 +49,7 @@ def build(run_dir: Path) -> dict[str, Any]:
     claims = report_claims.build(_document(run_dir, "claims.json"))
     clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
     stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
+    by_id = {cell["cell_id"]: cell for cell in summary["cells"]}
     floor = report_figures.floor(run_dir, calibration if measured else None)
     run_id = run_dir.resolve().name
     return {
@@ -63,7 +65,7 @@ def build(run_dir: Path) -> dict[str, Any]:
         "overview": report_cells.overview(stacks) if stacks else None,
         "clients": report_clients.overview(clients),
         "comparison": comparison,
-        "endpoints": _endpoints(run_dir, measured, calibrated, floor),
+        "endpoints": _endpoints(run_dir, measured, calibrated, floor, by_id),
         "calibration": report_context.calibration(run_dir, calibration),
         "claims": claims,
         "tunings": _tunings(run_dir),
@@ -96,6 +98,7 @@ def _endpoints(
     measured: Sequence[Entry],
     calibrated: Sequence[Entry],
     floor: report_figures.Floor | None,
+    cells: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """A section for each endpoint, in the order of summary.json."""
     made = []
@@ -105,9 +108,14 @@ def _endpoints(
             {
                 "path": path,
                 "cells": [
-                    report_clients.section(run_dir, entry)
-                    if report_clients.is_client(entry.cell)
-                    else report_cells.section(run_dir, entry, floor)
+                    {
+                        **(
+                            report_clients.section(run_dir, entry)
+                            if report_clients.is_client(entry.cell)
+                            else report_cells.section(run_dir, entry, floor)
+                        ),
+                        "profile": report_profile.section(run_dir, entry.cell, cells),
+                    }
                     for entry in measured
                     if entry.path == path
                 ],

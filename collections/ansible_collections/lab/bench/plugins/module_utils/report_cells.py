@@ -29,13 +29,15 @@ ERRORS = {
 # What tells one stack from another beside framework and server.
 PARTS = (
     "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
-    "upstream_keepalive", "backlog",
+    "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 
 
 def part(cell: Mapping[str, Any], name: str) -> str:
     """One part of a cell in words; empty where there is nothing to say of it."""
     value = cell.get(name)
+    if name == "front":
+        return "without nginx" if value == "none" else ""
     if name == "upstream_keepalive" and value is not None:
         return "connections kept" if value else "a connection for each request"
     if name == "threads" and value == 1:

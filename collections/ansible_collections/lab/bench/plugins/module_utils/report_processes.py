@@ -61,12 +61,16 @@ def _median(
 def _each(
     name: str, scale: float
 ) -> Callable[[Mapping[str, Any], Mapping[str, Any]], float | None]:
-    """A counter by request that nginx took; a closed loop cuts some of them off unanswered."""
+    """A counter by request that nginx took; a closed loop cuts some of them off unanswered.
+
+    Without nginx nobody counted at the server, and it is by answer that the client had.
+    """
 
     def value(used: Mapping[str, Any], rep: Mapping[str, Any]) -> float | None:
-        if used[name] is None or not rep["server_requests"]:
+        taken = rep["responses" if rep["server_requests"] is None else "server_requests"]
+        if used[name] is None or not taken:
             return None
-        return float(used[name]) * scale / float(rep["server_requests"])
+        return float(used[name]) * scale / float(taken)
 
     return value
 
@@ -95,8 +99,9 @@ def processes(entries: Sequence[Entry], named: bool) -> dict[str, Any] | None:
     if not rows:
         return None
     return table(
-        "CPU time by request that nginx took, in µs, and of all the server's CPU; medians over the "
-        "valid repetitions. The kernel's part that no process asked for is in none of them.",
+        "CPU time by request that nginx took (without nginx by answer), in µs, and of all the "
+        "server's CPU; medians over the valid repetitions. The kernel's part that no process asked "
+        "for is in none of them.",
         [
             *(["cell"] if named else []),
             "load",

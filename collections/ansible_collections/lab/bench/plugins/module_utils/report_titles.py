@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import comparison, report_cells, report_clients, wording
+from . import comparison, load_options, report_cells, report_clients, wording
 from .report_figures import Entry
 
 # What may tell two stacks of one endpoint apart.
@@ -58,6 +58,7 @@ def _load(load: Mapping[str, Any]) -> dict[str, str]:
             **({"connections": f"{load['connections']:,} at a time"} if bound else {}),
             "open_files": f"{load['open_files']:,} open files",
             "reuse": "connections reused" if load["reuse"] else "new connections",
+            **load_options.words(load),
         }
     kept = load.get("keepalive", True)
     words = {
@@ -65,6 +66,7 @@ def _load(load: Mapping[str, Any]) -> dict[str, str]:
         "connections": f"{load['connections']} connections",
         "duration_s": f"{load['duration_s']:g} s",
         "keepalive": "client connections kept" if kept else "a client connection for each request",
+        **load_options.words(load),
     }
     if "pause" in load:
         words["pause"] = f"stopped for {load['pause']['seconds']:g} s"

@@ -16,6 +16,7 @@ from . import (
     oha,
     oha_requests,
     processes,
+    profiles,
     python_client,
     telemetry,
     wrk,
@@ -34,6 +35,8 @@ _STUB_STATUS = re.compile(
     r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
     r"Reading: \d+ Writing: \d+ Waiting: \d+ \n"
 )
+# nginx's counters are read before and after the load.
+_WHEN = ("before", "after")
 # What is null where a repetition failed.
 _NUMBERS = (
     "requests",
@@ -55,6 +58,7 @@ _NUMBERS = (
     "per_second",
     "telemetry",
     "client",
+    "profile",
     "started",
     "finished",
 )
@@ -141,14 +145,26 @@ def _measured(
     hosts = {name: rep_dir / f"telemetry-{name}.prom.gz" for name in ("server", "client")}
     started, end, finished = _times(run, cell["load"], measurement)
     summaries = _telemetry(rep_dir, hosts, description, started, end)
-    requests = [_stub_requests(rep_dir / f"nginx-{when}.txt") for when in ("before", "after")]
-    raw |= {path.name for path in hosts.values()} | {"nginx-before.txt", "nginx-after.txt"}
-    raw |= processes.raw(rep_dir)
+    raw |= {path.name for path in hosts.values()} | processes.raw(rep_dir)
+    requests = None
+    if cell.get("front") == "none":
+        measurement.findings.append(
+            "uncounted: nginx is not in the path, and nobody else counts requests at the server"
+        )
+    else:
+        before, after = (_stub_requests(rep_dir / f"nginx-{when}.txt") for when in _WHEN)
+        # The page fetched afterwards counts itself.
+        requests = after - before - 1
+        raw |= {f"nginx-{when}.txt" for when in _WHEN}
+    profile = None
+    if description["purpose"] == "profile":
+        profile = profiles.reduce(rep_dir)
+        raw |= {profiles.STACKS, profiles.LOG}
     hashes = {name: files.digest((rep_dir / name).read_bytes()) for name in raw}
     return {
         **_numbers(measurement),
-        # The page fetched afterwards counts itself.
-        "server_requests": requests[1] - requests[0] - 1,
+        "server_requests": requests,
+        "profile": profile,
         "telemetry": summaries,
         "verdict": judge(
             measurement,
@@ -192,7 +208,10 @@ def _measurement(rep_dir: Path, description: dict[str, Any]) -> tuple[Measuremen
     if load["generator"] == "wrk2":
         return wrk2.measure(output, load, description["wire_bytes"]), {}
     reduction, sha256 = _reduction(rep_dir, float(load["rate"]), float(load["duration_s"]))
-    return oha.measure(output, reduction, description["body_bytes"]), {DATABASE: sha256}
+    measured = oha.measure(
+        output, reduction, description["body_bytes"], http2=load.get("http2", False)
+    )
+    return measured, {DATABASE: sha256}
 
 
 def _reduction(rep_dir: Path, rate: float, duration_s: float) -> tuple[dict[str, Any], str]:

@@ -35,7 +35,9 @@ def _saturates(track: Track) -> bool:
 
 
 def _repetitions(plan: Mapping[str, Any], track: Track) -> int:
-    return 1 if _saturates(track) else int(plan["options"]["repetitions"])
+    """Once is enough for a profile too, which is no statistic."""
+    once = _saturates(track) or track["cells"][0]["purpose"] == "profile"
+    return 1 if once else int(plan["options"]["repetitions"])
 
 
 def _of(plan: Mapping[str, Any], pair: int | None) -> list[Track]:
@@ -58,13 +60,14 @@ def order(plan: Mapping[str, Any], pair: int | None) -> Iterator[tuple[int, Trac
     told = study is not None and study["kind"] == "lesson"
     for block in range(1, int(plan["options"]["repetitions"]) + 1):
         if told:
-            yield from ((block, track) for track in others)
+            yield from ((block, track) for track in others if block <= _repetitions(plan, track))
             continue
         rng = random.Random(f"{plan['options']['seed']} {block}")
         turns = list(visits.values())
         rng.shuffle(turns)
         for visit in turns:
-            yield from ((block, track) for track in rng.sample(visit, len(visit)))
+            drawn = rng.sample(visit, len(visit))
+            yield from ((block, track) for track in drawn if block <= _repetitions(plan, track))
 
 
 def failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:

@@ -15,6 +15,11 @@ CHOICES = (
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
 )  # fmt: skip
 
+# Where clients ask, by what is in front; the second is the application server itself.
+PORTS = {"nginx": 80, "none": 8000}
+# Transport and protocol that it must have for that.
+DIRECT = ("tcp", "http")
+
 
 def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Every stack that the rows of an interface in files/stacks.yml stand for, in their order."""
@@ -34,8 +39,9 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
     """The stack asked for, by files/stacks.yml. A choice left open takes the first that fits.
 
     ``python``: the server's Python version where it is known. Returns {framework, app (the
-    manifest), the CHOICES, loop, workers, threads, backlog, python_below, python_reason, needs
-    (names that files/endpoints.yml gives), constants (what nginx answers by itself)}.
+    manifest), the CHOICES, loop, front, port (that clients ask), workers, threads, backlog,
+    python_below, python_reason, needs (names that files/endpoints.yml gives), constants (what nginx
+    answers by itself)}.
     """
     apps = names(root / "apps", "*/app.yml")
     framework = values["framework"]
@@ -46,12 +52,14 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
         )
     known("framework", framework, apps, " A new one is a folder in apps/.")
     app = load_yaml(root / "apps" / framework / "app.yml")
+    _refuse_direct(values, app)
     interface = load_yaml(root / "files" / "stacks.yml")[app["interface"]]
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
     fitting = [
         choice
         for choice in stacks(interface["stacks"])
         if all(choice[key] == value for key, value in asked.items())
+        and (values["front"] != "none" or (choice["transport"], choice["protocol"]) == DIRECT)
         and (choice["threaded"] or values["threads"] == 1)
         and (app["language"] != "none" or values["workers"] is None)
     ]
@@ -83,10 +91,41 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
         "framework": framework,
         "app": app,
         **chosen,
+        "front": values["front"],
+        "port": PORTS[values["front"]],
         **{key: values[key] for key in ("workers", "threads", "backlog")},
         "needs": sorted(needs),
         "constants": constants,
     }
+
+
+def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
+    """Raise PlanError where clients cannot ask the application server itself."""
+    if values["front"] != "none":
+        return
+    if app["language"] == "none":
+        raise PlanError(
+            f"front: {values['framework']} is answered by nginx itself, front=none leaves nobody. "
+            "Leave front out."
+        )
+    for name, wanted in (("transport", "tcp"), ("protocol", "http")):
+        if values[name] not in (None, wanted):
+            raise PlanError(
+                f"front: without nginx the generator asks the application server itself, which is "
+                f"{wanted} and not {name}={values[name]}. Leave {name} out, or front."
+            )
+    # uWSGI keeps connections by another socket of its own.
+    if values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
+        raise PlanError(
+            "front: upstream_keepalive is of nginx's connections, and front=none leaves nginx out. "
+            "Leave it out; the generator's own are kept or not by -e keepalive=."
+        )
+
+
+def routed(chosen: Mapping[str, Any]) -> bool:
+    """Whether a process of uWSGI's own stands before its workers."""
+    server, protocol = chosen["server"], chosen["protocol"]
+    return (server, protocol) == ("uwsgi", "http") and bool(chosen["upstream_keepalive"])
 
 
 def refuse_python(framework: str, chosen: Mapping[str, Any], python: str | None) -> None:
@@ -135,5 +174,7 @@ def stack_slug(cell: Mapping[str, Any]) -> str:
         parts.append(f"{cell['threads']}threads")
     if not cell["upstream_keepalive"]:
         parts.append("unkept")
+    if "front" in cell:
+        parts.append("direct")
     parts.append(f"b{cell['backlog']}")
     return "-".join(parts)

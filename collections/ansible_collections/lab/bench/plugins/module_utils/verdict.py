@@ -51,7 +51,11 @@ def judge(
     # A generator opens a connection only when it has a request for it. More than asked are fine:
     # the control connection is among them.
     wanted = min(int(load["connections"]), measurement.requests)
-    if load["mode"] != "batch" and client["sockets"]["established_max"] < wanted:
+    # One that is for one request may be over before it is seen.
+    kept = load.get("keepalive", True) and (
+        cell.get("front") != "none" or cell["upstream_keepalive"]
+    )
+    if load["mode"] != "batch" and kept and client["sockets"]["established_max"] < wanted:
         reasons.append(
             f"connections: {client['sockets']['established_max']} established on the client, "
             f"at least {wanted} expected"

@@ -1,0 +1,104 @@
+"""The options of stack and load: no nginx, TLS, HTTP/2, headers, a profile; each carries a load."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT, SERVER, run, ssh
+
+pytestmark = pytest.mark.lab
+
+SHORT = {"duration": 3, "warmup": 1, "rate": 200, "endpoint": "index"}
+HEADER = "a 'quoted' \"word\" $HOME `id` %n"
+SEEN = "/var/log/nginx/seen.log"
+# nginx tells of each request over TLS what the application was told.
+TELL = (
+    r"s#access_log off;#log_format seen escape=none '$server_protocol|$ssl_protocol|$http_x_lab';"
+    rf" access_log {SEEN} seen if=$https;#"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tuned() -> None:
+    run("playbooks/hosts.yml")
+    run("playbooks/tune.yml")
+
+
+def measured(run_id: str) -> dict[str, Any]:
+    """Every result.json of a run, by purpose (one repetition each)."""
+    run("playbooks/collect.yml", run_id=run_id)
+    paths = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
+    return {found["purpose"]: found for found in (json.loads(p.read_text()) for p in paths)}
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        {"framework": "plain_wsgi", "server": "gunicorn", "generator": "oha"},
+        # One connection for each request.
+        {"framework": "plain_wsgi", "server": "uwsgi", "upstream_keepalive": False},
+        {"framework": "aiohttp", "server": "native"},
+    ],
+    ids=lambda stack: stack["server"],
+)
+def test_clients_ask_the_application_server_itself(run_id: str, stack: dict[str, Any]) -> None:
+    asked = {**SHORT, "generator": "wrk", **stack, "front": "none", "run_id": run_id}
+    run("playbooks/deploy.yml", **asked)
+    listening = ssh(SERVER, "ss -Hltnp src 10.77.1.11")
+    assert "10.77.1.11:8000" in listening
+    run("playbooks/load.yml", **asked)
+    for found in measured(run_id).values():
+        assert found["error"] is None
+        assert found["ok"] == found["responses"] > 0
+        assert sum(found["errors"].values()) == 0
+        assert found["server_requests"] is None
+        assert found["cell"]["front"] == "none"
+
+
+def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
+    asked = {
+        **SHORT,
+        "framework": "aiohttp",
+        "tls": True,
+        "http2": True,
+        "headers": {"X-Lab": HEADER},
+        "profile": True,
+        "run_id": run_id,
+    }
+    run("playbooks/deploy.yml", **asked)
+    ssh(SERVER, f"sed -i {shlex.quote(TELL)} /etc/nginx/nginx.conf && systemctl restart nginx")
+    run("playbooks/load.yml", **asked)
+    found = measured(run_id)
+    assert set(found) == {"measure", "calibration", "profile"}
+    assert [one["error"] for one in found.values()] == [None, None, None]
+    for one in (found["measure"], found["profile"]):
+        assert one["requests"] == one["server_requests"] == one["scheduled"] - one["unsent"]
+        assert sum(one["errors"].values()) == 0
+    wrk = found["calibration"]
+    assert 0 <= wrk["server_requests"] - wrk["requests"] <= wrk["cell"]["load"]["connections"]
+
+    seen = Counter(ssh(SERVER, f"cat {SEEN}").splitlines())
+    assert set(seen) == {f"HTTP/{v}|TLSv1.3|{HEADER}" for v in ("1.1", "2.0")}
+    # The measured loads, their warm-ups, and what looked at the answer before.
+    assert seen[f"HTTP/2.0|TLSv1.3|{HEADER}"] >= 2 * (200 * (3 + 1))
+    assert ssh(SERVER, "stat -c '%a %U' /etc/nginx/loadlab/*.key").split() == ["600", "root"]
+
+    # The profile is beside the result and in no statistic.
+    profile = found["profile"]["profile"]
+    assert profile["samples"] >= 50
+    # 200 requests/s are little for it.
+    assert 0.3 < profile["idle_share"] < 1
+    assert profile["depth_median"] > 1
+    assert found["measure"]["profile"] is None
+    results = Path(ROOT / "results" / run_id)
+    assert "-profile" not in (results / "metrics.prom").read_text()
+    run("playbooks/report.yml", run_id=run_id)
+    page = (results / "report.html").read_text()
+    assert "Flame graph" in page
+    assert "samples, 100.0 %" in page

@@ -1,0 +1,170 @@
+"""Front, TLS, HTTP/2 and headers of a load: what is refused, and what a cell has of them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.module_utils import load_options, schedule, stacks
+from ansible_collections.lab.bench.plugins.module_utils import plan as plans
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parents[2]
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+SPECS: dict[str, Any] = yaml.safe_load(
+    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
+)["argument_specs"]["main"]["options"]
+
+
+def planned(**given: Any) -> tuple[dict[str, Any], list[Any]]:
+    """The stack and the cells of the repository's own files."""
+    values = plans.options(SPECS, {"endpoint": "index", **given})
+    load_options.refuse(values)
+    chosen = stacks.stack(ROOT, values, "3.13")
+    return chosen, plans.cells(values, chosen, {"index": {}})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"transport": "unix"}, "which is tcp and not transport=unix"),
+        ({"server": "uwsgi", "protocol": "fastcgi"}, "which is http and not protocol=fastcgi"),
+        ({"framework": "nginx"}, "nginx is answered by nginx itself"),
+        ({"upstream_keepalive": False}, "upstream_keepalive is of nginx's connections"),
+        ({"tls": True}, "front=none leaves nginx out"),
+    ],
+)
+def test_what_cannot_be_without_nginx_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        planned(**{"framework": "flask", "front": "none", **given})
+
+
+@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
+def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
+    chosen, cells = planned(framework=framework, front="none")
+    assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
+    assert all(item["cell"]["front"] == "none" for item in cells)
+    assert all("-direct-b4096-" in item["cell_id"] for item in cells)
+
+
+def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
+    ids = {
+        planned(framework="flask", server="uwsgi", front="none", upstream_keepalive=kept)[1][0][
+            "cell_id"
+        ]
+        for kept in (True, False)
+    }
+    assert len(ids) == 2
+
+
+def test_nothing_asked_leaves_no_trace() -> None:
+    chosen, cells = planned(framework="aiohttp")
+    assert (chosen["front"], chosen["port"]) == ("nginx", 80)
+    for item in cells:
+        assert "front" not in item["cell"]
+        assert not {"tls", "http2", "headers"} & set(item["cell"]["load"])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"http2": True}, "http2: it is spoken over TLS only"),
+        ({"http2": True, "tls": True, "generator": "wrk"}, "generator=wrk speaks HTTP/1.1 only"),
+        ({"http2": True, "tls": True, "generator": "wrk2"}, "generator=wrk2 speaks HTTP/1.1 only"),
+        (
+            {"http2": True, "tls": True, "generator": "python-async", "endpoint": "book"},
+            "generator=python-async speaks HTTP/1.1 only",
+        ),
+        ({"http2": True, "tls": True, "keepalive": False}, "HTTP/2 keeps its connections"),
+    ],
+)
+def test_http2_where_it_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        planned(framework="aiohttp", **given)
+
+
+def test_the_calibrating_closed_loop_stays_http_1() -> None:
+    _, cells = planned(framework="aiohttp", tls=True, http2=True, headers={"X-Lab": "yes"})
+    oha, wrk = (item["cell"]["load"] for item in cells)
+    assert oha["http2"] is True
+    assert "http2" not in wrk
+    assert oha["tls"] is wrk["tls"] is True
+    assert oha["headers"] == wrk["headers"] == {"X-Lab": "yes"}
+    assert "-http2-headers" in cells[0]["cell_id"]
+    assert "-tls-headers" in cells[1]["cell_id"]
+
+
+@pytest.mark.parametrize(
+    "value", [{"X-Lab": "a: b", "Accept": "*/*"}, ["X-Lab: a: b", "Accept:*/*"]]
+)
+def test_headers_are_a_mapping_or_lines(value: Any) -> None:
+    assert load_options.headers(value) == {"X-Lab": "a: b", "Accept": "*/*"}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("X-Lab", "'X-Lab' with '' is no header"),
+        ({"X-Lab": ""}, "is no header"),
+        ({"X Lab": "yes"}, "'X Lab' with 'yes' is no header"),
+        ({"X-Lab": "a\nHost: b"}, "is no header"),
+        ({"X-Lab": "caf\xe9"}, "is no header"),
+        ({"@/etc/passwd": "yes"}, "is no header"),
+        ({"hOST": "elsewhere"}, "hOST is not to be set"),
+        ("Connection: close", "Connection is not to be set"),
+        ({"Content-Length": 3}, "Content-Length is not to be set"),
+        (["X-Lab: a", "x-lab: b"], "x-lab is there twice"),
+        ({"X-Lab": "a" * 4096}, "4105 bytes in all, at most 4096"),
+    ],
+)
+def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        load_options.headers(value)
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=12), max_size=3))
+def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, str]) -> None:
+    try:
+        found = load_options.headers(value)
+    except PlanError:
+        return
+    for name, text in found.items():
+        line = f"{name}: {text}"
+        assert line.isascii()
+        assert line.isprintable()
+        assert name.lower() not in load_options.RESERVED
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"framework": "golang"}, "golang is not written in Python"),
+        ({"framework": "nginx"}, "nginx is not written in Python"),
+        ({"generator": "python-async", "endpoint": "book"}, "the client is the subject"),
+        ({"server": "uwsgi", "protocol": "http"}, "uWSGI's HTTP router stands before its workers"),
+    ],
+)
+def test_what_py_spy_cannot_read_is_refused(given: dict[str, Any], words: str) -> None:
+    asked = {"endpoint": "index", "profile": True, "framework": "flask", "front": "nginx", **given}
+    with pytest.raises(PlanError, match=re.escape(words)):
+        plans.plan(ROOT, SPECS, asked, True, True, NOW)
+
+
+def test_a_measured_cell_is_profiled_once() -> None:
+    asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "repetitions": 3}
+    found = plans.plan(ROOT, SPECS, {**asked, "tuning": "stock,production"}, True, True, NOW)
+    items = [track["cells"][0] for _, track in schedule.order(found, None)]
+    purposes = [(item["purpose"], item["cell"]["tuning"]) for item in items]
+    assert found["profile"] is True
+    assert purposes.count(("measure", "stock")) == purposes.count(("twin", "stock")) == 3
+    assert purposes.count(("profile", "stock")) == purposes.count(("profile", "production")) == 1
+    for item in items:
+        assert (item["purpose"] == "profile") == item["cell_id"].endswith("w10s-profile")
+    # It is in no comparison.
+    assert not [one for one in found["comparisons"] if "-profile" in one["base"] + one["head"]]
