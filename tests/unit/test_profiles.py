@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import claims, flamegraph, profiles
+from ansible_collections.lab.bench.plugins.module_utils import flamegraph, profiles
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,42 +144,3 @@ def test_a_flame_graph_shows_shares_by_width() -> None:
         for group in page.iter("{http://www.w3.org/2000/svg}g")
     }
     assert colours["epoll_wait (libc.so.6): 60 samples, 60.0 %"] in flamegraph.WAITING
-
-
-def test_a_claim_on_a_profile_goes_by_that_of_the_cell() -> None:
-    def cell(name: str, purpose: str, share: float | None) -> dict[str, object]:
-        profile = None if share is None else {"idle_share": share}
-        return {
-            "cell_id": name,
-            "purpose": purpose,
-            "repetitions": [{"verdict": {"valid": True}, "goodput": 9.0, "profile": profile}],
-        }
-
-    summary = {
-        "schema": "lab/1",
-        "run_id": "r",
-        "cells": [
-            cell("one", "measure", None),
-            cell("one-profile", "profile", 0.8),
-            cell("two", "measure", None),
-            cell("two-profile", "profile", 0.4),
-        ],
-    }
-    more = {
-        "says": "more idle",
-        "metric": "profile.idle_share",
-        "ratio": ["a", "b"],
-        "at_least": 1.5,
-    }
-    rate = {"says": "fast", "metric": "goodput", "cell": "a", "at_least": 1}
-    study = {
-        "kind": "study",
-        "name": "s",
-        "description": "d",
-        "cells": {"a": ["one"], "b": ["two"]},
-        "claims": [more, rate],
-    }
-    idle, fast = claims.document(summary, study)["claims"]
-    assert (idle["verdict"], idle["value"]) == ("confirmed", 2)
-    # All else still takes an interval.
-    assert fast["verdict"] == "undecided"
