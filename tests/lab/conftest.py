@@ -33,6 +33,8 @@ def playbook(name: str, **variables: Any) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # A group of its own, so that a test can end all of it.
+        start_new_session=True,
     )
 
 
