@@ -221,7 +221,7 @@ def test_each_reason_voids_for_real(found: dict[str, Any], reason: str) -> None:
 
 def test_a_link_that_is_full_voids(found: dict[str, Any]) -> None:
     """As much as iperf3 measured of Fast Ethernet."""
-    one = found["oha book"]
+    one = found["wrk book"]
     assert "link" in codes(one), one["verdict"]
     assert not one["verdict"]["valid"]
 

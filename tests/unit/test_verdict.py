@@ -176,6 +176,12 @@ def test_the_limit_itself_does_not_void(changes: dict[str, Any]) -> None:
     assert verdict(**changes)["reasons"] == []
 
 
+def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
+    late = replace(GOOD, duration_s=55.0)
+    assert verdict(late, server=host(samples=31))["valid"]
+    assert codes(verdict(late, server=host(samples=23))["reasons"]) == ["telemetry_gap"]
+
+
 def test_a_closed_loop_may_fill_the_client() -> None:
     assert verdict(CLOSED, client=host(cpu_busy=1.0), mode="closed")["valid"]
 

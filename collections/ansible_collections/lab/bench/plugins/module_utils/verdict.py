@@ -41,8 +41,10 @@ def judge(
             f"generator_cpu: client {client['cpu_busy']:.2f} busy, limit "
             f"{limit['generator_cpu_max']}"
         )
+    # Telemetry is of the duration asked, and not of the wait for the last answers.
+    watched = span if asked is None else min(span, float(asked))
     for name, host in hosts.items():
-        reasons += _host_reasons(name, host, span, limit)
+        reasons += _host_reasons(name, host, watched, limit)
     if server["tcp"]["listen_overflows"] > limit["listen_overflows_max"]:
         reasons.append(
             f"listen_overflows: {server['tcp']['listen_overflows']} on the server, limit "
