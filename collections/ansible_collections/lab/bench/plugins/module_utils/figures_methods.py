@@ -14,6 +14,16 @@ DOTS, RING, CROSS, STROKE = "●", "○", "✕", "┆"
 LEVELS = {"connections": "Connections", "rate": "Requests per second asked for"}
 
 
+# px around the axes: five digits stand beside the y axis' label.
+FRAME, LABEL = (77.0, *svg.FRAME[1:]), 56.0
+
+
+def _plot(name: str, label: str, x: str, y: str) -> svg.Plot:
+    plot = svg.Plot(name, label, x, y, frame=FRAME)
+    plot.axes.yaxis.set_label_coords(-LABEL / plot.across, 0.5)
+    return plot
+
+
 def _levels(axes: svg.Axes, values: Sequence[float], by: str) -> None:
     """The x axis: a power of two a step for connections, plain for rates."""
     if by == "connections":
@@ -44,7 +54,7 @@ def throughput(
     best: float | None,
 ) -> str:
     """Verified answers a second at each level, with their intervals; summary.json's levels."""
-    plot = svg.Plot(name, label, LEVELS[by], "Verified answers per second")
+    plot = _plot(name, label, LEVELS[by], "Verified answers per second")
     axes = plot.axes
     x = [level["value"] for level in levels]
     y = [level["goodput"]["median"] for level in levels]
@@ -74,7 +84,7 @@ def latency(
     name: str, label: str, levels: Sequence[Mapping[str, Any]], by: str, stopped: float | None
 ) -> str:
     """The p99 at each level."""
-    plot = svg.Plot(name, label, LEVELS[by], "p99, ms")
+    plot = _plot(name, label, LEVELS[by], "p99, ms")
     x = [level["value"] for level in levels]
     y = [level["p99_us"] / 1000 for level in levels]
     plot.axes.plot(x, y, color=svg.ORANGE, linewidth=1.8, marker="o", markersize=5)
@@ -86,7 +96,7 @@ def latency(
 
 def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float | None) -> str:
     """The rate of each measurement of a search, one after another, and whether it met."""
-    plot = svg.Plot(name, label, "Measurement", "Requests per second asked for")
+    plot = _plot(name, label, "Measurement", "Requests per second asked for")
     axes = plot.axes
     numbers = list(range(1, len(rows) + 1))
     rates = [row["rate"] for row in rows]
