@@ -132,6 +132,15 @@ def test_a_search_that_is_not_over_or_undecided(tmp_path: Path, real: dict[str, 
     assert whole["found"] == 1240
     assert [row["met"] for row in whole["trace"]].count(None) == 1
 
+    folder = run_of(tmp_path / "d", real, **AGENTS)
+    (path,) = folder.glob("cells/*-1240rps-*-w10s/rep-1/result.json")
+    document = json.loads(path.read_text())
+    document["latency_us"]["p99"] = 100_001.0
+    path.write_text(json.dumps(document))
+    (found,) = summed(folder)["searches"]
+    assert (found["found"], found["confirmed"]) == (1180, {"of": 1, "met": 0})
+    assert found["why"] == "1,240 requests/s met it at first and was not confirmed"
+
     folder = run_of(tmp_path / "c", real, **AGENTS)
     for path in folder.glob("cells/*-1190rps-*-probe/rep-1/result.json"):
         document = json.loads(path.read_text())

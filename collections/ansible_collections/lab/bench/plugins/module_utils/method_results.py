@@ -80,6 +80,8 @@ def _search(track: Track, records: Records, repetitions: int) -> dict[str, Any]:
     elif now.found is not None and item is None:
         lowest = search.candidates(track, now.found)[-1]
         why = f"{now.found:,g} requests/s was not confirmed, nor any lower rate to {lowest:,g}"
+    elif item is not None and item["cell"]["load"]["rate"] != now.found:
+        why = f"{now.found:,g} requests/s met it at first and was not confirmed"
     return {
         "cell": track["cells"][0]["cell"],
         "slo": track["cells"][0]["slo"],
