@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import derive, files, methods, plan, result
+from ansible_collections.lab.bench.plugins.module_utils import (
+    derive,
+    files,
+    methods,
+    result,
+    wording,
+)
 from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
 from ansible_collections.lab.bench.plugins.module_utils.validate import SchemaError, validate
 
@@ -271,8 +277,8 @@ def test_cells_of_several_tunings_and_twins_are_told_apart() -> None:
 
 @pytest.mark.parametrize("rate", [0.1, 99.5, 123_456.7, 1_000_000])
 def test_a_rate_is_shown_as_it_was_asked(rate: float) -> None:
-    assert f"oha {plan.plain(rate)}/s " in derive.table(document(repetition(), rate=rate))
-    assert float(plan.plain(rate)) == rate
+    assert f"oha {wording.plain(rate)}/s " in derive.table(document(repetition(), rate=rate))
+    assert float(wording.plain(rate)) == rate
 
 
 def client_document(*repetitions: dict[str, Any]) -> dict[str, Any]:

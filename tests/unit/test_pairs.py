@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 def track(name: str, stack: str, seconds: float = 10, tuning: str = "stock") -> dict[str, Any]:
     cell = {"endpoint": "index", "tuning": tuning, "network": "lan"}
-    return methods.fixed({"cell_id": name, "stack": stack, "cell": cell, "expected_s": seconds})
+    item = {"cell_id": name, "purpose": "measure", "stack": stack, "cell": cell}
+    return methods.fixed({**item, "expected_s": seconds})
 
 
 def placed(

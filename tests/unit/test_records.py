@@ -21,12 +21,26 @@ def test_records_come_by_number_and_without_what_is_long(tmp_path: Path) -> None
             "per_second": {},
         }
         path = tmp_path / "cells" / "b" / f"rep-{number}" / "result.json"
-        path.write_text(json.dumps({**document, "goodput": 5}))
+        seen = {"server": {"cpu_busy": 0.5, "per_second": {}}} if error is None else None
+        path.write_text(json.dumps({**document, "goodput": 5, "telemetry": seen}))
     found = records.load(tmp_path)
     assert found["b"] == [
-        {"repetition": 9, "error": None, "goodput": 5},
-        {"repetition": 10, "error": "broken", "goodput": 5},
+        {
+            "repetition": 9,
+            "error": None,
+            "goodput": 5,
+            "telemetry": {"server": {"cpu_busy": 0.5}},
+        },
+        {"repetition": 10, "error": "broken", "goodput": 5, "telemetry": None},
     ]
     # Their numbers are taken, and they count for nothing.
     assert [record["repetition"] for record in found["a"]] == [1, 3]
     assert all(record["error"] for record in found["a"])
+
+
+def test_the_ceiling_is_that_of_the_weakest_pair(tmp_path: Path) -> None:
+    assert records.ceiling(tmp_path) is None
+    for name, rate in (("calibration", 50_000), ("calibration-server-2", 40_000.5)):
+        document = {"ceiling": {"requests_per_second": rate}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    assert records.ceiling(tmp_path) == 40_000.5

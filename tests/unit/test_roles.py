@@ -106,12 +106,22 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
     found = {}
     for name, option in options.items():
-        if option["type"] in ("int", "float"):
+        if option.get("elements", option["type"]) in ("int", "float"):
             (limits,) = re.findall(r"\b([0-9.]+) to ([0-9]+)\b", option["description"])
             found[name] = tuple(float(limit) for limit in limits)
+            default = option.get("default")
+            (first,) = default if option["type"] == "list" else [default]
             # Without one it depends on the host.
-            assert name == "workers" or found[name][0] <= option["default"] <= found[name][1]
+            assert name == "workers" or found[name][0] <= first <= found[name][1]
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
+
+
+def test_no_play_has_a_variable_named_as_a_main_one() -> None:
+    """What is given with -e would take its place."""
+    main = set(specs(ROOT / "roles" / "run")["main"])
+    for path in [*(ROOT / "playbooks").glob("*.yml"), ROOT / "lab.yml"]:
+        for play in yaml.safe_load(path.read_text()):
+            assert main.isdisjoint(play.get("vars", {})), path.name
 
 
 def test_the_generators_are_the_three_programs_and_the_clients() -> None:

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 from ansible_collections.lab.bench.plugins.module_utils import (
     derive,
     files,
+    methods,
     progress,
     records,
     schedule,
+    search,
     wording,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
@@ -39,9 +41,12 @@ class ActionModule(ControllerAction):
             derive.repetition(rep_dir, root, args["keep_requests"])
             found = files.load(rep_dir / "result.json")
             several = len({track["pair"] for track in plan["tracks"]}) > 1
-            tell(f"    {found['pair'] + ': ' if several else ''}{derive.told(found)}")
+            of = f"{found['pair']}: " if several else ""
+            tell(f"    {of}{derive.told(found)}{search.said(item, found)}")
             before = None if found["error"] else schedule.setup(item)
         kept = records.load(run_dir)
+        # The generator was calibrated after the run was planned.
+        plan["tracks"] = methods.below(plan["tracks"], records.ceiling(run_dir))
         if args["last"]:
             began = args["last"]["began"]
         else:
@@ -60,6 +65,6 @@ class ActionModule(ControllerAction):
         left = progress.seconds_left(began, ahead, time.time())
         return {
             "item": {**following, "seconds_left": left},
-            "left": ahead["total"] - ahead["position"] + 1,
+            "left": ahead["most"] - ahead["position"] + 1,
             "began": began,
         }

@@ -59,9 +59,10 @@ def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:
     return [rep["latency_us"][metric] for rep in reps if rep["latency_us"][metric] is not None]
 
 
-def _sample(sample: Sequence[float]) -> dict[str, Any]:
-    middle = inference.median(sample)
-    return {"n": len(sample), "median": middle.value, "low": middle.low, "high": middle.high}
+def sample(of: Sequence[float]) -> dict[str, Any]:
+    """The schema's part_sample of so many values."""
+    middle = inference.median(of)
+    return {"n": len(of), "median": middle.value, "low": middle.low, "high": middle.high}
 
 
 def _pair(base: Sequence[float], head: Sequence[float]) -> dict[str, Any]:
@@ -69,8 +70,8 @@ def _pair(base: Sequence[float], head: Sequence[float]) -> dict[str, Any]:
     apart = inference.difference(base, head)
     ranks = inference.ranks(base, head) if base and head else None
     return {
-        "base": _sample(base),
-        "head": _sample(head),
+        "base": sample(base),
+        "head": sample(head),
         "difference": {"value": apart.value, "low": apart.low, "high": apart.high},
         "p": ranks and ranks.p,
         "effect_size": ranks and ranks.delta,

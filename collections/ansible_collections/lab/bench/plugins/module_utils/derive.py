@@ -10,9 +10,18 @@ from typing import Any
 
 import yaml
 
-from . import claims, files, manifest, methods, report_comparison, report_titles, result, wording
+from . import (
+    claims,
+    files,
+    manifest,
+    methods,
+    report_comparison,
+    report_methods,
+    report_titles,
+    result,
+    wording,
+)
 from . import summary as summaries
-from .plan import plain
 from .validate import validate
 
 
@@ -125,10 +134,10 @@ def missing(run_dir: Path) -> list[str]:
     tracks = files.load(run_dir / "plan.json")["plan"].get("tracks", [])
     summed = files.load(run_dir / "summary.json")["cells"]
     had = {cell["cell_id"] for cell in summed if cell["statistics"]["n"]}
-    wanted = methods.items(track for track in tracks if track["kind"] == "fixed")
+    kept = {cell["cell_id"]: cell["repetitions"] for cell in summed}
     return [
         item["cell_id"]
-        for item in wanted
+        for item in methods.wanted(tracks, kept)
         if item["purpose"] != "calibration" and item["cell_id"] not in had
     ]
 
@@ -155,7 +164,10 @@ def table(document: Mapping[str, Any]) -> str:
     ids = [cell["cell_id"] for cell in document["cells"]]
     names = dict(zip(ids, report_titles.stacks(document["cells"]), strict=True))
     batches = [cell for cell in document["cells"] if cell["cell"]["load"]["mode"] == "batch"]
-    others = [cell for cell in document["cells"] if cell not in batches]
+    # A search tells of its probes itself.
+    others = [
+        cell for cell in document["cells"] if cell not in batches and cell["purpose"] != "probe"
+    ]
     lines = []
     if others or not batches:
         lines.append(
@@ -165,7 +177,7 @@ def table(document: Mapping[str, Any]) -> str:
     for name, cell in _named(others, names):
         lines += name
         load = cell["cell"]["load"]
-        pace = f"{plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
+        pace = f"{wording.plain(load['rate'])}/s" if load["mode"] == "constant" else "closed loop"
         lines += _lines(cell, f"{load['generator'] + ' ' + pace:<18}", _numbers)
     if batches:
         lines.append(
@@ -177,7 +189,7 @@ def table(document: Mapping[str, Any]) -> str:
         load = cell["cell"]["load"]
         asked = f"{load['generator']:<16}{load['requests']:>9,}{load['connections']:>9,}"
         lines += _lines(cell, asked, _client_numbers)
-    return "\n".join(lines + report_comparison.lines(document))
+    return "\n".join([*lines, *report_comparison.lines(document), *report_methods.lines(document)])
 
 
 def _named(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import methods
-from .methods import Track
+from .tracks import Track
 
 
 def assign(

@@ -14,12 +14,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import claims, definition, files, methods, records, schedule, studies
+from . import (
+    claims,
+    definition,
+    files,
+    method_plan,
+    methods,
+    objective,
+    records,
+    schedule,
+    studies,
+)
 from . import pairs as pair_up
 from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS
 from .stacks import CHOICES, stack, stack_slug
 from .tuning import tuning_profile
+from .wording import plain
 
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
 LIMITS: dict[str, tuple[float, float, str]] = {
@@ -61,7 +72,7 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
         if value is None or value == "":
             values[name] = spec.get("default")
             if name == "connections" and given.get("generator") == "python-bounded":
-                values[name] = CLIENTS_BOUND
+                values[name] = [CLIENTS_BOUND]
             continue
         values[name] = _convert(name, value, spec)
     return values
@@ -69,8 +80,13 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 def _convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
     kind = spec["type"]
+    if kind == "dict":
+        return objective.parse(value)
     if kind == "list":
         items = value if isinstance(value, list) else str(value).split(",")
+        if spec["elements"] != "str":
+            one = {"type": spec["elements"], "default": spec["default"][0]}
+            return sorted({_convert(name, item, one) for item in items})
         found = [str(item).strip().lstrip("/") for item in items if str(item).strip()]
         return list(dict.fromkeys(found))
     if kind == "bool":
@@ -116,11 +132,12 @@ def _refuse_wrk2(values: Mapping[str, Any]) -> None:
             f"calibrates for 10 s and throws their latencies away. Give at least "
             f"-e duration={WRK2_DURATION_S}, {other}"
         )
-    for name in ("rate", "duration", "warmup"):
-        if values[name] != int(values[name]):
+    numbers = [("rate", rate) for rate in values["rate"] if rate is not None]
+    for name, number in [*numbers, *((name, values[name]) for name in ("duration", "warmup"))]:
+        if number != int(number):
             raise PlanError(
-                f"{name}: {plain(values[name])} is not a whole number, and generator=wrk2 takes no "
-                f"other. Give -e {name}={math.ceil(values[name])}, {other}"
+                f"{name}: {plain(number)} is not a whole number, and generator=wrk2 takes no "
+                f"other. Give -e {name}={math.ceil(number)}, {other}"
             )
 
 
@@ -133,11 +150,6 @@ def _fits(backlog: int, tuning: str, profile: Mapping[str, Any]) -> None:
                 f"net.core.somaxconn = {entry['value']}. Give at most that with "
                 f"-e backlog={entry['value']}, or another profile with -e tuning=<name>."
             )
-
-
-def plain(number: float) -> str:
-    """A number as people write it: no exponent, no digit lost, no .0 at its end."""
-    return f"{number:.15g}"
 
 
 def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +181,11 @@ def slug(cell: Mapping[str, Any]) -> str:
         parts += [f"nofile{load['open_files']}", "reused" if load["reuse"] else "unreused"]
     else:
         constant = load["mode"] == "constant"
-        parts += [f"{plain(load['rate'])}rps" if constant else "closed", f"c{load['connections']}"]
+        pace = "closed"
+        if constant:
+            shared = "share" in load
+            pace = method_plan.share_slug(load) if shared else f"{plain(load['rate'])}rps"
+        parts += [pace, f"c{load['connections']}"]
         parts += [f"{plain(load['duration_s'])}s", f"w{plain(load['warmup_s'])}s"]
     if not load.get("keepalive", True):
         parts.append("unkept")
@@ -186,7 +202,7 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
     connections = {
         "python-sync": 1,
         "python-async": requests,
-        "python-bounded": min(values["connections"], requests),
+        "python-bounded": min(values["connections"][0], requests),
     }[values["generator"]]
     return {
         "generator": values["generator"],
@@ -201,30 +217,41 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[dict[str, Any]]:
-    """What is offered to each endpoint: the load asked for, and beside a constant rate a short
-    closed loop, which only calibrates (``calibrate``)."""
-    if values["generator"] in CLIENTS:
-        return [_batch(values)]
-    load = {
-        "generator": values["generator"],
-        "mode": "closed" if values["generator"] == CLOSED_LOOP else "constant",
-        "rate": None if values["generator"] == CLOSED_LOOP else values["rate"],
-        "connections": values["connections"],
-        "duration_s": values["duration"],
-        "warmup_s": values["warmup"],
-        "keepalive": values["keepalive"],
-    }
-    if values["generator"] == CLOSED_LOOP or not calibrate:
-        return [load]
-    calibrating = {
+def closed_loop(load: Mapping[str, Any]) -> dict[str, Any]:
+    """The short closed loop that shows what a cell can do at most, beside its own load."""
+    plainly = {key: load[key] for key in load if key not in ("share", "of", "pause", "beside")}
+    return plainly | {
         "generator": CLOSED_LOOP,
         "mode": "closed",
         "rate": None,
-        "duration_s": min(values["duration"], CLOSED_LOOP_DURATION_S),
-        "warmup_s": min(values["warmup"], CLOSED_LOOP_WARMUP_S),
+        "duration_s": min(load["duration_s"], CLOSED_LOOP_DURATION_S),
+        "warmup_s": min(load["warmup_s"], CLOSED_LOOP_WARMUP_S),
     }
-    return [load, {**load, **calibrating}]
+
+
+def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[tuple[str, dict[str, Any]]]:
+    """What is offered to each endpoint, each (purpose, load): the loads asked for, and beside a
+    constant rate a short closed loop, which only calibrates (``calibrate``)."""
+    if values["generator"] in CLIENTS:
+        return [("measure", _batch(values))]
+    closed = values["generator"] == CLOSED_LOOP
+    levels = itertools.product(values["connections"], [None] if closed else values["rate"])
+    asked = [
+        {
+            "generator": values["generator"],
+            "mode": "closed" if closed else "constant",
+            "rate": rate,
+            "connections": connections,
+            "duration_s": values["duration"],
+            "warmup_s": values["warmup"],
+            "keepalive": values["keepalive"],
+            # A study's share of a saturation stands for a rate that is not known yet.
+            **({} if closed or rate is not None else values["share"]),
+        }
+        for connections, rate in levels
+    ]
+    also = [] if closed or not calibrate else [("calibration", closed_loop(asked[-1]))]
+    return [*(("measure", load) for load in asked), *also]
 
 
 def expected_s(load: Mapping[str, Any], contract: Mapping[str, Any]) -> float:
@@ -250,7 +277,7 @@ def cells(
     """
     planned = []
     for tuning, endpoint in itertools.product(values["tuning"], wanted):
-        for position, load in enumerate(loads(values, calibrate=not entry)):
+        for purpose, load in loads(values, calibrate=not entry):
             cell = {
                 **{key: chosen[key] for key in ("framework", *CHOICES)},
                 **{key: chosen[key] for key in ("workers", "threads", "backlog")},
@@ -263,8 +290,8 @@ def cells(
             # What only calibrates is never the same cell as what is measured for itself.
             planned.append(
                 {
-                    "cell_id": slug(cell) + ("-calibration" if position else ""),
-                    "purpose": "calibration" if position else "measure",
+                    "cell_id": slug(cell) + ("" if purpose == "measure" else f"-{purpose}"),
+                    "purpose": purpose,
                     "cell": cell,
                     "stack": stack_slug(cell),
                     "expected_s": expected_s(load, wanted[endpoint]),
@@ -286,9 +313,12 @@ def comparisons(planned: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     return found
 
 
-def twin(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The same cell once more (A/A): what differs between the two is noise."""
-    return {**item, "cell_id": f"{item['cell_id']}-twin", "purpose": "twin"}
+def twin(track: Mapping[str, Any], ending: str = "-twin") -> dict[str, Any]:
+    """The track's cell once more (A/A): what differs between the two is noise. Of a sweep it is
+    that of the lowest level, which is always measured."""
+    item = track["cells"][0]
+    again = {**item, "cell_id": f"{item['cell_id']}{ending}", "purpose": "twin"}
+    return {**(methods.fixed(item) if track["kind"] == "sweep" else track), "cells": [again]}
 
 
 def done(folder: Path) -> int:
@@ -300,8 +330,9 @@ def done(folder: Path) -> int:
 def _cells_of(
     root: Path, values: Mapping[str, Any], python: str | None, entry: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """(stack, contracts of its endpoints, planned cells) of one set of options."""
+    """(stack, contracts of its endpoints, tracks) of one set of options."""
     known("network", values["network"], names(root / "files" / "network", "*.yml"))
+    method_plan.refuse(values, CLOSED_LOOP, CLIENTS)
     _refuse_wrk2(values)
     for name in values["tuning"]:
         _fits(values["backlog"], name, tuning_profile(root, name))
@@ -310,7 +341,7 @@ def _cells_of(
     beside = entry.get("beside")
     if beside:
         known(f"endpoint of {values['framework']}", beside, chosen["app"]["endpoints"])
-    planned = cells(values, chosen, wanted, entry)
+    planned = method_plan.tracks(root, values, cells(values, chosen, wanted, entry))
     also = [beside] if beside and beside not in wanted else []
     contracts = load_yaml(root / "files" / "endpoints.yml")
     chosen["measured"] = [*wanted, *also]
@@ -348,7 +379,6 @@ def plan(
         # An inventory's, below all that a user or a study chose.
         _convert("default_generator", words["default_generator"], specs["default_generator"])
         words = {"generator": words["default_generator"], **words}
-    values = options(specs, words)
     result: dict[str, Any] = {
         "given": {name: given.get(name) for name in specs},
         "stacks": {},
@@ -358,16 +388,20 @@ def plan(
         "comparisons": [],
         "twins": [],
     }
-    planned: list[Any] = []
+    tracks: list[Any] = []
     if study:
-        planned = _study(root, specs, words, study, python, result)
+        tracks = _study(root, specs, words, study, python, result)
         values = result["options"]
-    elif needs_framework or values["framework"]:
-        chosen, result["endpoints"], planned = _cells_of(root, values, python, {})
-        result["stacks"] = {stack_slug(planned[0]["cell"]): chosen}
     else:
-        known("network", values["network"], names(root / "files" / "network", "*.yml"))
-        _refuse_wrk2(values)
+        values = options(specs, words)
+        if needs_framework or values["framework"]:
+            chosen, result["endpoints"], tracks = _cells_of(root, values, python, {})
+            result["stacks"] = {tracks[0]["cells"][0]["stack"]: chosen}
+        else:
+            known("network", values["network"], names(root / "files" / "network", "*.yml"))
+            method_plan.refuse(values, CLOSED_LOOP, CLIENTS)
+            _refuse_wrk2(values)
+    planned = methods.items(tracks)
     result["options"] = values
     result["stack"] = next(iter(result["stacks"].values()), None)
     tunings = [item["cell"]["tuning"] for item in planned] or values["tuning"]
@@ -380,28 +414,40 @@ def plan(
         {item["cell"]["load"]["generator"] for item in planned} or {values["generator"]}
     )
     if study is None or study["twins"]:
-        result["comparisons"] = comparisons(planned)
+        # What a search measures is not known yet.
+        known_cells = [track for track in tracks if track["kind"] != "search"]
+        result["comparisons"] = comparisons(methods.items(known_cells))
         bases = {found["base"] for found in result["comparisons"]}
-        if study and not bases:
-            bases = {planned[0]["cell_id"]}
-        twins = [twin(item) for item in planned if item["cell_id"] in bases]
+        if study and not bases and known_cells:
+            bases = {known_cells[0]["cells"][0]["cell_id"]}
+        twins = [twin(track) for track in known_cells if track["cells"][0]["cell_id"] in bases]
         result["twins"] = [
-            [item["cell_id"].removesuffix("-twin"), item["cell_id"]] for item in twins
+            [item["cell_id"].removesuffix("-twin"), item["cell_id"]]
+            for item in methods.items(twins)
         ]
-        planned += twins
+        tracks += twins
+        planned += methods.items(twins)
     if run_id is None:
         named = study["name"] if study else values["framework"]
         run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [named])])
     run_dir = root / "results" / run_id
     definition.define(root, result, planned)
     kept = records.load(run_dir)
-    definition.check(run_id, planned, kept)
+    tracks = methods.below(tracks, records.ceiling(run_dir))
+    definition.check(run_id, methods.known(tracks, kept), kept)
     result |= {
         "run_id": run_id,
         "begun": begin,
         "run_dir": str(run_dir),
         "calibration_repetition": done(run_dir / "calibration" / "ceiling") + 1,
-        "tracks": _spread(result, planned, pairs, run_dir),
+        "tracks": _spread(result, tracks, pairs, run_dir),
+        # What the calibration offers: the most of what is asked for.
+        "calibrate": {
+            "rate": max(
+                (rate for rate in values["rate"] if rate), default=specs["rate"]["default"][0]
+            ),
+            "connections": max(values["connections"]),
+        },
         "connections": max((item["cell"]["load"]["connections"] for item in planned), default=0),
         # What the stages before the load have made; where the run has no other, in any case.
         "set_up": schedule.setup(planned[0])
@@ -413,15 +459,16 @@ def plan(
     return {
         **result,
         "measurements": ahead["total"],
+        "most_measurements": ahead["most"],
         "left": ahead["total"] - ahead["position"] + 1,
         "load_seconds": max(each),
     }
 
 
 def _spread(
-    result: dict[str, Any], planned: list[Any], pairs: int, run_dir: Path
+    result: dict[str, Any], planned: Sequence[Any], pairs: int, run_dir: Path
 ) -> list[dict[str, Any]]:
-    """The tracks of what is planned, each on its pair. Where there are twins, the first of the
+    """The tracks that are planned, each on its pair. Where there are twins, the first of the
     cells that have one has one on every other pair too: what these differ by is in its noise."""
     recorded = run_dir / "plan.json"
     before = files.load(recorded)["plan"].get("tracks", []) if recorded.exists() else []
@@ -429,7 +476,7 @@ def _spread(
     together = [[found["base"], found["head"]] for found in result["comparisons"]]
     together += result["twins"]
     tracks = pair_up.assign(
-        [methods.fixed(item) for item in planned],
+        planned,
         together,
         result["options"]["repetitions"],
         pairs,
@@ -437,13 +484,12 @@ def _spread(
     )
     if result["twins"]:
         base = result["twins"][0][0]
-        (own,) = (track for track in tracks if track["cells"][0]["cell_id"] == base)
-        item = own["cells"][0]
+        own = next(track for track in tracks if track["cells"][0]["cell_id"] == base)
         for pair in range(pairs):
             if pair != own["pair"]:
-                other = {**item, "cell_id": f"{base}-twin-{pair + 1}", "purpose": "twin"}
-                tracks.append({**methods.fixed(other), "pair": pair})
-                result["twins"].append([base, other["cell_id"]])
+                other = {**twin(own, f"-twin-{pair + 1}"), "pair": pair}
+                tracks.append(other)
+                result["twins"].append([base, other["cells"][0]["cell_id"]])
     return tracks
 
 
@@ -475,36 +521,69 @@ def _study(
     python: str | None,
     result: dict[str, Any],
 ) -> list[Any]:
-    """Plan a study's cells into ``result``; returns them, each cell once."""
+    """Plan a study's cells into ``result``; returns their tracks, each cell once."""
     planned: dict[str, Any] = {}
     named: dict[str, list[str]] = {}
+    tracks: list[Any] = []
     for entry in study["cells"]:
         try:
-            values = options(specs, {**words, **entry["options"]})
+            asked = {**words, **entry["options"]}
+            share = asked["rate"] if isinstance(asked.get("rate"), Mapping) else None
+            values = options(specs, asked if share is None else {**asked, "rate": None})
+            if share is not None:
+                values |= {"rate": [None], "share": method_plan.share(share)}
             chosen, contracts, found = _cells_of(root, values, python, entry)
         except PlanError as problem:
             raise PlanError(
                 f"{study['kind']} {study['name']}, cell {entry['name']}: {problem}"
             ) from None
-        key = stack_slug(found[0]["cell"])
+        key = found[0]["cells"][0]["stack"]
         same = result["stacks"].setdefault(key, chosen)
         same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
         result["endpoints"] |= contracts
-        for item in found:
+        for item in methods.items(found):
             if planned.setdefault(item["cell_id"], item) != item:
                 raise PlanError(
                     f"{study['kind']} {study['name']}, cell {entry['name']}: it differs from "
                     "another in `about` alone. Give both the same."
                 )
-        named[entry["name"]] = [item["cell_id"] for item in found]
+        tracks += [track for track in found if track not in tracks]
+        named[entry["name"]] = [item["cell_id"] for item in methods.items(found)]
         # What the stages before the load set up is the first cell's.
         result.setdefault("options", values)
     try:
         claims.check(study["claims"], named)
+        saturations = _saturations(tracks, named, planned)
     except ValueError as problem:
         raise PlanError(f"{study['kind']} {study['name']}: {problem}") from None
     result["study"] = {
         **{key: study[key] for key in ("kind", "name", "description", "claims")},
         "cells": named,
     }
-    return list(planned.values())
+    return [*tracks, *saturations]
+
+
+def _saturations(
+    tracks: Sequence[dict[str, Any]],
+    named: Mapping[str, Sequence[str]],
+    planned: Mapping[str, Any],
+) -> list[Any]:
+    """The tracks of the saturations that scaled rates are shares of; those tracks come to know
+    their ids. Cells of one stack, endpoint and number of connections have one."""
+    found: dict[str, Any] = {}
+    for track in tracks:
+        ids = []
+        for name in track.get("names", []):
+            known("cell that a rate is a share of", name, list(named))
+            item = planned[named[name][0]]
+            if len(named[name]) > 1 or item["cell"]["load"]["mode"] == "batch":
+                raise PlanError(
+                    f"rate: of: '{name}' is no one cell that a closed loop can saturate: it stands "
+                    f"for {', '.join(named[name])}. Name cells of one load generator and level."
+                )
+            load = closed_loop(item["cell"]["load"])
+            made = method_plan.saturation(item, slug({**item["cell"], "load": load}), load)
+            ids.append(made["cells"][0]["cell_id"])
+            found.setdefault(ids[-1], made)
+        track |= {"of": ids} if ids else {}
+    return list(found.values())

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import schedule
-from .methods import Records
 from .result import SCHEMA
+from .tracks import Records
 
 
 def _each(began: Mapping[str, Any], ahead: Mapping[str, Any], now: float) -> float:

@@ -7,12 +7,13 @@ from typing import Any
 
 from . import files
 
-_LONG = ("histogram", "per_second", "telemetry", "raw")
+_LONG = ("histogram", "per_second", "raw")
 
 
 def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
-    """cell_id -> its result.json documents by repetition, without series, histogram, telemetry and
-    hashes. A repetition without a result yet has its number taken, and an `error` that says so."""
+    """cell_id -> its result.json documents by repetition, without series, histogram and hashes; of
+    telemetry each host's busy CPU is kept. A repetition without a result yet has its number taken,
+    and an `error` that says so."""
     found: dict[str, list[dict[str, Any]]] = {}
     for folder in run_dir.glob("cells/*/rep-*"):
         number = folder.name.removeprefix("rep-")
@@ -21,9 +22,21 @@ def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
         if (folder / "result.json").exists():
             result = files.load(folder / "result.json")
             record = {key: value for key, value in result.items() if key not in _LONG}
+            if record.get("telemetry"):
+                record["telemetry"] = {
+                    host: {"cpu_busy": seen["cpu_busy"]}
+                    for host, seen in result["telemetry"].items()
+                }
         else:
             record = {"repetition": int(number), "error": "it has no result"}
         found.setdefault(folder.parent.name, []).append(record)
     for some in found.values():
         some.sort(key=lambda record: int(record["repetition"]))
     return dict(sorted(found.items()))
+
+
+def ceiling(run_dir: Path) -> float | None:
+    """What the generator was calibrated to reach, requests/s, the least of all pairs; None where it
+    was not yet."""
+    found = (files.load(path) for path in run_dir.glob("calibration*.json"))
+    return min((float(one["ceiling"]["requests_per_second"]) for one in found), default=None)

@@ -17,6 +17,7 @@ from . import (
     report_comparison,
     report_context,
     report_figures,
+    report_methods,
     report_processes,
     report_titles,
 )
@@ -45,6 +46,9 @@ def build(run_dir: Path) -> dict[str, Any]:
         for purpose in ("measure", "calibration")
     )
     comparison = report_comparison.build(summary, paths, measured)
+    swept = report_methods.build(summary, paths)
+    # Levels of a sweep are told of by the sweep.
+    levels = {cell_id for found in summary.get("sweeps", []) for cell_id in found["cells"]}
     claims = report_claims.build(_document(run_dir, "claims.json"))
     clients = [entry for entry in measured if report_clients.is_client(entry.cell)]
     stacks = [entry for entry in measured if not report_clients.is_client(entry.cell)]
@@ -58,11 +62,17 @@ def build(run_dir: Path) -> dict[str, Any]:
         "headlines": [
             *([{"anchor": "claims", **claims}] if claims else []),
             *({"anchor": "comparison", **said} for said in (comparison or {}).get("headlines", [])),
-            *({"anchor": entry.anchor, **_headline(entry)} for entry in measured),
+            *({"anchor": "methods", **said} for said in (swept or {}).get("headlines", [])),
+            *(
+                {"anchor": entry.anchor, **_headline(entry)}
+                for entry in measured
+                if entry.cell["cell_id"] not in levels
+            ),
         ],
         "overview": report_cells.overview(stacks) if stacks else None,
         "clients": report_clients.overview(clients),
         "comparison": comparison,
+        "methods": swept,
         "endpoints": _endpoints(run_dir, measured, calibrated, floor),
         "calibration": report_context.calibration(run_dir, calibration),
         "claims": claims,

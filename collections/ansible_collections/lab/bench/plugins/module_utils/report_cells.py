@@ -97,7 +97,8 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
     if load["mode"] != "constant":
         text = (
             f"{subject} answered {wording.rate(found['goodput']['median'])} requests/s {where} in "
-            f"a closed loop of {load['connections']} connections: {', '.join(tail)}{after}"
+            f"a closed loop of {wording.plural(load['connections'], 'connection')}: "
+            f"{', '.join(tail)}{after}"
         )
         return {"state": "closed", "short": "closed loop", "text": text}
     kept = [held(rep, load) for rep in good]

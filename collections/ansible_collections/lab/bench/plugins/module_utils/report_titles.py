@@ -11,7 +11,7 @@ from .report_figures import Entry
 # What may tell two stacks of one endpoint apart.
 _PARTS = ("framework", "server", *report_cells.PARTS, "tuning", "network")
 # Of these report_cells.stack says nothing.
-_BESIDE = ("backlog", "tuning", "network")
+BESIDE = ("backlog", "tuning", "network")
 
 
 def stacks(cells: Sequence[Mapping[str, Any]], parts: Sequence[str] = _PARTS) -> list[list[str]]:
@@ -35,17 +35,17 @@ def entries(cells: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> lis
         for kind in (False, True)
     ]
     made = []
-    told = zip(cells, stacks(cells), stacks(cells, _BESIDE), strict=True)
+    told = zip(cells, stacks(cells), stacks(cells, BESIDE), strict=True)
     for index, (cell, stack, beside) in enumerate(told, start=1):
         path, pace = path_of(cell, paths), _load(cell["cell"]["load"])
         others = alike[report_clients.is_client(cell)]
         load = [pace[p] for p in pace if len({other.get(p) for other in others}) > 1]
-        where, stacked, titled = (_title(path, words) for words in (beside, stack, stack + load))
+        where, stacked, titled = (title(path, words) for words in (beside, stack, stack + load))
         made.append(Entry(cell, path, where, stacked, titled, f"cell-{index}"))
     return made
 
 
-def _title(path: str, more: Sequence[str]) -> str:
+def title(path: str, more: Sequence[str]) -> str:
     return f"{path} ({', '.join(more)})" if more else path
 
 
@@ -62,7 +62,7 @@ def _load(load: Mapping[str, Any]) -> dict[str, str]:
     kept = load.get("keepalive", True)
     words = {
         "pace": "closed loop" if load["rate"] is None else f"{wording.asked(load)}/s",
-        "connections": f"{load['connections']} connections",
+        "connections": wording.plural(load["connections"], "connection"),
         "duration_s": f"{load['duration_s']:g} s",
         "keepalive": "client connections kept" if kept else "a client connection for each request",
     }

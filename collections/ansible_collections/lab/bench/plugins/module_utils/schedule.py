@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 from . import methods
-from .methods import Records, Track
 from .stacks import stack_slug
+from .tracks import Records, Track
 
 # A measurement that failed is tried once more; then its cell is given up.
 TRIES = 2
@@ -128,13 +128,19 @@ def progress(
     pair: int | None,
     attempts: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """{position, total, seconds_left} of one pair, or of all one after another (None): the number
-    of the next measurement, how many there are at most, and seconds of load still to come. What
-    was given up, by ``attempts``, is in neither."""
+    """{position, total, most, seconds_left} of one pair, or of all one after another (None): the
+    number of the next measurement, how many are expected in all, and at most, and seconds of load
+    still to come. What was given up, by ``attempts``, is in none."""
     tracks = _of(plan, pair)
     lost = set(given_up(attempts))
-    going = [t for t in tracks if lost.isdisjoint(item["cell_id"] for item in t["cells"])]
+    going = [track for track in tracks if lost.isdisjoint(methods.ids(track, records))]
     done = sum(methods.done(track, records) for track in tracks)
     left = sum(methods.left(track, _repetitions(plan, track), records) for track in going)
+    likely = sum(methods.expected(track, _repetitions(plan, track), records) for track in going)
     seconds = sum(methods.waiting(track, _repetitions(plan, track), records) for track in going)
-    return {"position": done + 1, "total": done + left, "seconds_left": seconds}
+    return {
+        "position": done + 1,
+        "total": done + likely,
+        "most": done + left,
+        "seconds_left": seconds,
+    }

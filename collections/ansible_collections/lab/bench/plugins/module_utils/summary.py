@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from . import comparison, files, latency
+from . import comparison, files, latency, method_results, records
 from .files import ResultError
 from .measurement import ERROR_CLASSES
 from .result import SCHEMA
@@ -131,6 +131,7 @@ def summary(run_dir: Path) -> dict[str, Any]:
         "run_id": run_dir.resolve().name,
         "cells": cells,
         **comparison.build(cells, plan),
+        **method_results.build(cells, plan, records.ceiling(run_dir)),
     }
 
 

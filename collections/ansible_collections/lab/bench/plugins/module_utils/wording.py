@@ -9,6 +9,11 @@ from typing import Any
 NONE = "-"  # there is no such number
 
 
+def plain(number: float) -> str:
+    """A number as people write it: no exponent, no digit lost, no .0 at its end."""
+    return f"{number:.15g}"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Rounded to so many significant digits, whole digits kept: 0.457, 10.4, 12,346."""
     if value == 0:
