@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shlex
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -52,7 +50,8 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
         run(f"playbooks/{stage}.yml", **asked)
     killed = playbook("playbooks/load.yml", run_id=run_id)
     wait_until_measuring(killed, run_id, 2)
-    os.killpg(killed.pid, signal.SIGKILL)
+    # Ansible's workers too, which have sessions of their own and would watch to the end.
+    subprocess.run(["pkill", "-KILL", "-f", f"load.yml .*{run_id}"], check=True)
     killed.wait()
 
     # Named alone, the run knows its own words.
@@ -74,12 +73,13 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     errors = {record["repetition"]: record["error"] for record in found if record["error"]}
     assert set(errors) == {2, 3}, errors
     # By when it was resumed the load was over, but nobody had watched it.
-    assert errors[2].startswith(("cut off: the controller went away", "telemetry-"))
+    words = ("cut off: the controller went away", "telemetry-", "none of 0 scrapes succeeded")
+    assert errors[2].startswith(words)
     assert "wrk" in errors[3]
     assert "[2/5]" in output
     # What a worker was about to answer is lost and nothing else; without its database none is ok.
     assert found[4]["goodput"] > 0
-    assert found[5]["errors"]["status_5xx"] + found[5]["errors"]["timeout"] > 0
+    assert sum(found[5]["errors"].values()) > 0
     assert sum(found[6]["errors"].values()) == 0, "PostgreSQL is up again"
     progress = json.loads((ROOT / "results" / run_id / "progress.json").read_text())
     assert (progress["done"], progress["total"], progress["given_up"]) == (5, 5, {})
