@@ -851,6 +851,11 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
         ({"study": "one", "scale": "huge"}, {}, "There are: smoke, local."),
         ({"scale": "local", "framework": "alpha"}, {}, "is of a study only"),
         ({"study": "one"}, {"cells": [{"name": "a", "options": {"rate": 0}}]}, "cell a: rate: 0"),
+        (
+            {"study": "one"},
+            {"cells": [{"name": "a", "options": {"raet": 1}}]},
+            "cell a: option: 'raet' is not known. There are: backlog",
+        ),
         ({"study": "one"}, {"claims": [{"says": "so"}]}, "study one: a claim needs says, metric"),
         (
             {"study": "one"},

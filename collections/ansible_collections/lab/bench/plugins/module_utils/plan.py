@@ -578,6 +578,8 @@ def _study(
     tracks: list[Any] = []
     for entry in study["cells"]:
         try:
+            for name in {**study["options"], **entry["options"]}:
+                known("option", name, sorted(specs))
             asked = {**words, **entry["options"]}
             share = asked["rate"] if isinstance(asked.get("rate"), Mapping) else None
             values = options(specs, asked if share is None else {**asked, "rate": None})
