@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ SWAP_BACK = f"cat /root/work.py >{WORK}"
 
 @dataclass(frozen=True)
 class Lever:
-    """What is done to a host at a stage of the load script, and after the repetition."""
+    """What is done to a host at a stage of the load script, or while the stack is restarted before
+    it, and after the repetition."""
 
     name: str
     stage: str
@@ -70,8 +72,6 @@ class Lever:
     after: str = ""
 
 
-# The last of all: what is done before it begins is in nobody's way.
-LAST = Lever("refused", "", SERVER, SWAP, SWAP_BACK)
 OHA = [
     Lever("oha_plain", "measuring", CLIENT, "true"),
     Lever(
@@ -114,7 +114,7 @@ WRK = [
         "sysctl -q -w net.ipv4.ip_local_port_range='50000 50030'; sleep 3.5; "
         'sysctl -q -w net.ipv4.ip_local_port_range="$was"',
     ),
-    LAST,
+    Lever("refused", "", SERVER, SWAP, SWAP_BACK),
 ]  # fmt: skip
 
 
@@ -128,40 +128,52 @@ def wait(what: Callable[[], bool], loading: Any, seconds: float, words: str) -> 
 
 
 def stage_is(progress: Path, stage: str) -> bool:
-    return progress.exists() and progress.read_text().strip() == stage
+    try:
+        return progress.read_text().strip() == stage
+    except FileNotFoundError:
+        return False
 
 
 def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
-    """Offer the calm load once for each lever; return the folder of each one's repetition."""
-    repetitions = len(levers["oha"])
-    loading = playbook("playbooks/load.yml", **CALM, repetitions=repetitions, seed=SEED)
-    raw = STATE / f"hosts/client/root/var/lib/loadlab-runs/{RUN_ID}"
+    """Offer the calm load once for each lever; return the folder of each one's repetition.
+
+    What fails is measured again, so there are some without a lever.
+    """
+    repetitions = max(map(len, levers.values()))
+    loading = playbook("playbooks/load.yml", **CALM, repetitions=repetitions)
     left = {generator: list(several) for generator, several in levers.items()}
     seen: set[Path] = set()
     where = {}
-    for number in range(1, 2 * repetitions + 1):
-        wait(lambda: set(raw.glob("cells/*/rep-*")) > seen, loading, 60, f"no repetition {number}")
-        (place,) = set(raw.glob("cells/*/rep-*")) - seen
-        seen.add(place)
-        lever = left["wrk" if "-wrk-" in place.parent.name else "oha"].pop(0)
-        where[lever.name] = FOLDER / place.relative_to(raw)
+
+    def begun() -> set[Path]:
+        return set(FOLDER.glob("cells/*/rep-*/cell.json")) - seen
+
+    while any(left.values()):
+        wait(lambda: bool(begun()), loading, 60, f"no repetition after {len(seen)}")
+        (cell,) = begun()
+        seen.add(cell)
+        waiting = left["wrk" if "-wrk-" in cell.parts[-3] else "oha"]
+        if not waiting:
+            continue
+        lever, place = waiting.pop(0), cell.parent
+        where[lever.name] = place
         if lever.stage:
-            reached = partial(stage_is, place / "progress.txt", lever.stage)
+            raw = STATE / f"hosts/client/root/var/lib/loadlab-runs/{RUN_ID}"
+            progress = raw / place.relative_to(FOLDER) / "progress.txt"
+            reached = partial(stage_is, progress, lever.stage)
             wait(reached, loading, 30, f"{lever.name} was never {lever.stage}")
             ssh(lever.host, lever.command)
-        if number == 2 * repetitions - 1:
-            ssh(LAST.host, LAST.command)
-        wait((place / "run.json").exists, loading, 60, f"{lever.name} never ended")
+        else:
+            # The application is about to read its code: a connection would come too late.
+            root = STATE / "hosts/server/root"
+            subprocess.run(["chroot", root, "sh", "-c", lever.command], check=True)
+        wait((place / "result.json").exists, loading, 60, f"{lever.name} never ended")
         if lever.after:
             ssh(lever.host, lever.after)
-    output, _ = loading.communicate(timeout=60)
+    output, _ = loading.communicate(timeout=120)
     # Two repetitions fail, as they should, and are kept; the load itself goes on to its end.
     assert not re.search(r"(failed|unreachable)=[1-9]", output), output[-3000:]
     return where
-
-
-# Of an order of cells in which the last is a closed loop.
-SEED = 0
 
 
 @pytest.fixture(scope="module")
