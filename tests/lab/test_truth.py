@@ -37,6 +37,7 @@ ATTEMPTS = 5
 
 def test_stalled_server(run_id: str) -> None:
     run("playbooks/hosts.yml", run_id=run_id)
+    run("playbooks/tune.yml", run_id=run_id)
     asked = {"framework": "nginx", "rate": 2000, "duration": 20, "warmup": 1}
     seen = []
     for attempt in range(1, ATTEMPTS + 1):
