@@ -47,8 +47,10 @@ def test_a_search_for_the_highest_rate(run_id: str) -> None:
         if row["met"]:
             assert row["p99_us"] <= 100_000
             assert row["errors"] == 0
-    met = [row["rate"] for row in found["trace"] if row["met"] and row["purpose"] == "probe"]
-    missed = [row["rate"] for row in found["trace"] if row["met"] is False]
+    # The rates that confirm may come out otherwise than the probe of the same rate.
+    probed = [row for row in found["trace"] if row["purpose"] == "probe"]
+    met = [row["rate"] for row in probed if row["met"]]
+    missed = [row["rate"] for row in probed if row["met"] is False]
     ceiling = load(run_id, "calibration.json")["ceiling"]["requests_per_second"]
     assert max(rates) <= ceiling
     if any(row["met"] is None for row in found["trace"]) and found["found"] is None:
