@@ -13,7 +13,7 @@ def entry(key: str, value: Any, required: bool = False) -> dict[str, Any]:
 
 
 def state(key: str, value: Any, before: list[str], after: list[str]) -> dict[str, Any]:
-    (row,) = ledger.entries([entry(key, value)], ledger.read(before), ledger.read(after))
+    (row,) = ledger.entries([entry(key, value)], ledger.read(before), ledger.read(after), {})
     return row
 
 
@@ -145,7 +145,7 @@ def test_only_required_keys_that_did_not_take_are_told() -> None:
         entry("vm.z", 1, required=True),
         entry("vm.x", 2),
     ]
-    rows = ledger.entries(wanted, ledger.read(lines), ledger.read(lines))
+    rows = ledger.entries(wanted, ledger.read(lines), ledger.read(lines), {})
     assert ledger.not_taken(rows) == [
         "net.core.somaxconn: asked 16384, is 4096 (clamped)",
         "vm.x: asked 1, is 60 (read_only)",
@@ -273,8 +273,11 @@ def test_what_was_kept_is_read_again() -> None:
 def test_what_an_earlier_profile_set_is_put_back(
     before: list[str], after: list[str], expected: str
 ) -> None:
-    wanted = ledger.with_restored([], {SOMAXCONN: "4096"})
-    (row,) = ledger.entries(wanted, ledger.read([FIRST, *before]), ledger.read([FIRST, *after]))
+    kept = {SOMAXCONN: "4096"}
+    wanted = ledger.with_restored([], kept)
+    found, now = (ledger.read([FIRST, *lines]) for lines in (before, after))
+    (row,) = ledger.entries(wanted, found, now, kept)
+    assert row["original"] == "4096"
     assert (row["requested"], row["state"], row["required"]) == ("4096", expected, True)
     assert bool(ledger.not_taken([row])) == (expected == "clamped")
 

@@ -841,6 +841,13 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     assert list(found["tunings"]) == ["production", f"{without}a.b", f"{without}postgresql.jit"]
     assert len(found["comparisons"]) == 2
     assert found["measurements"] == 4
+    # A key that no host takes is not measured once the ledger says so.
+    row = {"key": "a.b", "state": "absent", "after": None}
+    ledger = {"profile": "production", "hosts": {"server": [row], "client": [row]}}
+    run_dir = Path(found["run_dir"])
+    run_dir.mkdir(parents=True)
+    (run_dir / "tuning.json").write_text(json.dumps(ledger))
+    assert make(lab, study="ablation", run_id=found["run_id"])["measurements"] == 3
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible_collections.lab.bench.plugins.module_utils import (
+    ablation,
     derive,
     files,
     methods,
@@ -47,6 +48,8 @@ class ActionModule(ControllerAction):
         kept = records.load(run_dir)
         # The generator was calibrated after the run was planned.
         plan["tracks"] = methods.below(plan["tracks"], records.ceiling(run_dir))
+        idle = ablation.idle(plan, records.ledgers(run_dir))
+        plan["tracks"] = ablation.less(plan["tracks"], idle)
         if args["last"]:
             began = args["last"]["began"]
         else:

@@ -19,8 +19,8 @@ class FilterModule:
             "tuning_settable": lambda wanted, lines: ledger.settable(wanted, ledger.read(lines)),
             "tuning_to_set": lambda wanted, lines: ledger.to_set(wanted, ledger.read(lines)),
             "tuning_stale": ledger.stale,
-            "tuning_ledger": lambda wanted, before, after: ledger.entries(
-                wanted, ledger.read(before), ledger.read(after)
+            "tuning_ledger": lambda wanted, before, after, kept: ledger.entries(
+                wanted, ledger.read(before), ledger.read(after), kept
             ),
             "postgresql_ledger": ledger.postgresql_entries,
             "postgresql_stale": ledger.postgresql_stale,

@@ -7,6 +7,7 @@ and noise floors are fractions of the base.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from . import inference, latency, methods, wording
@@ -15,12 +16,17 @@ from .files import ResultError
 METRICS = ("goodput", "p50", "p99")
 
 
-def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[str, Any]:
+def build(
+    cells: Sequence[Mapping[str, Any]],
+    plan: Mapping[str, Any],
+    idle: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """{comparisons, noise_floor} of summary.json, both empty where the plan asks for none.
 
     ``cells`` are summary.json's, ``plan`` is plan.json's "plan": of it comparisons [{by, base,
     head}], twins [[cell_id, twin's cell_id]] (a twin on another pair of hosts tells only what cells
-    of two pairs differ by) and tracks are read, and each may be missing.
+    of two pairs differ by) and tracks are read, and each may be missing. ``idle``: the tunings that
+    are not measured, as ablation.idle has them; nothing is compared with them.
     Raises ResultError where neither cell of a comparison is known.
     """
     found = {cell["cell_id"]: cell for cell in cells}
@@ -32,7 +38,11 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[s
         for cell_id, twin_id in plan.get("twins", [])
         for metric in METRICS
     ]
-    compared = [_comparison(found, known, asked) for asked in plan.get("comparisons", [])]
+    compared = [
+        _comparison(found, known, asked)
+        for asked in plan.get("comparisons", [])
+        if known.get(asked["head"], {}).get("tuning") not in idle
+    ]
     for one in compared:
         for row in one["rows"]:
             sides = {pairs.get(one[side]["cell_id"]) for side in ("base", "head")}

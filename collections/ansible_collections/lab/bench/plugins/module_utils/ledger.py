@@ -154,8 +154,12 @@ def entries(
     wanted: Sequence[Mapping[str, Any]],
     before: Mapping[str, Mapping[str, Any]],
     after: Mapping[str, Mapping[str, Any]],
+    kept: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """The ledger of one host: one row for each key of the profile, in its order."""
+    """The ledger of one host: one row for each key of the profile, in its order.
+
+    ``kept``: what an earlier profile found before it changed a key.
+    """
     rows = []
     for entry in wanted:
         key, requested = entry["key"], _words(entry["value"])
@@ -173,6 +177,7 @@ def entries(
             {
                 "key": key,
                 "requested": requested,
+                "original": kept.get(key, was),
                 "before": was,
                 "after": now,
                 "state": state,

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from . import (
+    ablation,
     claims,
     definition,
     files,
@@ -504,8 +505,10 @@ def plan(
         if planned and (begin or len({str(schedule.setup(item)) for item in planned}) == 1)
         else None,
     }
-    ahead = schedule.progress(result, kept, None)
-    each = [schedule.progress(result, kept, pair)["seconds_left"] for pair in range(pairs)]
+    idle = ablation.idle(result, records.ledgers(run_dir))
+    going = {**result, "tracks": ablation.less(result["tracks"], idle)}
+    ahead = schedule.progress(going, kept, None)
+    each = [schedule.progress(going, kept, pair)["seconds_left"] for pair in range(pairs)]
     return {
         **result,
         "measurements": ahead["total"],
@@ -613,7 +616,7 @@ def _study(
     except ValueError as problem:
         raise PlanError(f"{study['kind']} {study['name']}: {problem}") from None
     result["study"] = {
-        **{key: study[key] for key in ("kind", "name", "scale", "description", "claims")},
+        **{key: study[key] for key in ("kind", "name", "scale", "description", "claims", "ablate")},
         "published": study["published"],
         "cells": named,
     }

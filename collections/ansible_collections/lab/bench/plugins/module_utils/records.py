@@ -40,3 +40,8 @@ def ceiling(run_dir: Path) -> float | None:
     was not yet."""
     found = (files.load(path) for path in run_dir.glob("calibration*.json"))
     return min((float(one["ceiling"]["requests_per_second"]) for one in found), default=None)
+
+
+def ledgers(run_dir: Path) -> list[dict[str, Any]]:
+    """The run's tuning.json documents: of each profile, and of each pair."""
+    return [files.load(path) for path in sorted(run_dir.glob("tuning*.json"))]

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import inference, report_titles, wording
 from .report_figures import Entry
+from .tuning import WITHOUT
 from .wording import link, ms, table
 
 UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms"}
@@ -143,7 +144,20 @@ def build(
         ],
         "figure": _figure(list(zip(compared, where, strict=True))),
         "noise_floor": _floors(floors, measured),
+        "left_out": left_out(document),
     }
+
+
+def left_out(document: Mapping[str, Any]) -> str:
+    """What an ablation did not measure, and why, in a sentence; empty where it measured all."""
+    by_why: dict[str, list[str]] = {}
+    # A summary of before there was this has none.
+    for one in document.get("left_out", []):
+        by_why.setdefault(one["why"], []).append(one["tuning"].partition(WITHOUT)[2])
+    if not by_why:
+        return ""
+    parts = [f"{', '.join(keys)} ({why})" for why, keys in by_why.items()]
+    return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
 
 
 def _table(several: Sequence[tuple[Mapping[str, Any], str]], path: str) -> dict[str, Any]:
@@ -272,7 +286,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 + f"{wording.percent(floor):>13}  {row['conclusion']}"
                 + (f": {row['why']}" if row["conclusion"] == "undecided" else "")
             )
-    return said
+    return [*said, *filter(None, [left_out(document)])]
 
 
 def _terse(metric: str, value: float | None) -> str:

@@ -63,10 +63,10 @@ def filled(given: Mapping[str, Any]) -> dict[str, Any]:
 def find(root: Path, given: Mapping[str, Any], kind: str | None) -> dict[str, Any] | None:
     """The study or lesson asked for; None where none is.
 
-    Returns {kind, name, scale, description, options, cells, claims, twins, published}; published
-    is what goes into the documents as it stands: {question, source, setup, settings, rates,
-    figures, mistakes, differs}. ``kind``: study or lesson where one of that kind must be given.
-    Raises PlanError.
+    Returns {kind, name, scale, description, options, cells, claims, twins, ablate, published};
+    published is what goes into the documents as it stands: {question, source, setup, settings,
+    rates, figures, mistakes, differs}. ``kind``: study or lesson where one of that kind must be
+    given. Raises PlanError.
     """
     asked = {key: str(value) for key, value in filled(given).items() if key in FOLDERS}
     if kind and kind not in asked:
@@ -114,6 +114,7 @@ def find(root: Path, given: Mapping[str, Any], kind: str | None) -> dict[str, An
         "cells": cells,
         "claims": [one for one in file.get("claims", []) if scale in one.get("only", [scale])],
         "twins": file.get("twins", kind == "study"),
+        "ablate": file.get("ablate"),
         "published": {
             **{key: file.get(key) for key in ("question", "source", "setup")},
             "settings": _settings(scales, {**options, **filled(given)}, scale),

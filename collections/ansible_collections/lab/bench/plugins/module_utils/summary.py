@@ -10,7 +10,17 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from . import comparison, files, latency, method_results, percentiles, ranking, reactivity, records
+from . import (
+    ablation,
+    comparison,
+    files,
+    latency,
+    method_results,
+    percentiles,
+    ranking,
+    reactivity,
+    records,
+)
 from .files import ResultError
 from .measurement import ERROR_CLASSES
 from .result import SCHEMA
@@ -134,11 +144,13 @@ def summary(run_dir: Path) -> dict[str, Any]:
         )
     planned = run_dir / "plan.json"
     plan = files.load(planned).get("plan", {}) if planned.exists() else {}
+    idle = ablation.idle(plan, records.ledgers(run_dir))
     return {
         "schema": SCHEMA,
         "run_id": run_dir.resolve().name,
         "cells": cells,
-        **comparison.build(cells, plan),
+        **comparison.build(cells, plan, idle),
+        "left_out": ablation.left_out(plan, idle),
         **method_results.build(cells, plan, records.ceiling(run_dir)),
         "ranking": ranking.build(cells, plan),
     }
