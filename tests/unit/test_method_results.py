@@ -201,7 +201,7 @@ def test_scaled_rates(tmp_path: Path, real: dict[str, Any], monkeypatch: Any) ->
     one = {"framework": "aiohttp", "endpoint": "agents", "rate": rate}
     study = {
         "kind": "study", "name": "one", "description": "one", "options": {}, "claims": [],
-        "twins": True, "scale": None, "published": {},
+        "twins": True, "ablate": None, "scale": None, "published": {},
         "cells": [
             {"name": "few", "options": {**one, "connections": 4}},
             {"name": "many", "options": one},
