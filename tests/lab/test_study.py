@@ -87,13 +87,15 @@ def test_a_published_study_is_repeated(run_id: str) -> None:
     assert 0 < parts["sync"]["value"] <= 3.1
     assert 2 < parts["async-100"]["value"] < 4
     # Ten times as many at once as it may open: the limit of open files, and nothing else, is what
-    # the client breaks on, and the result says so.
+    # the client breaks on, and the result says so. One that is closed makes room for another.
     (cell,) = (c for c in load(run_id, "summary.json")["cells"] if "10000requests" in c["cell_id"])
     (repetition,) = cell["repetitions"]
     client = repetition["client"]
     assert set(client["failures"]) == {"EMFILE"}
     assert client["open_files"] == 1024
-    assert 900 < 10_000 - client["failures"]["EMFILE"] < 5_000
+    assert 900 < 10_000 - client["failures"]["EMFILE"] < 2_000
+    # What got a connection waited for the longest delay and no longer.
+    assert 2 < client["seconds"] < 8
     assert any("open_files" in finding for finding in repetition["verdict"]["findings"])
     assert "published 3.48; measured" in " ".join(output.split())
     page = (ROOT / "results" / run_id / "report.html").read_text()
