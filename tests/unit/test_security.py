@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.action import fail_repetition, watch
+from ansible_collections.lab.bench.plugins.action import fail_repetition
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
 from ansible_collections.lab.bench.plugins.module_utils import (
     contract,
@@ -39,7 +39,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
 from ansible_collections.lab.bench.plugins.module_utils import summary as summaries
 from ansible_collections.lab.bench.plugins.module_utils.measurement import GeneratorError
 from ansible_collections.lab.bench.plugins.module_utils.wording import printable
-from ansible_collections.lab.bench.plugins.plugin_utils import controller
+from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,7 +127,7 @@ PAGES: dict[str, tuple[list[Any], str]] = {
 def test_a_scrape_of_any_host_is_a_page_or_a_failure(
     serving: Serve, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "PAGE_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(exporter, "PAGE_BYTES_MAX", 1_000_000)
     parts, words = PAGES[name]
     found = exporter.page(f"{serving(*parts)}/metrics")
     assert found.startswith("# scrape ")
@@ -141,7 +141,7 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 def test_a_scrape_ends_though_a_byte_comes_now_and_then(
     serving: Serve, head: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "SCRAPE_S", 0.4)
+    monkeypatch.setattr(exporter, "SCRAPE_S", 0.4)
     url = serving(head, repeat(b"x"), apart_s=0.1)
     began = time.monotonic()
     assert " failed: " in exporter.page(f"{url}/metrics")
