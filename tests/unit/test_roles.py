@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ MANIFESTS: dict[str, Any] = {
     for app in APPS
     if (app / "app.yml").exists()
 }
-# Whatever has requirements, the Python clients' among them.
-LOCKED = [
-    ROOT / "files" / "clients",
-    *(app for app in APPS if (app / "requirements.in").exists()),
-]
+# Whatever has requirements: the lab itself, the Python clients, the profiler, and applications.
+LOCKED = sorted(
+    path.parent
+    for pattern in ("requirements.in", "files/*/requirements.in", "apps/*/requirements.in")
+    for path in ROOT.glob(pattern)
+)
 PROFILES = sorted((ROOT / "files" / "tuning").glob("*.yml"))
 ENDPOINTS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "endpoints.yml").read_text())
 STACKS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "stacks.yml").read_text())
@@ -317,6 +319,62 @@ def test_a_go_app_is_locked(path: Path) -> None:
     assert asked
     for module in asked:
         assert re.search(rf"^{re.escape(module)} h1:[A-Za-z0-9+/]{{43}}=$", locked, re.MULTILINE)
+
+
+def tasks(document: Any) -> Iterator[dict[str, Any]]:
+    """Every task of a file, those in blocks too."""
+    for each in document or []:
+        yield each
+        for part in ("pre_tasks", "tasks", "block", "rescue", "always"):
+            yield from tasks(each.get(part))
+
+
+TASKS = [
+    (path, task)
+    for folder in ("roles/*/tasks", "playbooks")
+    for path in sorted(ROOT.glob(f"{folder}/*.yml"))
+    for task in tasks(yaml.safe_load(path.read_text()))
+]
+
+
+def uses(module: str) -> list[tuple[Path, dict[str, Any]]]:
+    found = [(path, task[module]) for path, task in TASKS if module in task]
+    assert found, module
+    return found
+
+
+def test_what_is_installed_is_what_was_pinned() -> None:
+    """By hash or lock; of the distribution its own signed packages, and of those no newer ones."""
+    for path, args in uses("ansible.builtin.pip"):
+        assert "--require-hashes --no-deps" in args["extra_args"], path
+        assert args["requirements"].endswith("requirements.txt"), path
+    for path, args in uses("community.general.npm"):
+        assert args["ci"] is True, path
+    for path, args in uses("ansible.builtin.get_url"):
+        assert args["checksum"].startswith("sha256:"), path
+        assert args["url"].startswith("https://"), path
+    for path, args in uses("ansible.builtin.apt"):
+        assert not {"deb", "upgrade", "allow_unauthenticated", "force"} & set(args), path
+        assert "state" not in args, path
+    foreign = ("apt_repository", "apt_key", "deb822_repository", "unarchive", "git")
+    assert [
+        task for _, task in TASKS if {f"ansible.builtin.{name}" for name in foreign} & set(task)
+    ] == []
+    built = yaml.safe_load((ROOT / "roles/oha/vars/main.yml").read_text())["__oha_cargo"]
+    assert "--locked" in built
+    assert built[-1] == "oha@{{ oha_version }}"
+    installs = re.compile(r"\b(pip3?|npm|cargo) (install|ci)\b|\bwget\b|\| *(ba)?sh\b")
+    shell = [path for path in ROOT.glob("roles/*/files/*.sh") if installs.search(path.read_text())]
+    assert shell == []
+
+
+def test_files_are_copied_between_hosts_that_know_each_other() -> None:
+    """The module's own default is to check no host key."""
+    for path, args in uses("ansible.posix.synchronize"):
+        assert args["verify_host"] is True, path
+        assert args["use_ssh_args"] is True, path
+        # No links, devices, owners or modes of another host's.
+        assert args["archive"] is False, path
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)

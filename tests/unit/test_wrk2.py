@@ -280,7 +280,7 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
     folder.mkdir()
     stands_in = {
         "wrk2": f'echo "$@" >>{folder}/asked\n{program}',
-        "curl": 'while [ "$1" != -o ]; do shift; done; printf ok >"$2"',
+        "curl": 'while [ "$1" != -o ]; do shift; done; [ "$2" = - ] || exec >"$2"; printf ok',
     }
     for name, words in stands_in.items():
         (folder / name).write_text(f"#!/bin/sh\n{words}\n")
@@ -292,6 +292,7 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "URL": "http://10.0.0.1/index",
         "STATUS_URL": "http://10.0.0.1/lab/status",
         "BODY_SHA256": hashlib.sha256(b"ok").hexdigest(),
+        "BODY_BYTES": "2",
         "CONNECTIONS": "100",
         "THREADS": "6",
         "RATE": "2000",

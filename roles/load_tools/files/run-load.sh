@@ -5,12 +5,15 @@
 # From the environment: DIR (where they go), GENERATOR (oha, wrk2, wrk, or python-sync, python-async,
 # python-bounded), URL, STATUS_URL (nginx's counters; empty where it is not in the path), HTTP2 (true or
 # false), HEADERS (a line "Name: value" each), CERTIFICATE (file of the server's; empty
-# where the URL is not https), BODY_SHA256 (of the answer's body, verified before),
+# where the URL is not https), BODY_SHA256 and BODY_BYTES (of the answer's body, verified before),
 # CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
 # DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
 # (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
-# REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
-# BODY_BYTES (length of the answer's body) say what they do.
+# REQUESTS (how many), OPEN_FILES (soft limit of the client) and REUSE (true or false: of connections) say
+# what they do.
+#
+# What the server answers is not trusted: no more of it is read than was verified, and what programs say of it
+# is kept as printable text that is not endless.
 #
 # Leaves answer.body, the generator's output, nginx-before.txt and nginx-after.txt where there are
 # counters and, when all is over and whatever happened, run.json; progress.txt says what is under way.
@@ -22,7 +25,7 @@ stage() { echo "$1" >progress.txt; }
 finish() { # exit code, what went wrong
     printf '{"started": %s, "finished": %s, "exit_code": %s}\n' \
         "${started:-0}" "${finished:-0}" "$1" >run.json.part
-    [ -z "${2:-}" ] || echo "$2" >error.txt
+    [ -z "${2:-}" ] || printf '%s\n' "$2" | LC_ALL=C tr -c '\n\t -~' '?' | head -c 4000 >error.txt
     sync run.json.part
     mv run.json.part run.json
     exit "$1"
@@ -114,8 +117,12 @@ python-*)
 esac
 
 stage verifying
-asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o answer.body "$URL" 2>curl.err ||
-    finish 3 "$URL does not answer: $(cat curl.err)"
+# What curl says here it says because it failed.
+asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o - "$URL" 2>curl.err |
+    head -c "$((BODY_BYTES + 1))" >answer.body
+[ "$(wc -c <answer.body)" -le "$BODY_BYTES" ] ||
+    finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_BYTES bytes"
+[ ! -s curl.err ] || finish 3 "$URL does not answer: $(cat curl.err)"
 sum=$(sha256sum <answer.body | cut -d' ' -f1)
 [ "$sum" = "$BODY_SHA256" ] ||
     finish 4 "$URL answers otherwise than when it was verified: sha256 $sum, not $BODY_SHA256"

@@ -25,7 +25,7 @@ class ActionModule(ControllerAction):
         link = run_dir / name / "link" / f"rep-{args['repetition']}"
         link.mkdir(parents=True)
         for file, text in args["link"].items():
-            files.write(link / file, text.encode())
+            files.write(link / file, text.encode(errors="backslashreplace"))
         try:
             derived = calibration.derive(
                 run_dir / name,

@@ -21,5 +21,7 @@ class ActionModule(ControllerAction):
         dest.mkdir(parents=True, exist_ok=True)
         if not (dest / "cell.json").exists():
             files.write(dest / "cell.json", files.dump(args["record"]))
-        files.write(dest / "error.txt", (args["error"].strip() + "\n").encode())
+        # Ansible keeps bytes of a host that are no text as surrogates, which cannot be written.
+        error = args["error"].strip().encode(errors="backslashreplace")
+        files.write(dest / "error.txt", error + b"\n")
         return {"changed": True}

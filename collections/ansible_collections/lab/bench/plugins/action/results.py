@@ -24,7 +24,7 @@ class ActionModule(ControllerAction):
         (run_dir / "logs").mkdir(exist_ok=True)
         try:
             for host, log in args["logs"].items():
-                files.write(run_dir / "logs" / f"{host}.log", log.encode())
+                files.write(run_dir / "logs" / f"{host}.log", log.encode(errors="backslashreplace"))
             derive.results(run_dir, root, args["keep_requests"])
             derive.describe(run_dir, root, args["hosts"], args["controller"])
             table = derive.summary(run_dir, root)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import http.client
 import math
+import socket
+import threading
 import time
-import urllib.request
+import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.module_utils import telemetry
+from ansible_collections.lab.bench.plugins.module_utils import telemetry, wording
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 TELL_EVERY_S = 10
@@ -20,16 +23,54 @@ TELL_EVERY_S = 10
 SLACK_S = 0.6
 APART_S = 0.5
 ASK_EVERY_S = 2
+# Of one scrape, whatever the host answers: seconds in all, and bytes; a page has some 50 kB.
+SCRAPE_S = 2.0
+PAGE_BYTES_MAX = 4 << 20
 
 
 def page(url: str) -> str:
     """One scrape, as text or as a failure that the recording keeps."""
     now = time.time()
     try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
-            return telemetry.block(now, answer.read().decode())
-    except OSError as problem:
-        return telemetry.failed_block(now, str(problem))
+        return telemetry.block(now, fetch(url))
+    except (OSError, ValueError, http.client.HTTPException) as problem:
+        return telemetry.failed_block(now, wording.one_line(f"{type(problem).__name__}: {problem}"))
+
+
+def fetch(url: str) -> str:
+    """The page of a host that is not trusted: in SCRAPE_S it is there, is 200 and is no longer than
+    PAGE_BYTES_MAX, or an OSError, ValueError or HTTPException says why not.
+
+    Nothing is redirected: what a host says leads to no other address.
+    """
+    where = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(where.netloc, timeout=SCRAPE_S)
+    with contextlib.closing(connection):
+        connection.connect()
+        # The timeout is of each wait: a byte now and then would do for it.
+        end = threading.Timer(SCRAPE_S, cut, [connection.sock])
+        end.start()
+        try:
+            connection.request("GET", where.path)
+            answer = connection.getresponse()
+            text = answer.read(PAGE_BYTES_MAX + 1)
+            if end.finished.is_set():
+                raise TimeoutError(f"no end after {SCRAPE_S} s")
+        finally:
+            end.cancel()
+    if answer.status != 200:
+        raise ValueError(f"status {answer.status}")
+    if len(text) > PAGE_BYTES_MAX:
+        raise ValueError(f"more than {PAGE_BYTES_MAX:,} bytes")
+    if answer.length:
+        raise http.client.IncompleteRead(text, answer.length)
+    return text.decode()
+
+
+def cut(link: socket.socket) -> None:
+    # It may have come to its end just now.
+    with contextlib.suppress(OSError):
+        link.shutdown(socket.SHUT_RDWR)
 
 
 class ActionModule(ControllerAction):

@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
+from ansible_collections.lab.bench.plugins.module_utils.wording import printable
 
 DOCUMENTATION = """
 name: terminal
@@ -59,7 +60,9 @@ class CallbackModule(Default):  # type: ignore[misc]
         # A refusal is one sentence for a person: no quotes, no braces around it.
         self._print_task_banner(result.task)
         failed = f" ({result.result['assertion']})" if "assertion" in result.result else ""
-        self._display.display(f"{result.host.get_name()}: {message}{failed}", color="red")
+        # In it may be what a server said.
+        words = printable(f"{result.host.get_name()}: {message}{failed}")
+        self._display.display(words, color="red")
 
     def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
         """A refusal says all in its message; where in which file it was made is for -v."""

@@ -5,6 +5,7 @@ The template only lays it out. The same files give the same dict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from . import (
 )
 from .report_figures import Entry
 from .tuning import WITHOUT
+
+# Control characters, those that turn the direction of text, and halves of pairs.
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
@@ -91,14 +95,15 @@ def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
 
 
 def render(template: Path, document: dict[str, Any]) -> bytes:
-    """The page: whatever is no figure is escaped, and a name the document lacks is an error."""
+    """The page: whatever is no figure is escaped, no character is unseen, and a name the document
+    lacks is an error."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     page = environment.from_string(files.text(template)).render(document)
-    return f"{page.strip()}\n".encode()
+    return _UNSEEN.sub("\ufffd", f"{page.strip()}\n").encode()
 
 
 def _tunings(run_dir: Path) -> list[Any]:

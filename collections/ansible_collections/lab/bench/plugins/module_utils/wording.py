@@ -119,6 +119,16 @@ def one_line(text: str, limit: int = 400) -> str:
     return words if len(words) <= limit else f"{words[:limit]}…"
 
 
+def printable(text: str, limit: int = 8000) -> str:
+    """Text of any origin for a terminal: its lines as they are, every other character that is not
+    printable by its number, and not endless."""
+    shown = "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
+        for c in text[:limit]
+    )
+    return shown if len(text) <= limit else f"{shown}…"
+
+
 def link(path: str, text: str | None = None) -> dict[str, str]:
     """A link to a file beside the report."""
     return {"href": urllib.parse.quote(path), "text": path if text is None else text}

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.lab.bench.plugins.module_utils.wording import printable
 
 
 def tell(line: str) -> None:
-    """One line for the person at the terminal, at once."""
-    Display().display(f"  {line}", color="bright blue")
+    """One line for the person at the terminal, at once; what is in it may be a server's words."""
+    Display().display(f"  {printable(line)}", color="bright blue")
 
 
 class ControllerAction(ActionBase):  # type: ignore[misc]

@@ -1,0 +1,88 @@
+"""A server that answers what no server should; stands in for an application on the host.
+
+Runs where the application's service would, listens and tells of its readiness as that does. With
+HONEST in the environment the first answer on a path is the contract's, as the load script asks once
+before it loads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import sys
+
+import work  # type: ignore[import-not-found]
+
+# For a terminal, a page, a shell, a template of Ansible's, a path, and for who takes it for text.
+EVIL = (
+    b"\x1b]0;owned\x07\x1b[31m<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
+    b"`touch /tmp/owned`$(touch /tmp/owned){{ lookup('pipe', 'touch /tmp/owned') }}"
+    b"../../../etc/passwd\0\r\n\xff\xfe\x80"
+)
+HEADERS = (
+    'text/html"><script>alert(1)</script>\r\nX-Evil: \x1b[31m$(touch /tmp/owned)\r\n'
+    "Set-Cookie: a=../../b"
+)
+HONEST = {
+    "/index": (work.JSON, work.dumps({"hello": "world"})),
+    "/hello": (work.TEXT, work.HELLO.encode()),
+}
+BOMB = gzip.compress(bytes(1 << 26))
+
+asked: set[str] = set()
+
+
+def head(kind: str, more: str, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}\r\n\r\n".encode()
+
+
+async def answer(path: str, writer: asyncio.StreamWriter) -> None:
+    """One answer; those without an end last until the other side goes."""
+    if os.environ.get("HONEST") and path in HONEST and path not in asked:
+        asked.add(path)
+        kind, body = HONEST[path]
+        writer.write(head(kind, f"Content-Length: {len(body)}") + body)
+    elif path == "/hello":
+        writer.write(head(work.TEXT, "Transfer-Encoding: chunked"))
+        while True:
+            writer.write(b"10000\r\n" + EVIL.ljust(1 << 16, b"x") + b"\r\n")
+            await writer.drain()
+    elif path == "/sleep":
+        writer.write(head(work.JSON, "Content-Length: 1000000"))
+        while True:
+            writer.write(b"{")
+            await writer.drain()
+            await asyncio.sleep(0.3)
+    elif path == "/lookup":
+        more = f"Content-Encoding: gzip\r\nContent-Length: {len(BOMB)}"
+        writer.write(head(work.JSON, more) + BOMB)
+    elif path == "/upstream":
+        writer.write(head(HEADERS, f"Content-Length: {len(EVIL)}") + EVIL)
+    else:
+        writer.write(head(work.JSON, f"Content-Length: {len(EVIL)}", "500 Oops") + EVIL)
+    await writer.drain()
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            request = await reader.readuntil(b"\r\n\r\n")
+            await answer(request.split()[1].decode(), writer)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass  # The other side has gone.
+    finally:
+        writer.close()
+
+
+async def main() -> None:
+    # Its log is read by the controller too.
+    sys.stderr.buffer.write(EVIL + b"\n")
+    sys.stderr.flush()
+    server = await asyncio.start_unix_server(serve, sock=work.listen())
+    work.ready()
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

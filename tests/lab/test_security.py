@@ -1,0 +1,322 @@
+"""What listens, what runs as whom, where secrets lie, and what a hostile server can do.
+
+docs/security.md is what the hosts are compared with.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import resource
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh
+from .test_truth import wait_until_measuring
+
+pytestmark = pytest.mark.lab
+
+DOCS = (ROOT / "docs/security.md").read_text()
+RUN_ID, HOSTILE_ID = "test-security", "test-security-hostile"
+# Of the management link and of the test link.
+ADDRESSES = {"server": SERVER, "client": CLIENT}
+TESTED = {"server": "10.77.1.11", "client": "10.77.1.12"}
+ASKED: dict[str, Any] = {
+    "framework": "aiohttp",
+    "tls": True,
+    "endpoint": "index,hello,agents,lookup,sleep,upstream",
+    "run_id": RUN_ID,
+}
+CALM = {"rate": 50, "connections": 4, "duration": 4, "warmup": 0}
+# When what is asked for here has something listening.
+WHEN = {"always", "with `-e tls=true`", "over a unix socket", "for endpoints that ask it"}
+# No variable of the lab's, so it may be a secret.
+GIVEN = f"given-{secrets.token_hex(16)}"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of each row of the table below a heading of docs/security.md."""
+    section = DOCS.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    assert len(lines) > 2, heading
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall("`([^`]+)`", cell)
+
+
+def fits(pattern: str, found: str) -> bool:
+    """Whether that is it, a star being anything."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), found) is not None
+
+
+@dataclass(frozen=True)
+class Process:
+    unit: str
+    user: str
+    status: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Of one host: what is listened on and by which units, and the processes of all units."""
+
+    sockets: list[tuple[str, frozenset[str]]]
+    processes: list[Process]
+
+
+def look(host: str) -> Look:
+    told = ssh(
+        ADDRESSES[host],
+        "ss -Hlntuxp; echo ===; grep -Hs '' /proc/[0-9]*/cgroup; echo ===; "
+        "grep -HsE '^(Uid|NoNewPrivs|Seccomp|CapBnd):' /proc/[0-9]*/status; echo ===; "
+        "getent passwd",
+    )
+    listening, groups, statuses, passwd = told.split("===\n")
+    users = {line.split(":")[2]: line.split(":")[0] for line in passwd.splitlines()}
+    units: dict[str, str] = {}
+    group = r"^/proc/(\d+)/cgroup:.*?/([^/\s]+\.(?:service|scope))(?:/.*)?$"
+    for pid, unit in re.findall(group, groups, re.MULTILINE):
+        units.setdefault(pid, unit)
+    seen: dict[str, dict[str, str]] = {}
+    status = r"^/proc/(\d+)/status:(\w+):\s+(\S+)"
+    for pid, key, value in re.findall(status, statuses, re.MULTILINE):
+        seen.setdefault(pid, {})[key] = value
+    processes = [
+        Process(units[pid], users.get(each["Uid"], each["Uid"]), each)
+        for pid, each in seen.items()
+        if pid in units and "Uid" in each
+    ]
+    sockets = []
+    for line in listening.splitlines():
+        local = line.split()[4]
+        # A datagram socket without a name is nobody's to send to.
+        if local != "*":
+            owners = frozenset(units[pid] for pid in re.findall(r"pid=(\d+)", line) if pid in units)
+            local = local.replace(ADDRESSES[host], "management").replace(TESTED[host], "test")
+            sockets.append((local, owners))
+    return Look(sockets, processes)
+
+
+def strangers(host: str, found: Look) -> list[Any]:
+    """What listens and is in no row, and the rows of which nothing does."""
+    rows = [
+        (quoted(unit), quoted(where))
+        for on, unit, where, when in table("What listens")
+        if on in ("both", host) and when in WHEN
+    ]
+    met: set[int] = set()
+    wrong: list[Any] = []
+    for local, units in found.sockets:
+        # What systemd holds for a service is that service's too.
+        own = units - {"init.scope"}
+        fit = [
+            number
+            for number, (unit, where) in enumerate(rows)
+            if any(fits(pattern, local) for pattern in where)
+            and (not unit or all(fits(unit[0], one) for one in own))
+        ]
+        met.update(fit)
+        if not fit:
+            wrong.append((local, sorted(units)))
+    return wrong + [row for number, row in enumerate(rows) if number not in met and row[0]]
+
+
+@dataclass(frozen=True)
+class Deployed:
+    after_deploy: dict[str, Look]
+    under_load: dict[str, Look]
+    # Of every process, what it was started with.
+    started_with: str
+
+
+@pytest.fixture(scope="module")
+def deployed() -> Iterator[Deployed]:
+    for name in (RUN_ID, HOSTILE_ID):
+        shutil.rmtree(ROOT / "results" / name, ignore_errors=True)
+    run("playbooks/hosts.yml", run_id=RUN_ID)
+    run("playbooks/tune.yml", run_id=RUN_ID)
+    run("playbooks/deploy.yml", **ASKED, ansible_become_password=GIVEN)
+    after_deploy = {host: look(host) for host in ADDRESSES}
+
+    asked = {**ASKED, **CALM, "endpoint": "agents", "ansible_become_password": GIVEN}
+    loading = playbook("playbooks/load.yml", **asked)
+    wait_until_measuring(loading, RUN_ID, "agents")
+    under_load = {host: look(host) for host in ADDRESSES}
+    everything = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cat -v"
+    started_with = "".join(ssh(address, everything) for address in ADDRESSES.values())
+    finish(loading)
+    run("playbooks/collect.yml", run_id=RUN_ID)
+    yield Deployed(after_deploy, under_load, started_with)
+    ssh(
+        SERVER,
+        "rm -rf /etc/systemd/system/loadlab-app.service.d /opt/loadlab/hostile.py; "
+        "systemctl daemon-reload; systemctl restart loadlab-app",
+    )
+
+
+@pytest.mark.parametrize("host", ADDRESSES)
+def test_what_listens_is_what_is_meant_to(deployed: Deployed, host: str) -> None:
+    assert strangers(host, deployed.after_deploy[host]) == []
+    assert strangers(host, deployed.under_load[host]) == []
+
+
+def test_a_service_has_its_user_and_no_right_beside(deployed: Deployed) -> None:
+    for unit, user, exposure in table("What runs as whom"):
+        (name,) = quoted(unit)
+        told = ssh(SERVER, f"systemd-analyze security --no-pager {name} | tail -n 1")
+        level = re.search(r"exposure level for \S+: ([0-9.]+)", told)
+        assert level, told
+        assert float(level[1]) <= float(exposure), told
+        found = [one for one in deployed.under_load["server"].processes if one.unit == name]
+        assert found, name
+        for one in found:
+            # A user that systemd made for it is in no list, and known by its number.
+            expected = quoted(user) or [str(uid) for uid in range(61184, 65520)]
+            assert one.user in expected, one
+            assert one.status["NoNewPrivs"] == "1", one
+            assert one.status["Seccomp"] == "2", one
+            assert "root" in expected or int(one.status["CapBnd"], 16) == 0, one
+    load = [p for p in deployed.under_load["client"].processes if p.unit == "loadlab-load.service"]
+    assert {one.user for one in load} == {"loadlab"}
+    assert {one.status["NoNewPrivs"] for one in load} == {"1"}
+
+
+def test_what_the_lab_put_there_is_not_the_applications_to_change(deployed: Deployed) -> None:
+    # In its own view of the file system not even root could.
+    refused = ssh(
+        SERVER,
+        "pid=$(systemctl show --property=MainPID --value loadlab-app); "
+        "for path in /etc/x /opt/loadlab/app/x /usr/x /var/lib/x /root/x; do "
+        "nsenter --mount --target $pid touch $path 2>/dev/null || echo refused; done",
+    )
+    assert refused.split() == ["refused"] * 5
+    changeable = ssh(
+        SERVER,
+        "find /opt/loadlab /etc/nginx /etc/systemd/system /usr/local/lib/loadlab "
+        r"/var/lib/loadlab-* -xdev ! -type l \( -perm /022 -o ! -user root \)",
+    )
+    assert changeable == ""
+
+
+def keys() -> dict[Path, list[str]]:
+    """Every private key of the lab's, and the lines of its text."""
+    hosts = STATE / "hosts"
+    found = [
+        STATE / "id_ed25519",
+        *hosts.glob("*/root/etc/ssh/ssh_host_*_key"),
+        *hosts.glob("server/root/etc/nginx/loadlab/*.key"),
+    ]
+    assert len(found) == 4
+    return {path: path.read_text().splitlines()[1:-1] for path in found}
+
+
+def test_keys_are_their_owners_alone(deployed: Deployed) -> None:
+    assert stat.S_IMODE(STATE.stat().st_mode) == 0o700
+    for path in keys():
+        assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o600, 0), path
+    assert stat.S_IMODE((STATE / "known_hosts").stat().st_mode) & 0o022 == 0
+    for host in ADDRESSES:
+        trusted = STATE / f"hosts/{host}/root/root/.ssh"
+        assert stat.S_IMODE(trusted.stat().st_mode) == 0o700
+        assert stat.S_IMODE((trusted / "authorized_keys").stat().st_mode) == 0o600
+    # There is none to keep.
+    passwords = "SELECT count(*) FROM pg_authid WHERE rolpassword IS NOT NULL"
+    told = ssh(SERVER, f'cd / && runuser -u postgres -- psql -X -A -t -c "{passwords}"')
+    assert told.strip() == "0"
+
+
+def test_no_secret_is_anywhere_else(deployed: Deployed) -> None:
+    own = keys()
+    # A last line may be short, and somewhere else by chance.
+    known = {line.encode() for lines in own.values() for line in lines if len(line) > 30}
+    assert len(known) >= 10
+    known |= {GIVEN.encode()}
+
+    def told(data: bytes) -> bool:
+        return any(secret in data for secret in known)
+
+    assert not told(deployed.started_with.encode())
+    kept_in_memory = "find /run /tmp /dev/shm -xdev -type f -size -1024k -exec cat {} + | cat -v"
+    for address in ADDRESSES.values():
+        assert not told(ssh(address, "journalctl --no-pager --output=cat --all | cat -v").encode())
+        assert not told(ssh(address, kept_in_memory).encode())
+    seen = 0
+    places = [ROOT / "results" / RUN_ID, *(STATE / f"hosts/{host}/upper" for host in ADDRESSES)]
+    for path in (path for place in places for path in place.rglob("*")):
+        # PostgreSQL's files come and go.
+        if path.is_symlink() or not path.is_file() or "/var/lib/postgresql/" in str(path):
+            continue
+        data = path.read_bytes()
+        if path.suffix == ".gz" and data:
+            data = gzip.decompress(data)
+        seen += 1
+        assert Path(str(path).replace("/upper/", "/root/")) in own or not told(data), path
+    assert seen > 100
+
+
+def test_a_server_that_answers_anything(deployed: Deployed) -> None:
+    """The verify stage refuses it, the load ends, and what it said is nowhere more than text."""
+    source = Path(__file__).with_name("hostile.py").read_text()
+    (STATE / "hosts/server/root/opt/loadlab/hostile.py").write_text(source)
+
+    def stand_in(more: str) -> None:
+        words = r"[Service]\nExecStart=\nExecStart=/usr/bin/python3 /opt/loadlab/hostile.py\n"
+        ssh(
+            SERVER,
+            "cd /etc/systemd/system && mkdir -p loadlab-app.service.d && "
+            f"printf '{words}{more}' >loadlab-app.service.d/hostile.conf && "
+            "systemctl daemon-reload && systemctl restart loadlab-app",
+        )
+
+    stand_in("")
+    began = time.monotonic()
+    verifying = playbook("playbooks/deploy.yml", **{**ASKED, "run_id": HOSTILE_ID})
+    # An endless answer would not fit into that.
+    resource.prlimit(verifying.pid, resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    output, _ = verifying.communicate(timeout=120)
+    assert verifying.returncode != 0
+    assert "server: all that aiohttp needs is in place" in output, output
+    told = " ".join(output.split())
+    assert "/index answered status 500, the contract says 200" in told, output
+    assert "No load was offered" in told
+    assert not CONTROL.search(output)
+    # Ten seconds of them for the answer that drips.
+    assert time.monotonic() - began < 60
+
+    # Each load begins with a right answer.
+    stand_in(r"Environment=HONEST=1\n")
+    asked = {**ASKED, **CALM, "endpoint": "index,hello", "duration": 2}
+    loading = playbook("playbooks/load.yml", **asked, load_run_request_timeout=2)
+    output = finish(loading, 240)
+    assert not CONTROL.search(output)
+    run("playbooks/collect.yml", run_id=RUN_ID)
+    run("playbooks/report.yml", run_id=RUN_ID)
+    found = results(RUN_ID)
+    assert found["oha index"]["errors"]["status_5xx"] > 0, found["oha index"]
+    assert not found["oha hello"]["ok"], found["oha hello"]
+    for one in (found["wrk index"], found["wrk hello"]):
+        assert one["error"] or sum(one["errors"].values()) > 0, one
+
+    folder = ROOT / "results" / RUN_ID
+    bodies = [path.stat().st_size for path in folder.rglob("answer.body")]
+    assert len(bodies) > 4
+    # The agents' is the longest of them.
+    assert max(bodies) < 10_000
+    page = (folder / "report.html").read_text()
+    assert not re.search(r"<(script|img|iframe|object|embed|link|base|form)\b", page)
+    for text in (page, (folder / "logs/server.log").read_text()):
+        assert not CONTROL.search(text)
+    for address in ADDRESSES.values():
+        assert ssh(address, "ls -d /tmp/owned /var/tmp/owned 2>/dev/null || true") == ""
+    assert not Path("/tmp/owned").exists()

@@ -1,0 +1,402 @@
+"""What hosts and servers say is bounded, ends, and is shown as text; with real curl and shell."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from html.parser import HTMLParser
+from itertools import repeat
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.action import watch
+from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
+from ansible_collections.lab.bench.plugins.module_utils import (
+    contract,
+    files,
+    oha,
+    profiles,
+    report,
+    telemetry,
+    wrk,
+    wrk2,
+)
+from ansible_collections.lab.bench.plugins.module_utils import summary as summaries
+from ansible_collections.lab.bench.plugins.module_utils.measurement import GeneratorError
+from ansible_collections.lab.bench.plugins.module_utils.wording import printable
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests/fixtures"
+CONTRACTS: dict[str, Any] = yaml.safe_load((ROOT / "files/endpoints.yml").read_text())
+DATASET = yaml.safe_load((ROOT / "files/dataset.yml").read_text())
+EVIL = (
+    "\x1b]0;owned\x07\x1b[31m<script>alert(1)</script><img src=x onerror=alert(1)>\"'`id`"
+    "$(id){{ 7*7 }}../../../etc/passwd\0\r\n\u202e"
+)
+OK = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+LONG = f"{OK}Content-Length: 99\r\n\r\n".encode()
+SAME = f"{OK}Content-Length: 17\r\n\r\n".encode()
+CHUNKED = f"{OK}Transfer-Encoding: chunked\r\n\r\n".encode()
+ENDLESS = repeat(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+
+
+def serve(*parts: bytes | Iterable[bytes], apart_s: float = 0) -> tuple[str, threading.Event]:
+    """Answer every connection on a port of 127.0.0.1 with the parts, one after another, until the
+    other side goes; return where and the event that ends it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.1)
+    over = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.recv(65536)
+                for part in parts:
+                    for piece in [part] if isinstance(part, bytes) else part:
+                        if over.is_set():
+                            return
+                        connection.sendall(piece)
+                        time.sleep(apart_s)
+            except OSError:
+                pass  # The other side has gone.
+
+    def accept() -> None:
+        with listener:
+            while not over.is_set():
+                try:
+                    connection, _ = listener.accept()
+                except TimeoutError:
+                    continue
+                connection.settimeout(10)
+                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    host, port = listener.getsockname()
+    return f"http://{host}:{port}", over
+
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def serving() -> Iterator[Serve]:
+    ends = []
+
+    def begin(*parts: bytes | Iterable[bytes], apart_s: float = 0) -> str:
+        url, over = serve(*parts, apart_s=apart_s)
+        ends.append(over)
+        return url
+
+    yield begin
+    for over in ends:
+        over.set()
+
+
+# What a host answers for its telemetry, and what is kept of that.
+PAGES: dict[str, tuple[list[Any], str]] = {
+    "right": ([b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\n"], "a 1"),
+    "endless": ([CHUNKED, ENDLESS], "more than 1,000,000"),
+    "endless headers": ([OK.encode(), repeat(b"X-Evil: x\r\n")], "got more than 100 headers"),
+    "cut short": ([LONG, b"a 1"], "IncompleteRead"),
+    "elsewhere": ([b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"], "status 302"),
+    "no text": ([f"{OK}Content-Length: 2\r\n\r\n".encode(), b"\xff\xfe"], "UnicodeDecodeError"),
+    "no HTTP": ([EVIL.encode(), b"\n"], "BadStatusLine"),
+    "nothing": ([b""], "RemoteDisconnected"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_scrape_of_any_host_is_a_page_or_a_failure(
+    serving: Serve, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PAGE_BYTES_MAX", 1_000_000)
+    parts, words = PAGES[name]
+    found = watch.page(f"{serving(*parts)}/metrics")
+    assert found.startswith("# scrape ")
+    assert words in found
+    assert (" failed: " in found) == (name != "right")
+    assert len(found) < 1000
+    assert all(line.isprintable() for line in found.splitlines())
+
+
+@pytest.mark.parametrize("head", [b"", f"{OK}\r\n".encode(), LONG])
+def test_a_scrape_ends_though_a_byte_comes_now_and_then(
+    serving: Serve, head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "SCRAPE_S", 0.4)
+    url = serving(head, repeat(b"x"), apart_s=0.1)
+    began = time.monotonic()
+    assert " failed: " in watch.page(f"{url}/metrics")
+    assert time.monotonic() - began < 2
+
+
+# Each a server's whole answer, and what the load script says of it where it verifies.
+BODY = b'{"hello":"world"}'
+ANSWERS: dict[str, tuple[list[Any], str]] = {
+    "endless": ([CHUNKED, ENDLESS],
+                "answers otherwise than when it was verified: with more than 17 bytes"),
+    "other": ([LONG, EVIL.encode().ljust(99)[:99]],
+              "answers otherwise than when it was verified: with more than 17 bytes"),
+    "as long": ([SAME, b"\x1b[31m<script>\0\xff".ljust(17)],
+                "answers otherwise than when it was verified: sha256 "),
+    "gzip": ([b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", b"\x1f\x8b".ljust(17)],
+             "answers otherwise than when it was verified: sha256 "),
+    "no HTTP": ([EVIL.encode(), b"\n\n"], "does not answer: curl: "),
+    "endless headers": ([OK.encode(), repeat(b"X: " + b"x" * 60000 + b"\r\n")],
+                        "does not answer: curl: "),
+    "cut short": ([SAME, BODY[:5]], "does not answer: curl: "),
+    "drip": ([SAME, repeat(b"x")], "does not answer: curl: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_load_script_takes_no_more_than_was_verified(
+    serving: Serve, name: str, tmp_path: Path
+) -> None:
+    parts, words = ANSWERS[name]
+    url = serving(*parts, apart_s=0.2 if name == "drip" else 0)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DIR": str(tmp_path / "rep-1"),
+        "GENERATOR": "none",
+        "URL": url,
+        "BODY_SHA256": hashlib.sha256(BODY).hexdigest(),
+        "BODY_BYTES": str(len(BODY)),
+        "REQUEST_TIMEOUT": "2",
+        "KEEPALIVE": "true",
+        "HTTP2": "false",
+        "HEADERS": "",
+        "CERTIFICATE": "",
+    }
+    script = ROOT / "roles/load_tools/files/run-load.sh"
+    began = time.monotonic()
+    subprocess.run(["sh", str(script)], env=environment, check=False, timeout=60)
+    assert time.monotonic() - began < 10
+    left = tmp_path / "rep-1"
+    assert (left / "answer.body").stat().st_size <= len(BODY) + 1
+    said = files.text(left / "error.txt")
+    assert f"{url} {words}" in said
+    assert all(line.isprintable() for line in said.splitlines())
+    assert json.loads(files.text(left / "run.json"))["exit_code"] in (3, 4)
+
+
+def asking(contracts: dict[str, Any], url: str) -> str:
+    """The command of the role verify that asks for these, as Ansible would make it."""
+    tasks = yaml.safe_load((ROOT / "roles/verify/tasks/main.yml").read_text())
+    own = yaml.safe_load((ROOT / "roles/verify/vars/main.yml").read_text())
+    host, _, port = url.removeprefix("http://").partition(":")
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"quote": shlex.quote, "ternary": lambda on, yes, no: yes if on else no}
+    return environment.from_string(tasks[0]["ansible.builtin.raw"]).render(
+        {**own, "__verify_all": contracts, "verify_address": host, "verify_port": port}
+    )
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_verify_stage_reads_no_more_than_a_contract_can_have(serving: Serve, name: str) -> None:
+    parts, _ = ANSWERS[name]
+    asked = {"index": CONTRACTS["index"], "hello": CONTRACTS["hello"]}
+    command = asking(asked, serving(*parts)).replace("--max-time 10", "--max-time 2")
+    began = time.monotonic()
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=60)
+    assert time.monotonic() - began < 10
+    own = yaml.safe_load((ROOT / "roles/verify/vars/main.yml").read_text())
+    assert len(done.stdout) < 2 * (own["__verify_most"] + 1000)
+    text = done.stdout.decode("utf-8", "surrogateescape")
+    answers = contract.cut(text, own["__verify_mark"], list(asked))
+    for each, wanted in asked.items():
+        with pytest.raises(contract.ContractError) as refusal:
+            contract.check(wanted, *answers[each], DATASET)
+        assert str(refusal.value).isprintable()
+        assert len(str(refusal.value)) < 1000
+
+
+def test_the_verify_stage_reads_a_right_answer_whole(serving: Serve) -> None:
+    url = serving(f"{OK}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
+    asked = {"index": CONTRACTS["index"]}
+    done = subprocess.run(["sh", "-c", asking(asked, url)], capture_output=True, check=True)
+    own = yaml.safe_load((ROOT / "roles/verify/vars/main.yml").read_text())
+    answers = contract.cut(done.stdout.decode(), own["__verify_mark"], list(asked))
+    assert contract.check(CONTRACTS["index"], *answers["index"], DATASET)["body_bytes"] == 17
+    longest = max(len(contract.expected_body(one, DATASET)) for one in CONTRACTS.values())
+    assert 2 * longest <= own["__verify_most"]
+
+
+@given(st.binary(max_size=200))
+def test_what_is_said_of_any_answer_is_printable(answer: bytes) -> None:
+    for begun in (answer, b"HTTP/1.1 200 OK\r\n" + answer, b"HTTP/1.1 200 OK\r\n\r\n" + answer):
+        with pytest.raises(contract.ContractError) as refusal:
+            contract.check(CONTRACTS["index"], begun, 0.01, DATASET)
+        assert str(refusal.value).isprintable()
+
+
+@given(st.text(max_size=200))
+def test_what_is_said_of_any_output_is_printable(text: str) -> None:
+    load = {"rate": 1.0, "duration_s": 30.0, "connections": 1}
+    for parse in (
+        lambda: oha.measure(text, {"format": oha.FORMAT}, None),
+        lambda: oha.measure(
+            json.dumps({"summary": {"total": 1}, "statusCodeDistribution": {},
+                        "errorDistribution": {text + "?": 1}}),
+            {"format": oha.FORMAT, "answers": []}, None,
+        ),
+        lambda: wrk.measure(f"Running {text}", 1, None),
+        lambda: wrk2.measure(f"Running {text}", load, None),
+        lambda: profiles.read(f"{text}\n?"),
+    ):  # fmt: skip
+        with pytest.raises((GeneratorError, files.ResultError)) as refusal:
+            parse()
+        assert str(refusal.value).isprintable()
+
+
+@given(st.text())
+def test_a_recording_of_anything_is_refused_in_printable_words(text: str) -> None:
+    with pytest.raises(telemetry.TelemetryError) as refusal:
+        list(telemetry._samples(telemetry.block(1.0, text), "telemetry-server.prom.gz"))
+    assert str(refusal.value).isprintable()
+
+
+@given(st.text())
+def test_a_terminal_gets_text_alone(text: str) -> None:
+    shown = printable(text)
+    assert all(c.isprintable() or c in "\n\t" for c in shown)
+    if all(c.isprintable() or c in "\n\t" for c in text):
+        assert shown == text
+    assert len(printable(text * 20_000)) <= 8000 * 10 + 1
+
+
+class Shown:
+    """Stands in for Ansible's display."""
+
+    verbosity = 0
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def display(self, line: str, color: str) -> None:
+        self.lines.append(line)
+
+
+def test_a_refusal_and_a_line_of_progress_are_shown_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Shown()
+    monkeypatch.setattr(controller, "Display", lambda: shown)
+    controller.tell(EVIL)
+    callback = CallbackModule()
+    callback._display = shown
+    monkeypatch.setattr(callback, "_print_task_banner", lambda task: None)
+    callback.v2_runner_on_failed(
+        SimpleNamespace(
+            result={"msg": f"it says:\n{EVIL}"},
+            task=SimpleNamespace(action="ansible.builtin.fail"),
+            host=SimpleNamespace(get_name=lambda: "server"),
+        )
+    )
+    assert len(shown.lines) == 2
+    for text in shown.lines:
+        assert all(line.isprintable() for line in text.split("\n"))
+        assert r"\x1b[31m<script>" in text
+
+
+class Page(HTMLParser):
+    """What of a page could do something."""
+
+    # Of a figure and of text; and the one policy that forbids all the rest.
+    INERT = frozenset({
+        "html", "head", "meta", "title", "style", "body", "header", "main", "section", "nav",
+        "p", "h1", "h2", "h3", "h4", "a", "span", "strong", "code", "pre", "ul", "li", "dl",
+        "dt", "dd", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "details",
+        "summary", "figure", "figcaption", "svg", "g", "path", "rect", "text", "tspan", "use",
+        "defs", "clippath", "line", "circle", "polyline", "polygon",
+    })  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.INERT:
+            self.active.append(tag)
+        for name, value in attrs:
+            refers = re.match(r"\s*([a-z][a-z0-9+.-]*:|//)", value or "", re.IGNORECASE)
+            leads = name in ("href", "src", "action", "xlink:href") and refers
+            if name.startswith("on") or (leads and not (value or "").startswith("https://")):
+                self.active.append(f"{tag} {name}={value}")
+
+    handle_startendtag = handle_starttag
+
+
+def spoilt(document: Any, keys: frozenset[str]) -> Any:
+    """A copy whose texts below these keys, and the keys below them, are evil."""
+    if isinstance(document, dict):
+        return {
+            key: evil(value) if key in keys else spoilt(value, keys)
+            for key, value in document.items()
+        }
+    return [spoilt(each, keys) for each in document] if isinstance(document, list) else document
+
+
+def evil(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: evil(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [evil(each) for each in value]
+    return f"{value}{EVIL}" if isinstance(value, str) else value
+
+
+# Where the words of a host, of a server or of a program are.
+WORDS = frozenset({
+    "after", "before", "reason", "cpu_model", "kernel", "os", "clock_source",
+    "virtualisation", "packages", "pins", "argv", "query", "error", "reasons", "findings",
+})  # fmt: skip
+
+
+def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(FIXTURES / "report", tmp_path / "a-run"))
+    paths = [*run.glob("*.json"), *run.glob("cells/*/rep-*/result.json")]
+    for path in paths:
+        files.write(path, files.dump(spoilt(files.load(path), WORDS)))
+    (measured,) = run.glob("cells/*agents*oha*/rep-1/result.json")
+    first = files.load(measured)
+    failed = copy.deepcopy(first) | {"repetition": 2, "error": EVIL, "raw": {}}
+    words = [f"failed: {EVIL}"]
+    failed["verdict"] = {"valid": False, "reasons": words, "findings": words}
+    # A profile's frames are named by the application.
+    profile = copy.deepcopy(first) | {
+        "purpose": "profile",
+        "cell_id": f"{first['cell_id']}-profile",
+    }
+    stacks = f"main (app.py:1);{EVIL.replace(chr(10), '')} (<script>.py:2) 50\n"
+    profile["profile"] = profiles.figures(profiles.read(stacks.replace("\r", "")))
+    for result in (failed, profile):
+        folder = run / "cells" / result["cell_id"] / f"rep-{result['repetition']}"
+        folder.mkdir(parents=True, exist_ok=True)
+        files.write(folder / "result.json", files.dump(result))
+        (folder / "profile.txt").write_text(stacks.replace("\r", ""))
+    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+    template = ROOT / "roles/report/templates/report.html.j2"
+    page = report.render(template, report.build(run)).decode()
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
+    assert "Flame graph" in page
+    found = Page()
+    found.feed(page)
+    assert found.active == []
+    assert not re.search("[\0-\x08\x0b-\x1f\x7f\u202e]", page)
+    (policy,) = re.findall(r"<meta http-equiv[^>]*>", page)
+    assert "default-src 'none'; style-src 'unsafe-inline'" in policy
