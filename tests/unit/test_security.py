@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.action import watch
+from ansible_collections.lab.bench.plugins.action import fail_repetition, watch
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
 from ansible_collections.lab.bench.plugins.module_utils import (
     contract,
@@ -312,6 +312,14 @@ def test_a_refusal_and_a_line_of_progress_are_shown_so(monkeypatch: pytest.Monke
     for text in shown.lines:
         assert all(line.isprintable() for line in text.split("\n"))
         assert r"\x1b[31m<script>" in text
+
+
+def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
+    # As Ansible has it of bytes that are not UTF-8.
+    error = b"curl: \xff\xfe".decode("utf-8", "surrogateescape")
+    action = fail_repetition.ActionModule.__new__(fail_repetition.ActionModule)
+    assert action.work({"dest": str(tmp_path), "record": {}, "error": error}) == {"changed": True}
+    assert files.text(tmp_path / "error.txt") == "curl: \\udcff\\udcfe\n"
 
 
 class Page(HTMLParser):
