@@ -29,6 +29,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     contract,
     files,
     oha,
+    oha_requests,
     profiles,
     report,
     telemetry,
@@ -251,11 +252,11 @@ def test_what_is_said_of_any_answer_is_printable(answer: bytes) -> None:
 def test_what_is_said_of_any_output_is_printable(text: str) -> None:
     load = {"rate": 1.0, "duration_s": 30.0, "connections": 1}
     for parse in (
-        lambda: oha.measure(text, {"format": oha.FORMAT}, None),
+        lambda: oha.measure(text, {"format": oha_requests.FORMAT}, None),
         lambda: oha.measure(
             json.dumps({"summary": {"total": 1}, "statusCodeDistribution": {},
                         "errorDistribution": {text + "?": 1}}),
-            {"format": oha.FORMAT, "answers": []}, None,
+            {"format": oha_requests.FORMAT, "answers": []}, None,
         ),
         lambda: wrk.measure(f"Running {text}", 1, None),
         lambda: wrk2.measure(f"Running {text}", load, None),
