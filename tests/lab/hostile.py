@@ -1,8 +1,8 @@
 """A server that answers what no server should; stands in for an application on the host.
 
 Runs where the application's service would, listens and tells of its readiness as that does. With
-HONEST in the environment the first answer on a path is the contract's, as the load script asks once
-before it loads.
+HONEST in the environment its first answer is the contract's of /hello, as the load script asks once
+before it loads; then every other one has no end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import gzip
 import os
 import sys
+from itertools import count
 
 import work  # type: ignore[import-not-found]
 
@@ -24,13 +25,10 @@ HEADERS = (
     'text/html"><script>alert(1)</script>\r\nX-Evil: \x1b[31m$(touch /tmp/owned)\r\n'
     "Set-Cookie: a=../../b"
 )
-HONEST = {
-    "/index": (work.JSON, work.dumps({"hello": "world"})),
-    "/hello": (work.TEXT, work.HELLO.encode()),
-}
+HONEST = os.environ.get("HONEST")
 BOMB = gzip.compress(bytes(1 << 26))
 
-asked: set[str] = set()
+asked = count()
 
 
 def head(kind: str, more: str, status: str = "200 OK") -> bytes:
@@ -39,21 +37,15 @@ def head(kind: str, more: str, status: str = "200 OK") -> bytes:
 
 async def answer(path: str, writer: asyncio.StreamWriter) -> None:
     """One answer; those without an end last until the other side goes."""
-    if os.environ.get("HONEST") and path in HONEST and path not in asked:
-        asked.add(path)
-        kind, body = HONEST[path]
-        writer.write(head(kind, f"Content-Length: {len(body)}") + body)
-    elif path == "/hello":
+    before = next(asked)
+    if HONEST and before == 0:
+        body = work.HELLO.encode()
+        writer.write(head(work.TEXT, f"Content-Length: {len(body)}") + body)
+    elif path == "/hello" and not (HONEST and before % 2):
         writer.write(head(work.TEXT, "Transfer-Encoding: chunked"))
         while True:
             writer.write(b"10000\r\n" + EVIL.ljust(1 << 16, b"x") + b"\r\n")
             await writer.drain()
-    elif path == "/sleep":
-        writer.write(head(work.JSON, "Content-Length: 1000000"))
-        while True:
-            writer.write(b"{")
-            await writer.drain()
-            await asyncio.sleep(0.3)
     elif path == "/lookup":
         more = f"Content-Encoding: gzip\r\nContent-Length: {len(BOMB)}"
         writer.write(head(work.JSON, more) + BOMB)

@@ -11,7 +11,6 @@ import resource
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,10 @@ TESTED = {"server": "10.77.1.11", "client": "10.77.1.12"}
 ASKED: dict[str, Any] = {
     "framework": "aiohttp",
     "tls": True,
-    "endpoint": "index,hello,agents,lookup,sleep,upstream",
+    "endpoint": "index,hello,agents,lookup,upstream",
     "run_id": RUN_ID,
 }
-CALM = {"rate": 50, "connections": 4, "duration": 4, "warmup": 0}
+CALM = {"rate": 50, "connections": 4, "duration": 2, "warmup": 0}
 # When what is asked for here has something listening.
 WHEN = {"always", "with `-e tls=true`", "over a unix socket", "for endpoints that ask it"}
 # No variable of the lab's, so it may be a secret.
@@ -149,14 +148,13 @@ def deployed() -> Iterator[Deployed]:
     run("playbooks/deploy.yml", **ASKED, ansible_become_password=GIVEN)
     after_deploy = {host: look(host) for host in ADDRESSES}
 
-    asked = {**ASKED, **CALM, "endpoint": "agents", "ansible_become_password": GIVEN}
-    loading = playbook("playbooks/load.yml", **asked)
+    asked = {**ASKED, **CALM, "endpoint": "agents", "generator": "wrk", "duration": 3}
+    loading = playbook("playbooks/load.yml", **asked, ansible_become_password=GIVEN)
     wait_until_measuring(loading, RUN_ID, "agents")
     under_load = {host: look(host) for host in ADDRESSES}
     everything = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cat -v"
     started_with = "".join(ssh(address, everything) for address in ADDRESSES.values())
     finish(loading)
-    run("playbooks/collect.yml", run_id=RUN_ID)
     yield Deployed(after_deploy, under_load, started_with)
     ssh(
         SERVER,
@@ -236,7 +234,79 @@ def test_keys_are_their_owners_alone(deployed: Deployed) -> None:
     assert told.strip() == "0"
 
 
-def test_no_secret_is_anywhere_else(deployed: Deployed) -> None:
+@dataclass(frozen=True)
+class Attacked:
+    """What the stages printed with a hostile server in the application's place."""
+
+    verifying: str
+    loading: str
+
+
+@pytest.fixture(scope="module")
+def attacked(deployed: Deployed) -> Attacked:
+    source = Path(__file__).with_name("hostile.py").read_text()
+    (STATE / "hosts/server/root/opt/loadlab/hostile.py").write_text(source)
+
+    def stand_in(more: str) -> None:
+        words = r"[Service]\nExecStart=\nExecStart=/usr/bin/python3 /opt/loadlab/hostile.py\n"
+        ssh(
+            SERVER,
+            "cd /etc/systemd/system && mkdir -p loadlab-app.service.d && "
+            f"printf '{words}{more}' >loadlab-app.service.d/hostile.conf && "
+            "systemctl daemon-reload && systemctl restart loadlab-app",
+        )
+
+    stand_in("")
+    verifying = playbook("playbooks/deploy.yml", **{**ASKED, "run_id": HOSTILE_ID})
+    # An endless answer would not fit into that, and would last as long as curl waits.
+    resource.prlimit(verifying.pid, resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    verified, _ = verifying.communicate(timeout=60)
+    assert verifying.returncode != 0
+
+    stand_in(r"Environment=HONEST=1\n")
+    asked = {**ASKED, **CALM, "endpoint": "hello", "load_run_request_timeout": 2}
+    loaded = finish(playbook("playbooks/load.yml", **asked), 120)
+    run("playbooks/collect.yml", run_id=RUN_ID)
+    run("playbooks/report.yml", run_id=RUN_ID)
+    return Attacked(verified, loaded)
+
+
+def test_a_server_that_answers_anything_is_refused(attacked: Attacked) -> None:
+    told = " ".join(attacked.verifying.split())
+    assert "server: all that aiohttp needs is in place" in told
+    assert "/index answered status 500, the contract says 200" in told
+    assert "No load was offered" in told
+    assert not CONTROL.search(attacked.verifying)
+
+
+def test_a_load_of_it_ends_and_is_a_result(attacked: Attacked) -> None:
+    assert not CONTROL.search(attacked.loading)
+    found = results(RUN_ID)
+    one = found["oha hello"]
+    assert one["errors"]["status_5xx"] > 0, one
+    assert one["errors"]["timeout"] > 0, one
+    assert one["ok"] == 0
+    # Of answers without an end it has no latency, where there are no others.
+    one = found["wrk hello"]
+    assert one["error"] or one["errors"]["status_other"] > 0, one
+    bodies = [path.stat().st_size for path in (ROOT / "results" / RUN_ID).rglob("answer.body")]
+    # The agents' is the longest of them.
+    assert len(bodies) >= 3
+    assert max(bodies) < 10_000
+
+
+def test_what_it_said_is_nowhere_more_than_text(attacked: Attacked) -> None:
+    folder = ROOT / "results" / RUN_ID
+    page = (folder / "report.html").read_text()
+    assert not re.search(r"<(script|img|iframe|object|embed|link|base|form)\b", page)
+    for text in (page, (folder / "logs/server.log").read_text()):
+        assert not CONTROL.search(text)
+    for address in ADDRESSES.values():
+        assert ssh(address, "ls -d /tmp/owned /var/tmp/owned 2>/dev/null || true") == ""
+    assert not Path("/tmp/owned").exists()
+
+
+def test_no_secret_is_anywhere_else(deployed: Deployed, attacked: Attacked) -> None:
     own = keys()
     # A last line may be short, and somewhere else by chance.
     known = {line.encode() for lines in own.values() for line in lines if len(line) > 30}
@@ -263,60 +333,3 @@ def test_no_secret_is_anywhere_else(deployed: Deployed) -> None:
         seen += 1
         assert Path(str(path).replace("/upper/", "/root/")) in own or not told(data), path
     assert seen > 100
-
-
-def test_a_server_that_answers_anything(deployed: Deployed) -> None:
-    """The verify stage refuses it, the load ends, and what it said is nowhere more than text."""
-    source = Path(__file__).with_name("hostile.py").read_text()
-    (STATE / "hosts/server/root/opt/loadlab/hostile.py").write_text(source)
-
-    def stand_in(more: str) -> None:
-        words = r"[Service]\nExecStart=\nExecStart=/usr/bin/python3 /opt/loadlab/hostile.py\n"
-        ssh(
-            SERVER,
-            "cd /etc/systemd/system && mkdir -p loadlab-app.service.d && "
-            f"printf '{words}{more}' >loadlab-app.service.d/hostile.conf && "
-            "systemctl daemon-reload && systemctl restart loadlab-app",
-        )
-
-    stand_in("")
-    began = time.monotonic()
-    verifying = playbook("playbooks/deploy.yml", **{**ASKED, "run_id": HOSTILE_ID})
-    # An endless answer would not fit into that.
-    resource.prlimit(verifying.pid, resource.RLIMIT_AS, (2 << 30, 2 << 30))
-    output, _ = verifying.communicate(timeout=120)
-    assert verifying.returncode != 0
-    assert "server: all that aiohttp needs is in place" in output, output
-    told = " ".join(output.split())
-    assert "/index answered status 500, the contract says 200" in told, output
-    assert "No load was offered" in told
-    assert not CONTROL.search(output)
-    # Ten seconds of them for the answer that drips.
-    assert time.monotonic() - began < 60
-
-    # Each load begins with a right answer.
-    stand_in(r"Environment=HONEST=1\n")
-    asked = {**ASKED, **CALM, "endpoint": "index,hello", "duration": 2}
-    loading = playbook("playbooks/load.yml", **asked, load_run_request_timeout=2)
-    output = finish(loading, 240)
-    assert not CONTROL.search(output)
-    run("playbooks/collect.yml", run_id=RUN_ID)
-    run("playbooks/report.yml", run_id=RUN_ID)
-    found = results(RUN_ID)
-    assert found["oha index"]["errors"]["status_5xx"] > 0, found["oha index"]
-    assert not found["oha hello"]["ok"], found["oha hello"]
-    for one in (found["wrk index"], found["wrk hello"]):
-        assert one["error"] or sum(one["errors"].values()) > 0, one
-
-    folder = ROOT / "results" / RUN_ID
-    bodies = [path.stat().st_size for path in folder.rglob("answer.body")]
-    assert len(bodies) > 4
-    # The agents' is the longest of them.
-    assert max(bodies) < 10_000
-    page = (folder / "report.html").read_text()
-    assert not re.search(r"<(script|img|iframe|object|embed|link|base|form)\b", page)
-    for text in (page, (folder / "logs/server.log").read_text()):
-        assert not CONTROL.search(text)
-    for address in ADDRESSES.values():
-        assert ssh(address, "ls -d /tmp/owned /var/tmp/owned 2>/dev/null || true") == ""
-    assert not Path("/tmp/owned").exists()
