@@ -64,3 +64,43 @@ def test_no_pair_waits_for_more_than_one_cell(seconds: list[float], count: int) 
     ]
     assert max(loads) - min(loads) <= max(seconds) + 1e-6
     assert sum(loads) == pytest.approx(sum(seconds))
+
+
+def test_a_client_serves_the_server_that_it_names_or_that_of_its_place() -> None:
+    servers, clients = ["one", "two"], ["a", "more-of-two", "b", "more-of-one"]
+    found = pairs.of_inventory(servers, clients, ["", "two", "", "one"])
+    assert [(pair["server"], pair["client"], pair["clients"]) for pair in found] == [
+        ("one", "a", ["a", "more-of-one"]),
+        ("two", "b", ["b", "more-of-two"]),
+    ]
+    assert found[1] | {"clients": []} == {
+        "number": 1,
+        "server": "two",
+        "client": "b",
+        "clients": [],
+        "hosts": ["two", "b", "more-of-two"],
+        "suffix": "-two",
+    }
+    assert found[0]["suffix"] == ""
+    assert pairs.refusal(servers, clients, ["", "two", "", "one"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("clients", "serves", "words"),
+    [
+        ([], [], "has 2 hosts in the group servers and 0 in clients"),
+        (["a"], [""], "has 2 hosts in the group servers and 1 in clients"),
+        (["a", "b", "c"], ["", "", ""], "has 2 hosts in the group servers and 3 in clients"),
+        (["a", "b", "c"], ["", "", "one"], "not as many clients to each server (one 2, two 1)"),
+        (["a", "b"], ["", "three"], "with serves: 'three', which is no host of the group servers"),
+        (["a", "b", "c d", "d"], ["", "", "one", "two"], "has the client 'c d', which cannot name"),
+    ],
+)
+def test_an_inventory_that_has_no_pairs_is_refused(
+    clients: list[str], serves: list[str], words: str
+) -> None:
+    assert words in pairs.refusal(["one", "two"], clients, serves)
+
+
+def test_an_inventory_without_servers_is_refused() -> None:
+    assert pairs.refusal([], [], []).startswith("has 0 hosts in the group servers and 0 in clients")

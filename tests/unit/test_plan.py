@@ -969,3 +969,26 @@ def test_several_pairs_measure_the_same_and_each_has_a_twin_of_the_first(lab: Pa
     assert pair_of[base] != pair_of[across]
     # About half as long, for the twin too.
     assert found["load_seconds"] == alone["load_seconds"] / 2 + 40
+
+
+def test_several_clients_are_part_of_the_cell(lab: Path) -> None:
+    given = {"framework": "alpha", "endpoint": "index", "connections": 8}
+    one = plans.plan(lab, SPECS, given, True, True, NOW)
+    two = plans.plan(lab, SPECS, given, True, True, NOW, clients=2)
+    assert len(items(one)) == len(items(two)) == 2
+    for alone, shared in zip(items(one), items(two), strict=True):
+        assert "clients" not in alone["cell"]["load"]
+        assert shared["cell"]["load"] == {**alone["cell"]["load"], "clients": 2}
+        assert "-2clients" in shared["cell_id"]
+        assert shared["cell_id"] != alone["cell_id"]
+    assert "clients" not in one["options"]
+    # A run goes on with the clients of the inventory, not with any of its words.
+    assert two["given"] == one["given"]
+    with pytest.raises(PlanError, match="connections: 8 cannot be split over the 9 clients"):
+        plans.plan(lab, SPECS, given, True, True, NOW, clients=9)
+
+
+def test_a_studys_cells_are_of_all_clients(lab: Path) -> None:
+    write_study(lab)
+    found = plans.plan(lab, SPECS, {"study": "one"}, True, True, NOW, clients=2)
+    assert {item["cell"]["load"]["clients"] for item in items(found)} == {2}

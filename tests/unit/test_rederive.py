@@ -227,7 +227,7 @@ def test_any_byte_of_a_raw_file_shows_in_its_result(
     path.write_bytes(changed)
     try:
         in_force = calibration.in_force(original, path.parent)
-        again = result.build(path.parent, BEGUN["thresholds"], in_force)  # type: ignore[arg-type]
+        again = result.build(path.parent, BEGUN["thresholds"], *in_force)  # type: ignore[arg-type]
     except files.ResultError:
         # cell.json is no JSON any more: no result comes of it.
         assert path.name == "cell.json"
@@ -330,7 +330,7 @@ def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None
     slow.write_text((FIXTURES / "iperf3" / "forward.json").read_text())
 
     def bits(place: str) -> Any:
-        found = calibration.in_force(run_dir, run_dir / place)
+        (found,) = calibration.in_force(run_dir, run_dir / place)
         return found and found["iperf3"]["server_to_client"]["bits_per_second"]
 
     first = calibration.derive(run_dir / "calibration", 1, "oha", THRESHOLDS)
@@ -401,6 +401,6 @@ def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:
     (run_dir / "calibration-server2.json").write_bytes(files.dump(document))
     description = files.load(run_dir / CLIENT / "cell.json")
     (run_dir / CLIENT / "cell.json").write_bytes(files.dump({**description, "pair": "server2"}))
-    assert calibration.in_force(run_dir, run_dir / CLIENT) == document
+    assert calibration.in_force(run_dir, run_dir / CLIENT) == [document]
     (run_dir / CLIENT / "cell.json").write_bytes(files.dump({**description, "pair": "server"}))
-    assert calibration.in_force(run_dir, run_dir / CLIENT) != document
+    assert calibration.in_force(run_dir, run_dir / CLIENT) != [document]

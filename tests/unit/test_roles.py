@@ -135,7 +135,7 @@ def test_the_generators_are_the_three_programs_and_the_clients() -> None:
         for path in (ROOT / "inventory").glob("*/group_vars/all.yml")
     }
     wrk2 = {"bare_metal": "wrk2", "aws": "wrk2"}
-    assert inventories == {"local": None, "local_pairs": None, **wrk2}
+    assert inventories == {"local": None, "local_pairs": None, "local_clients": None, **wrk2}
     assert f"{CLIENTS_BOUND} where left out" in options["connections"]["description"]
     assert CLIENTS_ENDPOINT in ENDPOINTS
 

@@ -49,11 +49,12 @@ class Watched:
     def run(self, seconds: float, until: str | None) -> list[float]:
         """Return when it scraped."""
         args = {"seconds": seconds, "until": until, "dest": str(self.dest),
-                "scrape": {"server": "http://s", "client": "http://c"}}  # fmt: skip
+                "scrape": {"telemetry-server": "http://s",
+                           "clients/one/telemetry-client": "http://c"}}  # fmt: skip
         assert self.action.work(args) == {"changed": True}
         texts = [
-            gzip.decompress((self.dest / f"telemetry-{role}.prom.gz").read_bytes()).decode()
-            for role in ("server", "client")
+            gzip.decompress((self.dest / f"{name}.prom.gz").read_bytes()).decode()
+            for name in args["scrape"]
         ]
         assert texts[0] == texts[1]
         return [float(line.split()[2]) for line in texts[0].splitlines()]
@@ -94,6 +95,6 @@ def test_a_host_out_of_reach_does_not_end_the_watch(
 def test_a_recording_that_is_there_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "telemetry-client.prom.gz").write_bytes(b"somebody's")
+    (tmp_path / "telemetry-server.prom.gz").write_bytes(b"somebody's")
     with pytest.raises(FileExistsError):
         Watched(monkeypatch, tmp_path, []).run(1, None)

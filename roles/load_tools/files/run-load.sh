@@ -10,7 +10,9 @@
 # DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
 # (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
 # REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
-# BODY_BYTES (length of the answer's body) say what they do.
+# BODY_BYTES (length of the answer's body) say what they do. BEGIN_AT (unix seconds of this clock; empty
+# for at once) is when what is measured begins where several clients offer the load together: the warm-up
+# before it ends SETTLE seconds earlier.
 #
 # Leaves answer.body, the generator's output, nginx-before.txt and nginx-after.txt where there are
 # counters and, when all is over and whatever happened, run.json; progress.txt says what is under way.
@@ -36,6 +38,11 @@ asking() { # command
 $HEADERS
 EOF
     "$@"
+}
+
+until_begin() { # how many seconds before it
+    [ -z "$BEGIN_AT" ] ||
+        sleep "$(awk "BEGIN { left = $BEGIN_AT - $1 - $(date +%s.%N); printf \"%.3f\", left > 0 ? left : 0 }")"
 }
 
 counters() { # name of the file, options of curl
@@ -122,15 +129,19 @@ sum=$(sha256sum <answer.body | cut -d' ' -f1)
 
 if [ "$WARMUP" != 0 ]; then
     stage "warming up"
+    until_begin "($WARMUP + $SETTLE)"
     offer "$WARMUP" warmup || finish 5 "the warm-up failed: $(cat warmup.err)"
     rm -f warmup.*
 fi
 
 stage measuring
+# Every client's warm-up is over then, and none has begun.
+until_begin "($SETTLE / 2)"
 counters nginx-before.txt ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
 # They have no warm-up, and the telemetry needs a scrape before the load.
 case $GENERATOR in python-*) sleep 1.5 ;; esac
+until_begin 0
 beside=''
 if [ -n "$BESIDE_URL" ]; then
     while :; do asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o /dev/null "$BESIDE_URL" 2>>beside.err; done &

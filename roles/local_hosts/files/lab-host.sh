@@ -4,11 +4,11 @@
 #
 #   lab-host.sh up FRESH BASE HOSTS PAIRS  the management network, the hosts, all at once, and the
 #                                          test link of each pair; returns when SSH answers
-#   lab-host.sh alive RELEASE NAME...      exit status 0 when all of them run, on that release
+#   lab-host.sh alive RELEASE NAME...      exit status 0 when all of them run, on that release, linked
 #   lab-host.sh down NAME
 #   lab-host.sh network-down
 #
-# FRESH is true or false; HOSTS are words NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS words SERVER,CLIENT.
+# FRESH is true or false; HOSTS are words NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS words SERVER,CLIENT,CLIENT…
 #
 # From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
 # LAB_CACHE (directory), LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
@@ -191,18 +191,30 @@ up() {
     echo changed
 }
 
-link() { # straight from the server's namespace to the client's
-    server=$(netns "$1") client=$(netns "$2")
-    if ip -n "$server" link show dev test0 >/dev/null 2>&1 &&
-        ip -n "$client" link show dev test0 >/dev/null 2>&1; then return; fi
-    for end in "$server" "$client"; do
+linked() { # whether all of these hosts have an end of the test link
+    for name in "$@"; do ip -n "$(netns "$name")" link show dev test0 >/dev/null 2>&1 || return 1; done
+}
+
+link() { # straight from the server's namespace to its client's; to several over a bridge in the server's
+    server=$(netns "$1") several=$(($# > 2))
+    if linked "$@" && { [ "$several" = 0 ] || ip -n "$server" -d link show dev test0 | grep -qw bridge; }; then return; fi
+    for name in "$@"; do
+        end=$(netns "$name")
         ip -n "$end" link delete test0 2>/dev/null || ! ip -n "$end" link show dev test0 >/dev/null 2>&1
     done
-    ip -n "$server" link add test0 type veth peer name test0 netns "$client"
-    ip -n "$server" address add "$(cat "$(host_dir "$1")/test_address")/24" dev test0
-    ip -n "$client" address add "$(cat "$(host_dir "$2")/test_address")/24" dev test0
-    ip -n "$server" link set test0 up
-    ip -n "$client" link set test0 up
+    [ "$several" = 0 ] || ip -n "$server" link add test0 type bridge
+    for name in "${@:2}"; do
+        if [ "$several" = 0 ]; then
+            ip -n "$server" link add test0 type veth peer name test0 netns "$(netns "$name")"
+        else
+            ip -n "$server" link add "to-$name" type veth peer name test0 netns "$(netns "$name")"
+            ip -n "$server" link set "to-$name" master test0 up
+        fi
+    done
+    for name in "$@"; do
+        ip -n "$(netns "$name")" address add "$(cat "$(host_dir "$name")/test_address")/24" dev test0
+        ip -n "$(netns "$name")" link set test0 up
+    done
     echo changed
 }
 
@@ -221,7 +233,10 @@ up_all() {
     [ -e "$LAB_STATE/id_ed25519" ] || ssh-keygen -q -t ed25519 -N '' -C loadlab -f "$LAB_STATE/id_ed25519"
     network_up
     each "$hosts" up "$base" "$fresh"
-    for pair in $pairs; do link "${pair%,*}" "${pair#*,}"; done
+    for pair in $pairs; do
+        IFS=, read -r -a members <<<"$pair"
+        link "${members[@]}"
+    done
     for host in $hosts; do
         IFS=, read -r _ address _ <<<"$host"
         answers "$address"
@@ -252,6 +267,7 @@ alive)
         alive "$name"
         grep -q "/$release-[^/]*$" "$(host_dir "$name")/base"
     done
+    linked "$@"
     ;;
 down) down "$@" ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;

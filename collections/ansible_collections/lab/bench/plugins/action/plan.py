@@ -21,6 +21,7 @@ class ActionModule(ControllerAction):
         "python": {"type": "str"},
         "kind": {"type": "str"},
         "pairs": {"type": "int", "default": 1},
+        "clients": {"type": "int", "default": 1},
     }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:

@@ -6,30 +6,19 @@ import contextlib
 import gzip
 import math
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.module_utils import telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
 TELL_EVERY_S = 10
 # What the load takes beside its seconds: the check of the answer, the generator's start and end.
 SLACK_S = 0.6
 APART_S = 0.5
 ASK_EVERY_S = 2
-
-
-def page(url: str) -> str:
-    """One scrape, as text or as a failure that the recording keeps."""
-    now = time.time()
-    try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
-            return telemetry.block(now, answer.read().decode())
-    except OSError as problem:
-        return telemetry.failed_block(now, str(problem))
 
 
 class ActionModule(ControllerAction):
@@ -50,16 +39,16 @@ class ActionModule(ControllerAction):
         begun = time.monotonic()
         dest = Path(args["dest"])
         with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(args["scrape"])) as pool:
-            recordings = {
-                role: stack.enter_context(
-                    gzip.open(dest / f"telemetry-{role}.prom.gz", "xt", compresslevel=1)
-                )
-                for role in args["scrape"]
-            }
+            paths = [dest / f"{name}.prom.gz" for name in args["scrape"]]
+            for path in paths:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            recordings = [
+                stack.enter_context(gzip.open(path, "xt", compresslevel=1)) for path in paths
+            ]
 
             def scrape() -> None:
                 pages = pool.map(page, args["scrape"].values())
-                for recording, text in zip(recordings.values(), pages, strict=True):
+                for recording, text in zip(recordings, pages, strict=True):
                     recording.write(text)
 
             seconds = math.ceil(args["seconds"])

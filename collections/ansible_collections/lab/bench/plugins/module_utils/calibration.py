@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import files, iperf3, result, telemetry
+from .pairs import FURTHER
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
 
@@ -46,7 +47,8 @@ def derive(
 
 
 def folders(run_dir: Path) -> list[Path]:
-    """A run's folders of raw files: calibration, of the first pair, and calibration-<server>."""
+    """A run's folders of raw files: calibration, of the first pair, calibration-<server>, and each
+    with +<client> for the further clients of that pair."""
     return sorted(path for path in run_dir.glob("calibration*") if path.is_dir())
 
 
@@ -63,17 +65,26 @@ def generator(calibration_dir: Path, repetition: int) -> str:
     return str(files.load(description)["cell"]["load"]["generator"])
 
 
-def in_force(run_dir: Path, rep_dir: Path) -> dict[str, Any] | None:
-    """The calibration that a repetition is judged by: its pair's last that ended before it began.
+def in_force(run_dir: Path, rep_dir: Path) -> list[dict[str, Any] | None]:
+    """The calibrations that a repetition is judged by, one for each of its clients: that client's
+    last that ended before the load began.
 
     A run that is gone on with is calibrated anew, and calibration.json is of the newest. None where
     there was none, and for a repetition without times, which is not judged. Times are of the
     client's clock.
     """
-    began = _moment(rep_dir, "started")
-    folder = run_dir / f"calibration-{files.load(rep_dir / 'cell.json').get('pair')}"
+    description = files.load(rep_dir / "cell.json")
+    folder = run_dir / f"calibration-{description.get('pair')}"
     if not folder.is_dir():
         folder = run_dir / "calibration"
+    found = []
+    for place, (client, _) in enumerate(result.parts(rep_dir, description)):
+        of = folder.with_name(f"{folder.name}{FURTHER}{client.name}") if place else folder
+        found.append(_in_force(of, _moment(client, "started")))
+    return found
+
+
+def _in_force(folder: Path, began: float | None) -> dict[str, Any] | None:
     several = numbers(folder)
     for number in reversed(several):
         ended = _moment(folder / "ceiling" / f"rep-{number}", "finished")

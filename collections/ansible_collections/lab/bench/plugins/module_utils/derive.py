@@ -54,7 +54,7 @@ def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
     if not (rep_dir / "result.json").exists():
         run_dir = rep_dir.parents[2]
         in_force = calibration.in_force(run_dir, rep_dir)
-        built = result.build(rep_dir, thresholds(run_dir, root), in_force)
+        built = result.build(rep_dir, thresholds(run_dir, root), *in_force)
         write(built, "result", rep_dir / "result.json", root)
     result.reduce(rep_dir, keep_requests)
 
@@ -62,14 +62,18 @@ def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
 def cut_off(run_dir: Path) -> list[Path]:
     """Mark as failed what was under way when an earlier controller went away, and return it.
 
-    That is each repetition without result whose load did not come to its end; what the hosts had
-    of it has been fetched.
+    That is each repetition without result whose load did not come to its end on every client; what
+    the hosts had of it has been fetched.
     """
     found = []
     for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
         rep_dir = description.parent
-        if not any((rep_dir / name).exists() for name in ("result.json", "run.json", "error.txt")):
-            seen = rep_dir / "progress.txt"
+        if any((rep_dir / name).exists() for name in ("result.json", "error.txt")):
+            continue
+        folders = [folder for folder, _ in result.parts(rep_dir, files.load(description))]
+        going = [folder for folder in folders if not (folder / "run.json").exists()]
+        if going:
+            seen = going[0] / "progress.txt"
             last = f", last seen {files.text(seen).strip()}" if seen.exists() else ""
             files.write(
                 rep_dir / "error.txt", f"cut off: the controller went away{last}\n".encode()

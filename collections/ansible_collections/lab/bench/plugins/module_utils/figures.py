@@ -145,6 +145,9 @@ def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: b
         ("p50", "p50_us", svg.BLUE, 2.2),
     ):
         values = [math.nan if us is None else us / 1000 for us in series[key]]
+        # Of several clients a second's percentiles are not known.
+        if drawn and all(map(math.isnan, values)):
+            continue
         drawn += [value for value in values if not math.isnan(value)]
         _line(plot.axes, x, values, colour, width, "-")
         keys.append((LINE, colour, text))

@@ -1,6 +1,7 @@
-"""Options of a load beside its pace: TLS, HTTP/2 and headers. Pure.
+"""Options of a load beside its pace: TLS, HTTP/2, headers, and how many clients offer it. Pure.
 
-A cell's load has `tls`, `http2` and `headers` only where they were asked for.
+A cell's load has `tls`, `http2` and `headers` only where they were asked for, and `clients` only
+where the inventory has several to a server.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .catalogue import PlanError
+from .wording import plural
 
 # Generators that speak HTTP/2.
 SPEAK_HTTP2 = ("oha",)
@@ -82,7 +84,9 @@ def refuse(values: Mapping[str, Any]) -> None:
 
 def asked(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a cell's load has of them."""
-    return {name: values[name] for name in ("tls", "http2", "headers") if values[name]}
+    return {
+        name: values[name] for name in ("tls", "http2", "headers", "clients") if values.get(name)
+    }
 
 
 def slug(load: Mapping[str, Any]) -> list[str]:
@@ -91,6 +95,8 @@ def slug(load: Mapping[str, Any]) -> list[str]:
     if load.get("headers"):
         text = json.dumps(load["headers"], sort_keys=True)
         parts.append(f"headers{hashlib.sha256(text.encode()).hexdigest()[:8]}")
+    if "clients" in load:
+        parts.append(f"{load['clients']}clients")
     return parts
 
 
@@ -98,4 +104,8 @@ def words(load: Mapping[str, Any]) -> dict[str, str]:
     """The same for people, by name; what was not asked for is said too, to tell two loads apart."""
     protocol = "HTTP/2 over TLS" if load.get("http2") else "TLS" if load.get("tls") else "no TLS"
     named = [f"{name}: {text}" for name, text in (load.get("headers") or {}).items()]
-    return {"tls": protocol, "headers": f"with {', '.join(named)}" if named else "no headers"}
+    return {
+        "tls": protocol,
+        "headers": f"with {', '.join(named)}" if named else "no headers",
+        "clients": f"from {plural(load.get('clients', 1), 'client')}",
+    }

@@ -25,6 +25,7 @@ from . import (
     objective,
     records,
     schedule,
+    shares,
     studies,
 )
 from . import pairs as pair_up
@@ -67,7 +68,8 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the main variables against roles/run's argument specs; fill in the defaults.
 
-    ``specs``: option name -> {type, default, choices, ...}. ``given``: name -> value or None.
+    ``specs``: option name -> {type, default, choices, ...}. ``given``: name -> value or None, and
+    `clients` where a server has several.
     Raises PlanError on the first value that is not of its type or outside its limits.
     """
     values: dict[str, Any] = {}
@@ -79,6 +81,9 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
                 values[name] = [CLIENTS_BOUND]
             continue
         values[name] = _convert(name, value, spec)
+    # The inventory's, and of no spec.
+    if "clients" in given:
+        values["clients"] = given["clients"]
     return values
 
 
@@ -382,6 +387,7 @@ def _cells_of(
         _fits(values["backlog"], name, tuning_profile(root, name))
     chosen = stack(root, values, python)
     load_options.refuse(values)
+    shares.refuse(values, CLIENTS)
     _refuse_profile(values, chosen)
     wanted = endpoints(root, values, chosen["app"])
     beside = entry.get("beside")
@@ -407,6 +413,7 @@ def plan(
     python: str | None = None,
     kind: str | None = None,
     pairs: int = 1,
+    clients: int = 1,
 ) -> dict[str, Any]:
     """The whole plan of a run: checked values, stacks, tracks (see module_utils/methods.py),
     seconds of load.
@@ -414,7 +421,8 @@ def plan(
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
     ``python``: the server's Python version where it is known beforehand.
-    ``kind``: study or lesson where that is what must have been given. ``pairs``: of hosts.
+    ``kind``: study or lesson where that is what must have been given. ``pairs``: of hosts;
+    ``clients``: of each pair.
     A run that is there goes on: its own words stand where none that are given says what to measure,
     and what it has measured is not measured again. Raises PlanError before anything is changed.
     """
@@ -428,6 +436,8 @@ def plan(
         # An inventory's, below all that a user or a study chose.
         _convert("default_generator", words["default_generator"], specs["default_generator"])
         words = {"generator": words["default_generator"], **words}
+    if clients > 1:
+        words["clients"] = clients
     result: dict[str, Any] = {
         "given": {name: given.get(name) for name in specs},
         "stacks": {},

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from . import files
+from .pairs import FURTHER
 
-_LONG = ("histogram", "per_second", "raw")
+_LONG = ("histogram", "per_second", "raw", "clients")
 
 
 def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
@@ -36,10 +37,14 @@ def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def ceiling(run_dir: Path) -> float | None:
-    """What the generator was calibrated to reach, requests/s, the least of all pairs; None where it
-    was not yet."""
-    found = (files.load(path) for path in run_dir.glob("calibration*.json"))
-    return min((float(one["ceiling"]["requests_per_second"]) for one in found), default=None)
+    """What the generators were calibrated to reach, requests/s: the clients of a pair together, the
+    least of all pairs; None where they were not yet."""
+    found: dict[str, float] = {}
+    for path in run_dir.glob("calibration*.json"):
+        pair = path.stem.partition(FURTHER)[0]
+        rate = float(files.load(path)["ceiling"]["requests_per_second"])
+        found[pair] = found.get(pair, 0.0) + rate
+    return min(found.values(), default=None)
 
 
 def ledgers(run_dir: Path) -> list[dict[str, Any]]:

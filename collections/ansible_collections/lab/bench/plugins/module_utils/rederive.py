@@ -110,9 +110,9 @@ def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
 
 
 def _derived(name: str) -> bool:
-    """Whether a file is made from the rest; each pair but the first has a calibration-*.json."""
+    """Whether a file is made from the rest; a further pair or client has its own calibration."""
     path = PurePosixPath(name)
-    return path.name in DERIVED or path.match("calibration-*.json")
+    return path.name in DERIVED or path.match("calibration[-+]*.json")
 
 
 def _lab(source: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from . import (
     report_ranking,
     report_study,
     report_titles,
+    report_together,
 )
 from .report_figures import Entry
 from .tuning import WITHOUT
@@ -142,6 +143,7 @@ def _endpoints(
                             else report_cells.section(run_dir, entry, floor)
                         ),
                         "profile": report_profile.section(run_dir, entry.cell, cells),
+                        "together": report_together.section(entry.cell),
                     }
                     for entry in measured
                     if entry.path == path

@@ -255,7 +255,8 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def _outputs(rep: Mapping[str, Any]) -> list[str]:
     """The generator's own output among the raw files."""
-    return [name for name in ("oha.json", "wrk.txt", "wrk2.txt") if name in rep["raw"]]
+    names = ("oha.json", "wrk.txt", "wrk2.txt")
+    return [name for name in rep["raw"] if name.rpartition("/")[2] in names]
 
 
 def errors(found: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -141,6 +141,16 @@ def _percentiles(
     }
 
 
+def _drawn(series: Mapping[str, Any]) -> str:
+    return "Median, p99 and largest" if any(series["p99_us"]) else "The largest"
+
+
+def _above(series: Mapping[str, Any]) -> str:
+    if not any(series["p99_us"]):
+        return ""
+    return f" A second's p99 has about {max(series['responses']) // 100:,} answers above it."
+
+
 def _series(entry: Entry, path: str, result: Mapping[str, Any]) -> list[dict[str, Any]]:
     from . import figures
 
@@ -158,8 +168,8 @@ def _series(entry: Entry, path: str, result: Mapping[str, Any]) -> list[dict[str
         add(
             "Latency over time",
             figures.latency_over_time(f"{name}-latency", f"Latency by second {of}", series, batch),
-            f"Median, p99 and largest of {_WHOSE[batch]}, {ORIGIN[result['latency_from']]}. A "
-            f"second's p99 has about {max(series['responses']) // 100:,} answers above it.",
+            f"{_drawn(series)} of {_WHOSE[batch]}, {ORIGIN[result['latency_from']]}."
+            + _above(series),
         )
         add(
             "Rate over time",

@@ -7,6 +7,9 @@ import json
 import re
 import tempfile
 import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +23,14 @@ from . import (
     python_client,
     reactivity,
     telemetry,
+    together,
     wrk,
     wrk2,
 )
 from .files import ResultError
 from .measurement import GeneratorError, Measurement
-from .verdict import judge
+from .pairs import NAME
+from .verdict import judge, judge_together
 
 SCHEMA = "lab/1"
 DATABASE = "oha.sqlite"
@@ -64,12 +69,20 @@ _NUMBERS = (
     "started",
     "finished",
 )
+# What result.json tells of each of several clients.
+_OF_A_CLIENT = (
+    "requests", "responses", "rate_achieved", "errors", "unsent", "latency_us",
+)  # fmt: skip
 
 
 def build(
-    rep_dir: Path, thresholds: dict[str, Any], calibration: dict[str, Any] | None
+    rep_dir: Path,
+    thresholds: dict[str, Any],
+    *calibrations: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Return result.json of a repetition's directory; thresholds is files/verdict.yml.
+
+    ``calibrations``: calibration.json of each client, in the order of cell.json; None without one.
 
     Whatever cannot be read or understood, and an error.txt of the controller, becomes a record
     with `error`, a void verdict and null numbers. Only a cell.json that is absent or names no
@@ -88,7 +101,7 @@ def build(
         "raw": {},
     }
     try:
-        return {**base, **_measured(rep_dir, description, thresholds, calibration)}
+        return {**base, **_measured(rep_dir, description, thresholds, calibrations)}
     except (ValueError, LookupError, TypeError, OSError) as error:
         # Every error of this package is a ValueError; a LookupError or TypeError is a raw file that
         # lacks something. An OSError's own text would hold a path.
@@ -113,80 +126,281 @@ def reduce(rep_dir: Path, keep_requests: bool) -> None:
     where keep_requests asks for it or the repetition failed, for then it is evidence. Does
     nothing where there is no oha.sqlite: another generator's repetition, or one reduced already.
     """
-    database = rep_dir / DATABASE
-    if not database.exists():
-        return
     failed = files.load(rep_dir / "result.json")["error"] is not None
-    if keep_requests or failed:
-        files.write(rep_dir / KEPT, gzip.compress(database.read_bytes(), mtime=0))
-    else:
-        load = files.load(rep_dir / "cell.json")["cell"]["load"]
-        reduction = {
-            **oha_requests.reduce(database, float(load["rate"]), float(load["duration_s"])),
-            "sha256": files.digest(database.read_bytes()),
-        }
-        packed = json.dumps(reduction, sort_keys=True, allow_nan=False).encode()
-        files.write(rep_dir / REDUCED, gzip.compress(packed, mtime=0))
-    database.unlink()
+    for folder, alone in parts(rep_dir, files.load(rep_dir / "cell.json")):
+        database = folder / DATABASE
+        if not database.exists():
+            continue
+        if keep_requests or failed:
+            files.write(folder / KEPT, gzip.compress(database.read_bytes(), mtime=0))
+        else:
+            load = alone["cell"]["load"]
+            reduction = {
+                **oha_requests.reduce(database, float(load["rate"]), float(load["duration_s"])),
+                "sha256": files.digest(database.read_bytes()),
+            }
+            packed = json.dumps(reduction, sort_keys=True, allow_nan=False).encode()
+            files.write(folder / REDUCED, gzip.compress(packed, mtime=0))
+        database.unlink()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one client offered, and what came of it; a cell's only client, or one of several.
+
+    cell          the repetition's, with this client's share of the load
+    counters      nginx's requests before and after, None where it is not in the path
+    window        the load by the server's clock
+    clock_offset  the client's clock less the controller's, seconds
+    raw           the raw files of its own, by their names below the repetition
+    """
+
+    name: str
+    cell: dict[str, Any]
+    measurement: Measurement
+    counters: tuple[int, int] | None
+    server: dict[str, Any]
+    client: dict[str, Any]
+    window: processes.Window
+    started: float
+    finished: float
+    clock_offset: float
+    exit_code: int
+    raw: dict[str, str]
+
+
+def parts(rep_dir: Path, description: dict[str, Any]) -> list[tuple[Path, dict[str, Any]]]:
+    """The folder of each client's raw files, and cell.json as it would be of that client alone.
+
+    An only client's are the repetition's own. Raises ResultError for a client whose name is none.
+    """
+    if "clients" not in description:
+        return [(rep_dir, description)]
+    whole = {key: value for key, value in description["cell"]["load"].items() if key != "clients"}
+    found = []
+    for one in description["clients"]:
+        if not NAME.fullmatch(one["name"]):
+            raise ResultError(f"cell.json has a client {one['name']!r}, which names no folder")
+        load = {**whole, "rate": one["rate"], "connections": one["connections"]}
+        alone = {**description, "cell": {**description["cell"], "load": load}}
+        for key in ("cpus", "interface"):
+            alone[key] = {**description[key], "client": one[key]}
+        found.append((rep_dir / "clients" / one["name"], alone))
+    return found
 
 
 def _measured(
     rep_dir: Path,
     description: dict[str, Any],
     thresholds: dict[str, Any],
-    calibration: dict[str, Any] | None,
+    calibrations: Sequence[dict[str, Any] | None],
 ) -> dict[str, Any]:
     if (rep_dir / "error.txt").exists():
         raise ResultError(files.text(rep_dir / "error.txt").strip() or "error.txt is empty")
-    cell, run = description["cell"], files.load(rep_dir / "run.json")
-    raw = {"cell.json", "run.json"}
-    if run["exit_code"] != 0 and not (rep_dir / _output(cell)).exists():
+    recording = rep_dir / "telemetry-server.prom.gz"
+
+    # Once, and not before a client's own files.
+    @cache
+    def server() -> list[telemetry.Sample]:
+        return telemetry.read(_there(recording))
+
+    offered = [
+        _part(rep_dir, folder, alone, server) for folder, alone in parts(rep_dir, description)
+    ]
+    verdicts = [
+        judge(
+            one.measurement,
+            one.cell,
+            one.server,
+            one.client,
+            calibration,
+            one.exit_code,
+            thresholds,
+        )
+        for one, calibration in zip(offered, calibrations, strict=True)
+    ]
+    waits = [
+        reactivity.summarise(
+            one.measurement.waited,
+            one.cell["load"]["rate"],
+            thresholds["timeout_s"],
+            thresholds["pacer_p99_max_us"],
+        )
+        for one in offered
+    ]
+    raw = {"cell.json", recording.name} | processes.raw(rep_dir)
+    profile = None
+    if description["purpose"] == "profile":
+        profile = profiles.reduce(rep_dir)
+        raw |= {profiles.STACKS, profiles.LOG}
+    hashes = _hashes(rep_dir, raw)
+    for one in offered:
+        hashes |= one.raw
+    whole = _alone if len(offered) == 1 else _together
+    first = offered[0]
+    cores = len(description["cpus"]["server"])
+    return {
+        "server_requests": _counted(offered),
+        "profile": profile,
+        "telemetry": {
+            "server": {**first.server, **processes.server(rep_dir, first.window, cores)},
+            # Of several the one that came closest to its limit.
+            "client": max(offered, key=lambda one: float(one.client["cpu_busy"])).client,
+        },
+        "raw": dict(sorted(hashes.items())),
+        **whole(offered, verdicts, waits, description["cell"], thresholds),
+    }
+
+
+def _alone(
+    offered: Sequence[_Part],
+    verdicts: Sequence[dict[str, Any]],
+    waits: Sequence[dict[str, Any] | None],
+    cell: dict[str, Any],
+    thresholds: dict[str, Any],
+) -> dict[str, Any]:
+    """What is the client's and not merged."""
+    (one,) = offered
+    return {
+        **_numbers(one.measurement),
+        "reactivity": waits[0],
+        "verdict": verdicts[0],
+        "started": one.started,
+        "finished": one.finished,
+    }
+
+
+def _together(
+    offered: Sequence[_Part],
+    verdicts: Sequence[dict[str, Any]],
+    waits: Sequence[dict[str, Any] | None],
+    cell: dict[str, Any],
+    thresholds: dict[str, Any],
+) -> dict[str, Any]:
+    """The same of several clients: what they did as one, and `clients`. Times are of the clock of
+    the first."""
+    merged = together.merge([one.measurement for one in offered])
+    first = offered[0]
+    spread = together.spread_s([(one.started, one.clock_offset) for one in offered])
+    named = dict(zip((one.name for one in offered), verdicts, strict=True))
+    ended = max(one.finished - one.clock_offset for one in offered) + first.clock_offset
+    return {
+        **_numbers(merged),
+        "reactivity": together.reactivity(waits),
+        "verdict": judge_together(named, merged, cell, first.server, spread, thresholds),
+        "started": first.started,
+        "finished": ended,
+        "clients": [
+            {
+                "name": one.name,
+                **{key: one.cell["load"][key] for key in ("rate", "connections")},
+                **{key: getattr(one.measurement, key) for key in _OF_A_CLIENT},
+                "telemetry": one.client,
+                "verdict": verdict,
+                "started": one.started,
+                "clock_offset_s": one.clock_offset,
+            }
+            for one, verdict in zip(offered, verdicts, strict=True)
+        ],
+    }
+
+
+def _part(
+    rep_dir: Path,
+    folder: Path,
+    description: dict[str, Any],
+    server: Callable[[], list[telemetry.Sample]],
+) -> _Part:
+    """One client's part of a repetition, from the raw files in its folder; ``server``: the scrapes
+    of the server. Raises ResultError with the client's name where it is one of several."""
+    if folder == rep_dir:
+        return _read(rep_dir, folder, description, server)
+    try:
+        if (folder / "error.txt").exists():
+            raise ResultError(files.text(folder / "error.txt").strip() or "error.txt is empty")
+        return _read(rep_dir, folder, description, server)
+    except ValueError as problem:
+        raise ResultError(f"{folder.name}: {problem}") from problem
+
+
+def _read(
+    rep_dir: Path,
+    folder: Path,
+    description: dict[str, Any],
+    server: Callable[[], list[telemetry.Sample]],
+) -> _Part:
+    cell, run = description["cell"], files.load(folder / "run.json")
+    recording = folder / "telemetry-client.prom.gz"
+    raw = {"run.json", recording.name}
+    if run["exit_code"] != 0 and not (folder / _output(cell)).exists():
         raise ResultError(f"generator_failed: exit code {run['exit_code']}, no {_output(cell)}")
-    measurement, database = _measurement(rep_dir, description)
+    measurement, database = _measurement(folder, description)
     raw.add(_output(cell))
-    hosts = {name: rep_dir / f"telemetry-{name}.prom.gz" for name in ("server", "client")}
     started, end, finished = _times(run, cell["load"], measurement)
-    summaries = _telemetry(rep_dir, hosts, description, started, end)
-    raw |= {path.name for path in hosts.values()} | processes.raw(rep_dir)
-    requests = None
+    samples = {"server": server(), "client": telemetry.read(_there(recording))}
+    offsets = {name: telemetry.clock_offset(found) for name, found in samples.items()}
+    # The server's clock is had by way of the controller's.
+    ahead = {name: offset - offsets["client"] for name, offset in offsets.items()}
+    hosts = {
+        name: telemetry.summarise(
+            found,
+            description["cpus"][name],
+            start=started + ahead[name],
+            end=end + ahead[name],
+            interface=description["interface"][name],
+        )
+        for name, found in samples.items()
+    }
+    counters = None
     if cell.get("front") == "none":
         measurement.findings.append(
             "uncounted: nginx is not in the path, and nobody else counts requests at the server"
         )
     else:
-        before, after = (_stub_requests(rep_dir / f"nginx-{when}.txt") for when in _WHEN)
-        # The page fetched afterwards counts itself.
-        requests = after - before - 1
+        before, after = (_stub_requests(folder / f"nginx-{when}.txt") for when in _WHEN)
+        counters = before, after
         raw |= {f"nginx-{when}.txt" for when in _WHEN}
-    profile = None
-    if description["purpose"] == "profile":
-        profile = profiles.reduce(rep_dir)
-        raw |= {profiles.STACKS, profiles.LOG}
-    hashes = {name: files.digest((rep_dir / name).read_bytes()) for name in raw}
-    return {
-        **_numbers(measurement),
-        "reactivity": reactivity.summarise(
-            measurement.waited,
-            cell["load"]["rate"],
-            thresholds["timeout_s"],
-            thresholds["pacer_p99_max_us"],
+    hashes = {**_hashes(folder, raw), **database}
+    below = "" if folder == rep_dir else f"{folder.relative_to(rep_dir).as_posix()}/"
+    return _Part(
+        name=folder.name,
+        cell=cell,
+        measurement=measurement,
+        counters=counters,
+        server=hosts["server"],
+        client=hosts["client"],
+        window=processes.Window(
+            started + ahead["server"],
+            end + ahead["server"],
+            # Several wait for each other after the warm-up.
+            warmed=float(cell["load"]["warmup_s"]) > 0 and folder == rep_dir,
         ),
-        "server_requests": requests,
-        "profile": profile,
-        "telemetry": summaries,
-        "verdict": judge(
-            measurement,
-            cell,
-            summaries["server"],
-            summaries["client"],
-            calibration,
-            int(run["exit_code"]),
-            thresholds,
-        ),
-        "started": started,
-        "finished": finished,
-        "raw": dict(sorted({**hashes, **database}.items())),
-    }
+        started=started,
+        finished=finished,
+        clock_offset=offsets["client"],
+        exit_code=int(run["exit_code"]),
+        raw={f"{below}{name}": sha256 for name, sha256 in hashes.items()},
+    )
+
+
+def _there(path: Path) -> Path:
+    if not path.exists():
+        raise ResultError(f"{path.name} is not there")
+    return path
+
+
+def _hashes(folder: Path, names: set[str]) -> dict[str, str]:
+    return {name: files.digest((folder / name).read_bytes()) for name in names}
+
+
+def _counted(offered: Sequence[_Part]) -> int | None:
+    """The requests that nginx counted from the last reading before the load to the last after it,
+    less those for the pages that were fetched after it, each of which counts itself."""
+    counters = [one.counters for one in offered if one.counters is not None]
+    if not counters:
+        return None
+    before, after = (max(found) for found in zip(*counters, strict=True))
+    return after - before - len(counters)
 
 
 def _output(cell: dict[str, Any]) -> str:
@@ -269,39 +483,6 @@ def _times(
         return started, finished, finished
     started, finished = float(run["started"]), float(run["finished"])
     return started, min(finished, started + float(load["duration_s"])), finished
-
-
-def _telemetry(
-    rep_dir: Path, hosts: dict[str, Path], description: dict[str, Any], start: float, end: float
-) -> dict[str, Any]:
-    """Summarise both hosts from start to end, which are of the client's clock.
-
-    The server's clock is had by way of the controller's.
-    """
-    samples = {}
-    for name, path in hosts.items():
-        if not path.exists():
-            raise ResultError(f"{path.name} is not there")
-        samples[name] = telemetry.read(path)
-    offsets = {name: telemetry.clock_offset(found) for name, found in samples.items()}
-    summaries = {
-        name: telemetry.summarise(
-            found,
-            description["cpus"][name],
-            start + offsets[name] - offsets["client"],
-            end + offsets[name] - offsets["client"],
-            description["interface"][name],
-        )
-        for name, found in samples.items()
-    }
-    ahead = offsets["server"] - offsets["client"]
-    warmed = float(description["cell"]["load"]["warmup_s"]) > 0
-    window = processes.Window(start + ahead, end + ahead, warmed)
-    cores = len(description["cpus"]["server"])
-    return {
-        **summaries,
-        "server": {**summaries["server"], **processes.server(rep_dir, window, cores)},
-    }
 
 
 def _numbers(measurement: Measurement) -> dict[str, Any]:

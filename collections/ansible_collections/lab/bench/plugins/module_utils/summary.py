@@ -165,6 +165,11 @@ def _short(result: dict[str, Any]) -> dict[str, Any]:
             host: {key: value for key, value in found.items() if key != "per_second"}
             for host, found in short["telemetry"].items()
         }
+    if "clients" in short:
+        short["clients"] = [
+            {**one, "telemetry": {k: v for k, v in one["telemetry"].items() if k != "per_second"}}
+            for one in short["clients"]
+        ]
     if short.get("reactivity") is not None:
         short["reactivity"] = {k: v for k, v in short["reactivity"].items() if k != "histogram"}
     return short

@@ -84,7 +84,12 @@ def read(path: Path) -> list[Sample]:
             text = file.read()
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise TelemetryError(f"{path.name} is truncated or no gzip text: {error}") from error
-    return list(_samples(text, path.name))
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> list[Sample]:
+    """Return the scrapes of a recording's text. Raises TelemetryError, with ``name``, as read()."""
+    return list(_samples(text, name))
 
 
 def _samples(text: str, name: str) -> Iterator[Sample]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .measurement import Measurement
+
+# Findings that are made of counts: of several clients they are told of the whole.
+_COUNTED = ("saturated", "unsent", "aborted", "errors", "littles_law")
 
 
 def judge(
@@ -75,6 +79,49 @@ def judge(
     about = [reason for reason in reasons if reason.partition(":")[0] in cell.get("about", [])]
     reasons = [reason for reason in reasons if reason not in about]
     return {"valid": not reasons, "reasons": reasons, "findings": about + findings}
+
+
+def judge_together(
+    verdicts: Mapping[str, Mapping[str, Any]],
+    merged: Measurement,
+    cell: dict[str, Any],
+    server: dict[str, Any],
+    spread_s: float,
+    thresholds: dict[str, Any],
+) -> dict[str, Any]:
+    """The verdict on a load of several clients: void where one of theirs is, or where they did not
+    begin together.
+
+    ``verdicts``: judge() of each client by its name, with which its reasons and findings begin;
+    what all say in the same words, of the server, stands once. ``merged`` is of all of them, and
+    ``cell`` the whole. ``spread_s``: seconds between the first and the last start.
+    """
+    reasons = _told({name: verdict["reasons"] for name, verdict in verdicts.items()})
+    if spread_s > thresholds["start_spread_max_s"]:
+        reasons.append(
+            f"start_spread: {spread_s:.3f} s between the first and the last client's start, limit "
+            f"{thresholds['start_spread_max_s']}"
+        )
+    own = {
+        name: [said for said in verdict["findings"] if said.partition(":")[0] not in _COUNTED]
+        for name, verdict in verdicts.items()
+    }
+    # That the rate was missed voids, and a client's own verdict has said so.
+    _, said = _rate(merged, cell["load"], server, thresholds)
+    findings = [*_told(own), *said, *_count_findings(merged, cell["load"], thresholds)]
+    return {"valid": not reasons, "reasons": reasons, "findings": findings}
+
+
+def _told(said: Mapping[str, Sequence[str]]) -> list[str]:
+    first, *rest = said.values()
+    common = [words for words in first if all(words in other for other in rest)]
+    own = [
+        f"{name}: {words}"
+        for name, several in said.items()
+        for words in several
+        if words not in common
+    ]
+    return common + own
 
 
 def _host_reasons(name: str, host: dict[str, Any], span: float, limit: dict[str, Any]) -> list[str]:

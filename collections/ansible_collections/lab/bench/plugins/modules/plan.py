@@ -37,6 +37,10 @@ options:
     description: How many pairs of hosts there are.
     type: int
     default: 1
+  clients:
+    description: How many clients each pair has.
+    type: int
+    default: 1
 author: the lab's developers
 """
 

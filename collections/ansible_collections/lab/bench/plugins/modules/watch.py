@@ -2,10 +2,10 @@
 
 DOCUMENTATION = """
 module: watch
-short_description: Scrape both hosts and tell the progress while a load is under way
+short_description: Scrape the hosts and tell the progress while a load is under way
 description:
-  - Runs on the controller for the given time. Writes telemetry-<role>.prom.gz of each scraped host
-    into the repetition's folder, one scrape a second.
+  - Runs on the controller for the given time. Writes a recording of each scraped host into the
+    repetition's folder, one scrape a second.
   - A scrape that fails is recorded as such; the verdict judges the gaps.
   - The terminal is told every ten seconds how far the load is.
 options:
@@ -23,18 +23,18 @@ options:
     type: path
     required: true
   scrape:
-    description: Role to the URL of its node_exporter.
+    description: Recording, its path in I(dest) without .prom.gz, to the URL of the exporter.
     type: dict
     required: true
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Watch both hosts while the load runs
+- name: Watch the hosts while the load runs
   lab.bench.watch:
     seconds: 40
     dest: results/latest/cells/example/rep-1
-    scrape: {server: "http://10.77.0.11:9100/metrics"}
+    scrape: {telemetry-server: "http://10.77.0.11:9100/metrics"}
 """
 
 RETURN = """# """

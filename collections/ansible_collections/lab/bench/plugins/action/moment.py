@@ -1,0 +1,37 @@
+"""Action plugin behind lab.bench.moment: when several hosts begin together, each by its clock."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+from ansible_collections.lab.bench.plugins.module_utils import telemetry
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
+
+# The median of so many readings of a clock counts.
+READINGS = 5
+
+
+def ahead(url: str) -> float:
+    """A host's clock less the controller's, seconds. Raises TelemetryError where it is silent."""
+    return telemetry.clock_offset(telemetry.parse("".join(page(url) for _ in range(READINGS)), url))
+
+
+class ActionModule(ControllerAction):
+    SPEC: ClassVar[dict[str, Any]] = {
+        "exporters": {"type": "dict", "required": True},
+        "seconds": {"type": "float", "required": True},
+    }
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        exporters = args["exporters"]
+        with ThreadPoolExecutor(len(exporters)) as pool:
+            offsets = list(pool.map(ahead, exporters.values()))
+        moment = time.time() + args["seconds"]
+        return {
+            "begin": {
+                name: moment + offset for name, offset in zip(exporters, offsets, strict=True)
+            }
+        }

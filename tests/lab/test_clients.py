@@ -1,0 +1,61 @@
+"""Several clients to a server: what they did together is the sum of what each did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.module_utils import bundle, rederive
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+from .conftest import ROOT, results, run
+
+pytestmark = pytest.mark.lab
+
+SCHEMA = ROOT / "files/schema/lab-1.schema.json"
+LIMIT = yaml.safe_load((ROOT / "files/verdict.yml").read_text())["start_spread_max_s"]
+
+
+def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
+    asked = {"framework": "nginx", "endpoint": "hello", "rate": 401, "connections": 5}
+    short = {"duration": 3, "warmup": 1, "calibrate_seconds": 1, "iperf_seconds": 1}
+    run("lab.yml", inventory="inventory/local_clients", **asked, **short, run_id=run_id)
+    found = results(run_id)
+    assert set(found) == {"oha hello", "wrk hello"}
+    for result in found.values():
+        validate(result, "result", SCHEMA)
+        assert result["error"] is None
+        clients = result["clients"]
+        assert [(one["name"], one["connections"]) for one in clients] == [
+            ("client", 3),
+            ("clientb", 2),
+        ]
+        for count in ("requests", "responses"):
+            assert result[count] == sum(one[count] for one in clients)
+            assert min(one[count] for one in clients) > 0
+        # They began together, and each was judged for itself.
+        begun = [one["started"] - one["clock_offset_s"] for one in clients]
+        assert max(begun) - min(begun) < LIMIT
+        assert result["verdict"]["valid"] == all(one["verdict"]["valid"] for one in clients)
+        for one in clients:
+            assert one["verdict"]["valid"] == (not one["verdict"]["reasons"])
+    constant = found["oha hello"]
+    assert [one["rate"] for one in constant["clients"]] == [201, 200]
+    assert constant["scheduled"] == 401 * 3
+    # What the server counted is what the clients counted together, to the request.
+    assert constant["server_requests"] == constant["requests"]
+
+    folder = ROOT / "results" / run_id
+    for name in ("calibration", "calibration+clientb"):
+        validate(json.loads((folder / f"{name}.json").read_text()), "calibration", SCHEMA)
+    for name in ("manifest", "tuning"):
+        hosts = json.loads((folder / f"{name}.json").read_text())["hosts"]
+        assert set(hosts) == {"server", "client", "clientb"}
+    assert "share of the load. Counts and histograms" in (folder / "report.html").read_text()
+    # All of it is derived again from the raw files of both.
+    bundle.pack(folder, tmp_path / "run.tar.gz")
+    (tmp_path / "again").mkdir()
+    outcome = rederive.verify(tmp_path / "run.tar.gz", ROOT, tmp_path / "again")
+    assert outcome.same, outcome.lines()

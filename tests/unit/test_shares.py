@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils import shares
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
+from hypothesis import given
+from hypothesis import strategies as st
+
+BATCH = ("python-sync", "python-async", "python-bounded")
+CLIENTS = st.integers(2, 40)
+
+
+@given(st.integers(1, 1_000_000), CLIENTS)
+def test_whole_numbers_are_split_into_whole_numbers(total: int, clients: int) -> None:
+    found = shares.split(total, clients)
+    assert sum(map(Decimal, map(str, found))) == total
+    if total >= clients:
+        assert all(type(share) is int and share >= 1 for share in found)
+        assert max(found) - min(found) <= 1
+
+
+@given(st.decimals("0.1", "1000000", places=3), CLIENTS)
+def test_a_rate_is_the_sum_of_its_shares(rate: Decimal, clients: int) -> None:
+    found = shares.split(float(rate), clients)
+    assert sum(map(Decimal, map(str, found))) == rate
+    assert min(found) > 0
+    assert found == sorted(found, reverse=True)
+
+
+def test_each_client_has_its_share() -> None:
+    load = {"rate": 1001, "connections": 5, "mode": "constant"}
+    assert shares.shares(load, ["a", "b"]) == [
+        {"name": "a", "rate": 501, "connections": 3},
+        {"name": "b", "rate": 500, "connections": 2},
+    ]
+    closed = shares.shares({**load, "rate": None}, ["a", "b"])
+    assert [one["rate"] for one in closed] == [None, None]
+    # One alone has all of it, as it was asked for.
+    (alone,) = shares.shares({**load, "rate": 0.5}, ["a"])
+    assert alone == {"name": "a", "rate": 0.5, "connections": 5}
+    host = {"cpus": [1], "interface": "eth0", "python": "3.13"}
+    assert shares.offered(load, ["a"], [host]) == [
+        {"name": "a", "rate": 1001, "connections": 5, "cpus": [1], "interface": "eth0"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"connections": [8, 2]}, "connections: 2 cannot be split over the 3 clients of a server"),
+        ({"rate": [2], "generator": "wrk2"}, "rate: 2 cannot be split over the 3 clients"),
+        ({"generator": "python-async"}, "generator: python-async is itself what is measured"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(changed: dict[str, Any], words: str) -> None:
+    values = {"generator": "oha", "rate": [2], "connections": [8], "clients": 3, **changed}
+    with pytest.raises(PlanError) as refusal:
+        shares.refuse(values, BATCH)
+    said = str(refusal.value)
+    assert said.startswith(words)
+    # The remedies: a value that will do, or fewer clients.
+    assert "-e " in said
+    assert "`serves`" in said
+    shares.refuse({key: values[key] for key in values if key != "clients"}, BATCH)
+
+
+def test_what_can_be_split_is_not_refused() -> None:
+    for generator, rate in (("oha", [0.5]), ("wrk2", [3]), ("wrk", [1000]), ("oha", [None])):
+        values = {"generator": generator, "rate": rate, "connections": [3], "clients": 3}
+        shares.refuse(values, BATCH)

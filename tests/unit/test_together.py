@@ -1,0 +1,350 @@
+"""Several clients of one server, from recorded raw files to one result."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.action import moment
+from ansible_collections.lab.bench.plugins.module_utils import (
+    calibration,
+    derive,
+    files,
+    latency,
+    reactivity,
+    records,
+    report_together,
+    result,
+    together,
+)
+from ansible_collections.lab.bench.plugins.module_utils.files import ResultError
+from ansible_collections.lab.bench.plugins.module_utils.measurement import (
+    ERROR_CLASSES,
+    Measurement,
+)
+from ansible_collections.lab.bench.plugins.module_utils.reactivity import Waited
+from ansible_collections.lab.bench.plugins.module_utils.summary import summary
+from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+from ansible_collections.lab.bench.plugins.module_utils.verdict import judge_together
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+# The recordings come from a shared machine with some steal, which is not what is tested here.
+THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+CLIENTS = ("client", "clientb")
+# The second one's clock is that much ahead, and it began that much later, seconds.
+AHEAD, LATER = 100.0, 0.05
+SAMPLES = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200)
+
+
+def measurement(values: list[int], **changed: Any) -> Measurement:
+    histogram = latency.from_values(np.array(values))
+    found = Measurement(
+        generator="oha",
+        requests=len(values) + 1,
+        responses=len(values),
+        ok=len(values),
+        errors={**dict.fromkeys(ERROR_CLASSES, 0), "timeout": 1},
+        aborted=0,
+        scheduled=len(values) + 3,
+        unsent=2,
+        duration_s=10.0,
+        rate_achieved=len(values) / 10,
+        goodput=len(values) / 10,
+        mean_service_us=float(np.mean(values)),
+        histogram=histogram,
+        latency_us=latency.summary(histogram),
+        latency_from="intended",
+    )
+    return replace(found, **changed)
+
+
+@given(st.lists(SAMPLES, min_size=2, max_size=4))
+def test_merged_histograms_are_the_histogram_of_all_samples(several: list[list[int]]) -> None:
+    every = [value for values in several for value in values]
+    merged = together.merge([measurement(values) for values in several])
+    whole = latency.from_values(np.array(every))
+    for one, other in zip(
+        latency.counts_of(merged.histogram), latency.counts_of(whole), strict=True
+    ):
+        assert np.array_equal(one, other)
+    assert merged.latency_us == latency.summary(whole)
+    assert merged.responses == merged.ok == len(every)
+    assert (merged.scheduled, merged.unsent) == (len(every) + 3 * len(several), 2 * len(several))
+    assert merged.errors["timeout"] == len(several)
+    assert merged.rate_achieved == pytest.approx(len(every) / 10)
+    assert merged.mean_service_us == pytest.approx(np.mean(every))
+
+
+def test_what_a_client_does_not_tell_the_whole_does_not_know() -> None:
+    closed = measurement([5], scheduled=None, unsent=None)
+    merged = together.merge([closed, measurement([7])])
+    assert (merged.scheduled, merged.unsent, merged.per_second) == (None, None, None)
+    none = replace(closed, responses=0, mean_service_us=None)
+    assert together.merge([none, none]).mean_service_us is None
+    assert together.merge([none, measurement([7])]).mean_service_us == 7
+
+
+def test_series_are_added_and_percentiles_are_not() -> None:
+    def series(*seconds: tuple[int, int | None]) -> dict[str, list[Any]]:
+        counts = [count for count, _ in seconds]
+        largest = [most for _, most in seconds]
+        return {
+            "second": list(range(len(seconds))),
+            **dict.fromkeys(("intended", "responses", "ok"), counts),
+            **dict.fromkeys(("p50_us", "p99_us", "max_us"), largest),
+        }
+
+    parts = [
+        measurement([1], per_second=series((3, 10), (4, None))),
+        measurement([1], per_second=series((5, 90), (6, None), (1, 7))),
+    ]
+    assert together.merge(parts).per_second == {
+        "second": [0, 1, 2],
+        **{key: [8, 10, 1] for key in ("intended", "responses", "ok")},
+        **{key: [None, None, None] for key in ("p50_us", "p99_us")},
+        "max_us": [90, None, 7],
+    }
+
+
+@given(SAMPLES, SAMPLES)
+def test_reactivity_is_that_of_all_requests(one: list[int], other: list[int]) -> None:
+    def found(values: list[int]) -> Any:
+        waited = Waited(latency.count_values(np.array(values)), unanswered=1)
+        return reactivity.summarise(waited, 10, 30, 10_000)
+
+    whole = found([*one, *other])
+    merged = together.reactivity([found(one), found(other)])
+    assert merged is not None
+    assert merged["requests"] == whole["requests"] + 1
+    assert merged["at_timeout"] == 2
+    assert together.reactivity([found(one), None]) is None
+    timeouts = 30e6 * (merged["at_timeout"] - whole["at_timeout"])
+    assert merged["mean_us"] * merged["requests"] == pytest.approx(
+        whole["mean_us"] * whole["requests"] + timeouts
+    )
+
+
+def scrapes(path: Path, change: Callable[[float], float]) -> None:
+    """Change the host's clock in a recording."""
+    text = re.sub(
+        r"(?m)^(node_time_seconds) (.*)$",
+        lambda line: f"{line[1]} {change(float(line[2]))!r}",
+        gzip.decompress(path.read_bytes()).decode(),
+    )
+    path.write_bytes(gzip.compress(text.encode()))
+
+
+def nginx(path: Path, change: int) -> None:
+    """Change how many requests a page of nginx's counters tells of."""
+
+    def counted(found: re.Match[str]) -> str:
+        return f"{int(found[1]) + change} \n"
+
+    path.write_text(re.sub(r"(\d+) \n(?=Reading)", counted, path.read_text()))
+
+
+@pytest.fixture
+def rep_dir(tmp_path: Path) -> Path:
+    """What two clients left that each did as the recorded one, on a run's own place."""
+    place = tmp_path / "a-run" / "cells" / "two" / "rep-1"
+    recorded = FIXTURES / "rep-oha"
+    for client in CLIENTS:
+        folder = Path(shutil.copytree(recorded, place / "clients" / client))
+        for name in ("cell.json", "telemetry-server.prom.gz"):
+            (folder / name).unlink()
+        (folder / result.DATABASE).write_bytes(gzip.decompress((folder / result.KEPT).read_bytes()))
+        (folder / result.KEPT).unlink()
+    shutil.copy(recorded / "telemetry-server.prom.gz", place)
+    description = files.load(recorded / "cell.json")
+    share = {"rate": 400, "connections": 8, "cpus": [1], "interface": "eth0"}
+    description["cell_id"] = "two"
+    description["cell"]["load"] |= {"rate": 800, "connections": 16, "clients": 2}
+    description["clients"] = [{"name": name, **share} for name in CLIENTS]
+    (place / "cell.json").write_bytes(files.dump(description))
+    second = place / "clients" / "clientb"
+    run = files.load(second / "run.json")
+    moved = {key: run[key] + AHEAD + LATER for key in ("started", "finished")}
+    (second / "run.json").write_bytes(files.dump({**run, **moved}))
+    scrapes(second / "telemetry-client.prom.gz", lambda now: now + AHEAD)
+    # Both readings before count themselves, and the last after has all requests and both readings.
+    requests = 1594
+    nginx(second / "nginx-before.txt", 1)
+    nginx(second / "nginx-after.txt", 1 + requests + 1)
+    return place
+
+
+def build(rep_dir: Path) -> dict[str, Any]:
+    found = result.build(rep_dir, THRESHOLDS, None, None)
+    validate(found, "result", SCHEMA)
+    return found
+
+
+def test_two_clients_make_one_result(rep_dir: Path) -> None:
+    alone = result.build(FIXTURES / "rep-oha", THRESHOLDS, None)
+    found = build(rep_dir)
+    assert found["error"] is None
+    assert found["verdict"]["valid"], found["verdict"]
+    for name in ("requests", "responses", "ok", "scheduled", "unsent", "rate_achieved", "goodput"):
+        assert found[name] == pytest.approx(2 * alone[name]), name
+    # What nginx counted, less the pages that told it.
+    assert found["server_requests"] == found["requests"]
+    assert found["latency_us"]["p99"] == alone["latency_us"]["p99"]
+    total = latency.decode(found["histogram"]["data"]).total_count
+    assert total == sum(one["responses"] for one in found["clients"]) == found["responses"]
+    assert found["reactivity"]["requests"] == 2 * alone["reactivity"]["requests"]
+    assert found["per_second"]["ok"] == [2 * count for count in alone["per_second"]["ok"]]
+    assert [one["name"] for one in found["clients"]] == list(CLIENTS)
+    for one in found["clients"]:
+        assert (one["rate"], one["connections"], one["verdict"]["valid"]) == (400, 8, True)
+        assert one["latency_us"] == alone["latency_us"]
+    first, second = found["clients"]
+    assert second["clock_offset_s"] - first["clock_offset_s"] == pytest.approx(AHEAD, abs=1e-3)
+    # Times are by the clock of the first.
+    assert found["started"] == first["started"]
+    assert found["finished"] == pytest.approx(alone["finished"] + LATER, abs=1e-3)
+    assert {name for name in found["raw"] if "/" not in name} == {
+        "cell.json",
+        "telemetry-server.prom.gz",
+    }
+    assert "clients/clientb/oha.sqlite" in found["raw"]
+
+
+def test_it_comes_out_the_same_from_what_is_kept(rep_dir: Path) -> None:
+    found = build(rep_dir)
+    for keep, name in ((False, result.REDUCED), (True, result.KEPT)):
+        copy = Path(shutil.copytree(rep_dir, rep_dir.parent / name))
+        (copy / "result.json").write_bytes(files.dump(found))
+        result.reduce(copy, keep)
+        for client in CLIENTS:
+            assert (copy / "clients" / client / name).exists()
+            assert not (copy / "clients" / client / result.DATABASE).exists()
+        assert files.dump(build(copy)) == files.dump(found)
+
+
+def test_clients_that_began_apart_are_void(rep_dir: Path) -> None:
+    limit = THRESHOLDS["start_spread_max_s"]
+    path = rep_dir / "clients" / "clientb" / "run.json"
+    run = files.load(path)
+    run["started"] += limit
+    path.write_bytes(files.dump(run))
+    found = build(rep_dir)
+    assert all(one["verdict"]["valid"] for one in found["clients"])
+    assert found["verdict"]["reasons"] == [
+        f"start_spread: {limit + LATER:.3f} s between the first and the last client's start, "
+        f"limit {limit}"
+    ]
+
+
+def test_a_client_that_is_void_voids_by_its_name(rep_dir: Path) -> None:
+    path = rep_dir / "clients" / "clientb" / "telemetry-client.prom.gz"
+    # A clock that goes twice as fast for a while.
+    before = files.load(rep_dir / "clients" / "clientb" / "run.json")["started"] + 2
+    scrapes(path, lambda now: now + 0.3 if now > before else now)
+    found = build(rep_dir)
+    (reason,) = found["verdict"]["reasons"]
+    assert reason.startswith("clientb: clock_jump: 0.3")
+    assert [one["verdict"]["valid"] for one in found["clients"]] == [True, False]
+
+
+def test_what_is_missing_is_told_with_the_clients_name(rep_dir: Path) -> None:
+    (rep_dir / "clients" / "clientb" / "run.json").unlink()
+    assert build(rep_dir)["error"] == "clientb: run.json is not there"
+    (rep_dir / "clients" / "client" / "error.txt").write_text("http://x does not answer\n")
+    assert build(rep_dir)["error"] == "client: http://x does not answer"
+
+
+def test_a_client_cannot_name_another_folder(rep_dir: Path) -> None:
+    description = files.load(rep_dir / "cell.json")
+    for name in ("../../elsewhere", "", ".hidden", "a/b"):
+        description["clients"][1]["name"] = name
+        with pytest.raises(ResultError, match="names no folder"):
+            result.parts(rep_dir, description)
+
+
+def test_the_verdict_on_several() -> None:
+    def said(*reasons: str, findings: tuple[str, ...] = ()) -> dict[str, Any]:
+        return {"valid": not reasons, "reasons": [*reasons], "findings": [*findings]}
+
+    merged = measurement([1000] * 1000, unsent=200, scheduled=1201)
+    cell = {"load": {"mode": "constant", "rate": 120, "connections": 4}}
+    found = judge_together(
+        {
+            "a": said("steal: 0.1 on server", findings=("errors: timeout 1", "pacer: late")),
+            "b": said("steal: 0.1 on server", "generator_cpu: busy", findings=("uncalibrated: x",)),
+        },
+        merged,
+        cell,
+        {"cpu_busy": 0.95},
+        0.0,
+        THRESHOLDS,
+    )
+    assert found["reasons"] == ["steal: 0.1 on server", "b: generator_cpu: busy"]
+    told = [words.partition(": ")[0] for words in found["findings"]]
+    # Counts are told of the whole.
+    assert told == ["a", "b", "saturated", "unsent", "errors"]
+    assert not found["valid"]
+    assert judge_together({"a": said(), "b": said()}, measurement([1]), cell, {"cpu_busy": 0.1},
+                          0.1, THRESHOLDS)["valid"]  # fmt: skip
+
+
+def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
+    run_dir = rep_dir.parents[2]
+    for name in ("calibration", "calibration+clientb"):
+        ceiling = run_dir / name / "ceiling" / "rep-1"
+        ceiling.mkdir(parents=True)
+        (ceiling / "run.json").write_text('{"finished": 1}')
+        document = {"of": name, "ceiling": {"requests_per_second": 20_000}}
+        (run_dir / f"{name}.json").write_bytes(files.dump(document))
+    found = calibration.in_force(run_dir, rep_dir)
+    assert [one and one["of"] for one in found] == ["calibration", "calibration+clientb"]
+    # What they can offer together.
+    assert records.ceiling(run_dir) == 40_000
+
+
+def test_a_repetition_is_cut_off_where_a_client_did_not_end(rep_dir: Path) -> None:
+    run_dir = rep_dir.parents[2]
+    assert derive.cut_off(run_dir) == []
+    second = rep_dir / "clients" / "clientb"
+    (second / "run.json").unlink()
+    (second / "progress.txt").write_text("warming up\n")
+    assert derive.cut_off(run_dir) == [rep_dir]
+    assert "last seen warming up" in (rep_dir / "error.txt").read_text()
+
+
+def test_the_report_has_a_row_for_each(rep_dir: Path) -> None:
+    (rep_dir / "result.json").write_bytes(files.dump(build(rep_dir)))
+    found = summary(rep_dir.parents[2])
+    validate(found, "summary", SCHEMA)
+    (cell,) = found["cells"]
+    table = report_together.section(cell)
+    assert table is not None
+    rows = [[text["text"] for text in row["cells"]] for row in table["rows"]]
+    assert [row[:4] for row in rows] == [["1", name, "400", "8"] for name in CLIENTS]
+    assert [row[-2] for row in rows] == ["0", "50.0"]
+    assert {row[-1] for row in rows} == {"valid"}
+    for rep in cell["repetitions"]:
+        del rep["clients"]
+    assert report_together.section(cell) is None
+
+
+def test_the_moment_is_by_each_hosts_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets = {"http://a": 0.0, "http://b": 7.5}
+    monkeypatch.setattr(moment, "ahead", offsets.__getitem__)
+    monkeypatch.setattr(moment.time, "time", lambda: 1000.0)
+    action = moment.ActionModule.__new__(moment.ActionModule)
+    exporters = {"client": "http://a", "clientb": "http://b"}
+    assert action.work({"exporters": exporters, "seconds": 15.0}) == {
+        "begin": {"client": 1015.0, "clientb": 1022.5}
+    }
