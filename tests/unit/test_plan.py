@@ -982,8 +982,6 @@ def test_several_clients_are_part_of_the_cell(lab: Path) -> None:
         assert "-2clients" in shared["cell_id"]
         assert shared["cell_id"] != alone["cell_id"]
     assert "clients" not in one["options"]
-    # A run goes on with the clients of the inventory, not with any of its words.
-    assert two["given"] == one["given"]
     with pytest.raises(PlanError, match="connections: 8 cannot be split over the 9 clients"):
         plans.plan(lab, SPECS, given, True, True, NOW, clients=9)
 
@@ -992,3 +990,11 @@ def test_a_studys_cells_are_of_all_clients(lab: Path) -> None:
     write_study(lab)
     found = plans.plan(lab, SPECS, {"study": "one"}, True, True, NOW, clients=2)
     assert {item["cell"]["load"]["clients"] for item in items(found)} == {2}
+
+
+def test_a_run_goes_on_with_as_many_clients_as_before(lab: Path) -> None:
+    given = {"framework": "alpha", "endpoint": "index", "run_id": "mine"}
+    begun(lab, **given)
+    with pytest.raises(PlanError, match="'mine' was begun with 1 client to a server, and the inv"):
+        plans.plan(lab, SPECS, given, True, True, NOW, clients=2)
+    assert plans.plan(lab, SPECS, given, True, True, NOW, clients=1)["begun"]

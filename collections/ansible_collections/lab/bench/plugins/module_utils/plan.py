@@ -33,7 +33,7 @@ from .catalogue import PlanError, known, load_yaml, names
 from .contract import CONTRACT_SLACK_MS
 from .stacks import CHOICES, stack, stack_slug
 from .tuning import tuning_profile
-from .wording import plain
+from .wording import plain, plural
 
 # name: (lowest, highest, unit). rate and duration together bound what a client must hold.
 LIMITS: dict[str, tuple[float, float, str]] = {
@@ -492,6 +492,8 @@ def plan(
         named = study["name"] if study else values["framework"]
         run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [named])])
     run_dir = root / "results" / run_id
+    if planned:
+        _same_clients(run_dir, clients)
     definition.define(root, result, planned)
     kept = records.load(run_dir)
     tracks = methods.below(tracks, records.ceiling(run_dir))
@@ -554,6 +556,20 @@ def _spread(
                 tracks.append(other)
                 result["twins"].append([base, other["cells"][0]["cell_id"]])
     return tracks
+
+
+def _same_clients(run_dir: Path, clients: int) -> None:
+    """Raise PlanError where a run was begun with another number of clients to a server."""
+    recorded = run_dir / "plan.json"
+    if not recorded.exists():
+        return
+    before = files.load(recorded)["plan"]["options"].get("clients", 1)
+    if before != clients:
+        raise PlanError(
+            f"run_id: '{run_dir.name}' was begun with {plural(before, 'client')} to a server, and "
+            f"the inventory has {clients} now. Results of both are not mixed: give the inventory "
+            "of then with -i, or another -e run_id=<name>."
+        )
 
 
 def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:

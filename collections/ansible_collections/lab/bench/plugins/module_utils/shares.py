@@ -17,6 +17,8 @@ def split(total: float, clients: int) -> list[float]:
 
     Whole numbers where it is one and every client gets 1 or more; else right to a millionth.
     """
+    if clients == 1:
+        return [total]
     steps = 1 if float(total).is_integer() and total >= clients else _FRACTIONS
     each, more = divmod(round(total * steps), clients)
     shares = [each + (at < more) for at in range(clients)]
