@@ -126,11 +126,11 @@ def reduce(rep_dir: Path, keep_requests: bool) -> None:
     where keep_requests asks for it or the repetition failed, for then it is evidence. Does
     nothing where there is no oha.sqlite: another generator's repetition, or one reduced already.
     """
-    failed = files.load(rep_dir / "result.json")["error"] is not None
     for folder, alone in parts(rep_dir, files.load(rep_dir / "cell.json")):
         database = folder / DATABASE
         if not database.exists():
             continue
+        failed = files.load(rep_dir / "result.json")["error"] is not None
         if keep_requests or failed:
             files.write(folder / KEPT, gzip.compress(database.read_bytes(), mtime=0))
         else:
