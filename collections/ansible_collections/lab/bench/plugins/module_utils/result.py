@@ -236,10 +236,14 @@ def _measured(
     hashes = _hashes(rep_dir, raw)
     for one in offered:
         hashes |= one.raw
-    whole = _alone if len(offered) == 1 else _together
     first = offered[0]
     cores = len(description["cpus"]["server"])
+    if len(offered) == 1:
+        whole = _alone(first, verdicts[0], waits[0])
+    else:
+        whole = _together(offered, verdicts, waits, description["cell"], thresholds)
     return {
+        **whole,
         "server_requests": _counted(offered),
         "profile": profile,
         "telemetry": {
@@ -248,23 +252,15 @@ def _measured(
             "client": max(offered, key=lambda one: float(one.client["cpu_busy"])).client,
         },
         "raw": dict(sorted(hashes.items())),
-        **whole(offered, verdicts, waits, description["cell"], thresholds),
     }
 
 
-def _alone(
-    offered: Sequence[_Part],
-    verdicts: Sequence[dict[str, Any]],
-    waits: Sequence[dict[str, Any] | None],
-    cell: dict[str, Any],
-    thresholds: dict[str, Any],
-) -> dict[str, Any]:
-    """What is the client's and not merged."""
-    (one,) = offered
+def _alone(one: _Part, verdict: dict[str, Any], waited: dict[str, Any] | None) -> dict[str, Any]:
+    """What a client alone says of its load."""
     return {
         **_numbers(one.measurement),
-        "reactivity": waits[0],
-        "verdict": verdicts[0],
+        "reactivity": waited,
+        "verdict": verdict,
         "started": one.started,
         "finished": one.finished,
     }
@@ -277,8 +273,7 @@ def _together(
     cell: dict[str, Any],
     thresholds: dict[str, Any],
 ) -> dict[str, Any]:
-    """The same of several clients: what they did as one, and `clients`. Times are of the clock of
-    the first."""
+    """What several say of theirs as one, and `clients`. Times are of the clock of the first."""
     merged = together.merge([one.measurement for one in offered])
     first = offered[0]
     spread = together.spread_s([(one.started, one.clock_offset) for one in offered])
