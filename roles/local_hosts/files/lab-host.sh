@@ -4,7 +4,7 @@
 #
 #   lab-host.sh up FRESH BASE HOSTS PAIRS  the management network, the hosts, all at once, and the
 #                                          test link of each pair; returns when SSH answers
-#   lab-host.sh alive RELEASE NAME...      exit status 0 when all of them run, on that release, linked
+#   lab-host.sh alive RELEASE PAIR...      exit status 0 when all hosts of them run, on that release, linked
 #   lab-host.sh down NAME
 #   lab-host.sh network-down
 #
@@ -191,26 +191,30 @@ up() {
     echo changed
 }
 
-linked() { # whether all of these hosts have an end of the test link
+# The test link: straight from the server's namespace to its client's, to several over a bridge in the server's.
+kind() { if [ $# = 2 ]; then echo veth; else echo bridge; fi; } # server, its clients
+
+linked() { # server, its clients
     for name in "$@"; do ip -n "$(netns "$name")" link show dev test0 >/dev/null 2>&1 || return 1; done
+    ip -n "$(netns "$1")" -d link show dev test0 | grep -qw "$(kind "$@")"
 }
 
-link() { # straight from the server's namespace to its client's; to several over a bridge in the server's
-    server=$(netns "$1") several=$(($# > 2))
-    if linked "$@" && { [ "$several" = 0 ] || ip -n "$server" -d link show dev test0 | grep -qw bridge; }; then return; fi
+link() { # server, its clients
+    if linked "$@"; then return; fi
+    server=$(netns "$1")
     for name in "$@"; do
         end=$(netns "$name")
         ip -n "$end" link delete test0 2>/dev/null || ! ip -n "$end" link show dev test0 >/dev/null 2>&1
     done
-    [ "$several" = 0 ] || ip -n "$server" link add test0 type bridge
-    for name in "${@:2}"; do
-        if [ "$several" = 0 ]; then
-            ip -n "$server" link add test0 type veth peer name test0 netns "$(netns "$name")"
-        else
+    if [ "$(kind "$@")" = veth ]; then
+        ip -n "$server" link add test0 type veth peer name test0 netns "$(netns "$2")"
+    else
+        ip -n "$server" link add test0 type bridge
+        for name in "${@:2}"; do
             ip -n "$server" link add "to-$name" type veth peer name test0 netns "$(netns "$name")"
             ip -n "$server" link set "to-$name" master test0 up
-        fi
-    done
+        done
+    fi
     for name in "$@"; do
         ip -n "$(netns "$name")" address add "$(cat "$(host_dir "$name")/test_address")/24" dev test0
         ip -n "$(netns "$name")" link set test0 up
@@ -263,11 +267,14 @@ network-down) network_down ;;
 alive)
     release=$1
     shift
-    for name in "$@"; do
-        alive "$name"
-        grep -q "/$release-[^/]*$" "$(host_dir "$name")/base"
+    for pair in "$@"; do
+        IFS=, read -r -a members <<<"$pair"
+        for name in "${members[@]}"; do
+            alive "$name"
+            grep -q "/$release-[^/]*$" "$(host_dir "$name")/base"
+        done
+        linked "${members[@]}"
     done
-    linked "$@"
     ;;
 down) down "$@" ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
