@@ -48,13 +48,12 @@ class Watched:
 
     def run(self, seconds: float, until: str | None) -> list[float]:
         """Return when it scraped."""
-        args = {"seconds": seconds, "until": until, "dest": str(self.dest),
-                "scrape": {"telemetry-server": "http://s",
-                           "clients/one/telemetry-client": "http://c"}}  # fmt: skip
+        scraped = {"telemetry-server": "http://s", "clients/one/telemetry-client": "http://c"}
+        args = {"seconds": seconds, "until": until, "dest": str(self.dest), "scrape": scraped}
         assert self.action.work(args) == {"changed": True}
         texts = [
             gzip.decompress((self.dest / f"{name}.prom.gz").read_bytes()).decode()
-            for name in args["scrape"]
+            for name in scraped
         ]
         assert texts[0] == texts[1]
         return [float(line.split()[2]) for line in texts[0].splitlines()]

@@ -299,6 +299,8 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "DURATION": "30",
         "REQUEST_TIMEOUT": "30",
         "KEEPALIVE": "true",
+        "BEGIN_AT": "",
+        "SETTLE": "2",
         "BESIDE_URL": "",
         "HTTP2": "false",
         "HEADERS": "",

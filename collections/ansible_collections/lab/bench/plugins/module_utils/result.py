@@ -394,8 +394,9 @@ def _counted(offered: Sequence[_Part]) -> int | None:
     counters = [one.counters for one in offered if one.counters is not None]
     if not counters:
         return None
-    before, after = (max(found) for found in zip(*counters, strict=True))
-    return after - before - len(counters)
+    last_before = max(before for before, _ in counters)
+    last_after = max(after for _, after in counters)
+    return last_after - last_before - len(counters)
 
 
 def _output(cell: dict[str, Any]) -> str:
