@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -337,3 +338,17 @@ def test_the_load_script_tells_what_wrk2_says_where_it_does_not_run(tmp_path: Pa
     left = offered(tmp_path / "two", f"echo {words} >&2; exit 1", WARMUP="0")
     assert json.loads((left / "run.json").read_text())["exit_code"] == 1
     assert (left / "error.txt").read_text() == f"wrk2 ended with 1: {words}\n"
+
+
+def test_the_load_script_waits_for_the_moment_of_several_clients(tmp_path: Path) -> None:
+    begin = time.time() + 2
+    when = {"BEGIN_AT": repr(begin), "SETTLE": "0.8", "WARMUP": "0.4"}
+    left = offered(tmp_path / "one", f"date +%s.%N >>{tmp_path}/moments", **when)
+    warmup, load = map(float, (tmp_path / "moments").read_text().split())
+    read = (left / "nginx-before.txt").stat().st_mtime
+    started = json.loads((left / "run.json").read_text())["started"]
+    for moment, early in ((warmup, 1.2), (read, 0.4), (started, 0), (load, 0)):
+        assert 0 <= moment - (begin - early) + 0.002 < 0.3
+    # One that has passed is not waited for.
+    left = offered(tmp_path / "two", "true", **when)
+    assert json.loads((left / "run.json").read_text())["started"] > begin

@@ -42,7 +42,7 @@ EOF
 
 until_begin() { # how many seconds before it
     [ -z "$BEGIN_AT" ] ||
-        sleep "$(awk "BEGIN { left = $BEGIN_AT - $1 - $(date +%s.%N); printf \"%.3f\", left > 0 ? left : 0 }")"
+        sleep "$(awk "BEGIN { left = $BEGIN_AT - $1 - $(date +%s.%N); printf \"%.3f\", (left > 0 ? left : 0) }")"
 }
 
 counters() { # name of the file, options of curl
