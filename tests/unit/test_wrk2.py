@@ -347,7 +347,7 @@ def test_the_load_script_waits_for_the_moment_of_several_clients(tmp_path: Path)
     warmup, load = map(float, (tmp_path / "moments").read_text().split())
     read = (left / "nginx-before.txt").stat().st_mtime
     started = json.loads((left / "run.json").read_text())["started"]
-    # Not before (a file's time is of the last tick); how much later depends on what else this machine does.
+    # Not before, a file's time being of the last tick; how much later, the machine's load says.
     for moment, early in ((warmup, 1.2), (read, 0.4), (started, 0), (load, 0)):
         assert -0.02 <= moment - (begin - early) < 10
     # One that has passed is not waited for.
