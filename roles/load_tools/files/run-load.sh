@@ -10,12 +10,13 @@
 # DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
 # (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
 # REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
-# BODY_BYTES (length of the answer's body) say what they do. BEGIN_AT (unix seconds of this clock; empty
-# for at once) is when what is measured begins where several clients offer the load together: the warm-up
-# before it ends SETTLE seconds earlier.
+# BODY_BYTES (length of the answer's body) say what they do.
 #
 # Leaves answer.body, the generator's output, nginx-before.txt and nginx-after.txt where there are
 # counters and, when all is over and whatever happened, run.json; progress.txt says what is under way.
+#
+# Of several clients that offer the load together each has in BEGIN_AT (unix seconds of its clock; else
+# empty) when what is measured begins; the warm-up ends SETTLE seconds before.
 set -u
 mkdir -p "$DIR" && cd "$DIR" || exit 1
 

@@ -6,9 +6,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
+from ansible_collections.lab.bench.plugins.action.watch import page
 from ansible_collections.lab.bench.plugins.module_utils import telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
 # The median of so many readings of a clock counts.
 READINGS = 5

@@ -6,19 +6,30 @@ import contextlib
 import gzip
 import math
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.lab.bench.plugins.module_utils import telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
 TELL_EVERY_S = 10
 # What the load takes beside its seconds: the check of the answer, the generator's start and end.
 SLACK_S = 0.6
 APART_S = 0.5
 ASK_EVERY_S = 2
+
+
+def page(url: str) -> str:
+    """One scrape, as text or as a failure that the recording keeps."""
+    now = time.time()
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return telemetry.block(now, answer.read().decode())
+    except OSError as problem:
+        return telemetry.failed_block(now, str(problem))
 
 
 class ActionModule(ControllerAction):
