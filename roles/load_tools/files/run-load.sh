@@ -9,17 +9,11 @@
 # CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
 # DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
 # (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
-<<<<<<< ours
 # REQUESTS (how many), OPEN_FILES (soft limit of the client) and REUSE (true or false: of connections) say
-# what they do. BEGIN_AT (unix seconds of this clock; empty for at once) is when what is measured begins
-# where several clients offer the load together: the warm-up before it ends SETTLE seconds earlier.
+# what they do.
 #
 # What the server answers is not trusted: no more of it is read than was verified, and what programs say of it
 # is kept as printable text that is not endless.
-=======
-# REQUESTS (how many), OPEN_FILES (soft limit of the client), REUSE (true or false: of connections) and
-# BODY_BYTES (length of the answer's body) say what they do.
->>>>>>> theirs
 #
 # Leaves answer.body, the generator's output, nginx-before.txt and nginx-after.txt where there are
 # counters and, when all is over and whatever happened, run.json; progress.txt says what is under way.
