@@ -7,22 +7,27 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 STATE = Path("/var/lib/loadlab")
 SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
+# Seconds of each part of a calibration: what no test looks at closely.
+BRIEF = {"calibrate_seconds": 2, "iperf_seconds": 1}
+# They leave other hosts or none; those before them go on with the hosts that are there.
+LAST = ("test_resume", "test_aws", "test_tuning", "test_releases")
 
 
-def playbook(name: str, **variables: Any) -> subprocess.Popen[str]:
-    """Start ansible-playbook as a user would, on another ``inventory`` where one is given; its
-    output is collected."""
-    words = ["ansible-playbook", name, "-i", variables.pop("inventory", "inventory/local")]
-    for key, value in variables.items():
+def playbook(*names: str, **variables: Any) -> subprocess.Popen[str]:
+    """Start ansible-playbook with one playbook or several as a user would, on another
+    ``inventory`` where one is given; its output is collected."""
+    words = ["ansible-playbook", *names, "-i", variables.pop("inventory", "inventory/local")]
+    for key, value in {**BRIEF, **variables}.items():
         words += ["-e", json.dumps({key: value}, default=str)]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     return subprocess.Popen(
@@ -45,8 +50,13 @@ def finish(process: subprocess.Popen[str], seconds: float = 900) -> str:
     return output
 
 
-def run(name: str, **variables: Any) -> str:
-    return finish(playbook(name, **variables))
+def run(*names: str, **variables: Any) -> str:
+    return finish(playbook(*names, **variables))
+
+
+def stages(*names: str) -> list[str]:
+    """The playbooks of stages, for one command that runs them one after another."""
+    return [f"playbooks/{name}.yml" for name in names]
 
 
 def ssh(address: str, command: str) -> str:
@@ -79,12 +89,35 @@ def run_id(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.fixture(scope="module")
+def study() -> Iterator[Callable[..., str]]:
+    """Writes a study of the test's own, its cells' options by their names, and names it."""
+    path = ROOT / "files" / "studies" / "of-a-test.yml"
+
+    def write(cells: dict[str, Any], **options: Any) -> str:
+        entries = [{"name": name, "options": words} for name, words in cells.items()]
+        file = {"description": "a test's", "options": options, "cells": entries, "twins": False}
+        path.write_text(yaml.safe_dump(file))
+        return path.stem
+
+    yield write
+    path.unlink()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def hosts() -> Iterator[None]:
     if os.geteuid() != 0:
         pytest.fail("the local hosts are system containers, which only root can make")
     yield
     run("playbooks/teardown.yml")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        mine = item.path.parent == Path(__file__).parent
+        return LAST.index(item.path.stem) + 1 if mine and item.path.stem in LAST else 0
+
+    items.sort(key=place)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ..aws.cloud import CONSOLE, REGION, Cloud
-from .conftest import CLIENT, ROOT, SERVER, STATE, results, run, ssh
+from .conftest import BRIEF, CLIENT, ROOT, SERVER, STATE, results, run, ssh
 
 pytestmark = pytest.mark.lab
 
@@ -86,7 +86,8 @@ def home() -> Iterator[str]:
 
 
 def play(cloud: Cloud, home: str, name: str, **variables: object) -> str:
-    words = [part for key, value in variables.items() for part in ("-e", f"{key}={value}")]
+    given = {**BRIEF, **variables}
+    words = [part for key, value in given.items() for part in ("-e", json.dumps({key: value}))]
     done = subprocess.run(
         ["ansible-playbook", "-i", "inventory/aws", name, *words],
         cwd=ROOT,
@@ -119,9 +120,8 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
         "lab.yml",
         framework="aiohttp",
         endpoint="index",
-        generator="oha",
-        rate=200,
-        duration=5,
+        generator="wrk",
+        duration=3,
         warmup=1,
         run_id=run_id,
         yes="true",
@@ -129,14 +129,13 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
     )
     folder = ROOT / "results" / run_id
     assert f"Report: {folder}/report.html" in output
-    found = results(run_id)
-    assert set(found) == {"oha index", "wrk index"}
-    for result in found.values():
-        assert result["error"] is None
-        assert sum(result["errors"].values()) == 0
-        # Read through SSH, as nothing else is let in.
-        assert result["telemetry"]["server"]["cpu"]["steal"] >= 0
-        assert result["telemetry"]["client"]["cpu"]["steal"] >= 0
+    (result,) = results(run_id).values()
+    assert result["error"] is None
+    assert result["ok"] == result["responses"] > 0
+    assert sum(result["errors"].values()) == 0
+    # Read through SSH, as nothing else is let in.
+    assert result["telemetry"]["server"]["cpu"]["steal"] >= 0
+    assert result["telemetry"]["client"]["cpu"]["steal"] >= 0
     manifest = json.loads((folder / "manifest.json").read_text())
     assert {host["role"] for host in manifest["hosts"].values()} == {"server", "client"}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,32 +13,42 @@ from .conftest import ROOT, run
 
 pytestmark = pytest.mark.lab
 
+RUN_ID = "test-methods"
+FOLDER = ROOT / "results" / RUN_ID
 
-def load(run_id: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "results" / run_id / name).read_text())
+
+def load(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / name).read_text())
     return found
 
 
-def test_a_sweep_over_connections(run_id: str) -> None:
-    given = {"framework": "nginx", "generator": "wrk", "connections": "1,2,4"}
-    output = run("lab.yml", **given, duration=2, warmup=1, run_id=run_id)
-    (found,) = load(run_id, "summary.json")["sweeps"]
+@pytest.fixture(scope="module")
+def output(study: Callable[..., str]) -> str:
+    """What the lab printed that went through both, in one run."""
+    search = {"framework": "aiohttp", "endpoint": "agents", "slo": {"p99_ms": 100, "errors": 0}}
+    sweep = {"framework": "nginx", "generator": "wrk", "connections": [1, 2, 4]}
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    name = study({"search": search, "sweep": sweep}, duration=2, warmup=1)
+    return run("lab.yml", study=name, run_id=RUN_ID)
+
+
+def test_a_sweep_over_connections(output: str) -> None:
+    (found,) = load("summary.json")["sweeps"]
     values = [level["value"] for level in found["levels"]]
     assert values == [1, 2, 4][: len(values)]
     assert values + found["unmeasured"] == [1, 2, 4]
     assert (found["stopped"] is None) == (len(values) == 3)
-    most = max(level["goodput"]["median"] for level in found["levels"])
+    # A noisy machine may void a level.
+    most = max(level["goodput"]["median"] for level in found["levels"] if level["goodput"]["n"])
     assert most > 1000
     (best,) = (level for level in found["levels"] if level["goodput"]["median"] == most)
     assert found["best"] == {"value": best["value"], "cell_id": best["cell_id"]}
     assert "answered the most" in output
-    assert "Throughput by connections" in (ROOT / "results" / run_id / "report.html").read_text()
+    assert "Throughput by connections" in (FOLDER / "report.html").read_text()
 
 
-def test_a_search_for_the_highest_rate(run_id: str) -> None:
-    given = {"framework": "aiohttp", "endpoint": "agents", "slo": "p99_ms=100,errors=0"}
-    output = run("lab.yml", **given, duration=3, warmup=1, run_id=run_id)
-    document = load(run_id, "summary.json")
+def test_a_search_for_the_highest_rate(output: str) -> None:
+    document = load("summary.json")
     (found,) = document["searches"]
     rates = [row["rate"] for row in found["trace"] if row["purpose"] == "probe"]
     assert rates[0] == 1000
@@ -51,13 +63,18 @@ def test_a_search_for_the_highest_rate(run_id: str) -> None:
     probed = [row for row in found["trace"] if row["purpose"] == "probe"]
     met = [row["rate"] for row in probed if row["met"]]
     missed = [row["rate"] for row in probed if row["met"] is False]
-    ceiling = load(run_id, "calibration.json")["ceiling"]["requests_per_second"]
+    ceiling = load("calibration.json")["ceiling"]["requests_per_second"]
     assert max(rates) <= ceiling
     if any(row["met"] is None for row in found["trace"]) and found["found"] is None:
         # A noisy machine: what was void twice ends it, and it says so.
         assert "could not be judged" in found["why"]
         return
     assert min(missed) <= 1.05 * max(rate for rate in met if rate < min(missed))
+    confirming = [row for row in found["trace"] if row["cell_id"] == found["cell_id"]]
+    if all(row["met"] is None for row in confirming):
+        # Or it keeps what was found from being confirmed, and says why.
+        assert all(row["why"].startswith("void") for row in confirming)
+        return
     assert found["confirmed"] == {"of": 1, "met": 1}
     assert f"holds {found['found']:,g} requests/s with p99 up to 100 ms and no errors" in output
     assert ": not met" in output

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from .conftest import ROOT, SERVER, run, ssh
+from .conftest import ROOT, SERVER, results, run, ssh, stages
 
 pytestmark = pytest.mark.lab
 
@@ -24,41 +23,24 @@ TELL = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def tuned() -> None:
-    run("playbooks/hosts.yml")
-    run("playbooks/tune.yml")
-
-
-def measured(run_id: str) -> dict[str, Any]:
-    """Every result.json of a run, by purpose (one repetition each)."""
-    run("playbooks/collect.yml", run_id=run_id)
-    paths = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
-    return {found["purpose"]: found for found in (json.loads(p.read_text()) for p in paths)}
-
-
-@pytest.mark.parametrize(
-    "stack",
-    [
-        {"framework": "plain_wsgi", "server": "gunicorn", "generator": "oha"},
+def test_clients_ask_the_application_server_itself(run_id: str, study: Callable[..., str]) -> None:
+    """Gunicorn and uWSGI here; aiohttp's own server is what test_study.py's clients ask."""
+    cells = {
+        "kept": {"server": "gunicorn", "generator": "oha"},
         # One connection for each request.
-        {"framework": "plain_wsgi", "server": "uwsgi", "upstream_keepalive": False},
-        {"framework": "aiohttp", "server": "native"},
-    ],
-    ids=lambda stack: stack["server"],
-)
-def test_clients_ask_the_application_server_itself(run_id: str, stack: dict[str, Any]) -> None:
-    asked = {**SHORT, "generator": "wrk", **stack, "front": "none", "run_id": run_id}
-    run("playbooks/deploy.yml", **asked)
-    listening = ssh(SERVER, "ss -Hltnp src 10.77.1.11")
-    assert "10.77.1.11:8000" in listening
-    run("playbooks/load.yml", **asked)
-    for found in measured(run_id).values():
-        assert found["error"] is None
-        assert found["ok"] == found["responses"] > 0
-        assert sum(found["errors"].values()) == 0
-        assert found["server_requests"] is None
-        assert found["cell"]["front"] == "none"
+        "unkept": {"server": "uwsgi", "generator": "wrk", "upstream_keepalive": False},
+    }
+    name = study(cells, **SHORT, framework="plain_wsgi", front="none")
+    run("lab.yml", study=name, run_id=run_id)
+    assert "10.77.1.11:8000" in ssh(SERVER, "ss -Hltnp src 10.77.1.11")
+    found = results(run_id)
+    assert set(found) == {"oha index", "wrk index"}
+    for one in found.values():
+        assert one["error"] is None
+        assert one["ok"] == one["responses"] > 0
+        assert sum(one["errors"].values()) == 0
+        assert one["server_requests"] is None
+        assert one["cell"]["front"] == "none"
 
 
 def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
@@ -71,10 +53,11 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
         "profile": True,
         "run_id": run_id,
     }
-    run("playbooks/deploy.yml", **asked)
+    run(*stages("hosts", "tune", "deploy"), **asked)
     ssh(SERVER, f"sed -i {shlex.quote(TELL)} /etc/nginx/nginx.conf && systemctl restart nginx")
-    run("playbooks/load.yml", **asked)
-    found = measured(run_id)
+    run(*stages("load", "collect", "report"), **asked)
+    paths = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
+    found = {one["purpose"]: one for one in (json.loads(p.read_text()) for p in paths)}
     assert set(found) == {"measure", "calibration", "profile"}
     assert [one["error"] for one in found.values()] == [None, None, None]
     for one in (found["measure"], found["profile"]):
@@ -96,9 +79,8 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     assert 0.3 < profile["idle_share"] < 1
     assert profile["depth_median"] > 1
     assert found["measure"]["profile"] is None
-    results = Path(ROOT / "results" / run_id)
-    assert "-profile" not in (results / "metrics.prom").read_text()
-    run("playbooks/report.yml", run_id=run_id)
-    page = (results / "report.html").read_text()
+    folder = ROOT / "results" / run_id
+    assert "-profile" not in (folder / "metrics.prom").read_text()
+    page = (folder / "report.html").read_text()
     assert "Flame graph" in page
     assert "samples, 100.0 %" in page

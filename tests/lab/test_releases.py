@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from .conftest import ROOT, SERVER, playbook, results, run, ssh
+from .conftest import ROOT, SERVER, playbook, results, run, ssh, stages
 from .test_stacks import APPS
 
 pytestmark = pytest.mark.lab
 
-RELEASE = {"local_hosts_release": "bookworm", "run_id": "test-releases"}
+RUN_ID = "test-releases"
+RELEASE = {"local_hosts_release": "bookworm", "run_id": RUN_ID}
 
 
 @pytest.fixture(scope="module")
 def bookworm() -> Iterator[None]:
-    run("playbooks/hosts.yml", **RELEASE)
-    run("playbooks/tune.yml", **RELEASE)
+    shutil.rmtree(ROOT / "results" / RUN_ID, ignore_errors=True)
+    run(*stages("hosts", "tune"), **RELEASE)
     assert "VERSION_CODENAME=bookworm" in ssh(SERVER, "cat /etc/os-release")
     yield
     # The other tests find the release that is the default.
     run("playbooks/teardown.yml")
 
 
-@pytest.mark.parametrize(
-    ("framework", "protocol", "transport"),
-    [
-        ("tornado", "uwsgi", "unix"),
-        ("tornado_coroutine", "http", "tcp"),
-        ("twisted", "fastcgi", "unix"),
-    ],
-)
-def test_event_loops_in_uwsgi(
-    bookworm: None, framework: str, protocol: str, transport: str
-) -> None:
+def deploy(framework: str, protocol: str, transport: str) -> None:
+    """Every endpoint of it in uWSGI, verified."""
     endpoints = APPS[framework]["endpoints"]
     run(
         "playbooks/deploy.yml",
@@ -46,17 +39,27 @@ def test_event_loops_in_uwsgi(
         endpoint=",".join(endpoints),
         **RELEASE,
     )
-    answers = json.loads((ROOT / "results" / RELEASE["run_id"] / "answers.json").read_text())
+    answers = json.loads((ROOT / "results" / RUN_ID / "answers.json").read_text())
     assert set(answers) == {*endpoints, "static"}
     assert "/usr/bin/uwsgi-core" in ssh(SERVER, "ps -u loadlab -o args=")
 
 
-def test_a_load_is_carried_by_the_loop(bookworm: None, run_id: str) -> None:
+@pytest.mark.parametrize(
+    ("framework", "protocol", "transport"),
+    [("tornado_coroutine", "http", "tcp"), ("twisted", "fastcgi", "unix")],
+)
+def test_event_loops_in_uwsgi(
+    bookworm: None, framework: str, protocol: str, transport: str
+) -> None:
+    deploy(framework, protocol, transport)
+
+
+def test_a_load_is_carried_by_the_loop(bookworm: None) -> None:
     """100 requests/s that wait 50 ms each: one process that held each would do 20."""
+    deploy("tornado", "uwsgi", "unix")
     asked = {"framework": "tornado", "server": "uwsgi", "endpoint": "sleep", "rate": 100}
-    short = {"duration": 5, "warmup": 1, "run_id": run_id}
-    run("lab.yml", **asked, **short, local_hosts_release="bookworm")
-    result = results(run_id)["oha sleep"]
+    run(*stages("load", "collect"), **asked, duration=5, warmup=1, **RELEASE)
+    result = results(RUN_ID)["oha sleep"]
     assert result["server_requests"] == result["requests"]
     assert result["goodput"] > 95
     assert sum(result["errors"].values()) == 0

@@ -7,20 +7,21 @@ import json
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh, stages
 
 pytestmark = pytest.mark.lab
 
 SHORT = {"framework": "aiohttp", "endpoint": "agents", "generator": "wrk", "warmup": 0}
 # Starts as it should, but with three workers.
 BROKEN = "/etc/systemd/system/loadlab-app.service.d/broken.conf"
+# The first is measured against, and once more as its own twin.
+TUNINGS = ("stock", "mcdonnell")
 
 
 def records(run_id: str) -> list[dict[str, Any]]:
@@ -46,8 +47,7 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, repetition
 
 def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     asked = {**SHORT, "duration": 3, "repetitions": 5, "run_id": run_id}
-    for stage in ("hosts", "tune", "deploy"):
-        run(f"playbooks/{stage}.yml", **asked)
+    run(*stages("hosts", "tune", "deploy"), **asked)
     killed = playbook("playbooks/load.yml", run_id=run_id)
     wait_until_measuring(killed, run_id, 2)
     # Ansible's workers too, which have sessions of their own and would watch to the end.
@@ -84,37 +84,26 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     progress = json.loads((ROOT / "results" / run_id / "progress.json").read_text())
     assert (progress["done"], progress["total"], progress["given_up"]) == (5, 5, {})
 
-    # Nothing is left, and nothing is measured.
-    run("playbooks/load.yml", run_id=run_id)
-    assert records(run_id) == found
+    # One more is added, and none is measured again.
+    run("playbooks/load.yml", run_id=run_id, repetitions=6)
+    *before, added = records(run_id)
+    assert before == found
+    assert (added["repetition"], added["error"]) == (8, None)
     begun = json.loads((ROOT / "results" / run_id / "plan.json").read_text())
-    # The stage deploy, and three times the load.
-    assert len(begun["resumed"]) == 4
-
-
-@pytest.fixture
-def study() -> Iterator[str]:
-    """A study of two stacks."""
-    name = "test-resume"
-    cells = [{"name": f"{n} workers", "options": {"workers": n}} for n in (3, 2)]
-    options = {**SHORT, "endpoint": "index", "duration": 2, "repetitions": 1}
-    file = {"description": "two stacks", "options": options, "cells": cells, "twins": False}
-    path = ROOT / "files" / "studies" / f"{name}.yml"
-    path.write_text(yaml.safe_dump(file))
-    yield name
-    path.unlink()
+    # Three times the load.
+    assert len(begun["resumed"]) == 3
 
 
 def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
-    run_id: str, study: str
+    run_id: str, study: Callable[..., str]
 ) -> None:
-    asked = {"study": study, "run_id": run_id}
-    for stage in ("hosts", "tune"):
-        run(f"playbooks/{stage}.yml", **asked)
+    cells = {f"{n} workers": {"workers": n} for n in (3, 2)}
+    options = {**SHORT, "endpoint": "index", "duration": 2, "repetitions": 1}
+    asked = {"study": study(cells, **options), "run_id": run_id}
+    run(*stages("hosts", "tune"), **asked)
     refuse = "[Service]\nExecStartPre=/bin/sh -c 'test \"$LAB_WORKERS\" != 3'\n"
     ssh(SERVER, f"mkdir -p {Path(BROKEN).parent}; printf %s {shlex.quote(refuse)} >{BROKEN}")
-    run("playbooks/deploy.yml", **asked)
-    output = run("playbooks/load.yml", **asked)
+    output = run(*stages("deploy", "load"), **asked)
     found = {(r["cell"]["workers"], r["repetition"]): r["error"] for r in records(run_id)}
     assert set(found) == {(2, 1), (3, 1), (3, 2)}
     assert found[2, 1] is None
@@ -128,11 +117,20 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     assert again == {**found, (3, 3): None}
 
 
-def test_two_pairs_share_the_cells(run_id: str) -> None:
+def somaxconn(run_id: str, ledger: str, host: str) -> dict[str, Any]:
+    """The row of net.core.somaxconn in a ledger of the run."""
+    rows = json.loads((ROOT / "results" / run_id / ledger).read_text())["hosts"][host]
+    (row,) = (row for row in rows if row["key"] == "net.core.somaxconn")
+    return dict(row)
+
+
+def test_two_pairs_share_two_tunings_of_two_cells(run_id: str) -> None:
     pairs = {"inventory": "inventory/local_pairs"}
-    asked = {**SHORT, "endpoint": "index,hello", "duration": 2, "tuning": "stock,production"}
+    asked = {**SHORT, "framework": "nginx", "endpoint": "index,hello", "duration": 2}
     try:
-        run("lab.yml", **pairs, **asked, run_id=run_id)
+        output = run("lab.yml", **pairs, **asked, tuning=",".join(TUNINGS), run_id=run_id)
+        # Both pairs measured the first tuning once more at the end.
+        assert ssh(SERVER, "sysctl -n net.core.somaxconn") != "8191\n"
     finally:
         run("playbooks/teardown.yml", **pairs)
     found = records(run_id)
@@ -158,3 +156,21 @@ def test_two_pairs_share_the_cells(run_id: str) -> None:
     )
     report = (ROOT / "results" / run_id / "report.html").read_text()
     assert "on server2" in report
+
+    # Each tuning was really applied when its turn came.
+    for server, suffix in {"server": "", "server2": "-server2"}.items():
+        rows = {name: somaxconn(run_id, f"tuning-{name}{suffix}.json", server) for name in TUNINGS}
+        assert rows["mcdonnell"]["after"] == "8191"
+        assert rows["stock"]["state"] == "restored"
+    summary = json.loads((ROOT / "results" / run_id / "summary.json").read_text())
+    tuning_of = {record["cell_id"]: record["cell"]["tuning"] for record in found}
+    assert len(summary["comparisons"]) == 2
+    for comparison in summary["comparisons"]:
+        sides = [comparison[side]["cell_id"] for side in ("base", "head")]
+        assert tuple(tuning_of[cell_id] for cell_id in sides) == TUNINGS
+        # One repetition against one tells nothing, and that is what is said.
+        words = {row["metric"]: row["conclusion"] for row in comparison["rows"]}
+        assert words["goodput"] == "undecided"
+    # Goodput and two percentiles of each twin.
+    assert len(summary["noise_floor"]) == 3 * len(begun["twins"])
+    assert "noise floor" in output

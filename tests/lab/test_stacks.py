@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import load_yaml, names
 from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
 
-from .conftest import ROOT, SERVER, STATE, playbook, run, ssh
+from .conftest import ROOT, SERVER, finish, playbook, ssh, stages
 
 pytestmark = pytest.mark.lab
 
@@ -74,40 +75,49 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def tuned() -> None:
-    run("playbooks/hosts.yml", run_id=RUN)
-    run("playbooks/tune.yml", run_id=RUN)
+def deployed(request: pytest.FixtureRequest) -> Path:
+    """Where stacks.yml left what came of every stack that a test asks for."""
+    wanted = []
+    for item in request.session.items:
+        if not isinstance(item, pytest.Function) or "stack" not in item.fixturenames:
+            continue
+        stack: Any = item.callspec.params["stack"]
+        endpoints = APPS[stack["framework"]]["endpoints"]
+        words = {**asked(stack), "endpoint": ",".join(endpoints), "run_id": RUN}
+        wanted.append({"name": name(stack), "words": words})
+    shutil.rmtree(ROOT / "results" / RUN, ignore_errors=True)
+    playbooks = [*stages("hosts", "tune"), "tests/lab/stacks.yml"]
+    finish(
+        playbook(*playbooks, framework="nginx", run_id=RUN, stacks=wanted), 60 * len(wanted) + 300
+    )
+    return ROOT / "results" / RUN / "stacks"
 
 
-def test_answers_as_the_contract_has_it(tuned: None, stack: dict[str, Any]) -> None:
-    endpoints = APPS[stack["framework"]]["endpoints"]
-    run("playbooks/deploy.yml", **asked(stack), endpoint=",".join(endpoints), run_id=RUN)
-    answers = json.loads((ROOT / "results" / RUN / "answers.json").read_text())
+def test_answers_as_the_contract_has_it(deployed: Path, stack: dict[str, Any]) -> None:
+    found = json.loads((deployed / f"{name(stack)}.json").read_text())
+    assert found["errors"] == []
+    answers = json.loads((deployed / f"{name(stack)}-answers.json").read_text())
     # nginx's own constant beside them.
-    assert set(answers) == {*endpoints, "static"}
+    assert set(answers) == {*APPS[stack["framework"]]["endpoints"], "static"}
 
     # What runs is what was asked for, and nothing of the stack before it.
-    running = ssh(SERVER, "ps -u loadlab -o args= || true")
-    unit = Path(STATE / "hosts/server/root/etc/systemd/system/loadlab-app.service")
+    running, sockets, nginx, units = found["seen"].split("==\n")
+    assert ("loadlab-app.service" in units) == (stack["transport"] != "none")
     if stack["transport"] == "none":
         assert not running.strip()
-        assert not unit.exists()
         return
     programs = {"gunicorn": "/bin/gunicorn ", "uwsgi": "/usr/bin/uwsgi-core "}
     for server, program in programs.items():
         assert (program in running) == (stack["server"] == server), running
     if stack["worker_class"]:
         assert f"--worker-class {stack['worker_class']} " in running
-    sockets = ssh(SERVER, "ss -Hltn src 127.0.0.1:8000; ls /run/loadlab")
     assert ("127.0.0.1:8000" in sockets) == (stack["transport"] == "tcp")
     assert ("app.sock" in sockets) == (stack["transport"] == "unix")
-    nginx = ssh(SERVER, "cat /etc/nginx/nginx.conf")
     assert (" keepalive 64;" in nginx) == stack["upstream_keepalive"]
 
 
-def test_refuses_to_share_the_server(tuned: None) -> None:
+def test_refuses_to_share_the_server(deployed: Path) -> None:
     """A process of another stack that was left over is named, and nothing is measured beside it."""
-    run("playbooks/deploy.yml", framework="plain_wsgi", run_id=RUN)
     ssh(
         SERVER,
         "systemd-run --quiet --unit=leftover --uid=loadlab "

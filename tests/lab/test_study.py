@@ -1,4 +1,4 @@
-"""Several cells in one run: tunings compared, and lessons that show what they teach."""
+"""Several cells in one run: a published study, and lessons that show what they teach."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Any
 import pytest
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import names
 
-from .conftest import ROOT, SERVER, playbook, run, ssh
+from .conftest import ROOT, playbook, run
 
 pytestmark = pytest.mark.lab
 
-# A tuning that changes between two cells, a client that fails, an application that is stopped.
-SHOWING = ("listen_backlog", "file_descriptors", "coordinated_omission")
+# A tuning that changes between two cells and a reason that voids nothing; an application that is
+# stopped. How a client fails shows the published study.
+SHOWING = ("listen_backlog", "coordinated_omission")
+# Seconds are enough where a queue overflows at once; the application is stopped from the fourth
+# second to the sixth. The other lessons take their own.
+ENOUGH = {
+    "listen_backlog": {"duration": 4, "warmup": 1},
+    "coordinated_omission": {"duration": 7, "warmup": 1},
+}
+# What a busy machine voids is measured once more, so often.
+ATTEMPTS = 3
 LESSONS = names(ROOT / "files" / "lessons", "*.yml")
 
 
@@ -29,50 +38,22 @@ def load(run_id: str, name: str) -> dict[str, Any]:
     return found
 
 
-def results_of(run_id: str) -> list[dict[str, Any]]:
-    found = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
-    return [json.loads(path.read_text()) for path in found]
-
-
-def test_two_tunings_compared(run_id: str) -> None:
-    output = run(
-        "lab.yml",
-        framework="aiohttp",
-        endpoint="hello",
-        generator="wrk",
-        duration=2,
-        warmup=1,
-        tuning="stock,production",
-        run_id=run_id,
-    )
-    summary = load(run_id, "summary.json")
-    cells = {(c["cell"]["tuning"], c["purpose"]): c for c in summary["cells"]}
-    assert set(cells) == {("stock", "measure"), ("production", "measure"), ("stock", "twin")}
-    for cell in cells.values():
-        assert [rep["error"] for rep in cell["repetitions"]] == [None]
-    (comparison,) = summary["comparisons"]
-    assert comparison["base"]["cell_id"] == cells["stock", "measure"]["cell_id"]
-    assert comparison["head"]["cell_id"] == cells["production", "measure"]["cell_id"]
-    # One repetition against one tells nothing, and that is what is said.
-    words = {row["metric"]: row["conclusion"] for row in comparison["rows"]}
-    assert words["goodput"] == "undecided"
-    assert len(summary["noise_floor"]) == 3
-    assert "noise floor" in output
-    # Each was really applied when its turn came, whichever was the last.
-    ledgers = {name: load(run_id, f"tuning-{name}.json") for name in ("stock", "production")}
-    rows = {row["key"]: row for row in ledgers["production"]["hosts"]["server"]}
-    assert rows["net.core.somaxconn"]["after"] == "16384"
-    rows = {row["key"]: row for row in ledgers["stock"]["hosts"]["server"]}
-    assert rows["net.core.somaxconn"]["state"] == "restored"
-    last = max(results_of(run_id), key=lambda result: result["started"])["cell"]["tuning"]
-    wanted = {"stock": "4096", "production": "16384"}[last]
-    assert ssh(SERVER, "sysctl -n net.core.somaxconn").strip() == wanted
+def void(run_id: str) -> list[str]:
+    """Why repetitions of the run are void."""
+    paths = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
+    return [why for p in paths for why in json.loads(p.read_text())["verdict"]["reasons"]]
 
 
 def test_a_lesson_shows_what_it_teaches(lesson: str) -> None:
     run_id = f"test-lesson-{lesson}"
     shutil.rmtree(ROOT / "results" / run_id, ignore_errors=True)
-    output = run("playbooks/lesson.yml", lesson=lesson, run_id=run_id)
+    asked = {"lesson": lesson, "run_id": run_id, **ENOUGH.get(lesson, {})}
+    for repetitions in range(1, ATTEMPTS + 1):
+        teaching = playbook("playbooks/lesson.yml", **asked, repetitions=repetitions)
+        output, _ = teaching.communicate(timeout=900)
+        if teaching.returncode == 0 or not void(run_id):
+            break
+    assert teaching.returncode == 0, output[-6000:]
     judged = load(run_id, "claims.json")
     assert {claim["verdict"] for claim in judged["claims"]} == {"confirmed"}
     assert "**The cure:**" in output
@@ -105,8 +86,17 @@ def test_a_published_study_is_repeated(run_id: str) -> None:
     # One after another 0 to 3 s each, all at once the longest of them.
     assert 0 < parts["sync"]["value"] <= 3.1
     assert 2 < parts["async-100"]["value"] < 4
+    # Ten times as many at once as it may open: the limit of open files, and nothing else, is what
+    # the client breaks on, and the result says so. One that is closed makes room for another.
     (cell,) = (c for c in load(run_id, "summary.json")["cells"] if "10000requests" in c["cell_id"])
-    assert cell["repetitions"][0]["client"]["failures"]["EMFILE"] > 0
+    (repetition,) = cell["repetitions"]
+    client = repetition["client"]
+    assert set(client["failures"]) == {"EMFILE"}
+    assert client["open_files"] == 1024
+    assert 900 < 10_000 - client["failures"]["EMFILE"] < 2_000
+    # What got a connection waited for the longest delay and no longer.
+    assert 2 < client["seconds"] < 8
+    assert any("open_files" in finding for finding in repetition["verdict"]["findings"])
     assert "published 3.48; measured" in " ".join(output.split())
     page = (ROOT / "results" / run_id / "report.html").read_text()
     for words in ("As it was published", "What differs", "Making 1 million requests"):

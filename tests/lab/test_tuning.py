@@ -6,13 +6,15 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import yaml
 
-from .conftest import CLIENT, ROOT, SERVER, playbook, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, playbook, run, ssh, stages
 
+RUN_ID = "test-tuning"
 pytestmark = pytest.mark.lab
 
 # All of sysctl but what counts or is random, whoever owns it; every file of settings; units and
@@ -36,8 +38,14 @@ LOOK = r"""
 """
 
 
+def look_at(host: str) -> list[str]:
+    return ssh(host, LOOK).splitlines()
+
+
 def look() -> dict[str, list[str]]:
-    return {host: ssh(host, LOOK).splitlines() for host in (SERVER, CLIENT)}
+    hosts = (SERVER, CLIENT)
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(hosts, pool.map(look_at, hosts), strict=True))
 
 
 def sysctl(host: str, key: str) -> str:
@@ -48,25 +56,29 @@ def setting(name: str) -> str:
     return ssh(SERVER, f"cd / && runuser -u postgres -- psql -X -A -t -c 'SHOW {name}'").strip()
 
 
-def states(run_id: str, host: str = "server") -> dict[str, str]:
-    rows = json.loads((ROOT / "results" / run_id / "tuning.json").read_text())["hosts"][host]
+def tune(name: str, **variables: Any) -> str:
+    return run("playbooks/tune.yml", tuning=name, run_id=RUN_ID, **variables)
+
+
+def states(host: str = "server") -> dict[str, str]:
+    rows = json.loads((ROOT / "results" / RUN_ID / "tuning.json").read_text())["hosts"][host]
     return {row["key"]: row["state"] for row in rows}
 
 
 def refused(name: str, **variables: Any) -> str:
-    """What a playbook printed that must fail."""
-    process = playbook(name, **variables)
+    """What the tune stage printed that must refuse the profile."""
+    process = playbook("playbooks/tune.yml", tuning=name, run_id=RUN_ID, **variables)
     output, _ = process.communicate(timeout=300)
     assert process.returncode != 0, output[-6000:]
     return output
 
 
-@pytest.fixture
-def found(run_id: str) -> dict[str, list[str]]:
-    """What there is before tuning."""
-    run("playbooks/hosts.yml", run_id=run_id)
+@pytest.fixture(scope="module")
+def found() -> dict[str, list[str]]:
+    """What there is before tuning: each test leaves it so."""
     # The tune stage starts PostgreSQL, which a fresh host does not run; that is no tuning.
-    run("playbooks/tune.yml", tuning="stock", run_id=run_id)
+    run(*stages("hosts", "tune"), tuning="stock", run_id=RUN_ID, local_hosts_fresh=True)
+    assert states() == {}
     run("playbooks/untune.yml")
     return look()
 
@@ -95,21 +107,16 @@ def machine(key: str, value: Any, required: bool = False) -> dict[str, Any]:
     }
 
 
-def test_taken_back_whole(run_id: str) -> None:
-    run("playbooks/hosts.yml", local_hosts_fresh="true", run_id=run_id)
-    run("playbooks/tune.yml", tuning="stock", run_id=run_id)
-    assert set(states(run_id).values()) == set()
-    run("playbooks/untune.yml")
-    found = look()
+def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     ports = sysctl(CLIENT, "net.ipv4.ip_local_port_range")
     timer = "systemctl is-active systemd-tmpfiles-clean.timer || true"
     assert ssh(SERVER, timer) == "active\n"
 
-    run("playbooks/tune.yml", tuning="production", run_id=run_id)
+    tune("production")
     assert sysctl(CLIENT, "net.ipv4.ip_local_port_range") == "1024 65535" != ports
     assert ssh(SERVER, timer) == "inactive\n"
     assert setting("jit") == "off"
-    told = states(run_id)
+    told = states()
     assert told["unit.systemd-tmpfiles-clean.timer"] == "applied"
     assert told["vm.swappiness"] == "host_global"
     assert told["nic.ring.rx"] == "absent"
@@ -118,19 +125,19 @@ def test_taken_back_whole(run_id: str) -> None:
     granted = int(ssh(SERVER, "systemd-run --quiet --pipe --wait --collect sh -c 'ulimit -n'"))
     assert granted > 1024
     assert told["limit.systemd.nofile"] == ("applied" if granted == 65536 else "clamped")
-    assert "changed=0" in run("playbooks/tune.yml", run_id=run_id).rpartition("server  ")[2]
+    assert "changed=0" in tune("production").rpartition("server  ")[2]
 
     # Others on top: what only the first one set is put back at once.
-    run("playbooks/tune.yml", tuning="gasc-2015", run_id=run_id)
-    told = states(run_id)
+    tune("gasc-2015")
+    told = states()
     assert told["net.ipv4.tcp_tw_recycle"] == "absent"
     assert told["net.ipv4.tcp_wmem"] == "applied"
     assert told["unit.systemd-tmpfiles-clean.timer"] == "restored"
     assert setting("fsync") == "off"
-    run("playbooks/tune.yml", tuning="mcdonnell", run_id=run_id)
+    tune("mcdonnell")
     assert sysctl(SERVER, "net.core.somaxconn") == "8191"
     assert sysctl(CLIENT, "net.ipv4.ip_local_port_range") == ports
-    told = states(run_id, "client")
+    told = states("client")
     assert told["net.core.somaxconn"] == "applied"
     assert told["net.ipv4.ip_local_port_range"] == "restored"
     assert setting("fsync") == "on"
@@ -150,8 +157,8 @@ def test_taken_back_whole(run_id: str) -> None:
     ],
     ids=["kernel", "postgresql"],
 )
-def test_taken_back_after_a_crash(run_id: str, found: dict[str, list[str]], moment: str) -> None:
-    tuning = playbook("playbooks/tune.yml", tuning="production", run_id=run_id)
+def test_taken_back_after_a_crash(found: dict[str, list[str]], moment: str) -> None:
+    tuning = playbook("playbooks/tune.yml", tuning="production", run_id=RUN_ID)
     watch = f"for try in $(seq 1000); do {moment} >/dev/null 2>&1 && exit; sleep 0.02; done; exit 1"
     ssh(SERVER, watch)
     tuning.send_signal(signal.SIGKILL)
@@ -165,60 +172,59 @@ def test_taken_back_after_a_crash(run_id: str, found: dict[str, list[str]], mome
 
 
 def test_a_network_card_is_set_and_put_back(
-    run_id: str, found: dict[str, list[str]], profile: Callable[..., str]
+    found: dict[str, list[str]], profile: Callable[..., str]
 ) -> None:
     offload = "nic.feature.tcp-segmentation-offload"
     name = profile(machine=[machine(offload, "off"), machine("nic.channels.rx", 2)])
-    run("playbooks/tune.yml", tuning=name, run_id=run_id)
-    assert states(run_id) == {offload: "applied", "nic.channels.rx": "applied"}
+    tune(name)
+    assert states() == {offload: "applied", "nic.channels.rx": "applied"}
     assert "tcp-segmentation-offload: off" in ssh(CLIENT, "ethtool -k test0")
     run("playbooks/untune.yml")
     assert look() == found
 
 
 def test_a_required_setting_that_does_not_take_ends_the_play(
-    run_id: str, found: dict[str, list[str]], profile: Callable[..., str]
+    found: dict[str, list[str]], profile: Callable[..., str]
 ) -> None:
     name = profile(machine=[machine("nic.ring.rx", 4096, required=True), machine("swap", "off")])
-    told = refused("playbooks/tune.yml", tuning=name, run_id=run_id)
+    told = refused(name)
     assert "nic.ring.rx: asked 4096, is None (absent)" in told
     run("playbooks/untune.yml")
     assert look() == found
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
+def test_settings_that_postgresql_refuses(
+    found: dict[str, list[str]], profile: Callable[..., str]
+) -> None:
+    tune("production")
+    # The last lines are PostgreSQL's settings.
+    before = look_at(SERVER)[-400:]
+    for name, value, reason in (
         ("shared_bufers", "1GB", "unrecognized configuration parameter"),
         ("work_mem", "plenty", 'invalid value for parameter "work_mem"'),
         # Only a start tells.
         ("shared_buffers", "2000GB", "Cannot allocate memory"),
-    ],
-)
-def test_settings_that_postgresql_refuses(
-    run_id: str, profile: Callable[..., str], name: str, value: str, reason: str
-) -> None:
-    run("playbooks/hosts.yml", run_id=run_id)
-    run("playbooks/tune.yml", tuning="production", run_id=run_id)
-    before = look()
-    bad = profile(postgresql=[{"name": name, "value": value, "reason": "a test's"}])
-    told = refused("playbooks/tune.yml", tuning=bad, run_id=run_id)
-    assert reason in told
-    assert "Its former settings are in force." in told
-    assert look()[SERVER][-400:] == before[SERVER][-400:]
-    assert setting("jit") == "off"
+    ):
+        bad = profile(postgresql=[{"name": name, "value": value, "reason": "a test's"}])
+        told = refused(bad)
+        assert reason in told
+        assert "Its former settings are in force." in told
+        assert look_at(SERVER)[-400:] == before
+        assert setting("jit") == "off"
+    run("playbooks/untune.yml")
+    assert look() == found
 
 
 def test_postgresql_is_restarted_only_where_a_setting_takes_that(
-    run_id: str, found: dict[str, list[str]], profile: Callable[..., str]
+    found: dict[str, list[str]], profile: Callable[..., str]
 ) -> None:
     started = "cd / && runuser -u postgres -- psql -X -A -t -c 'SELECT pg_postmaster_start_time()'"
     before = ssh(SERVER, started)
     reload = {"name": "work_mem", "value": "8MB", "reason": "a test's"}
-    run("playbooks/tune.yml", tuning=profile(postgresql=[reload]), run_id=run_id)
+    tune(profile(postgresql=[reload]))
     assert (setting("work_mem"), ssh(SERVER, started)) == ("8MB", before)
     restart = {"name": "max_connections", "value": "123", "reason": "a test's"}
-    run("playbooks/tune.yml", tuning=profile(postgresql=[reload, restart]), run_id=run_id)
+    tune(profile(postgresql=[reload, restart]))
     assert setting("max_connections") == "123"
     assert ssh(SERVER, started) != before
     run("playbooks/untune.yml")
@@ -226,11 +232,21 @@ def test_postgresql_is_restarted_only_where_a_setting_takes_that(
 
 
 def test_pools_that_do_not_fit_are_refused_before_anything_is_changed(
-    run_id: str, found: dict[str, list[str]]
+    found: dict[str, list[str]],
 ) -> None:
-    told = refused(
-        "playbooks/tune.yml", tuning="stock", framework="aiohttp", workers=10, run_id=run_id
-    )
+    told = refused("stock", framework="aiohttp", workers=10)
     assert "aiohttp would open 10 workers x 10 = 100 database connections" in told
     assert "Nothing was changed on the hosts." in told
+    assert look() == found
+
+
+def test_a_network_profile_that_the_kernel_cannot_have_is_refused(
+    found: dict[str, list[str]],
+) -> None:
+    if ssh(SERVER, "modinfo sch_netem >/dev/null 2>&1 && echo yes || true").strip():
+        pytest.skip("this kernel has netem")
+    words = " ".join(refused("stock", network="transatlantic").split())
+    assert "the network profile transatlantic needs netem" in words
+    assert "Use a profile with a rate only (-e network=gigabit)" in words
+    assert "Nothing was changed" in words
     assert look() == found
