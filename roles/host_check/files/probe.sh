@@ -31,7 +31,10 @@ netem() {
 }
 if (netem); then say netem yes; else say netem no; fi
 say wrk2 "$(PATH=$PATH:/snap/bin && command -v wrk2)"
-# What the role deployed wrote down, where every file is still as it was and every service up.
-cd /var/lib/loadlab-deployed 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
-    xargs systemctl --quiet is-active <services && say deployed "$(cat fingerprints)"
+# What the role deployed wrote down, of each part where every file is still as it was and every service up.
+deployed() {
+    cd "$1" 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
+        xargs systemctl --quiet is-active <services && cat fingerprint 2>/dev/null
+}
+say deployed "$(for part in /var/lib/loadlab-deployed/*; do (deployed "$part"); done | paste -sd ' ')"
 dpkg-query -W -f 'package\t${Package} ${Version} ${db:Status-Abbrev}\n'
