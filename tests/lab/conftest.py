@@ -20,7 +20,14 @@ SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
 # Seconds of each part of a calibration: what no test looks at closely.
 BRIEF = {"calibrate_seconds": 2, "iperf_seconds": 1}
 # They leave other hosts or none; those before them go on with the hosts that are there.
-LAST = ("test_resume", "test_aws", "test_tuning", "test_releases")
+LAST = (
+    "test_resume",
+    "test_clients",
+    "test_bare_metal",
+    "test_aws",
+    "test_tuning",
+    "test_releases",
+)
 
 
 def playbook(*names: str, **variables: Any) -> subprocess.Popen[str]:
