@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[2]
 LINES = {
+    "user": "debian",
     "machine_id": "5e0c",
     "booted": "1795224996",
     "os": "debian 13",
@@ -43,6 +44,7 @@ def probe(packages: list[str] | None = None, **changed: str | None) -> str:
 
 def test_a_probe() -> None:
     assert host.parse(probe(PACKAGES)) == {
+        "user": "debian",
         "machine_id": "5e0c",
         "booted": 1795224996,
         "os": "debian 13",

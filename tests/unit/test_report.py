@@ -13,10 +13,12 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import (
     files,
+    hardware,
     report,
     report_cells,
     report_clients,
     report_comparison,
+    report_context,
     report_processes,
     report_titles,
     wording,
@@ -216,6 +218,32 @@ def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, 
             assert target[1:] in ids
         elif not target.endswith(("oha.json", "wrk.txt")):  # not among the fixtures
             assert (run / target).exists(), target
+
+
+def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
+    # The fixture's run is of a lab that did not look at the hardware.
+    assert "card of the load" not in page(run)
+    document = files.load(run / "manifest.json")
+    document["hosts"]["server"]["hardware"] = hardware.parse(
+        "nic\teth1\ndriver\tigb\nspeed_mbit\t100\nduplex\tfull\nqueue\t0\ninterrupt\t40 0-1\n"
+        "offload\tgeneric-receive-offload on\nmanagement_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
+    )
+    validate(document, "manifest", SCHEMA)
+    files.write(run / "manifest.json", files.dump(document))
+    manifest = report_context.manifest(document)
+    assert manifest
+    told, hosts = manifest["tables"][:2]
+    assert [row[0].split(":")[0] for row in cells_of(told)] == [
+        "server, client", "server", "server", "server",
+    ]  # fmt: skip
+    assert cells_of(told)[1][0].startswith("server: eth1 runs at 100 Mb/s")
+    rows = {row[0]: row[1:] for row in cells_of(hosts)}
+    assert rows["card of the load"] == ["eth1 (igb): 100 Mb/s, full duplex, 1 queue", "not told"]
+    assert rows["its interrupts"] == ["1, to processor 0, 1", "not told"]
+    assert rows["its offloads"] == ["generic-receive-offload on", "not told"]
+    assert rows["SMT"] == ["on", "not told"]
+    assert rows["turbo"] == ["not told", "not told"]
+    assert "What spoils a measurement here" in page(run)
 
 
 def test_the_same_files_give_the_same_bytes(run: Path) -> None:

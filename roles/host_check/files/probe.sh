@@ -3,6 +3,7 @@
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
+say user "$(id -un)"
 say machine_id "$(cat /etc/machine-id)"
 # The same for hosts on one machine: when it was booted, seconds since 1970.
 say booted "$(awk '$1 == "btime" { print $2 }' /proc/stat)"

@@ -1,11 +1,11 @@
-"""Filters about hosts; all they do stands in module_utils/host.py and fingerprint.py."""
+"""Filters about hosts; all they do stands in module_utils: host, hardware and fingerprint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import fingerprint, host
+from ansible_collections.lab.bench.plugins.module_utils import fingerprint, hardware, host
 
 
 class FilterModule:
@@ -13,5 +13,7 @@ class FilterModule:
         return {
             "probe": host.parse,
             "refusals": host.refusals,
+            "hardware": hardware.parse,
+            "spoilers": hardware.spoilers,
             "fingerprint": fingerprint.fingerprint,
         }

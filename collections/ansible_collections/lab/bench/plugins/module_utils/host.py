@@ -15,8 +15,8 @@ SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 
 def parse(text: str) -> dict[str, Any]:
     """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    machine_id, booted (s), os, cpus, interface, own_address, python, netem, wrk2 (where it is, or
-    ""), deployed (fingerprints or "").
+    user (who logs in), machine_id, booted (s), os, cpus, interface, own_address, python, netem,
+    wrk2 (where it is, or ""), deployed (fingerprints or "").
 
     Raises ValueError on a line that is not of the probe's form or where one is missing.
     """
@@ -36,6 +36,7 @@ def parse(text: str) -> dict[str, Any]:
     try:
         cpus = cpu_list(found["cpus"])
         return {
+            "user": found["user"],
             "machine_id": found["machine_id"],
             "booted": int(found["booted"]),
             "os": found["os"],

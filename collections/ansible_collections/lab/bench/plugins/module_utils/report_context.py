@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import wording
+from . import hardware, wording
 from .wording import link, ms, table
 
 STATES = {
@@ -153,12 +153,16 @@ def manifest(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
     )
     names = list(hosts)
     rows = [[words, *(show(host) for host in hosts.values())] for words, show in _HOST_ROWS]
+    # A run of an older lab knows nothing of it.
+    looked = [host.get("hardware") or {} for host in hosts.values()]
+    rows += [[words, *map(show, looked)] for words, show in _HARDWARE_ROWS if any(looked)]
     packages = sorted({name for host in hosts.values() for name in host["packages"]})
     versions = [
         [name, *(host["packages"].get(name, wording.NONE) for host in hosts.values())]
         for name in packages
     ]
     rows += [row for row in versions if row[0] in PROGRAMS]
+    spoilers = [[line] for line in hardware.spoilers(hosts)]
     lab = document["lab"]
     revision = lab["revision"] or "not from a git repository"
     controller = document["controller"]
@@ -177,6 +181,8 @@ def manifest(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "facts": facts,
         "command": shlex.join(document["command"]["argv"]),
         "tables": [
+            *([table("What spoils a measurement here, as it was when the load began.",
+                     ["whose, what, why, and the remedy"], spoilers)] if spoilers else []),
             table("Both hosts, as found.", ["", *names], rows),
             table("What the run was asked to do; what was not given was left to the lab.",
                   list(given), options, title="Options", open=False),
@@ -208,6 +214,50 @@ _HOST_ROWS: list[tuple[str, Any]] = [
     ("clock source", lambda host: host["clock_source"]),
     ("frequency governor", lambda host: host["governor"] or "none shown"),
     ("open files granted", lambda host: f"{host['nofile']:,}"),
+]  # fmt: skip
+
+
+def _known(value: Any, show: Callable[[Any], str] = str) -> str:
+    return "not told" if value is None else show(value)
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
+
+
+def _link(nic: Mapping[str, Any]) -> str:
+    speed = _known(nic["speed_mbit"], lambda mbit: wording.bits(mbit * 1e6))
+    return (
+        f"{nic['name']} ({_known(nic['driver'])}): {speed}, {_known(nic['duplex'])} duplex, "
+        f"{_known(nic['queues'], lambda n: wording.plural(n, 'queue'))}"
+    )
+
+
+def _interrupts(interrupts: Mapping[str, list[int]]) -> str:
+    takers = sorted({cpu for cpus in interrupts.values() for cpu in cpus})
+    return f"{len(interrupts)}, to processor {', '.join(map(str, takers))}"
+
+
+def _offloads(offloads: Mapping[str, bool]) -> str:
+    return ", ".join(f"{name} {_switch(on)}" for name, on in sorted(offloads.items()))
+
+
+def _of_nic(name: str, show: Callable[[Any], str]) -> Callable[[Mapping[str, Any]], str]:
+    return lambda found: _known((found.get("nic") or {}).get(name), show)
+
+
+# Of a host's hardware as the load found it.
+_HARDWARE_ROWS: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
+    ("card of the load", lambda found: _known(found.get("nic"), _link)),
+    ("its interrupts", _of_nic("interrupts", _interrupts)),
+    ("its offloads", _of_nic("offloads", _offloads)),
+    ("card of management", lambda found: _known(found.get("management_nic"))),
+    ("governor under load", lambda found: _known(found.get("governors"), ", ".join)),
+    ("turbo", lambda found: _known(found.get("turbo"), _switch)),
+    ("SMT", lambda found: _known(found.get("smt"), _switch)),
+    ("NUMA nodes", lambda found: _known(found.get("numa_nodes"))),
+    ("clock synchronised", lambda found: _known(found.get("clock_synchronised"),
+                                                lambda yes: "yes" if yes else "no")),
 ]  # fmt: skip
 
 

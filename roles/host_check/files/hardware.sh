@@ -1,0 +1,40 @@
+# shellcheck shell=sh
+# Tells what of this host's hardware decides how steady a measurement is, a "name<tab>value" a line; changes
+# nothing. What the host does not have or does not tell has no line. TEST_ADDRESS is set before.
+PATH=$PATH:/usr/sbin:/sbin
+SYS=/sys
+say() { [ -z "$2" ] || printf '%s\t%s\n' "$1" "$2"; }
+of() { cat "$1" 2>/dev/null; }
+with_address() { ip -o address show to "$1" 2>/dev/null | awk '{ print $2; exit }'; }
+
+nic=$(with_address "${TEST_ADDRESS:-0.0.0.0}")
+say nic "$nic"
+[ -z "$SSH_CONNECTION" ] || say management_nic "$(with_address "$(echo "$SSH_CONNECTION" | cut -d' ' -f3)")"
+if [ -n "$nic" ]; then
+    card=$SYS/class/net/$nic
+    driver=$(readlink "$card/device/driver")
+    # What is no card of its own (a bond, one end of a pair) has its driver in the kernel's answer alone.
+    [ -n "$driver" ] || driver=$(ethtool -i "$nic" 2>/dev/null | sed -n "s/^driver: //p")
+    say driver "${driver##*/}"
+    say speed_mbit "$(of "$card/speed")"
+    say duplex "$(of "$card/duplex")"
+    for queue in "$card"/queues/rx-*; do [ ! -e "$queue" ] || say queue "${queue##*/rx-}"; done
+    # A virtio card's interrupts are those of the device that carries it.
+    interrupts=$card/device/msi_irqs
+    [ "${driver##*/}" != virtio_net ] || interrupts=$card/device/../msi_irqs
+    for file in "$interrupts"/*; do
+        cpus=$(of "/proc/irq/${file##*/}/effective_affinity_list")
+        say interrupt "${cpus:+${file##*/} $cpus}"
+    done
+    ethtool -k "$nic" 2>/dev/null | sed -n \
+        's/^\(tcp-segmentation-offload\|generic-segmentation-offload\|generic-receive-offload\): \(on\|off\).*/offload\t\1 \2/p'
+fi
+for file in "$SYS"/devices/system/cpu/cpu*/cpufreq/scaling_governor; do say governor "$(of "$file")"; done
+# One driver says whether it is off, the others whether it is on.
+say no_turbo "$(of "$SYS/devices/system/cpu/intel_pstate/no_turbo")"
+say boost "$(of "$SYS/devices/system/cpu/cpufreq/boost")"
+say smt "$(of "$SYS/devices/system/cpu/smt/active")"
+for file in "$SYS"/devices/system/node/node*/cpulist; do say node "$(of "$file")"; done
+# A container's clock is its machine's, and not its to ask about.
+systemd-detect-virt --quiet --container ||
+    say clock_synchronised "$(timedatectl show --property=NTPSynchronized --value 2>/dev/null)"
