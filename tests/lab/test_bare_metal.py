@@ -1,0 +1,219 @@
+"""lab.yml on somebody's machines, for which the local hosts stand in: ordinary users with sudo, no
+root by SSH, a jump host, no internet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh
+
+pytestmark = pytest.mark.lab
+
+PASSWORD = "as the test has it"
+# Who may what with sudo: everything, everything with a password, nothing.
+USERS = {
+    "owner": "owner ALL=(ALL) NOPASSWD:ALL",
+    "guest": "guest ALL=(ALL) ALL",
+    "visitor": "",
+}
+# Without a route elsewhere, only who is on the same network is left.
+STRANGER = """set -eu
+{users}
+# What the lab keeps for its own hosts, and some of what a bare one has not.
+umount /opt/loadlab/deps /root/.cache/pip /var/cache/apt/archives
+mkdir -p /var/cache/apt/archives/partial
+apt-get -qq purge --yes prometheus-node-exporter iperf3 wrk curl >/dev/null 2>&1
+echo 'PermitRootLogin no' >>/etc/ssh/sshd_config.d/loadlab.conf
+ip route delete default
+# Once this has been answered.
+systemd-run --quiet sh -c 'sleep 0.5; systemctl restart ssh; {last}'
+"""
+USER = """useradd --create-home --shell /bin/bash {name}
+echo '{name}:{password}' | chpasswd
+echo '{rule}' >/etc/sudoers.d/{name}
+install -d -o {name} -m 700 /home/{name}/.ssh
+install -o {name} -m 600 /root/.ssh/authorized_keys /home/{name}/.ssh/"""
+SSH_CONFIG = f"""Host *
+  UserKnownHostsFile {STATE}/known_hosts
+  StrictHostKeyChecking yes
+  IdentityFile {STATE}/id_ed25519
+  IdentitiesOnly yes
+  BatchMode yes
+  ConnectTimeout 5
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def strangers() -> Iterator[None]:
+    """Both hosts as somebody else's; the client answers this machine by way of the server only."""
+    run("playbooks/hosts.yml", local_hosts_fresh=True)
+    users = "\n".join(
+        USER.format(name=name, password=PASSWORD, rule=rule) for name, rule in USERS.items()
+    )
+    for address, last in ((SERVER, "true"), (CLIENT, "ip route add blackhole 10.77.0.1")):
+        ssh(address, STRANGER.format(users=users, last=last))
+    time.sleep(2)
+    yield
+    # The other tests find hosts of the lab's own.
+    run("playbooks/hosts.yml", local_hosts_fresh=True)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Short, as the path of SSH's control socket may not be long."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "ssh_config").write_text(SSH_CONFIG)
+        yield Path(folder)
+
+
+def jump(home: Path) -> str:
+    return f"-F {home}/ssh_config -o ProxyJump=owner@{SERVER}"
+
+
+def inventory(home: Path, server: dict[str, Any], client: dict[str, Any]) -> Path:
+    """A copy of inventory/bare_metal with these hosts; returns where it is."""
+    hosts = {
+        "server": {"ansible_host": SERVER, "test_address": "10.77.1.11", **server},
+        "client": {
+            "ansible_host": CLIENT,
+            "test_address": "10.77.1.12",
+            "ansible_ssh_common_args": jump(home),
+            **client,
+        },
+    }
+    every = {
+        "ansible_ssh_common_args": f"-F {home}/ssh_config",
+        "ansible_control_path": f"{home}/%%h-%%r",
+        "ansible_ssh_retries": 0,
+    }
+    folder = home / "inventory"
+    folder.mkdir()
+    (folder / "group_vars").symlink_to(ROOT / "inventory" / "bare_metal" / "group_vars")
+    children = {f"{name}s": {"hosts": {name: {**every, **hosts[name]}}} for name in hosts}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"lab": {"children": children}}))
+    return folder
+
+
+def on(home: Path, user: str, address: str, command: str) -> subprocess.CompletedProcess[str]:
+    """A command on a host, by way of the other where that is the only one."""
+    words = ["-F", f"{home}/ssh_config"] if address == SERVER else jump(home).split()
+    return subprocess.run(
+        ["ssh", *words, f"{user}@{address}", command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def told(home: Path, server: dict[str, Any], client: dict[str, Any]) -> str:
+    """What the refused hosts stage says, on one line."""
+    process = playbook(
+        "playbooks/hosts.yml", inventory=str(inventory(home, server, client)), generator="oha"
+    )
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0, output
+    return " ".join(output.split())
+
+
+def test_they_are_strangers(home: Path) -> None:
+    assert on(home, "owner", SERVER, "sudo -n id -u").stdout == "0\n"
+    assert "a password is required" in on(home, "guest", CLIENT, "sudo -n id -u").stderr
+    assert "Permission denied" in on(home, "root", SERVER, "true").stderr
+    for user, address in (("owner", SERVER), ("guest", CLIENT)):
+        assert on(home, user, address, "ip route get 192.0.2.1").returncode != 0, address
+    straight = subprocess.run(
+        ["ssh", "-F", f"{home}/ssh_config", f"guest@{CLIENT}", "true"], check=False, timeout=60
+    )
+    assert straight.returncode == 255
+
+
+def test_who_may_not_become_root_is_refused_with_the_reason(home: Path) -> None:
+    said = told(
+        home,
+        {"ansible_user": "visitor"},
+        {"ansible_user": "guest", "ansible_become_password": "another"},
+    )
+    assert "server: visitor does not become root there (" in said
+    assert "client: guest does not become root there (" in said
+    assert "Missing sudo password" in said
+    assert "Incorrect sudo password" in said
+    assert "ansible_become_password, or log in as another with -u" in said
+    assert "Nothing was changed on the hosts" in said
+
+
+def test_a_host_out_of_reach_is_refused_by_its_address(home: Path) -> None:
+    # The way there is known, and nobody listens.
+    said = told(home, {"ansible_user": "owner", "ansible_port": 9}, {"ansible_user": "owner"})
+    assert "server: out of reach; the reason stands above" in said
+    assert f"its address is {SERVER}, and its host key must be in your known_hosts" in said
+    assert "Nothing was changed on the hosts" in said
+
+
+def test_one_machine_is_no_pair(home: Path) -> None:
+    same = {"ansible_host": SERVER, "test_address": "10.77.1.11", "ansible_user": "owner"}
+    said = told(home, same, {**same, "ansible_ssh_common_args": f"-F {home}/ssh_config"})
+    assert "client: it is the same machine as server; a client on its own server" in said
+    assert "Nothing was changed on the hosts" in said
+
+
+def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
+    folder = inventory(
+        home,
+        {"ansible_user": "owner"},
+        {"ansible_user": "guest", "ansible_become_password": PASSWORD},
+    )
+    asked = {"inventory": str(folder), "internet": False, "run_id": run_id}
+    output = finish(
+        playbook("lab.yml", framework="aiohttp", endpoint="index", generator="oha", rate=200,
+                 duration=3, warmup=1, **asked)
+    )  # fmt: skip
+    place = ROOT / "results" / run_id
+    assert f"Report: {place}/report.html" in output
+    spoilers = output.partition("What spoils a measurement here:")[2]
+    assert "server, client: no machine of its own" in spoilers
+    found = results(run_id)
+    assert set(found) == {"oha index", "wrk index"}
+    for result in found.values():
+        assert result["error"] is None
+        assert sum(result["errors"].values()) == 0
+        # Read through SSH, the client's by way of the server.
+        for telemetry in result["telemetry"].values():
+            assert telemetry["cpu"]["steal"] >= 0
+    manifest = json.loads((place / "manifest.json").read_text())
+    for host in manifest["hosts"].values():
+        assert host["hardware"]["nic"]["name"] == "test0"
+        assert host["hardware"]["nic"]["driver"] == "veth"
+        assert host["hardware"]["management_nic"] == "mgmt0"
+    assert "What spoils a measurement here" in (place / "report.html").read_text()
+    text = "".join(path.read_text() for path in place.glob("*.json")) + output
+    assert PASSWORD not in text
+
+    # The exporter is nobody else's to read, and this machine fetches from the sources alone.
+    listening = on(home, "owner", SERVER, "ss -Hltn sport = :9100").stdout
+    assert listening.split()[3] == "127.0.0.1:9100"
+    fetch = "curl -sS --output /dev/null --max-time 20 --socks5-hostname 127.0.0.1:9101 "
+    sources = on(home, "guest", CLIENT, "apt-get indextargets --format '$(REPO_URI)'").stdout
+    source = sources.splitlines()[0]
+    allowed = on(home, "guest", CLIENT, fetch + source)
+    assert allowed.returncode == 0, allowed.stderr
+    refused = on(home, "guest", CLIENT, f"{fetch} http://127.0.0.1:22/")
+    assert refused.returncode != 0
+    assert "SSH" not in refused.stderr
+
+    # Another stack, whose packages come the same way.
+    shutil.rmtree(ROOT / "results" / f"{run_id}-wsgi", ignore_errors=True)
+    finish(playbook("playbooks/deploy.yml", framework="plain_wsgi", generator="oha",
+                    endpoint="index", **{**asked, "run_id": f"{run_id}-wsgi"}))  # fmt: skip
+    answers = json.loads((ROOT / "results" / f"{run_id}-wsgi" / "answers.json").read_text())
+    assert set(answers) == {"index", "static"}
