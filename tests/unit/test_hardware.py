@@ -165,6 +165,10 @@ def test_one_processor_takes_all_interrupts_because_there_is_one() -> None:
     assert told("nic\teth1\ninterrupt\t30 0\n") == []
 
 
+def test_no_card_needs_no_offloads() -> None:
+    assert told("nic\ttest0\ndriver\tveth\noffload\tgeneric-receive-offload off\n") == []
+
+
 def test_a_guest() -> None:
     (line,) = told(NORMAL, virtualisation="kvm")
     assert line.startswith("server: no machine of its own (kvm)")

@@ -159,7 +159,8 @@ def _of_card(nic: Mapping[str, Any], cpus: list[int], management: str | None) ->
             "(/proc/irq/*/smp_affinity_list)."
         )
     off = [name for name, on in (nic["offloads"] or {}).items() if not on]
-    if off:
+    # Between the two ends of a pair, which have no interrupts, packets stay whole.
+    if off and interrupts:
         lines.append(
             f"{', '.join(off)} off on {nic['name']}: processors cut and join packets one by one. "
             f"Switch on with ethtool -K {nic['name']} tso on gso on gro on."
