@@ -74,6 +74,10 @@ def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "ssh_config").write_text(SSH_CONFIG)
         yield Path(folder)
+        # A connection that is kept has the address at which this machine reads the exporter.
+        for socket in filter(Path.is_socket, Path(folder).iterdir()):
+            end = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "host"]
+            subprocess.run(end, capture_output=True, check=True, timeout=10)
 
 
 def jump(home: Path) -> str:
