@@ -1,16 +1,21 @@
 """Amazon EC2 in this process: moto's server, and what it lacks. It makes no machine.
 
 moto knows neither placement groups nor what an instance says on its console, accepts every
-credential, and has room for everything: these are here, as AWS documents them.
+credential, lets everybody do everything, and has room for it: these are here, as AWS documents
+them. What is not in the policy of docs/aws.md is not allowed.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import json
+import re
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
@@ -47,6 +52,14 @@ CONSOLE = """[    8.1] cloud-init[701]: loadlab: terminates itself at 2026-11-21
 """
 
 
+def policy() -> list[str]:
+    """The actions that docs/aws.md has allowed, some with a wildcard."""
+    page = (Path(__file__).parents[2] / "docs" / "aws.md").read_text()
+    (text,) = re.findall(r"^    \{\n.*^    \}\n", page, re.MULTILINE | re.DOTALL)
+    statements = json.loads(text)["Statement"]
+    return [action for one in statements for action in one["Action"]]
+
+
 class Quiet(WSGIRequestHandler):
     """What was asked is in Cloud.calls."""
 
@@ -67,6 +80,8 @@ class Cloud:
         self.console: Callable[[str], str] = lambda name: CONSOLE.format(key=HOST_KEY)
         # Name of a placement group to its tags.
         self.groups: dict[str, dict[str, str]] = {}
+        # Whoever has credentials may ask whose they are.
+        self._allowed = [*policy(), "ec2:GetCallerIdentity"]
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
             "127.0.0.1", 0, self._answer, threaded=True, request_handler=Quiet
@@ -85,19 +100,22 @@ class Cloud:
         get_backend("ec2").reset()
         self.faults, self.later_faults, self.calls, self.groups = {}, {}, [], {}
         self.console = lambda name: CONSOLE.format(key=HOST_KEY)
-        backend = self.backend
-        for name, owner, version, architecture in IMAGES:
-            image = Ami(
-                backend,
-                name,
-                name=NAMES[owner].format(architecture, version),
-                owner_id=owner,
-                architecture={"amd64": "x86_64"}.get(architecture, architecture),
-                public=True,
-            )
-            image.creation_date = datetime.strptime(version[:8], "%Y%m%d").replace(tzinfo=UTC)
-            image.ena_support = True
-            backend.amis[name] = image
+        for image in IMAGES:
+            self.publish(*image)
+
+    def publish(self, name: str, owner: str, version: str, architecture: str) -> None:
+        """Have one more image, as IMAGES describes them."""
+        image = Ami(
+            self.backend,
+            name,
+            name=NAMES[owner].format(architecture, version),
+            owner_id=owner,
+            architecture={"amd64": "x86_64"}.get(architecture, architecture),
+            public=True,
+        )
+        image.creation_date = datetime.strptime(version[:8], "%Y%m%d").replace(tzinfo=UTC)
+        image.ena_support = True
+        self.backend.amis[name] = image
 
     @property
     def backend(self) -> Any:
@@ -124,6 +142,8 @@ class Cloud:
         if not action.startswith(("Describe", "Get")):
             self.calls.append((action, parameters))
         fault = self.faults.get(action) or self.faults.get("*")
+        if not any(fnmatchcase(f"ec2:{action}", allowed) for allowed in self._allowed):
+            fault = "UnauthorizedOperation"
         if not fault and len(self.called(action)) > 1:
             fault = self.later_faults.get(action)
         if fault:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from .cloud import REGION, Cloud
 
 ROOT = Path(__file__).parents[2]
+SECRET = f"secret-{secrets.token_hex(16)}"
 Play = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -34,7 +36,7 @@ def environment(cloud: Cloud, tmp_path: Path) -> dict[str, str]:
         **kept,
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "AWS_ACCESS_KEY_ID": "lab",
-        "AWS_SECRET_ACCESS_KEY": "lab",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_ENDPOINT_URL": cloud.url,
         "AWS_REGION": REGION,
@@ -45,11 +47,12 @@ def environment(cloud: Cloud, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def play(environment: dict[str, str]) -> Play:
-    """ansible-playbook -i inventory/aws, as a user would; what it printed and how it ended."""
+    """ansible-playbook -i inventory/aws, as a user would; what it printed, without the secret, and
+    how it ended."""
 
     def run(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
         chosen = {name: value for name, value in {**environment, **changes}.items() if value}
-        return subprocess.run(
+        done = subprocess.run(
             ["ansible-playbook", "-i", "inventory/aws", *words],
             cwd=ROOT,
             env=chosen,
@@ -59,5 +62,7 @@ def play(environment: dict[str, str]) -> Play:
             text=True,
             timeout=300,
         )
+        assert SECRET not in done.stdout
+        return done
 
     return run

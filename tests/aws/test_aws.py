@@ -32,6 +32,25 @@ def instances(cloud: Cloud, **filters: str) -> list[dict[str, Any]]:
     return [one for each in answer["Reservations"] for one in each["Instances"]]
 
 
+def in_the_labs_network(cloud: Cloud, one: dict[str, Any]) -> bool:
+    """Whether an instance is in the lab's subnet, and behind the lab's security group alone."""
+    ec2 = cloud.client()
+    tagged = [{"Name": "tag:loadlab", "Values": ["loadlab"]}]
+    (subnet,) = ec2.describe_subnets(Filters=tagged)["Subnets"]
+    (group,) = ec2.describe_security_groups(Filters=tagged)["SecurityGroups"]
+    (interface,) = one["NetworkInterfaces"]
+    groups = [each["GroupId"] for each in interface["Groups"]]
+    return (one["SubnetId"], groups) == (subnet["SubnetId"], [group["GroupId"]])
+
+
+def has_route(ec2: Any) -> bool:
+    """Whether there is a way to the internet, which an account has not unless it was made."""
+    answer = ec2.describe_route_tables(
+        Filters=[{"Name": "route.destination-cidr-block", "Values": ["0.0.0.0/0"]}]
+    )
+    return len(answer["RouteTables"]) > 0
+
+
 def left(cloud: Cloud) -> dict[str, int]:
     """Kind of resource to how many there are in the account, whoever made them. Without network
     interfaces, which moto keeps when it terminates their instance."""
@@ -43,13 +62,22 @@ def left(cloud: Cloud) -> dict[str, int]:
     return found
 
 
-def variables(output: str) -> dict[str, dict[str, Any]]:
-    """Host to its variables; what is not to be templated is wrapped by Ansible."""
+def inventory(environment: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Host to its variables, as the inventory has them; what is not to be templated is wrapped by
+    Ansible."""
+    listed = subprocess.run(
+        ["ansible-inventory", "-i", "inventory/aws", "--list"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
     def plain(one: dict[str, Any]) -> Any:
         return one.get("__ansible_unsafe", one)
 
-    return dict(json.loads(output, object_hook=plain)["_meta"]["hostvars"])
+    return dict(json.loads(listed, object_hook=plain)["_meta"]["hostvars"])
 
 
 def test_a_pair_from_nothing_and_back(
@@ -113,7 +141,7 @@ def test_a_pair_from_nothing_and_back(
     pair = {one["InstanceId"]: one for one in instances(cloud, **{"tag:loadlab": "loadlab"})}
     assert len(pair) == 2
     assert len({one["Placement"]["AvailabilityZone"] for one in pair.values()}) == 1
-    assert len({one["SubnetId"] for one in pair.values()}) == 1
+    assert all(in_the_labs_network(cloud, one) for one in pair.values())
     (group,) = ec2.describe_security_groups(
         Filters=[{"Name": "tag:loadlab", "Values": ["loadlab"]}]
     )["SecurityGroups"]
@@ -132,7 +160,9 @@ def test_a_pair_from_nothing_and_back(
         (one,) = cloud.called(action)
         assert one["TagSpecification.1.Tag.1.Key"] == "loadlab"
 
-    # The next time it has a timer: the same instances, nothing made twice.
+    # The next time it has a timer: the same instances, nothing made twice, nothing taken away that
+    # whoever has the account put there.
+    ec2.create_tags(Resources=[group["GroupId"]], Tags=[{"Key": "owner", "Value": "somebody"}])
     cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
     cloud.calls.clear()
     made = play(*MAKE)
@@ -147,15 +177,7 @@ def test_a_pair_from_nothing_and_back(
     known = (state / "known_hosts").read_text().splitlines()
     assert sorted(known) == sorted(f"{name} {HOST_KEY}" for name in pair)
 
-    listed = subprocess.run(
-        ["ansible-inventory", "-i", "inventory/aws", "--list"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    hosts = variables(listed)
+    hosts = inventory(environment)
     assert set(hosts) == {"server", "client"}
     for host in hosts.values():
         one = pair[host["ec2_instance_id"]]
@@ -205,10 +227,43 @@ def test_a_pair_from_nothing_and_back(
     assert left(cloud) == before
 
 
+def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[str, str]) -> None:
+    """The other image, both architectures, machines of one's own, and every thread of a core."""
+    cloud.publish("ami-00000005", "136693071363", "20261101-2200", "arm64")
+    asked = {
+        "aws_hosts_image": "debian-13",
+        "aws_hosts_server_type": "c7g.2xlarge",
+        "aws_hosts_tenancy": "dedicated",
+        "aws_hosts_threads_per_core": 2,
+        "yes": True,
+    }
+    made = play(*MAKE, "-e", json.dumps(asked))
+    assert made.returncode == 0, made.stdout
+    told = " ".join(made.stdout.split())
+    # The fee of the region is in it.
+    assert "about 2.66 USD an hour" in told
+    assert "without what dedicated tenancy adds to each instance" in told
+
+    kinds = {"c7g.2xlarge": "ami-00000005", "c7i.2xlarge": "ami-00000004"}
+    requests = cloud.called("RunInstances")
+    assert {one["InstanceType"]: one["ImageId"] for one in requests} == kinds
+    for one in requests:
+        assert one["Placement.Tenancy"] == "dedicated"
+        # Both threads are what a type has unless asked otherwise; of arm64 there is one.
+        assert not [name for name in one if name.startswith("CpuOptions")]
+    hosts = inventory(environment)
+    assert {name: host["ec2_architecture"] for name, host in hosts.items()} == {
+        "server": "arm64",
+        "client": "x86_64",
+    }
+    assert {host["ansible_user"] for host in hosts.values()} == {"admin"}
+
+
 def test_killed_on_the_way_then_no_capacity_then_removed(
-    cloud: Cloud, play: Play, environment: dict[str, str]
+    cloud: Cloud, play: Play, environment: dict[str, str], tmp_path: Path
 ) -> None:
     before = left(cloud)
+    ec2 = cloud.client()
     process = subprocess.Popen(
         ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "yes=true"],
         cwd=ROOT,
@@ -220,7 +275,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     )
     try:
         end = time.monotonic() + 120
-        while not cloud.called("CreateInternetGateway"):
+        while not has_route(ec2):
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.01)
@@ -229,17 +284,35 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
         process.wait()
     assert left(cloud) != before
 
-    # Again, as spot: what is there is gone on with. For the second instance there is no capacity;
-    # of its kind the answer that amazon.aws does not try again for minutes.
-    cloud.later_faults["RunInstances"] = "InsufficientHostCapacity"
-    spot = play(*MAKE, "-e", "yes=true", "-e", "aws_hosts_spot=true")
+    # A teardown that ended early: the route leads nowhere.
+    (gateway,) = ec2.describe_internet_gateways()["InternetGateways"]
+    name = gateway["InternetGatewayId"]
+    ec2.detach_internet_gateway(InternetGatewayId=name, VpcId=gateway["Attachments"][0]["VpcId"])
+    ec2.delete_internet_gateway(InternetGatewayId=name)
+
+    # Again, as spot: what is there is gone on with. For the second instance there is no capacity.
+    # amazon.aws asks again for minutes, botocore for seconds; here without the waits between.
+    (tmp_path / "at_once").mkdir()
+    (tmp_path / "at_once" / "sitecustomize.py").write_text(
+        "import random\nrandom.uniform = lambda low, high: low\n"
+    )
+    cloud.later_faults["RunInstances"] = "InsufficientInstanceCapacity"
+    spot = play(
+        *MAKE,
+        *("-e", "yes=true", "-e", "aws_hosts_spot=true"),
+        PYTHONPATH=str(tmp_path / "at_once"),
+        AWS_MAX_ATTEMPTS="1",
+    )
     told = " ".join(spot.stdout.split())
     assert spot.returncode != 0
-    assert "client: AWS has no capacity for this now (InsufficientHostCapacity" in told
+    assert "client: AWS has no capacity for this now (InsufficientInstanceCapacity" in told
+    assert len(cloud.called("RunInstances")) > 3
     assert "aws_hosts_zone=" in told
     assert "which spot is below" in told
     assert len(cloud.called("CreateVpc")) == 1
-    assert len(instances(cloud, **{"tag:loadlab": "loadlab"})) == 1
+    assert len(cloud.called("ReplaceRoute")) == 1
+    (one,) = instances(cloud, **{"tag:loadlab": "loadlab"})
+    assert in_the_labs_network(cloud, one)
     (template,) = cloud.called("CreateLaunchTemplate")
     market = "LaunchTemplateData.InstanceMarketOptions."
     assert template[f"{market}MarketType"] == "spot"
@@ -265,7 +338,8 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         "The load takes 5.56 h, and the instances terminate themselves in 4.0 h. Give them longer",
         "debian-13 has no snapd",
         "there is no image 'debian-13-arm64-*' with ENA of the owner 136693071363",
-        "aws_hosts_zone: 'us-east-1z' does not have c7i.2xlarge",
+        "and the generator oha is made here for",
+        "aws_hosts_zone: 'us-east-1z' is no availability zone that has c7i.2xlarge",
     ):
         assert words in told, output.stdout
     assert cloud.calls == []
@@ -311,4 +385,11 @@ def test_the_user_data_are_what_cloud_init_reads() -> None:
         "{{ __aws_hosts_lifetime_s }}", "60"
     )
     document = yaml.safe_load(plain)
-    assert set(document) == {"bootcmd", "runcmd", "ssh_deletekeys", "ssh_genkeytypes", "ssh"}
+    assert set(document) == {
+        "bootcmd",
+        "package_update",
+        "runcmd",
+        "ssh_deletekeys",
+        "ssh_genkeytypes",
+        "ssh",
+    }

@@ -71,7 +71,9 @@ async def main() -> None:
     # Its log is read by the controller too.
     sys.stderr.buffer.write(EVIL + b"\n")
     sys.stderr.flush()
-    server = await asyncio.start_unix_server(serve, sock=work.listen())
+    # asyncio listens again, with a queue of its own.
+    queue = int(os.environ["LAB_BACKLOG"])
+    server = await asyncio.start_unix_server(serve, sock=work.listen(), backlog=queue)
     work.ready()
     await server.serve_forever()
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import gzip
 import json
 import os
 import re
+import secrets
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +25,9 @@ from .conftest import BRIEF, CLIENT, ROOT, SERVER, STATE, results, run, ssh
 pytestmark = pytest.mark.lab
 
 ADDRESSES = {"server": SERVER, "client": CLIENT}
+SECRET = f"secret-{secrets.token_hex(16)}"
+# What upgrades a machine by itself.
+TIMERS = "apt-daily.timer apt-daily-upgrade.timer"
 
 
 def commands(user_data: str, section: str) -> str:
@@ -55,6 +62,10 @@ class Hardware:
         ssh(
             address,
             f"""set -eu
+            # As in the images: the local hosts have none.
+            for timer in {TIMERS}; do rm -f /etc/systemd/system/$timer; done
+            systemctl daemon-reload
+            systemctl enable --now {TIMERS}
             useradd --create-home --shell /bin/bash ubuntu
             echo 'ubuntu ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/90-cloud-init-users
             install -d -o ubuntu -m 700 /home/ubuntu/.ssh
@@ -95,7 +106,7 @@ def play(cloud: Cloud, home: str, name: str, **variables: object) -> str:
             **os.environ,
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "AWS_ACCESS_KEY_ID": "lab",
-            "AWS_SECRET_ACCESS_KEY": "lab",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_ENDPOINT_URL": cloud.url,
             "AWS_REGION": REGION,
             "XDG_STATE_HOME": home,
@@ -110,23 +121,47 @@ def play(cloud: Cloud, home: str, name: str, **variables: object) -> str:
     return done.stdout
 
 
+@contextlib.contextmanager
+def started() -> Iterator[set[bytes]]:
+    """What every process of this machine, and so of the hosts, was started with meanwhile; those
+    that live for less than a look and the next may be missed."""
+    seen: set[bytes] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.2):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                # It may have ended just now.
+                with contextlib.suppress(OSError):
+                    seen.add(path.read_bytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
     run("playbooks/hosts.yml", local_hosts_fresh=True)
     hardware = Hardware(cloud)
     cloud.console = hardware.console
-    output = play(
-        cloud,
-        home,
-        "lab.yml",
-        framework="aiohttp",
-        endpoint="index",
-        generator="wrk",
-        duration=3,
-        warmup=1,
-        run_id=run_id,
-        yes="true",
-        aws_hosts_controller="203.0.113.7",
-    )
+    with started() as arguments:
+        output = play(
+            cloud,
+            home,
+            "lab.yml",
+            framework="aiohttp",
+            endpoint="index",
+            generator="wrk",
+            duration=3,
+            warmup=1,
+            run_id=run_id,
+            yes="true",
+            aws_hosts_controller="203.0.113.7",
+        )
     folder = ROOT / "results" / run_id
     assert f"Report: {folder}/report.html" in output
     (result,) = results(run_id).values()
@@ -139,12 +174,30 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     assert {host["role"] for host in manifest["hosts"].values()} == {"server", "client"}
 
+    # Neither the account's secret nor the pair's key is anywhere else. Its first lines are any
+    # key's, and its last may be short.
+    key = Path(home, "loadlab", f"{REGION}-loadlab", "id_ed25519").read_text().splitlines()
+    known = [SECRET.encode(), *(line.encode() for line in key[3:-1] if len(line) > 30)]
+    assert len(known) >= 3
+
+    def tells(data: bytes) -> bool:
+        return any(secret in data for secret in known)
+
+    assert not tells(output.encode())
+    assert any(b"ansible-playbook" in one for one in arguments)
+    assert not [one for one in arguments if tells(one)]
+    for path in (each for each in folder.rglob("*") if each.is_file()):
+        data = path.read_bytes()
+        assert not tells(gzip.decompress(data) if path.suffix == ".gz" and data else data), path
+
     # The timer that the user data set ends each host in four hours, and the host does end.
     for host, address in ADDRESSES.items():
         (end,) = re.findall(r"at (.*) UTC", hardware.consoles[hostname(cloud, host)])
         left = time.mktime(time.strptime(end, "%Y-%m-%d %H:%M:%S")) - time.mktime(time.gmtime())
         assert 3.5 * 3600 < left < 4 * 3600, host
         ssh(address, "systemctl is-enabled loadlab-lifetime.timer")
+        told = ssh(address, f"systemctl is-enabled {TIMERS}; systemctl is-active {TIMERS} || true")
+        assert told.split() == ["disabled", "disabled", "inactive", "inactive"], host
     soon = hardware.user_data["client"].replace("+14400 seconds", "+3 seconds")
     ssh(
         CLIENT,

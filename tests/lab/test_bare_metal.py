@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh
+from .test_security import fits, quoted, table
 
 pytestmark = pytest.mark.lab
 
@@ -43,6 +45,9 @@ echo '{name}:{password}' | chpasswd
 echo '{rule}' >/etc/sudoers.d/{name}
 install -d -o {name} -m 700 /home/{name}/.ssh
 install -o {name} -m 600 /root/.ssh/authorized_keys /home/{name}/.ssh/"""
+# When of docs/security.md what listens there and not on local hosts; and what may beside it.
+HERE = {"on machines of yours, on AWS", "with `-e internet=false`, while it is connected"}
+BESIDE = {"always", "over a unix socket", "for endpoints that ask it"}
 SSH_CONFIG = f"""Host *
   UserKnownHostsFile {STATE}/known_hosts
   StrictHostKeyChecking yes
@@ -166,8 +171,33 @@ def test_a_host_out_of_reach_is_refused_by_its_address(home: Path) -> None:
     assert "Nothing was changed on the hosts" in said
 
 
+def test_where_another_has_the_exporters_port_the_host_is_not_reached(home: Path) -> None:
+    """An exporter of this machine's own would be read in place of the host's."""
+    with socket.create_server(("", 9100)):
+        said = told(home, {"ansible_user": "owner"}, {"ansible_user": "owner"})
+    for host, address in (("server", "127.77.1.11"), ("client", "127.77.1.12")):
+        there = said.partition(f"fatal: [{host}]: UNREACHABLE!")[2].partition("fatal:")[0]
+        assert f"bind [{address}]:9100: Address already in use" in there
+        assert "Could not request local forwarding" in there
+
+
+def test_load_that_would_take_another_link_is_refused(home: Path) -> None:
+    said = told(home, {"ansible_user": "owner"}, {"ansible_user": "owner", "test_address": CLIENT})
+    way = "client: its way to 10.77.1.11 is test0 from 10.77.1.12, and not mgmt0 from"
+    assert f"{way} {CLIENT}: load would take another link" in said
+    assert f"(ip route replace 10.77.1.11 dev mgmt0 src {CLIENT})" in said
+    assert f"server: its way to {CLIENT} is mgmt0 from 10.77.1.11, and not test0 from" in said
+    assert "Nothing was changed on the hosts" in said
+
+
 def test_one_machine_is_no_pair(home: Path) -> None:
-    same = {"ansible_host": SERVER, "test_address": "10.77.1.11", "ansible_user": "owner"}
+    # Both are asked at once, and one of them first: the other finds its address forwarded already.
+    same = {
+        "ansible_host": SERVER,
+        "test_address": "10.77.1.11",
+        "ansible_user": "owner",
+        "ansible_ssh_retries": 3,
+    }
     said = told(home, same, {**same, "ansible_ssh_common_args": f"-F {home}/ssh_config"})
     assert "client: it is the same machine as server; a client on its own server" in said
     assert "Nothing was changed on the hosts" in said
@@ -182,7 +212,7 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
     asked = {"inventory": str(folder), "internet": False, "run_id": run_id}
     output = finish(
         playbook("lab.yml", framework="aiohttp", endpoint="index", generator="oha", rate=200,
-                 duration=3, warmup=1, calibrate_seconds=1, iperf_seconds=1, **asked)
+                 duration=3, warmup=1, **asked)
     )  # fmt: skip
     place = ROOT / "results" / run_id
     assert f"Report: {place}/report.html" in output
@@ -206,8 +236,22 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
     assert PASSWORD not in text
 
     # The exporter is nobody else's to read, and this machine fetches from the sources alone.
-    listening = on(home, "owner", SERVER, "ss -Hltn sport = :9100").stdout
-    assert listening.split()[3] == "127.0.0.1:9100"
+    for host, user, address, tested in (
+        ("server", "owner", SERVER, "10.77.1.11"),
+        ("client", "guest", CLIENT, "10.77.1.12"),
+    ):
+        rows = [
+            (quoted(where), when)
+            for who, _, where, when in table("What listens")
+            if who in ("both", host) and when in HERE | BESIDE
+        ]
+        met = set()
+        for line in on(home, user, address, "ss -Hlntu").stdout.splitlines():
+            local = line.split()[4].replace(address, "management").replace(tested, "test")
+            fit = {when for where, when in rows if any(fits(one, local) for one in where)}
+            assert fit, (host, line)
+            met |= fit
+        assert met >= HERE, host
     fetch = "curl -sS --output /dev/null --max-time 20 --socks5-hostname 127.0.0.1:9101 "
     sources = on(home, "guest", CLIENT, "apt-get indextargets --format '$(REPO_URI)'").stdout
     source = sources.splitlines()[0]

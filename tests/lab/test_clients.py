@@ -20,7 +20,7 @@ LIMIT = yaml.safe_load((ROOT / "files/verdict.yml").read_text())["start_spread_m
 
 def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     asked = {"framework": "nginx", "endpoint": "hello", "rate": 401, "connections": 5}
-    short = {"duration": 3, "warmup": 1, "calibrate_seconds": 1, "iperf_seconds": 1}
+    short = {"duration": 3, "warmup": 1}
     run("lab.yml", inventory="inventory/local_clients", **asked, **short, run_id=run_id)
     found = results(run_id)
     assert set(found) == {"oha hello", "wrk hello"}

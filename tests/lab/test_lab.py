@@ -80,7 +80,9 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         assert statement["calls"] == pytest.approx(found[name]["responses"], rel=0.15)
 
     html = (folder / "report.html").read_text()
-    assert "Server processes" in html
+    # What a noisy machine has made void is no result.
+    valid = any(result["verdict"]["valid"] for result in found.values())
+    assert ("Server processes" in html) == valid
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", html), "not self-contained"
     assert "aiohttp" in (folder / "metrics.prom").read_text()
 
@@ -136,6 +138,19 @@ def test_a_second_run_changes_nothing(whole: str) -> None:
     assert {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")} == kept
 
 
+def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
+    folder = ROOT / "results" / RUN_ID
+    ceiling = folder / "calibration/ceiling"
+    new = len(list(ceiling.glob("rep-*"))) + 1
+    # What is there is somebody's measurement: the next of this run cannot be kept.
+    (folder / f"calibration/link/rep-{new}").mkdir()
+    output = run("playbooks/calibrate.yml", run_id=RUN_ID)
+    assert "That calibration failed and is kept as such; once more" in output
+    results = [(ceiling / f"rep-{number}/result.json").exists() for number in (new, new + 1)]
+    assert results == [False, True]
+    validate(json.loads((folder / "calibration.json").read_text()), "calibration", SCHEMA)
+
+
 # The plan's own refusals are tests/unit's; here some of each way that they reach the user.
 REFUSALS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["framework: none was given", "-e framework=", "aiohttp"]),
@@ -165,6 +180,16 @@ REFUSALS: list[tuple[dict[str, Any], list[str]]] = [
     ({**SHORT, "run_id": "../escape"}, ["'../escape' cannot name a folder"]),
     ({**SHORT, "oha_binary": "/nosuch/oha"}, ["'/nosuch/oha' is not a file"]),
 ]
+
+
+def test_a_generator_that_does_not_run_on_the_client_is_refused(whole: str) -> None:
+    """Of another C library, or no generator at all; the next run has the right one again."""
+    process = playbook("playbooks/load.yml", run_id=RUN_ID, oha_binary="/bin/true")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    told = " ".join(output.split())
+    assert "client: the oha of this machine, /bin/true, does not run there" in told
+    assert "No load was offered" in told
 
 
 @pytest.mark.parametrize(("variables", "words"), REFUSALS)

@@ -38,10 +38,13 @@ def test_a_sweep_over_connections(output: str) -> None:
     assert values == [1, 2, 4][: len(values)]
     assert values + found["unmeasured"] == [1, 2, 4]
     assert (found["stopped"] is None) == (len(values) == 3)
-    # A noisy machine may void a level.
-    most = max(level["goodput"]["median"] for level in found["levels"] if level["goodput"]["n"])
-    assert most > 1000
-    (best,) = (level for level in found["levels"] if level["goodput"]["median"] == most)
+    # A noisy machine may void a level, and each of them.
+    judged = [level for level in found["levels"] if level["goodput"]["n"]]
+    if not judged:
+        assert found["best"] is None
+        return
+    best = max(judged, key=lambda level: level["goodput"]["median"])
+    assert best["goodput"]["median"] > 1000
     assert found["best"] == {"value": best["value"], "cell_id": best["cell_id"]}
     assert "answered the most" in output
     assert "Throughput by connections" in (FOLDER / "report.html").read_text()

@@ -63,6 +63,13 @@ def test_a_load_is_carried_by_the_loop(bookworm: None) -> None:
     assert result["server_requests"] == result["requests"]
     assert result["goodput"] > 95
     assert sum(result["errors"].values()) == 0
+    # Without its word it would go on with the release that is the default.
+    elsewhere = playbook("lab.yml", run_id=RUN_ID)
+    told = " ".join(elsewhere.communicate(timeout=60)[0].split())
+    assert elsewhere.returncode != 0
+    assert "was begun on containers of this machine with Debian bookworm, and would go on" in told
+    assert "give -e local_hosts_release=bookworm, or another -e run_id=<name>." in told
+    assert "Nothing was changed." in told
 
 
 def test_refused_on_newer_pythons() -> None:

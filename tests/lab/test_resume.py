@@ -66,6 +66,12 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
         wait_until_measuring(loading, run_id, repetition)
         # By a service of its own, which outlives the connection.
         ssh(host, f"systemd-run --quiet --collect sh -c {shlex.quote(command)}")
+        if repetition == 3:
+            collecting = playbook("playbooks/collect.yml", run_id=run_id)
+    # What is under way is nobody else's.
+    told = " ".join(collecting.communicate(timeout=60)[0].split())
+    assert collecting.returncode != 0
+    assert f"run_id: '{run_id}' is under way in process {loading.pid} of this machine" in told
     output = finish(loading)
 
     found = records(run_id)
@@ -83,6 +89,22 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     assert sum(found[6]["errors"].values()) == 0, "PostgreSQL is up again"
     progress = json.loads((ROOT / "results" / run_id / "progress.json").read_text())
     assert (progress["done"], progress["total"], progress["given_up"]) == (5, 5, {})
+
+    # Elsewhere it does not go on.
+    recorded = ROOT / "results" / run_id / "plan.json"
+    begun = json.loads(recorded.read_text())
+    assert set(begun["hosts"]) == {"server", "client"}
+    another = {**begun["hosts"]["server"], "cpu_model": "another"}
+    elsewhere_begun = json.dumps({**begun, "hosts": {**begun["hosts"], "server": another}})
+    recorded.write_text(elsewhere_begun)
+    elsewhere = playbook("playbooks/load.yml", run_id=run_id)
+    told = " ".join(elsewhere.communicate(timeout=60)[0].split())
+    assert elsewhere.returncode != 0
+    assert f"'{run_id}' was begun on other hosts: server has cpu_model 'another' then and" in told
+    assert "Nothing was changed on the hosts." in told
+    assert records(run_id) == found
+    assert recorded.read_text() == elsewhere_begun
+    recorded.write_text(json.dumps(begun))
 
     # One more is added, and none is measured again.
     run("playbooks/load.yml", run_id=run_id, repetitions=6)

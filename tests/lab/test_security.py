@@ -25,6 +25,7 @@ pytestmark = pytest.mark.lab
 
 DOCS = (ROOT / "docs/security.md").read_text()
 RUN_ID, HOSTILE_ID = "test-security", "test-security-hostile"
+FOLDER = ROOT / "results" / RUN_ID
 # Of the management link and of the test link.
 ADDRESSES = {"server": SERVER, "client": CLIENT}
 TESTED = {"server": "10.77.1.11", "client": "10.77.1.12"}
@@ -36,10 +37,34 @@ ASKED: dict[str, Any] = {
 }
 CALM = {"rate": 50, "connections": 4, "duration": 2, "warmup": 0}
 # When what is asked for here has something listening.
-WHEN = {"always", "with `-e tls=true`", "over a unix socket", "for endpoints that ask it"}
+WHEN = {
+    "always",
+    "on local hosts",
+    "with `-e tls=true`",
+    "over a unix socket",
+    "for endpoints that ask it",
+}
 # No variable of the lab's, so it may be a secret.
 GIVEN = f"given-{secrets.token_hex(16)}"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+# Beside what the server records of itself: what its client measured and the controller wrote, a
+# link out of the folder, other folders, and names for a terminal.
+PLANTED = r"""set -eu
+cd /var/lib/loadlab-runs/{run}
+odd=$(printf 'a\033[31mb')
+rep=cells/{cell}/rep-1
+mkdir -p $rep/clients/client cells/other/more/rep-1 "cells/$odd/rep-1" report.html/a/rep-1
+cd $rep
+for name in oha.json wrk.txt cell.json run.json result.json clients/client/oha.json "$odd"; do
+    echo forged >"$name"
+done
+ln -s /etc/passwd profile.txt
+echo 'its own' >profile.log
+cd -
+for place in . cells cells/other cells/other/more/rep-1 "cells/$odd/rep-1" report.html/a/rep-1; do
+    echo forged >"$place/profile.log"
+done
+echo forged >plan.json"""
 
 
 def table(heading: str) -> list[list[str]]:
@@ -244,6 +269,14 @@ class Attacked:
 
     verifying: str
     loading: str
+    # Of every raw file its content, before root on the server put some beside its own.
+    measured: dict[Path, bytes]
+
+
+def snapshot() -> dict[Path, bytes]:
+    """The raw files of the cells, the links among them as nothing."""
+    found = (path for path in FOLDER.glob("cells/**/*") if not path.is_dir() or path.is_symlink())
+    return {path: b"" if path.is_symlink() else path.read_bytes() for path in found}
 
 
 @pytest.fixture(scope="module")
@@ -270,9 +303,11 @@ def attacked(deployed: Deployed) -> Attacked:
     stand_in(r"Environment=HONEST=1\n")
     asked = {**ASKED, **CALM, "endpoint": "hello", "load_run_request_timeout": 2}
     loaded = finish(playbook("playbooks/load.yml", **asked), 120)
+    measured = snapshot()
+    ssh(SERVER, PLANTED.format(run=RUN_ID, cell=next(FOLDER.glob("cells/*-hello*")).name))
     run("playbooks/collect.yml", run_id=RUN_ID)
     run("playbooks/report.yml", run_id=RUN_ID)
-    return Attacked(verified, loaded)
+    return Attacked(verified, loaded, measured)
 
 
 def test_a_server_that_answers_anything_is_refused(attacked: Attacked) -> None:
@@ -293,17 +328,32 @@ def test_a_load_of_it_ends_and_is_a_result(attacked: Attacked) -> None:
     # Of answers without an end it has no latency, where there are no others.
     one = found["wrk hello"]
     assert one["error"] or one["errors"]["status_other"] > 0, one
-    bodies = [path.stat().st_size for path in (ROOT / "results" / RUN_ID).rglob("answer.body")]
+    bodies = [path.stat().st_size for path in FOLDER.rglob("answer.body")]
     # The agents' is the longest of them.
     assert len(bodies) >= 3
     assert max(bodies) < 10_000
 
 
+def test_root_on_the_server_changes_nothing_that_was_measured(attacked: Attacked) -> None:
+    found = snapshot()
+    changed = {
+        str(path.relative_to(FOLDER))
+        for path in found.keys() | attacked.measured.keys()
+        if found.get(path) != attacked.measured.get(path)
+    }
+    (log,) = changed
+    # What it records of itself it may say anything of.
+    assert re.fullmatch(r"cells/[^/]*-hello[^/]*/rep-1/profile.log", log)
+    assert (FOLDER / log).read_text() == "its own\n"
+    for path in FOLDER.rglob("*"):
+        assert path.name.isprintable(), path
+        assert path.is_dir() or path.read_bytes() != b"forged\n", path
+
+
 def test_what_it_said_is_nowhere_more_than_text(attacked: Attacked) -> None:
-    folder = ROOT / "results" / RUN_ID
-    page = (folder / "report.html").read_text()
+    page = (FOLDER / "report.html").read_text()
     assert not re.search(r"<(script|img|iframe|object|embed|link|base|form)\b", page)
-    for text in (page, (folder / "logs/server.log").read_text()):
+    for text in (page, (FOLDER / "logs/server.log").read_text()):
         assert not CONTROL.search(text)
     for address in ADDRESSES.values():
         assert ssh(address, "ls -d /tmp/owned /var/tmp/owned 2>/dev/null || true") == ""
@@ -326,7 +376,7 @@ def test_no_secret_is_anywhere_else(deployed: Deployed, attacked: Attacked) -> N
         assert not told(ssh(address, "journalctl --no-pager --output=cat --all | cat -v").encode())
         assert not told(ssh(address, kept_in_memory).encode())
     seen = 0
-    places = [ROOT / "results" / RUN_ID, *(STATE / f"hosts/{host}/upper" for host in ADDRESSES)]
+    places = [FOLDER, *(STATE / f"hosts/{host}/upper" for host in ADDRESSES)]
     for path in (path for place in places for path in place.rglob("*")):
         # PostgreSQL's files come and go.
         if path.is_symlink() or not path.is_file() or "/var/lib/postgresql/" in str(path):

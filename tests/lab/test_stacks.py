@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import load_yaml, names
 from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
 
-from .conftest import ROOT, SERVER, finish, playbook, ssh, stages
+from .conftest import ROOT, SERVER, finish, playbook, run, ssh, stages
 
 pytestmark = pytest.mark.lab
 
@@ -133,3 +133,10 @@ def test_refuses_to_share_the_server(deployed: Path) -> None:
     assert "bottle is not the only stack" in told
     assert "(python3) of leftover.service" in told
     assert "listens on 127.0.0.1:8123" in told
+
+    # What was cut off so may have left a process of other files than are there: it begins anew.
+    asking = "systemctl show --value -p MainPID loadlab-app"
+    before = ssh(SERVER, asking)
+    run("playbooks/deploy.yml", framework="bottle", run_id=RUN)
+    assert int(before) > 0
+    assert int(ssh(SERVER, asking)) not in {0, int(before)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import names
 
-from .conftest import ROOT, playbook, run
+from .conftest import ROOT, playbook
 
 pytestmark = pytest.mark.lab
 
@@ -23,7 +23,7 @@ ENOUGH = {
     "coordinated_omission": {"duration": 7, "warmup": 1},
 }
 # What a busy machine voids is measured once more, so often.
-ATTEMPTS = 3
+ATTEMPTS = 2
 LESSONS = names(ROOT / "files" / "lessons", "*.yml")
 
 
@@ -39,21 +39,35 @@ def load(run_id: str, name: str) -> dict[str, Any]:
 
 
 def void(run_id: str) -> list[str]:
-    """Why repetitions of the run are void."""
-    paths = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
-    return [why for p in paths for why in json.loads(p.read_text())["verdict"]["reasons"]]
+    """Why cells of the run have no valid repetition, all the reasons of each."""
+    found = []
+    for cell in (ROOT / "results" / run_id / "cells").glob("*"):
+        results = (json.loads(path.read_text()) for path in cell.glob("rep-*/result.json"))
+        verdicts = [result["verdict"] for result in results]
+        if not any(verdict["valid"] for verdict in verdicts):
+            found.append("; ".join(why for verdict in verdicts for why in verdict["reasons"]))
+    return found
+
+
+def measured(run_id: str, name: str, **asked: Any) -> str:
+    """What a playbook printed that came to its end with measurements to show."""
+    shutil.rmtree(ROOT / "results" / run_id, ignore_errors=True)
+    for repetitions in range(1, ATTEMPTS + 1):
+        process = playbook(name, **asked, run_id=run_id, repetitions=repetitions)
+        output, _ = process.communicate(timeout=900)
+        why = void(run_id)
+        if process.returncode == 0 or not why:
+            break
+    if process.returncode != 0 and why and all("steal: " in reasons for reasons in why):
+        pytest.skip(f"others took this machine's processors all the time: {why}")
+    assert process.returncode == 0, output[-6000:]
+    return output
 
 
 def test_a_lesson_shows_what_it_teaches(lesson: str) -> None:
     run_id = f"test-lesson-{lesson}"
-    shutil.rmtree(ROOT / "results" / run_id, ignore_errors=True)
-    asked = {"lesson": lesson, "run_id": run_id, **ENOUGH.get(lesson, {})}
-    for repetitions in range(1, ATTEMPTS + 1):
-        teaching = playbook("playbooks/lesson.yml", **asked, repetitions=repetitions)
-        output, _ = teaching.communicate(timeout=900)
-        if teaching.returncode == 0 or not void(run_id):
-            break
-    assert teaching.returncode == 0, output[-6000:]
+    asked = {"lesson": lesson, **ENOUGH.get(lesson, {})}
+    output = measured(run_id, "playbooks/lesson.yml", **asked)
     judged = load(run_id, "claims.json")
     assert {claim["verdict"] for claim in judged["claims"]} == {"confirmed"}
     assert "**The cure:**" in output
@@ -74,11 +88,14 @@ def test_a_study_that_is_not_known_is_refused() -> None:
 
 
 def test_a_published_study_is_repeated(run_id: str) -> None:
-    output = run("playbooks/study.yml", study="pawelmhm-2016", scale="smoke", run_id=run_id)
+    asked = {"study": "pawelmhm-2016", "scale": "smoke"}
+    output = measured(run_id, "playbooks/study.yml", **asked)
     judged = load(run_id, "claims.json")
     assert judged["unmeasured"] == []
+    (cell,) = (c for c in load(run_id, "summary.json")["cells"] if "10000requests" in c["cell_id"])
     # One repetition decides nothing; what was published stands beside what was measured.
-    assert {claim["verdict"] for claim in judged["claims"]} == {"undecided"}
+    if len(cell["repetitions"]) == 1:
+        assert {claim["verdict"] for claim in judged["claims"]} == {"undecided"}
     parts = {
         part["figures"][0]["cell"]: part for claim in judged["claims"] for part in claim["parts"]
     }
@@ -88,8 +105,7 @@ def test_a_published_study_is_repeated(run_id: str) -> None:
     assert 2 < parts["async-100"]["value"] < 4
     # Ten times as many at once as it may open: the limit of open files, and nothing else, is what
     # the client breaks on, and the result says so. One that is closed makes room for another.
-    (cell,) = (c for c in load(run_id, "summary.json")["cells"] if "10000requests" in c["cell_id"])
-    (repetition,) = cell["repetitions"]
+    repetition = next(each for each in cell["repetitions"] if each["verdict"]["valid"])
     client = repetition["client"]
     assert set(client["failures"]) == {"EMFILE"}
     assert client["open_files"] == 1024

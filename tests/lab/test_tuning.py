@@ -134,7 +134,9 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     assert told["net.ipv4.tcp_wmem"] == "applied"
     assert told["unit.systemd-tmpfiles-clean.timer"] == "restored"
     assert setting("fsync") == "off"
-    tune("mcdonnell")
+    # And nginx, which the hosts have and do not run.
+    run("playbooks/tune.yml", "tests/lab/nginx.yml", tuning="mcdonnell", run_id=RUN_ID)
+    assert ssh(SERVER, "systemctl is-active nginx; ls /etc/nginx/loadlab | wc -l") == "active\n2\n"
     assert sysctl(SERVER, "net.core.somaxconn") == "8191"
     assert sysctl(CLIENT, "net.ipv4.ip_local_port_range") == ports
     told = states("client")
@@ -145,7 +147,15 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
 
     run("playbooks/untune.yml")
     assert look() == found
-    assert "changed=0" in run("playbooks/untune.yml").rpartition("server  ")[2]
+    # Nor is a generator missed, which these hosts cannot have.
+    again = run("playbooks/untune.yml", default_generator="wrk2")
+    assert "changed=0" in again.rpartition("server  ")[2]
+
+
+def wait_for(moment: str) -> None:
+    """Until the command succeeds on the server, for half a minute at most."""
+    watch = f"for try in $(seq 1500); do {moment} >/dev/null 2>&1 && exit; sleep 0.02; done; exit 1"
+    ssh(SERVER, watch)
 
 
 # The first setting that takes; PostgreSQL's file written, and not in force.
@@ -159,8 +169,7 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
 )
 def test_taken_back_after_a_crash(found: dict[str, list[str]], moment: str) -> None:
     tuning = playbook("playbooks/tune.yml", tuning="production", run_id=RUN_ID)
-    watch = f"for try in $(seq 1000); do {moment} >/dev/null 2>&1 && exit; sleep 0.02; done; exit 1"
-    ssh(SERVER, watch)
+    wait_for(moment)
     tuning.send_signal(signal.SIGKILL)
     tuning.wait()
     # What was sent to the hosts goes on there for a moment.
@@ -171,15 +180,89 @@ def test_taken_back_after_a_crash(found: dict[str, list[str]], moment: str) -> N
     assert look() == found
 
 
-def test_a_network_card_is_set_and_put_back(
+def test_an_nginx_of_ones_own_is_put_back_also_after_a_crash(found: dict[str, list[str]]) -> None:
+    def deployed() -> str:
+        """What the next run would take for granted."""
+        script = (ROOT / "roles/host_check/files/probe.sh").read_text()
+        (line,) = [x for x in ssh(SERVER, script).splitlines() if x.startswith("deployed\t")]
+        return line.partition("\t")[2]
+
+    mine = "user www-data; events {} http { server { listen 127.0.0.1:80; return 204; } }"
+    ssh(
+        SERVER,
+        "cd /etc/nginx; cp -p nginx.conf /root/; "
+        f"echo '{mine}' >nginx.conf; chmod 600 nginx.conf; systemctl --quiet enable --now nginx",
+    )
+    before = look_at(SERVER)
+
+    deploying = playbook("tests/lab/nginx.yml", run_id=RUN_ID)
+    wait_for("grep /lab/status /etc/nginx/nginx.conf")
+    deploying.send_signal(signal.SIGKILL)
+    deploying.wait()
+    time.sleep(2)
+    run("tests/lab/nginx.yml", run_id=RUN_ID)
+    assert "of-a-test" in deployed()
+    assert look_at(SERVER) != before
+
+    run("playbooks/untune.yml")
+    assert look_at(SERVER) == before
+    assert ssh(SERVER, "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1/") == "204"
+    assert "of-a-test" not in deployed()
+    ssh(SERVER, "systemctl --quiet disable --now nginx; mv /root/nginx.conf /etc/nginx/")
+    assert look() == found
+
+
+def test_what_is_gone_and_what_refuses_keep_nothing_else_from_being_put_back(
     found: dict[str, list[str]], profile: Callable[..., str]
 ) -> None:
     offload = "nic.feature.tcp-segmentation-offload"
-    name = profile(machine=[machine(offload, "off"), machine("nic.channels.rx", 2)])
+    folder = "/run/systemd/system"
+
+    def start(unit: str) -> str:
+        service = r"[Service]\nType=exec\nExecStart=/usr/bin/sleep infinity\n"
+        write = f"mkdir -p {folder}; printf '{service}' >{folder}/{unit}"
+        return f"{write}; systemctl daemon-reload; systemctl start {unit}"
+
+    units = ["a-test-purged.service", "a-test-broken.service"]
+    ssh(SERVER, "; ".join(start(unit) for unit in units))
+    name = profile(
+        machine=[
+            machine(offload, "off"),
+            machine("nic.channels.rx", 2),
+            *({**machine(f"unit.{unit}", "inactive"), "hosts": ["servers"]} for unit in units),
+        ],
+        postgresql=[{"name": "fsync", "value": "off", "reason": "a test's"}],
+    )
     tune(name)
-    assert states() == {offload: "applied", "nic.channels.rx": "applied"}
+    assert set(states().values()) == {"applied"}
     assert "tcp-segmentation-offload: off" in ssh(CLIENT, "ethtool -k test0")
+    assert setting("fsync") == "off"
+
+    purged, broken = units
+    spoil = f"rm {folder}/{purged}; sed -i s,/sleep,/nosuch, {folder}/{broken}"
+    ssh(SERVER, f"{spoil}; systemctl daemon-reload")
+    process = playbook("playbooks/untune.yml")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode != 0, output[-6000:]
+    told = " ".join(output.split())
+    assert "server is not as it was found: Settings that are required did not take" in told
+    assert f"unit.{broken}: asked active, is inactive (unavailable)" in told
+    assert purged not in told
+    assert "client: 2 settings of the machine are as they were found" in told
+    assert setting("fsync") == "on"
+    assert "tcp-segmentation-offload: on" in ssh(SERVER, "ethtool -k test0")
+    assert ssh(SERVER, "cat /var/lib/loadlab-tuning/*") == f"unit.{broken} = active\n"
+
+    # What is left is tried again. The files of a PostgreSQL that does not run are removed.
+    conf = "/etc/postgresql/*/main/conf.d"
+    stop = f"systemctl stop {broken} 'postgresql*'"
+    ssh(SERVER, f"{start(broken)}; {stop}; touch $(echo {conf})/loadlab.conf")
     run("playbooks/untune.yml")
+    seen = ssh(SERVER, f"systemctl is-active {broken}; ls {conf}").split()
+    assert (seen[0], "loadlab.conf" in seen) == ("active", False)
+    ssh(
+        SERVER, f"{stop}; systemctl start postgresql; rm {folder}/{broken}; systemctl daemon-reload"
+    )
     assert look() == found
 
 

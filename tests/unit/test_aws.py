@@ -100,13 +100,22 @@ def test_each_way_to_be_unfit(asked: dict[str, Any], word: str) -> None:
 
 
 def test_the_zones_have_every_type() -> None:
+    zones = [{"ZoneName": name, "ZoneType": "availability-zone"} for name in ("1a", "1b", "1c")]
+    # First in the alphabet, and far away.
+    zones += [{"ZoneName": "1-atl-1a", "ZoneType": "local-zone"}]
+    zones += [{"ZoneName": "1-wl1-atl-wlz-1", "ZoneType": "wavelength-zone"}]
     offerings = [
         {"InstanceType": kind, "Location": zone}
-        for kind, zone in (("a", "1b"), ("a", "1a"), ("b", "1b"), ("b", "1c"), ("c", "1a"))
+        for kind, places in (
+            ("a", ["1b", "1a", "1-atl-1a"]),
+            ("b", ["1-wl1-atl-wlz-1", "1-atl-1a", "1b", "1c"]),
+            ("c", ["1a"]),
+        )
+        for zone in places
     ]
-    assert aws.common_zones(offerings, ["a", "b"]) == ["1b"]
-    assert aws.common_zones(offerings, ["a"]) == ["1a", "1b"]
-    assert aws.common_zones(offerings, ["a", "nosuch"]) == []
+    assert aws.common_zones(zones, offerings, ["a", "b"]) == ["1b"]
+    assert aws.common_zones(zones, offerings, ["a"]) == ["1a", "1b"]
+    assert aws.common_zones(zones, offerings, ["a", "nosuch"]) == []
 
 
 def test_the_estimate_counts_hosts_disks_and_addresses() -> None:

@@ -22,5 +22,9 @@ def test_a_run_that_goes_on_began_when_it_began_and_forgets_no_comparison() -> N
         "plan": {"tracks": [2], "comparisons": [one, two], "twins": [["a", "a-twin"]]},
         "resumed": [{"started": "2", "argv": ["lab.yml", "-e", "x=y"]}],
     }
+    # What it was begun on is not for those to say who go on.
+    hosts = {"hosts": {"server": {}}, "reach": "-i x"}
+    kept = begun.gone_on({**first, **hosts}, {**now, "reach": ""})
+    assert {key: kept[key] for key in hosts} == hosts
     again = begun.gone_on(found, {**now, "started": "3"})
     assert [each["started"] for each in again["resumed"]] == ["2", "3"]

@@ -274,9 +274,7 @@ def test_a_compressed_file_that_was_cut_off_is_evidence(run_dir: Path, tmp_path:
     assert content(unpack(tmp_path / "b.tar.gz", tmp_path))[f"{REP}/{cut.name}"] == cut.read_bytes()
 
 
-many = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+many = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @many

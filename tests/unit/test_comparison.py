@@ -68,7 +68,8 @@ def test_without_a_plan_nothing_is_compared() -> None:
 
 def test_a_difference_and_none() -> None:
     found = rows(compare(cell("stock", SLOW), cell("production", FAST)))
-    assert [found[name]["conclusion"] for name in found] == ["higher", "lower", "no difference"]
+    # Without a twin nothing is known to be alike.
+    assert [found[name]["conclusion"] for name in found] == ["higher", "lower", "undecided"]
     goodput = found["goodput"]
     assert goodput["base"] == {"n": 5, "median": 102.0, "low": 100.0, "high": 104.0}
     assert goodput["head"]["median"] == 142.0
@@ -80,7 +81,24 @@ def test_a_difference_and_none() -> None:
     assert (goodput["effect_size"], found["p50"]["effect_size"]) == (1.0, -1.0)
     assert goodput["why"] == "corrected p 0.012, no noise floor was measured"
     assert (goodput["noise_floor"], goodput["noise_floor_from"]) == (None, None)
-    assert found["p99"]["why"] == "the interval includes 0"
+    assert found["p99"]["why"] == "the interval includes 0, no noise floor was measured"
+
+
+def test_no_difference_is_one_that_lies_in_the_noise_whole() -> None:
+    """The same median; the head's interval once as wide as the twin's, and once wider."""
+    wide = [80.0, 95, 102, 110, 125]
+    twin = cell("stock-twin", [value * 1.05 for value in SLOW])
+    found = compare(
+        cell("stock", SLOW), cell("alike", SLOW[::-1]), cell("wide", wide), twin,
+        twins=[("stock", "stock-twin")],
+    )  # fmt: skip
+    alike, other = (rows(found, which)["goodput"] for which in (0, 1))
+    assert (alike["conclusion"], alike["why"][:32]) == (
+        "no difference", "the whole interval is within the",
+    )  # fmt: skip
+    assert max(-alike["difference"]["low"], alike["difference"]["high"]) <= alike["noise_floor"]
+    assert other["conclusion"] == "undecided"
+    assert other["why"].startswith("the interval includes 0 and goes beyond the noise floor of")
 
 
 def test_the_same_cells_give_the_same_figures_whatever_their_order() -> None:
@@ -98,7 +116,7 @@ def test_the_same_cells_give_the_same_figures_whatever_their_order() -> None:
 def test_p_is_corrected_over_all_rows_that_can_show_a_difference() -> None:
     several = compare(cell("stock", SLOW), cell("production", FAST), cell("other", SLOW))
     assert rows(several)["goodput"]["p_corrected"] == pytest.approx(6 / 2 * 2 / 252)
-    assert {row["conclusion"] for row in rows(several, 1).values()} == {"no difference"}
+    assert {row["conclusion"] for row in rows(several, 1).values()} == {"undecided"}
 
 
 def test_three_against_three_are_undecided_however_far_apart() -> None:
@@ -121,7 +139,8 @@ def test_too_many_comparisons_for_so_few_repetitions_are_said_to_be() -> None:
     assert goodput["p"] == pytest.approx(2 / 70)
     assert goodput["conclusion"] == "undecided"
     assert "at best with so many comparisons" in goodput["why"]
-    assert rows(found, 1)["goodput"]["conclusion"] == "no difference"
+    # What the values could have told apart, and did not, is another thing.
+    assert "includes 0" in rows(found, 1)["goodput"]["why"]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +231,7 @@ def test_twins_are_the_noise_floor() -> None:
     assert (goodput["noise_floor"], goodput["noise_floor_from"]) == (floor["noise_floor"], "same")
     assert goodput["difference"]["low"] > 0
     assert goodput["conclusion"] == "no difference"
-    assert goodput["why"].startswith("within the noise floor of ")
+    assert goodput["why"].startswith("the whole interval is within the noise floor of ")
 
 
 def test_the_floor_is_of_the_same_endpoint_and_load_where_there_is_one() -> None:

@@ -30,11 +30,13 @@ def plan(**changed: Any) -> dict[str, Any]:
     }
 
 
-def defined(root: Path, asked: dict[str, Any] | None = None, **load: Any) -> dict[str, Any]:
+def defined(
+    root: Path, asked: dict[str, Any] | None = None, lab: str | None = "1a2b", **load: Any
+) -> dict[str, Any]:
     item: dict[str, Any] = {
         "cell_id": "x", "stack": "a", "cell": {**CELL, "load": {**CELL["load"], **load}},  # type: ignore[dict-item]
     }  # fmt: skip
-    definition.define(root, asked or plan(), [item])
+    definition.define(root, asked or plan(), [item], lab)
     return item
 
 
@@ -82,3 +84,15 @@ def test_what_an_earlier_version_did_not_say_is_not_held_against_it(root: Path) 
     definition.check("mine", [now], {"x": [{"definition": None, "cell": now["cell"]}]})
     with pytest.raises(PlanError, match="another cell than now"):
         definition.check("mine", [now], {"x": [{"cell": {**CELL, "about": ["steal"]}}]})
+
+
+def test_another_revision_of_the_lab_is_told_and_not_refused(root: Path) -> None:
+    before, now = defined(root), defined(root, lab="3c4d+")
+    assert before["definition"] != now["definition"]
+    kept: list[dict[str, Any]] = [{**before, "repetition": 1}, {**before, "repetition": 2}]
+    definition.check("mine", [now], {"x": kept})
+    assert definition.labs(kept) == {}
+    unknown: list[dict[str, Any]] = [{"repetition": 3}, {"repetition": 4, "definition": None}]
+    assert definition.labs([*kept, *unknown, {**defined(root, lab=None), "repetition": 5}]) == {}
+    both = [*kept, *unknown, {**now, "repetition": 5}]
+    assert definition.labs(both) == {"1a2b": [1, 2], "3c4d+": [5]}

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "roles" / "host_check" / "files" / "probe.sh"
 LINES = {
     "user": "debian",
     "machine_id": "5e0c",
@@ -19,6 +23,7 @@ LINES = {
     "os": "debian 13",
     "os_name": "Debian GNU/Linux 13 (trixie)",
     "kernel": "6.18.5",
+    "machine": "x86_64",
     "cpu_model": "AMD EPYC 7B13",
     "cores": "4",
     "cpus": "0-1,3",
@@ -32,8 +37,10 @@ LINES = {
     "own_address": "10.77.0.11",
     "netem": "no",
     "wrk2": "/snap/bin/wrk2",
+    "sources": "http://deb.debian.org https://mirror.example.org:8443",
     "deployed": "c0ffee",
 }
+ROUTES = {"10.0.0.2": "eth1 10.0.0.1", "10.0.0.3": ""}
 PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
 
 
@@ -48,12 +55,15 @@ def test_a_probe() -> None:
         "machine_id": "5e0c",
         "booted": 1795224996,
         "os": "debian 13",
+        "machine": "x86_64",
         "cpus": [0, 1, 3],
         "interface": "eth1",
+        "routes": {},
         "own_address": "10.77.0.11",
         "python": "3.13.5",
         "netem": False,
         "wrk2": "/snap/bin/wrk2",
+        "sources": ["deb.debian.org:80", "mirror.example.org:8443"],
         "deployed": "c0ffee",
         "manifest": {
             "cpu_model": "AMD EPYC 7B13",
@@ -70,6 +80,48 @@ def test_a_probe() -> None:
             "packages": {"nginx": "1.26.3-3", "postgresql-17": "17.6-0+deb13u1"},
         },
     }
+
+
+def test_the_ways_to_the_others() -> None:
+    lines = "".join(f"route\t{peer} {way}\n" for peer, way in ROUTES.items())
+    assert host.parse(probe() + lines)["routes"] == {
+        "10.0.0.2": ["eth1", "10.0.0.1"],
+        "10.0.0.3": [],
+    }
+
+
+# What `ip -o route get` says, and what the probe makes of it.
+WAYS = {
+    "10.0.0.2 dev eth1 src 10.0.0.1 uid 0 \\    cache ": "eth1 10.0.0.1",
+    "10.0.0.2 via 10.9.0.1 dev eth0 src 10.9.0.7 uid 1000 \\    cache ": "eth0 10.9.0.7",
+    "10.0.0.2 from 10.0.0.1 via 10.0.0.9 dev eth1 uid 0 \\    cache ": "eth1 10.0.0.1",
+    "local 10.0.0.2 dev lo src 10.0.0.2 uid 0 \\    cache <local> ": "lo 10.0.0.2",
+    "": " ",
+}
+
+
+@pytest.mark.parametrize("said", WAYS)
+@pytest.mark.parametrize("answers", ["", "yes"])
+def test_the_probe_finds_the_way(tmp_path: Path, said: str, answers: str) -> None:
+    asked = tmp_path / "asked"
+    (tmp_path / "ip").write_text(f"#!/bin/sh\necho \"$@\" >>{asked}\necho '{said}'\n")
+    (tmp_path / "ip").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text()],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "TEST_ADDRESS": "10.0.0.1",
+            "PEERS": "10.0.0.2 10.0.0.3",
+            "ANSWERS": answers,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    way = WAYS[said]
+    assert f"route\t10.0.0.2 {way}\nroute\t10.0.0.3 {way}\n" in done.stdout
+    source = " from 10.0.0.1" if answers else ""
+    assert f"-o route get 10.0.0.2{source}\n-o route get 10.0.0.3{source}\n" in asked.read_text()
 
 
 def test_what_a_host_need_not_have() -> None:
@@ -94,12 +146,35 @@ def test_another_line_is_no_probe(line: str) -> None:
 
 def test_the_probe_itself_makes_what_is_parsed() -> None:
     """The script on this machine: each line has its form, whatever the machine lacks."""
-    script = (ROOT / "roles" / "host_check" / "files" / "probe.sh").read_text()
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text()], capture_output=True, text=True, check=False
+    )
     lines = done.stdout.splitlines()
     assert all("\t" in line for line in lines)
     names = {line.split("\t")[0] for line in lines}
     assert set(LINES) - {"governor", "deployed"} <= names <= {*LINES, "package"}
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "told"),
+    [
+        ("processor\\t: 0\\nmodel name\\t: AMD EPYC 7B13", "AMD EPYC 7B13"),
+        ("processor\\t: 0\\nCPU part\\t: 0xd40", "Neoverse-V1"),
+    ],
+)
+def test_the_probe_names_the_processor(tmp_path: Path, cpuinfo: str, told: str) -> None:
+    lscpu = "Vendor ID:   ARM\\n  Model name:  Neoverse-V1\\n  Model name:  Cortex-A55"
+    (tmp_path / "lscpu").write_text(f"#!/bin/sh\nprintf '{lscpu}\\n'\n")
+    (tmp_path / "lscpu").chmod(0o755)
+    (tmp_path / "cpuinfo").write_text(cpuinfo.encode().decode("unicode_escape"))
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text().replace("/proc/cpuinfo", f"{tmp_path}/cpuinfo")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"cpu_model\t{told}\n" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -118,7 +193,7 @@ def test_the_probe_itself_makes_what_is_parsed() -> None:
     ],
 )
 def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], told: str) -> None:
-    script = (ROOT / "roles" / "host_check" / "files" / "probe.sh").read_text()
+    script = SCRIPT.read_text()
     for name, words in {"uname": "echo 6.1", "grep": 'exec /usr/bin/grep "$@"', **programs}.items():
         if words is not None:
             (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
@@ -174,6 +249,30 @@ def test_an_address_that_is_on_no_interface() -> None:
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
+def test_load_that_would_take_another_link() -> None:
+    def told(*routes: str, others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
+        lines = "".join(f"route\t{route}\n" for route in routes)
+        found = host.parse(probe(None, **changed) + lines)
+        return host.refusals(found, "server", others, "10.0.0.1", [], LAN)
+
+    assert told("10.0.0.2 eth1 10.0.0.1", "10.0.0.3 eth1 10.0.0.1") == []
+    (by_another,) = told("10.0.0.2 eth0 10.9.0.7", "10.0.0.3 eth1 10.0.0.1")
+    assert by_another.startswith(
+        "its way to 10.0.0.2 is eth0 from 10.9.0.7, and not eth1 from 10.0.0.1: load would take "
+    )
+    assert "(ip route replace 10.0.0.2 dev eth1 src 10.0.0.1), or set test_address" in by_another
+    # The interface's first address, where the test address is its second.
+    (from_another,) = told("10.0.0.2 eth1 10.0.0.9")
+    assert from_another.startswith("its way to 10.0.0.2 is eth1 from 10.0.0.9, and not eth1 from")
+    (no_way,) = told("10.0.0.2 ")
+    assert no_way.startswith("its way to 10.0.0.2 is none, and not eth1 from 10.0.0.1: ")
+    # What is wrong then has been told.
+    (twin,) = told("10.0.0.2 lo 10.0.0.2", others={"server": "5e0c", "client": "5e0c"})
+    assert twin.startswith("it is the same machine as client; ")
+    (nowhere,) = told("10.0.0.2 eth0 10.9.0.7", interface="")
+    assert nowhere.startswith("the address 10.0.0.1 is on none of its interfaces.")
+
+
 def test_a_client_on_its_own_server() -> None:
     (told,) = refusals({"server": "5e0c", "one": "5e0c", "two": "aaaa", "three": "5e0c"})
     assert told.startswith("it is the same machine as one, three; ")
@@ -214,6 +313,96 @@ def test_a_client_without_a_way_to_wrk2() -> None:
     assert told(["snapd 2.67 ii "], True, "") == []
     assert len(told(["snapd 2.67 rc "], True, "")) == 1
     assert told([], False, "") == []
+
+
+def test_a_client_without_a_way_to_wrk2_and_without_internet() -> None:
+    def told(packages: list[str], wrk2: str) -> list[str]:
+        found = host.parse(probe(packages, wrk2=wrk2, sources=""))
+        return host.refusals(
+            found, "server", OTHERS, "10.0.0.1", [], LAN, needs_wrk2=True, fetched=[]
+        )
+
+    # The snap store is no source of packages.
+    for packages in ([], ["snapd 2.67 ii "]):
+        (refused,) = told(packages, "")
+        assert refused.startswith("the generator wrk2 is not there, and snapd cannot install")
+        assert "-e wrk2_binary=/path/to/wrk2, or measure with -e generator=oha." in refused
+    assert told([], "/snap/bin/wrk2") == []
+
+
+def test_sources_that_nobody_fetches_from() -> None:
+    def told(sources: str, fetched: list[str] | None) -> list[str]:
+        found = host.parse(probe(sources=sources))
+        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, fetched=fetched)
+
+    german = "http://de.archive.ubuntu.com http://security.ubuntu.com"
+    known = ["security.ubuntu.com:80", "archive.ubuntu.com:80"]
+    assert told(german, None) == []
+    assert told(german, [*known, "de.archive.ubuntu.com:80"]) == []
+    assert told("", []) == []
+    (refused,) = told(german, known)
+    assert refused.startswith("its packages come from de.archive.ubuntu.com:80, which this machine")
+    (refused,) = told("https://archive.ubuntu.com", known)
+    assert "from archive.ubuntu.com:443, which" in refused
+    assert "Add that to package_sources" in refused
+
+
+def test_the_probe_finds_the_sources(tmp_path: Path) -> None:
+    """Of both forms, without those that are commented out, of source code, or on a disk."""
+    files = {
+        "sources.list": "# deb http://one.example.org/x y z\ndeb-src http://two.example.org x y\n"
+        "deb [signed-by=/a/b.gpg] http://three.example.org/debian trixie main\n"
+        "deb cdrom:[x]/ y z\ndeb https://four.example.org:8443 ./\n",
+        "sources.list.d/a.list": "deb http://three.example.org/security y z\n",
+        "sources.list.d/b.sources": "Types: deb\nURIs: http://five.example.org/a\n"
+        "  http://six.example.org/b\nSuites: x\n#URIs: http://seven.example.org\n",
+        "sources.list.d/c.save": "deb http://eight.example.org y z\n",
+    }
+    script = SCRIPT.read_text()
+    done = subprocess.run(
+        ["sh", "-c", script.replace("cd /etc/apt ", f"cd {tree(tmp_path, files)} ")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = ("http://five", "http://six", "http://three", "https://four")
+    told = " ".join(f"{name}.example.org" for name in names)
+    assert f"sources\t{told}:8443\n" in done.stdout
+
+
+def test_a_program_for_another_machine() -> None:
+    def told(machine: str, **programs: str) -> list[str]:
+        found = host.parse(probe(machine=machine))
+        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, programs=programs)
+
+    assert told("x86_64", oha="x86_64", wrk2="x86_64") == []
+    # A script is for any.
+    assert told("aarch64", oha="", wrk2="aarch64") == []
+    assert told("aarch64", oha="x86_64", wrk2="aarch64") == [
+        "it is aarch64, and the oha that it would get from this machine is for x86_64. Name one "
+        "for aarch64 with -e oha_binary=/path/to/oha."
+    ]
+    assert len(told("aarch64", oha="x86_64", wrk2="another (ELF machine 243)")) == 2
+
+
+def test_what_machine_a_program_is_for(tmp_path: Path) -> None:
+    assert host.program_machine("") == ""
+    assert host.program_machine(sys.executable) == platform.machine()
+    head = b"\x7fELF\2%b\1" + bytes(9) + b"\2\0%b"
+    for order, number, machine in (
+        (b"\1", b"\x3e\0", "x86_64"),
+        (b"\1", b"\xb7\0", "aarch64"),
+        (b"\1", b"\xf3\0", "another (ELF machine 243)"),
+        (b"\2", b"\0\x16", "another (ELF machine 22)"),
+    ):
+        program = tmp_path / "program"
+        program.write_bytes(head % (order, number) + bytes(44))
+        assert host.program_machine(str(program)) == machine
+    for content in (b'#!/bin/sh\nexec oha-for-any "$@"\n', b"\x7fELF", b""):
+        program.write_bytes(content)
+        assert host.program_machine(str(program)) == ""
+    with pytest.raises(OSError, match="No such file"):
+        host.program_machine(str(tmp_path / "none"))
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ VALUES = st.lists(st.integers(0, latency.HIGHEST_US), min_size=0, max_size=60)
 
 
 @given(VALUES, VALUES, VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_merging_is_the_histogram_of_all_values(a: list[int], b: list[int], c: list[int]) -> None:
     merged = latency.merge(latency.from_values(np.array(v, dtype=int)) for v in (a, b, c))
     whole = latency.from_values(np.array(a + b + c, dtype=int))
@@ -23,7 +24,7 @@ def test_merging_is_the_histogram_of_all_values(a: list[int], b: list[int], c: l
 
 
 @given(VALUES.filter(bool))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_building_from_an_array_is_recording_one_by_one(values: list[int]) -> None:
     one_by_one = latency.empty()
     for value in values:
@@ -33,6 +34,18 @@ def test_building_from_an_array_is_recording_one_by_one(values: list[int]) -> No
     assert built.total_count == one_by_one.total_count
     decoded = latency.decode(latency.encode(built))
     assert list(decoded.counts) == list(one_by_one.counts)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, latency.HIGHEST_US))))
+def test_counts_of_the_same_value_are_added(pairs: list[tuple[int, int]]) -> None:
+    expected: Counter[int] = Counter()
+    for value, count in pairs:
+        expected[value] += count
+    found = latency.add_up([value for value, _ in pairs], [count for _, count in pairs])
+    assert [each.tolist() for each in found] == [
+        sorted(expected),
+        [expected[value] for value in sorted(expected)],
+    ]
 
 
 def test_percentiles_are_numpys_to_the_histograms_precision() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils import ledger
+from ansible_collections.lab.bench.plugins.module_utils import ledger, ledger_services
 
 FIRST = "w 644 net.core.netdev_max_backlog 1000"
 
@@ -41,7 +41,7 @@ def test_another_line_is_no_reading(line: str) -> None:
 
 
 SOMAXCONN = "net.core.somaxconn"
-WAS, IS = "w 644 net.core.somaxconn 4096", "w 644 net.core.somaxconn 16384"
+WAS, CUT, IS = (f"w 644 {SOMAXCONN} {value}" for value in (4096, 8192, 16384))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,8 @@ WAS, IS = "w 644 net.core.somaxconn 4096", "w 644 net.core.somaxconn 16384"
     [
         (SOMAXCONN, [FIRST, WAS], [FIRST, IS], "applied", "16384"),
         (SOMAXCONN, [FIRST, IS], [FIRST, IS], "already", "16384"),
-        (SOMAXCONN, [FIRST, WAS], [FIRST, WAS], "clamped", "4096"),
+        (SOMAXCONN, [FIRST, WAS], [FIRST, CUT], "clamped", "8192"),
+        (SOMAXCONN, [FIRST, WAS], [FIRST, WAS], "unavailable", "4096"),
         (SOMAXCONN, [FIRST], [FIRST], "absent", None),
         # Missing in a second network namespace: the machine may have it, or have no such key.
         (SOMAXCONN, [], [], "absent", None),
@@ -147,7 +148,7 @@ def test_only_required_keys_that_did_not_take_are_told() -> None:
     ]
     rows = ledger.entries(wanted, ledger.read(lines), ledger.read(lines), {})
     assert ledger.not_taken(rows) == [
-        "net.core.somaxconn: asked 16384, is 4096 (clamped)",
+        "net.core.somaxconn: asked 16384, is 4096 (unavailable)",
         "vm.x: asked 1, is 60 (read_only)",
         "vm.z: asked 1, is None (absent)",
     ]
@@ -194,7 +195,9 @@ def setting(name: str, value: str) -> dict[str, Any]:
 def test_what_became_of_a_postgresql_setting(
     name: str, value: str, line: str, expected: str
 ) -> None:
-    (row,) = ledger.postgresql_entries([setting(name, value)], BEFORE, f"{line}\n0f3c  x.conf\n")
+    (row,) = ledger_services.postgresql_entries(
+        [setting(name, value)], BEFORE, f"{line}\n0f3c  x.conf\n"
+    )
     assert (row["key"], row["state"]) == (f"postgresql.{name}", expected)
     assert row["after"] == (None if expected == "absent" else line.split("|", 1)[1][:-2])
     told = ledger.not_taken([row])
@@ -208,9 +211,9 @@ def test_what_became_of_a_postgresql_setting(
     [("2048MB", "2GB"), ("900s", "15min"), ("0.90", "0.9"), ("8192kB", "8MB"), ("1 d", "24h")],
 )
 def test_postgresql_says_the_same_in_other_units(requested: str, there: str) -> None:
-    (row,) = ledger.postgresql_entries([setting("x", requested)], "", f"x|{there}|f\n")
+    (row,) = ledger_services.postgresql_entries([setting("x", requested)], "", f"x|{there}|f\n")
     assert (row["state"], row["after"]) == ("applied", there)
-    (row,) = ledger.postgresql_entries([setting("x", "3kB")], "", "x|3|f\n")
+    (row,) = ledger_services.postgresql_entries([setting("x", "3kB")], "", "x|3|f\n")
     assert row["state"] == "clamped"
 
 
@@ -237,11 +240,11 @@ def test_whether_postgresql_is_as_asked(
     value: str | None, content: str, text: str, expected: bool
 ) -> None:
     wanted = [setting("x", value)] if value else []
-    assert ledger.postgresql_stale(wanted, {FILE: content}, text) is expected
+    assert ledger_services.postgresql_stale(wanted, {FILE: content}, text) is expected
 
 
 def test_where_the_configuration_lies() -> None:
-    assert ledger.postgresql_conf_dir(BEFORE) == "/etc/postgresql/17/main/conf.d"
+    assert ledger_services.postgresql_conf_dir(BEFORE) == "/etc/postgresql/17/main/conf.d"
 
 
 def test_what_was_found_is_kept_once_and_only_of_what_is_set() -> None:
@@ -257,10 +260,15 @@ def test_what_was_found_is_kept_once_and_only_of_what_is_set() -> None:
 
 
 def test_what_was_kept_is_read_again() -> None:
-    lines = [f"o {SOMAXCONN} = 4096", "o net.ipv4.tcp_rmem = 4096 131072 6291456"]
+    lines = [
+        f"o {SOMAXCONN} = 4096",
+        "o net.ipv4.tcp_rmem = 4096 131072 6291456",
+        "o kernel.empty = ",
+    ]
     assert ledger.originals(lines) == {
         SOMAXCONN: "4096",
         "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "kernel.empty": "",
     }
     with pytest.raises(ValueError, match="not a line of the settings that were found"):
         ledger.originals(["net.core.somaxconn = 4096"])
@@ -268,7 +276,12 @@ def test_what_was_kept_is_read_again() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
-    [([IS], [WAS], "restored"), ([WAS], [WAS], "restored"), ([IS], [IS], "clamped")],
+    [
+        ([IS], [WAS], "restored"),
+        ([WAS], [WAS], "restored"),
+        ([IS], [CUT], "clamped"),
+        ([IS], [IS], "unavailable"),
+    ],
 )
 def test_what_an_earlier_profile_set_is_put_back(
     before: list[str], after: list[str], expected: str
@@ -279,12 +292,65 @@ def test_what_an_earlier_profile_set_is_put_back(
     (row,) = ledger.entries(wanted, found, now, kept)
     assert row["original"] == "4096"
     assert (row["requested"], row["state"], row["required"]) == ("4096", expected, True)
-    assert bool(ledger.not_taken([row])) == (expected == "clamped")
+    assert bool(ledger.not_taken([row])) == (expected != "restored")
+
+
+@pytest.mark.parametrize(
+    ("key", "was", "line"),
+    [
+        ("unit.purged.timer", "active", None),
+        ("net.ipv4.tcp_tw_recycle", "0", None),
+        ("nic.ring.rx", "512", None),
+        # Other areas are in use since; they are left alone.
+        ("swap", ledger.GONE, "w 644 swap off"),
+        ("swap", ledger.GONE, "w 644 swap /new"),
+    ],
+)
+def test_of_what_is_no_more_nothing_is_to_be_restored(key: str, was: str, line: str | None) -> None:
+    kept = {key: was}
+    found = ledger.read([FIRST, *([line] if line else [])])
+    wanted = ledger.with_restored([], kept)
+    assert ledger.to_set(wanted, found) == []
+    rows = ledger.entries(wanted, found, found, kept)
+    assert [row["state"] for row in rows] == ["absent"]
+    assert rows[0]["reason"] == "it is no more: nothing to restore"
+    assert ledger.not_taken(rows) == []
+    assert ledger.left(rows, kept) == {}
+
+
+def test_only_what_could_not_be_put_back_is_kept_on() -> None:
+    kept = {SOMAXCONN: "4096", "unit.purged.timer": "active", "unit.broken.service": "active"}
+    wanted = ledger.with_restored([], kept)
+    broken = "w 644 unit.broken.service inactive"
+    before, after = (ledger.read([FIRST, line, broken]) for line in (IS, WAS))
+    rows = ledger.entries(wanted, before, after, kept)
+    assert ledger.not_taken(rows) == [
+        "unit.broken.service: asked active, is inactive (unavailable)"
+    ]
+    assert ledger.left(rows, kept) == {"unit.broken.service": "active"}
+    assert ledger.left([], kept) == kept
+
+
+def test_a_swap_area_that_is_no_more_is_not_what_the_next_profile_finds() -> None:
+    found = ledger.read([FIRST, "w 644 swap /new"])
+    assert ledger.to_keep([entry("swap", "off")], found, {"swap": ledger.GONE}) == {"swap": "/new"}
 
 
 def test_a_profile_goes_before_what_was_found() -> None:
     wanted = [entry(SOMAXCONN, 8191)]
     assert ledger.with_restored(wanted, {SOMAXCONN: "4096"}) == wanted
+
+
+def test_what_was_cut_by_an_earlier_attempt_is_not_called_refused() -> None:
+    lines = ledger.read([FIRST, CUT])
+    (row,) = ledger.entries([entry(SOMAXCONN, 16384)], lines, lines, {SOMAXCONN: "4096"})
+    assert (row["state"], row["original"]) == ("clamped", "4096")
+
+
+def test_a_ring_that_the_card_refuses_is_unavailable() -> None:
+    line = "w 644 nic.ring.rx 512"
+    row = state("nic.ring.rx", 4096, [FIRST, line], [FIRST, line])
+    assert (row["state"], row["after"]) == ("unavailable", "512")
 
 
 def test_a_congestion_control_that_the_kernel_lacks_is_unavailable() -> None:
@@ -310,7 +376,7 @@ def test_what_serves() -> None:
         setting("upstream_keepalive", "64"),
     ]
     now = SERVES.replace("768", "16384").replace("511", "4096")
-    rows = ledger.serving_entries(settings, 4096, 65536, SERVES, now)
+    rows = ledger_services.serving_entries(settings, 4096, 65536, SERVES, now)
     assert [(row["key"], row["before"], row["after"], row["state"]) for row in rows] == [
         ("nginx.worker_connections", "768", "16384", "applied"),
         ("nginx.keepalive_timeout", "75s", "75s", "already"),
@@ -320,9 +386,21 @@ def test_what_serves() -> None:
         ("application.backlog", "2048", "2048", "clamped"),
         ("application.open_files", "1024", "1024", "clamped"),
     ]
+    assert ledger.not_taken(rows) == [
+        "nginx.upstream_keepalive: asked 64, is None (unavailable)",
+        "application.backlog: asked 4096, is 2048 (clamped)",
+    ]
+    free = [{**each, "required": False} for each in settings]
+    rows = ledger_services.serving_entries(free, 2048, 65536, SERVES, SERVES)
+    assert ledger.not_taken(rows) == ["nginx.backlog: asked 2048, is 511 (clamped)"]
+    # What does not listen yet is found by who asks it.
+    silent = SERVES.replace("application.backlog 2048\n", "")
+    rows = ledger_services.serving_entries([], 511, 1024, SERVES, silent)
+    assert ("application.backlog", "unavailable") in [(row["key"], row["state"]) for row in rows]
+    assert ledger.not_taken(rows) == []
     # Before the first deployment there is no nginx; and it may answer by itself.
     alone = "".join(line for line in now.splitlines(True) if "application" not in line)
-    rows = ledger.serving_entries(settings[:1], 4096, 1024, "", alone)
+    rows = ledger_services.serving_entries(settings[:1], 4096, 1024, "", alone)
     assert [(row["key"], row["before"], row["state"]) for row in rows] == [
         ("nginx.worker_connections", None, "applied"),
         ("nginx.backlog", None, "applied"),

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import (
+    cells,
     load_options,
     methods,
+    options,
     schedule,
     stacks,
 )
@@ -29,10 +31,10 @@ SPECS: dict[str, Any] = yaml.safe_load(
 
 def planned(**given: Any) -> tuple[dict[str, Any], list[Any]]:
     """The stack and the cells of the repository's own files."""
-    values = plans.options(SPECS, {"endpoint": "index", **given})
+    values = options.options(SPECS, {"endpoint": "index", **given})
     load_options.refuse(values)
     chosen = stacks.stack(ROOT, values, "3.13")
-    return chosen, plans.cells(values, chosen, {"index": {}})
+    return chosen, cells.cells(values, chosen, {"production": 4096}, {"index": {}})
 
 
 @pytest.mark.parametrize(

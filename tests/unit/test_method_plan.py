@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import claims, methods, schedule, search
+from ansible_collections.lab.bench.plugins.module_utils import (
+    cells,
+    claims,
+    methods,
+    schedule,
+    search,
+)
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 
@@ -94,8 +100,8 @@ def test_a_search_starts_at_the_rate_and_names_what_it_probes() -> None:
     assert first["purpose"] == "probe"
     # As the plan would call a cell at any rate.
     other = search.at(track["cells"][0], 812.5, "measure")
-    assert other["cell_id"] == plans.slug(other["cell"])
-    assert first["cell_id"] == plans.slug(first["cell"]) + "-probe"
+    assert other["cell_id"] == cells.slug(other["cell"])
+    assert first["cell_id"] == cells.slug(first["cell"]) + "-probe"
     assert make(**ONE, slo="errors=0", generator="wrk2")["tracks"][0]["whole"] is True
 
 

@@ -51,6 +51,10 @@ def test_what_is_compared_stays_together() -> None:
 def test_a_run_that_goes_on_keeps_its_pairs() -> None:
     tracks = [track(name, name) for name in "abcd"]
     assert placed(tracks, earlier={"a": 1, "b": 1}) == {"a": 1, "b": 1, "c": 0, "d": 0}
+    # Also where what is compared with it was not, as when the run was begun by an older lab.
+    assert placed(tracks, [["a", "b"], ["c", "b"]], earlier={"a": 1, "b": 0}) == {
+        "a": 1, "b": 0, "c": 1, "d": 0,
+    }  # fmt: skip
     # A pair that there is no more.
     assert placed(tracks, count=1, earlier={"a": 1}) == dict.fromkeys("abcd", 0)
 

@@ -11,14 +11,17 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import (
     catalogue,
+    cells,
+    generators,
     methods,
+    options,
     stacks,
     studies,
     tuning,
 )
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
-from ansible_collections.lab.bench.plugins.module_utils.plan import LIMITS
+from ansible_collections.lab.bench.plugins.module_utils.options import LIMITS
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -26,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 SPECS: dict[str, Any] = yaml.safe_load(
     (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
 )["argument_specs"]["main"]["options"]
+BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 NUMBERS = st.sampled_from(sorted(LIMITS))
@@ -121,8 +125,8 @@ def lab(tmp_path: Path) -> Path:
         "files/stacks.yml": INTERFACES,
         "files/endpoints.yml": contracts,
         "files/python/work.py": {},
-        "files/tuning/production.yml": {},
-        "files/tuning/stock.yml": {},
+        "files/tuning/production.yml": {"backlog": {"value": 4096}},
+        "files/tuning/stock.yml": {"backlog": {"value": 511}},
         "files/network/lan.yml": {},
     }
     for name, document in documents.items():
@@ -141,7 +145,7 @@ def make(
 
 def convert(name: str, value: Any) -> Any:
     """One value; of an option that takes several, the list of that one."""
-    found = plans.options({name: SPECS[name]}, {name: value})[name]
+    found = options.options({name: SPECS[name]}, {name: value})[name]
     if SPECS[name]["type"] == "list":
         (found,) = found
     return found
@@ -236,7 +240,7 @@ def test_a_word_that_is_no_choice_is_refused_with_the_list(name: str) -> None:
 
 def test_what_is_not_given_has_its_default() -> None:
     for empty in ({}, dict.fromkeys(SPECS), dict.fromkeys(SPECS, "")):
-        assert plans.options(SPECS, empty) == {k: v.get("default") for k, v in SPECS.items()}
+        assert options.options(SPECS, empty) == {k: v.get("default") for k, v in SPECS.items()}
 
 
 @pytest.mark.parametrize(
@@ -475,10 +479,10 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
     for one in own:
         # nginx alone has no socket to ask for.
         given = {key: one[key] for key in stacks.CHOICES if one[key] not in (None, "none")}
-        values = plans.options(SPECS, {"framework": framework, **given})
+        values = options.options(SPECS, {"framework": framework, **given})
         chosen = stacks.stack(ROOT, values, None)
         assert {key: chosen.get(key) for key in one} == {**one, "threaded": None}
-        ids |= {item["cell_id"] for item in plans.cells(values, chosen, {"index": {}})}
+        ids |= {item["cell_id"] for item in cells.cells(values, chosen, BACKLOGS, {"index": {}})}
     # Each measured, and calibrated beside.
     assert len(ids) == 2 * len(own)
 
@@ -492,7 +496,7 @@ def test_endpoints_are_those_asked_once_each(lab: Path) -> None:
 
 
 def test_a_python_client_measures_its_own_endpoint_unless_asked(lab: Path) -> None:
-    for generator in plans.CLIENTS:
+    for generator in generators.CLIENTS:
         given: dict[str, Any] = {"framework": "alpha", "generator": generator}
         assert list(make(lab, **given)["endpoints"]) == ["book"]
         assert list(make(lab, **given, endpoint="index")["endpoints"]) == ["index"]
@@ -516,7 +520,7 @@ def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
             "mode": "closed",
             "rate": None,
             "connections": 64,
-            "duration_s": plans.CLOSED_LOOP_DURATION_S,
+            "duration_s": cells.CLOSED_LOOP_DURATION_S,
             "warmup_s": 1,
             "keepalive": True,
         },
@@ -580,8 +584,8 @@ BOOK = {"maximum_ms": 4000}  # 0 to 3 s by design
 def test_the_seconds_a_load_is_expected_to_take(
     given: dict[str, Any], contract: dict[str, Any], seconds: float
 ) -> None:
-    ((_, load), *_) = plans.loads(plans.options(SPECS, given))
-    assert plans.expected_s(load, contract) == pytest.approx(seconds)
+    ((_, load), *_) = cells.loads(options.options(SPECS, given))
+    assert cells.expected_s(load, contract) == pytest.approx(seconds)
 
 
 def test_the_seconds_of_load_are_those_of_every_repetition(lab: Path) -> None:
@@ -620,10 +624,11 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 def items_of(parts: dict[str, Any]) -> list[dict[str, Any]]:
-    sizes = {key: parts[key] for key in ("workers", "threads", "backlog")}
-    planned: list[dict[str, Any]] = plans.cells(
+    sizes = {key: parts[key] for key in ("workers", "threads")}
+    planned: list[dict[str, Any]] = cells.cells(
         parts | parts["secure"],
         {**parts["stack"], **sizes, "front": parts["front"]},
+        dict.fromkeys(parts["tuning"], parts["backlog"]),
         {parts["endpoint"]: {}},
     )
     return planned
@@ -699,6 +704,34 @@ def test_several_tunings_are_compared_with_the_first_which_is_measured_twice(lab
     ]
     assert set(found["tunings"]) == {"stock", "production"}
     assert make(lab, framework="alpha", tuning="stock,stock")["comparisons"] == []
+    # Each with its own backlog, or both with the one that is asked for.
+    stacks_of = {item["cell"]["tuning"]: item["stack"] for item in items(found)}
+    assert [found["stacks"][stacks_of[name]]["backlog"] for name in stacks_of] == [511, 4096]
+    asked = make(lab, framework="alpha", generator="wrk", tuning="stock,production", backlog=64)
+    assert [one["backlog"] for one in asked["stacks"].values()] == [64]
+    assert len(asked["comparisons"]) == 2
+
+
+def test_cells_of_other_backlogs_are_not_compared_by_their_tuning(lab: Path) -> None:
+    entries = [("stock", None), ("production", None), ("production", 64), ("stock", 64)]
+    write_study(
+        lab,
+        cells=[
+            {"name": f"{name}{n or ''}", "options": {"tuning": name, "backlog": n or ""}}
+            for name, n in entries
+        ],
+        claims=[],
+    )
+    found = make(lab, study="one")
+    named = {ids[0]: name for name, ids in found["study"]["cells"].items()}
+    pairs = [(named[one["base"]], named[one["head"]]) for one in found["comparisons"]]
+    assert pairs == [("stock", "production"), ("production64", "stock64")]
+
+
+def test_a_cell_that_a_sweep_has_too_is_not_compared_with_itself(lab: Path) -> None:
+    once = items(make(lab, framework="alpha", endpoint="index", generator="wrk"))
+    backlogs = {item["cell"]["tuning"]: item["cell"]["backlog"] for item in once}
+    assert cells.comparisons([*once, *once], backlogs) == []
 
 
 def test_a_profile_less_one_key(lab: Path) -> None:
@@ -707,6 +740,7 @@ def test_a_profile_less_one_key(lab: Path) -> None:
         "machine": [{"key": "/sys/cpu*/governor", "value": "performance"}],
         "nginx": [{"name": "keepalive_timeout", "value": "75s"}],
         "postgresql": [{"name": "jit", "value": "off"}],
+        "backlog": {"value": 4096},
     }
     (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
     less = tuning.tuning_profile(lab, "production-without-sys.cpu.governor")
@@ -717,6 +751,8 @@ def test_a_profile_less_one_key(lab: Path) -> None:
     assert less == {**profile, "sysctl": profile["sysctl"][1:]}
     less = tuning.tuning_profile(lab, "production-without-postgresql.jit")
     assert less == {**profile, "postgresql": []}
+    less = tuning.tuning_profile(lab, "production-without-backlog")
+    assert less == {**profile, "backlog": {"value": 511}}
     with pytest.raises(PlanError, match=r"key of the tuning profile production: 'z' is not known"):
         make(lab, framework="alpha", tuning="production-without-z")
 
@@ -814,7 +850,9 @@ def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     assert bare["cell"]["tuning"] == "stock"
     assert bare["cell"]["about"] == ["listen_overflows"]
     assert beta["cell"]["load"]["beside"] == "index"
-    assert set(found["stacks"]) == {tuned["stack"], beta["stack"]}
+    # One stack for each tuning's backlog.
+    backlogs = [found["stacks"][item["stack"]]["backlog"] for item in (tuned, bare, beta)]
+    assert backlogs == [4096, 511, 4096]
     assert found["generators"] == ["oha", "wrk"]
     assert found["twins"] == [[names["tuned"][0], names["tuned"][0] + "-twin"]]
     assert len(by_id) == 4
@@ -829,7 +867,11 @@ def test_a_lesson_measures_once(lab: Path) -> None:
 
 
 def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
-    profile = {"sysctl": [{"key": "a.b", "value": 1}], "postgresql": [{"name": "jit", "value": 0}]}
+    profile = {
+        "sysctl": [{"key": "a.b", "value": 1}],
+        "postgresql": [{"name": "jit", "value": 0}],
+        "backlog": {"value": 4096},
+    }
     (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
     folder = lab / "files/studies"
     folder.mkdir()
@@ -838,16 +880,17 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     (folder / "ablation.yml").write_text(yaml.safe_dump(file, sort_keys=False))
     found = make(lab, study="ablation")
     without = "production-without-"
-    assert list(found["tunings"]) == ["production", f"{without}a.b", f"{without}postgresql.jit"]
-    assert len(found["comparisons"]) == 2
-    assert found["measurements"] == 4
+    keys = ["a.b", "postgresql.jit", "backlog"]
+    assert list(found["tunings"]) == ["production", *(f"{without}{key}" for key in keys)]
+    assert len(found["comparisons"]) == 3
+    assert found["measurements"] == 5
     # A key that no host takes is not measured once the ledger says so.
     row = {"key": "a.b", "state": "absent", "after": None}
     ledger = {"profile": "production", "hosts": {"server": [row], "client": [row]}}
     run_dir = Path(found["run_dir"])
     run_dir.mkdir(parents=True)
     (run_dir / "tuning.json").write_text(json.dumps(ledger))
-    assert make(lab, study="ablation", run_id=found["run_id"])["measurements"] == 3
+    assert make(lab, study="ablation", run_id=found["run_id"])["measurements"] == 4
 
 
 @pytest.mark.parametrize(
@@ -944,6 +987,9 @@ def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:
     (lab / "results" / "mine" / "calibration" / "ceiling" / "rep-1").mkdir(parents=True)
     assert plan["calibration_repetition"] == 1
     assert make(lab, run_id="mine")["calibration_repetition"] == 2
+    # Another pair's, which failed once, is further.
+    (lab / "results" / "mine" / "calibration-other" / "ceiling" / "rep-2").mkdir(parents=True)
+    assert make(lab, run_id="mine")["calibration_repetition"] == 3
 
 
 def test_results_of_another_version_are_not_added_to(lab: Path) -> None:
@@ -998,3 +1044,29 @@ def test_a_run_goes_on_with_as_many_clients_as_before(lab: Path) -> None:
     with pytest.raises(PlanError, match="'mine' was begun with 1 client to a server, and the inv"):
         plans.plan(lab, SPECS, given, True, True, NOW, clients=2)
     assert plans.plan(lab, SPECS, given, True, True, NOW, clients=1)["begun"]
+
+
+def test_a_run_goes_on_on_hosts_of_the_same_kind(lab: Path) -> None:
+    given = {"framework": "alpha", "endpoint": "index", "run_id": "mine"}
+    made, reach = "containers with Debian bookworm", "-e local_hosts_release=bookworm"
+
+    def planned(made: str, reach: str) -> dict[str, Any]:
+        return plans.plan(lab, SPECS, given, True, True, NOW, made=made, reach=reach)
+
+    first = planned(made, reach)
+    assert first["go_on"] == "-e run_id=mine -e local_hosts_release=bookworm"
+    assert planned(made, "")["go_on"] == "-e run_id=mine"
+    folder = lab / "results" / "mine"
+    folder.mkdir()
+    (folder / "plan.json").write_text(json.dumps({"plan": first, "reach": reach}))
+    # Nothing was measured yet.
+    assert planned("EC2 instances", "-i inventory/aws")["made"] == "EC2 instances"
+    (folder / "cells" / items(first)[0]["cell_id"] / "rep-1").mkdir(parents=True)
+    assert planned(made, reach)["made"] == made
+    with pytest.raises(PlanError) as refusal:
+        planned("EC2 instances", "-i inventory/aws")
+    assert str(refusal.value) == (
+        "run_id: 'mine' was begun on containers with Debian bookworm, and would go on with EC2 "
+        "instances. Results of both are not mixed: give -e local_hosts_release=bookworm, or "
+        "another -e run_id=<name>."
+    )

@@ -28,6 +28,7 @@ def test_the_figures_of_an_event_loop() -> None:
         "idle_share": 0.6,
         # Native frames are none of Python's.
         "depth_median": 5,
+        "depth_interval": [5, 5],
         "native": True,
         "top": [
             {"function": "work (app.py:2)", "share": 0.75},
@@ -90,6 +91,7 @@ def test_outside_of_python_nothing_runs_of_the_application() -> None:
     assert (found["depth_median"], found["native"]) == (1, False)
     idle = profiles.figures(profiles.read(" 99\n"))
     assert (idle["idle_share"], idle["depth_median"], idle["top"]) == (1, None, [])
+    assert (found["depth_interval"], idle["depth_interval"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,13 @@ def test_what_is_no_profile_is_told(tmp_path: Path, content: str | None, words: 
         profiles.reduce(tmp_path)
 
 
+def test_the_depth_has_the_interval_of_a_median() -> None:
+    """Of 100 stacks 1 to 100 deep the 40th and the 61st bound it, as binomial tables have it."""
+    frame = "f (app.py:1)"
+    found = profiles.figures([([frame] * depth, 1) for depth in range(1, 101)])
+    assert (found["depth_median"], found["depth_interval"]) == (50.5, [40, 61])
+
+
 FRAMES = st.sampled_from(
     ["a (app.py:1)", "b (app.py:2)", "<lambda> (app.py:3)", "epoll_wait (libc.so.6)", "& (x.so)"]
 )
@@ -121,6 +130,9 @@ def test_any_stacks_are_figures_and_a_flame_graph(stacks: list[profiles.Stack]) 
     assert found["samples"] == sum(count for _, count in stacks)
     assert 0 <= found["idle_share"] <= 1
     assert sum(one["share"] for one in found["top"]) <= 1 + 1e-9
+    if found["depth_interval"]:
+        low, high = found["depth_interval"]
+        assert low <= found["depth_median"] <= high
 
     page = ET.fromstring(flamegraph.svg(stacks, 'of "a" <worker>'))
     assert page.get("aria-label") == 'of "a" <worker>'

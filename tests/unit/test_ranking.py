@@ -147,7 +147,7 @@ def test_the_terminal_names_rank_and_reason() -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_ranks_are_of_all_and_rise(levels: list[int]) -> None:
     cells = [
         cell(f"c{index}", around(100.0 * level), around(1000.0 / level))

@@ -85,7 +85,7 @@ def test_where_there_is_none() -> None:
     st.integers(0, 20),
     st.integers(0, 400),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_losing_an_answer_never_makes_it_better(
     right: list[int], wrong: list[int], unanswered: int, unsent: int
 ) -> None:

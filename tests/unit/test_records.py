@@ -35,7 +35,7 @@ def test_records_come_by_number_and_without_what_is_long(tmp_path: Path) -> None
     ]
     # Their numbers are taken, and they count for nothing.
     assert [record["repetition"] for record in found["a"]] == [1, 3]
-    assert all(record["error"] for record in found["a"])
+    assert all(record["error"] and record["under_way"] for record in found["a"])
 
 
 def test_the_ceiling_is_that_of_the_weakest_pair(tmp_path: Path) -> None:
@@ -44,3 +44,9 @@ def test_the_ceiling_is_that_of_the_weakest_pair(tmp_path: Path) -> None:
         document = {"ceiling": {"requests_per_second": rate}}
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     assert records.ceiling(tmp_path) == 40_000.5
+
+
+def test_a_run_goes_on_by_the_words_that_reach_its_hosts(tmp_path: Path) -> None:
+    assert records.go_on(tmp_path) == f"-e run_id={tmp_path.name}"
+    (tmp_path / "plan.json").write_text(json.dumps({"plan": {}, "reach": "-i inventory/aws"}))
+    assert records.go_on(tmp_path) == f"-e run_id={tmp_path.name} -i inventory/aws"

@@ -20,6 +20,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     rederive,
     report,
     result,
+    source,
 )
 from ansible_collections.lab.bench.plugins.module_utils.rederive import Comparison, Outcome
 from hypothesis import given
@@ -88,7 +89,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files.write(run / "calibration.json", files.dump(found))
     derive.results(run, ROOT, False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(derive, "source", lambda root: CLEAN)
+        patch.setattr(source, "of", lambda root: CLEAN)
         derive.describe(run, ROOT, {}, {"python": "3.11"})
     derive.summary(run, ROOT)
     files.write(run / "report.html", report.render(TEMPLATE, report.build(run)))
@@ -308,7 +309,7 @@ def test_of_its_own_lab_nothing_may_be_more_or_drawn_otherwise(
     outcome = verify(run_dir)
     assert set(outcome.more) == {"report.html", f"{OHA}/result.json"}
     assert outcome.same
-    monkeypatch.setattr(derive, "source", lambda root: CLEAN)
+    monkeypatch.setattr(source, "of", lambda root: CLEAN)
     outcome = verify(run_dir)
     assert not outcome.same
     lines = "\n".join(outcome.lines())

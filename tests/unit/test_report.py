@@ -264,6 +264,18 @@ def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
     assert headlines(run)[1].endswith("no errors. 1 of 2 repetitions void and left out.")
 
 
+def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> None:
+    for number, revision in ((1, "a" * 40), (2, "b" * 40 + "+")):
+        made_of = {"definition": {"lab": revision}}
+        repetition(run, INDEX, number, lambda result, made_of=made_of: result.update(made_of))  # type: ignore[misc]
+        told = [one["text"] for one in section(run, INDEX)["remarks"] if one["code"] == "lab"]
+        assert len(told) == number - 1
+    assert told == [
+        "2 revisions of it measured this: aaaaaaaaaaaa measured repetition 1; bbbbbbbbbbbb with "
+        "changes of its own measured repetition 2"
+    ]
+
+
 def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
     repetition(run, INDEX, 1, void)
     assert headlines(run)[1] == (
@@ -481,9 +493,10 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
          "corrected p 0.024, above the noise floor"],
         ["p50, ms", "0.457 (0.457 to 0.457)",
          "0.457 (0.457 to 0.457)", "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
-         "the interval includes 0"],
+         "the whole interval is within the noise floor of 0 %"],
         ["p99, ms", "1.84 (1.84 to 1.84)", "1.84 (1.84 to 1.84)",
-         "0.0 % (0.0 to 0.0 %)", "0 %", "no difference", "the interval includes 0"],
+         "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
+         "the whole interval is within the noise floor of 0 %"],
         ["failed requests", "0 %", "0 %", "", "", "",
          "valid repetitions: 5 against 5"],
     ]  # fmt: skip

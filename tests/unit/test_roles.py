@@ -10,13 +10,16 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.module_utils import sizing
 from ansible_collections.lab.bench.plugins.module_utils.contract import expected_body
-from ansible_collections.lab.bench.plugins.module_utils.plan import (
+from ansible_collections.lab.bench.plugins.module_utils.generators import (
     CLIENTS,
+    CLOSED_LOOP,
+    OUTPUTS,
+    WRK2_DURATION_S,
+)
+from ansible_collections.lab.bench.plugins.module_utils.options import (
     CLIENTS_BOUND,
     CLIENTS_ENDPOINT,
-    CLOSED_LOOP,
     LIMITS,
-    WRK2_DURATION_S,
 )
 from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
 
@@ -104,6 +107,26 @@ def test_names_tell_whose_variable_it_is(role: Path) -> None:
     assert [n for n in variables(role, "vars") if not own.fullmatch(n)] == []
 
 
+def test_rsync_forwards_nothing() -> None:
+    """It does not share the connection that is kept, which has the forwards of the inventory."""
+
+    def tasks(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for entry in entries:
+            yield entry
+            for part in ("block", "rescue", "always"):
+                yield from tasks(entry.get(part, []))
+
+    found = [
+        task
+        for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
+        for task in tasks(yaml.safe_load(path.read_text()))
+        if "ansible.posix.synchronize" in task
+    ]
+    assert len(found) > 3
+    for task in found:
+        assert task["vars"]["ansible_ssh_extra_args"] == "-o ClearAllForwardings=yes", task["name"]
+
+
 def test_the_limits_are_the_ones_that_are_documented() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
     found = {}
@@ -113,8 +136,8 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
             found[name] = tuple(float(limit) for limit in limits)
             default = option.get("default")
             (first,) = default if option["type"] == "list" else [default]
-            # Without one it depends on the host.
-            assert name == "workers" or found[name][0] <= first <= found[name][1]
+            # Without one it depends on the host or on the tuning profile.
+            assert name in ("workers", "backlog") or found[name][0] <= first <= found[name][1]
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
 
 
@@ -126,12 +149,36 @@ def test_no_play_has_a_variable_named_as_a_main_one() -> None:
             assert main.isdisjoint(play.get("vars", {})), path.name
 
 
+def imported(playbook: Path) -> Iterator[Path]:
+    """A playbook and all that it imports."""
+    yield playbook
+    for play in yaml.safe_load(playbook.read_text()):
+        if "ansible.builtin.import_playbook" in play:
+            yield from imported(playbook.parent / play["ansible.builtin.import_playbook"])
+
+
+def test_the_stages_of_a_run_are_planned_once() -> None:
+    """A later one that planned again would go on with results/latest, another's by then."""
+    asked = []
+    for path in imported(ROOT / "lab.yml"):
+        for each in tasks(yaml.safe_load(path.read_text())):
+            roles = [one["role"] if isinstance(one, dict) else one for one in each.get("roles", [])]
+            assert "preflight" not in roles or path.name == "preflight.yml", path
+            if each.get("ansible.builtin.include_role", {}).get("name") == "preflight":
+                asked.append((path.name, each["when"]))
+    guarded = ("context.yml", "hosts.yml", "report.yml")
+    assert set(asked) == {(name, "preflight_plan is not defined") for name in guarded}
+
+
 def test_the_generators_are_the_three_programs_and_the_clients() -> None:
     options = specs(ROOT / "roles" / "run")["main"]
     assert options["generator"]["choices"] == ["oha", "wrk2", CLOSED_LOOP, *CLIENTS]
     assert options["default_generator"]["choices"] == ["oha", "wrk2", CLOSED_LOOP]
     assert options["generator"]["default"] == "oha"
+    assert set(OUTPUTS) == set(options["generator"]["choices"])
     assert f"no fewer than {WRK2_DURATION_S}" in options["duration"]["description"]
+    floor = variables(ROOT / "roles" / "calibrate", "vars")["__calibrate_floor_seconds"]
+    assert f"[calibrate_seconds, {WRK2_DURATION_S}] | max" in floor
     inventories = {
         path.parents[1].name: yaml.safe_load(path.read_text()).get("default_generator")
         for path in (ROOT / "inventory").glob("*/group_vars/all.yml")
@@ -368,6 +415,21 @@ def test_what_is_installed_is_what_was_pinned() -> None:
     assert shell == []
 
 
+def test_whatever_installs_on_a_host_waits_for_who_else_does() -> None:
+    plays = [
+        play
+        for path in sorted((ROOT / "playbooks").glob("*.yml"))
+        for play in yaml.safe_load(path.read_text())
+        # So marked is each play that may install.
+        if "environment" in play
+    ]
+    assert len(plays) > 3
+    for play in plays:
+        assert play["module_defaults"] == {"ansible.builtin.apt": {"lock_timeout": 600}}, play[
+            "name"
+        ]
+
+
 def test_files_are_copied_between_hosts_that_know_each_other() -> None:
     """The module's own default is to check no host key."""
     for path, args in uses("ansible.posix.synchronize"):
@@ -393,7 +455,10 @@ def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
             assert not isinstance(entry["value"], bool)
     for part in ("nginx", "postgresql"):
         for entry in document.get(part, []):
-            assert set(entry) == {"name", "value", "reason", "source"}, entry
+            assert set(entry) - {"required"} == {"name", "value", "reason", "source"}, entry
+            assert isinstance(entry.get("required", True), bool)
+            # Where a stack cannot keep connections there is none to set.
+            assert entry.get("required", True) == (entry["name"] != "upstream_keepalive")
             # YAML's off is false, which PostgreSQL's answer never equals.
             assert isinstance(entry["value"], (str, dict) if part == "postgresql" else str), entry
     backlog = [document["backlog"]] if "backlog" in document else []

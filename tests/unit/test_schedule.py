@@ -148,6 +148,9 @@ def test_one_failure_costs_one_more_attempt_however_late() -> None:
         records["cell-0"].append({"repetition": len(records["cell-0"]) + 1, "error": error})
         assert schedule.failures(records, since).get("cell-0", 0) == count
     assert schedule.failures(records, {"cell-0": 6}) == {}
+    # What another pair is at is between a failure and what comes of it.
+    records["cell-0"].append({"repetition": 7, "error": "it has no result", "under_way": True})
+    assert schedule.failures(records, since) == {"cell-0": 2}
 
 
 def test_more_repetitions_are_added_to_those_that_are_there() -> None:

@@ -30,6 +30,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     files,
     oha,
     oha_requests,
+    processes,
     profiles,
     report,
     telemetry,
@@ -137,6 +138,21 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
     assert all(line.isprintable() for line in found.splitlines())
 
 
+def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
+    fetched = yaml.safe_load((ROOT / "roles/collect/vars/main.yml").read_text())
+    scripts = [
+        (ROOT / "roles" / name).read_text()
+        for name in ("telemetry/files/record-server.sh", "profiler/files/profile-server.sh")
+    ]
+    words = {word.strip(",.;") for script in scripts for word in script.split()}
+    names = fetched["__collect_recorded"]
+    # What is read of it, and what it says where that is not all.
+    read = {processes.PROCESSES, processes.DATABASE, profiles.STACKS, profiles.LOG}
+    assert set(names) == {*read, "database.err"}
+    assert set(names) - words <= {"database.err"}
+    assert any("2>>database.err" in script for script in scripts)
+
+
 @pytest.mark.parametrize("head", [b"", f"{OK}\r\n".encode(), LONG])
 def test_a_scrape_ends_though_a_byte_comes_now_and_then(
     serving: Serve, head: bytes, monkeypatch: pytest.MonkeyPatch
@@ -167,15 +183,11 @@ ANSWERS: dict[str, tuple[list[Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_the_load_script_takes_no_more_than_was_verified(
-    serving: Serve, name: str, tmp_path: Path
-) -> None:
-    parts, words = ANSWERS[name]
-    url = serving(*parts, apart_s=0.2 if name == "drip" else 0)
+def offer(folder: Path, url: str, **more: str) -> None:
+    """Run the load script, which verifies the answer, as far as it comes."""
     environment = {
         "PATH": os.environ["PATH"],
-        "DIR": str(tmp_path / "rep-1"),
+        "DIR": str(folder),
         "GENERATOR": "none",
         "URL": url,
         "BODY_SHA256": hashlib.sha256(BODY).hexdigest(),
@@ -185,10 +197,31 @@ def test_the_load_script_takes_no_more_than_was_verified(
         "HTTP2": "false",
         "HEADERS": "",
         "CERTIFICATE": "",
+        **more,
     }
     script = ROOT / "roles/load_tools/files/run-load.sh"
-    began = time.monotonic()
     subprocess.run(["sh", str(script)], env=environment, check=False, timeout=60)
+
+
+def test_counters_that_are_refused_are_an_error(serving: Serve, tmp_path: Path) -> None:
+    """What nginx tells others than the clients is no count."""
+    status = serving(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nForbidden")
+    given = {"STATUS_URL": status, "WARMUP": "0", "SETTLE": "2", "BEGIN_AT": ""}
+    offer(tmp_path, serving(SAME, BODY), **given)
+    told = files.text(tmp_path / "error.txt")
+    assert told.startswith(f"{status} does not answer: curl: (22)")
+    assert told.endswith("403\n")
+    assert json.loads(files.text(tmp_path / "run.json"))["exit_code"] == 6
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_load_script_takes_no_more_than_was_verified(
+    serving: Serve, name: str, tmp_path: Path
+) -> None:
+    parts, words = ANSWERS[name]
+    url = serving(*parts, apart_s=0.2 if name == "drip" else 0)
+    began = time.monotonic()
+    offer(tmp_path / "rep-1", url)
     assert time.monotonic() - began < 10
     left = tmp_path / "rep-1"
     assert (left / "answer.body").stat().st_size <= len(BODY) + 1

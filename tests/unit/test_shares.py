@@ -9,7 +9,6 @@ from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanErr
 from hypothesis import given
 from hypothesis import strategies as st
 
-BATCH = ("python-sync", "python-async", "python-bounded")
 CLIENTS = st.integers(2, 40)
 
 
@@ -58,16 +57,16 @@ def test_each_client_has_its_share() -> None:
 def test_what_cannot_be_split_is_refused(changed: dict[str, Any], words: str) -> None:
     values = {"generator": "oha", "rate": [2], "connections": [8], "clients": 3, **changed}
     with pytest.raises(PlanError) as refusal:
-        shares.refuse(values, BATCH)
+        shares.refuse(values)
     said = str(refusal.value)
     assert said.startswith(words)
     # The remedies: a value that will do, or fewer clients.
     assert "-e " in said
     assert "`serves`" in said
-    shares.refuse({key: values[key] for key in values if key != "clients"}, BATCH)
+    shares.refuse({key: values[key] for key in values if key != "clients"})
 
 
 def test_what_can_be_split_is_not_refused() -> None:
     for generator, rate in (("oha", [0.5]), ("wrk2", [3]), ("wrk", [1000]), ("oha", [None])):
         values = {"generator": generator, "rate": rate, "connections": [3], "clients": 3}
-        shares.refuse(values, BATCH)
+        shares.refuse(values)

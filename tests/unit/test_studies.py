@@ -184,3 +184,27 @@ def minutes(name: str, scale: str) -> float:
 def test_at_scale_local_a_study_is_over_in_twenty_minutes(name: str) -> None:
     assert 5 < minutes(name, "local") <= 20
     assert minutes(name, "smoke") <= 5
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if FILES[name].get("claims")])
+@pytest.mark.parametrize("scale", ["local", "published"])
+def test_on_two_pairs_a_ratio_is_of_one_and_every_pair_has_work(name: str, scale: str) -> None:
+    given = {"study": name, "scale": scale}
+    now = datetime.datetime(2026, 11, 20)
+    made = plan.plan(ROOT, SPECS, given, True, True, now, "3.13", "study", pairs=2)
+    pair_of = {i["cell_id"]: track["pair"] for track in made["tracks"] for i in track["cells"]}
+    named = {one: pair_of[ids[0]] for one, ids in made["study"]["cells"].items()}
+    asked = [one for claim in made["study"]["claims"] for one in claims.statements(claim)]
+    for one in asked:
+        order = one.get("order", [])
+        together = one.get("ratio", order if len(order) == 2 else []) + one.get("against", [])
+        assert len({named[each] for each in together}) <= 1, one
+    # What is a share of a saturation is on the pair of that.
+    for track in made["tracks"]:
+        assert {pair_of[cell_id] for cell_id in track.get("of", [])} <= {track["pair"]}
+    base, across = made["twins"][-1]
+    assert pair_of[base] != pair_of[across]
+    work = {track["pair"] for track in made["tracks"] if track["cells"][0]["cell_id"] != across}
+    # In one study all rates are shares of what one cell came to, in the other all is of one stack.
+    whole = (name, scale) == ("avito-2018", "local") or name == "pawelmhm-2016"
+    assert work == ({0} if whole else {0, 1})

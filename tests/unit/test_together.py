@@ -49,6 +49,23 @@ AHEAD, LATER = 100.0, 0.05
 SAMPLES = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200)
 
 
+CALIBRATION: dict[str, Any] = {
+    "iperf3": {
+        "client_to_server": {"bits_per_second": 1e9},
+        "server_to_client": {"bits_per_second": 1e9},
+    }
+}
+
+
+def link(tx: float, rx: float) -> dict[str, Any]:
+    """Of a client's telemetry what its link carried."""
+    return {"network": {"tx_bits_per_second": tx, "rx_bits_per_second": rx}}
+
+
+def codes(found: dict[str, Any]) -> list[str]:
+    return [reason.partition(":")[0] for reason in found["reasons"]]
+
+
 def measurement(values: list[int], **changed: Any) -> Measurement:
     histogram = latency.from_values(np.array(values))
     found = Measurement(
@@ -126,11 +143,11 @@ def test_reactivity_is_that_of_all_requests(one: list[int], other: list[int]) ->
         return reactivity.summarise(waited, 10, 30, 10_000)
 
     whole = found([*one, *other])
-    merged = together.reactivity([found(one), found(other)])
+    merged = reactivity.add_up([found(one), found(other)])
     assert merged is not None
     assert merged["requests"] == whole["requests"] + 1
     assert merged["at_timeout"] == 2
-    assert together.reactivity([found(one), None]) is None
+    assert reactivity.add_up([found(one), None]) is None
     timeouts = 30e6 * (merged["at_timeout"] - whole["at_timeout"])
     assert merged["mean_us"] * merged["requests"] == pytest.approx(
         whole["mean_us"] * whole["requests"] + timeouts
@@ -279,7 +296,7 @@ def test_the_verdict_on_several() -> None:
         return {"valid": not reasons, "reasons": [*reasons], "findings": [*findings]}
 
     merged = measurement([1000] * 1000, unsent=200, scheduled=1201)
-    cell = {"load": {"mode": "constant", "rate": 120, "connections": 4}}
+    cell = {"load": {"mode": "constant", "rate": 120, "connections": 4, "duration_s": 10}}
     found = judge_together(
         {
             "a": said("steal: 0.1 on server", findings=("errors: timeout 1", "pacer: late")),
@@ -288,6 +305,8 @@ def test_the_verdict_on_several() -> None:
         merged,
         cell,
         {"cpu_busy": 0.95},
+        [link(1e6, 1e6)] * 2,
+        [CALIBRATION, None],
         0.0,
         THRESHOLDS,
     )
@@ -298,7 +317,21 @@ def test_the_verdict_on_several() -> None:
     assert not found["valid"]
     good = measurement([1], errors=dict.fromkeys(ERROR_CLASSES, 0), unsent=0)
     parts = {"a": said(), "b": said()}
-    assert judge_together(parts, good, cell, {"cpu_busy": 0.1}, 0.1, THRESHOLDS) == said()
+    idle: Any = {"cpu_busy": 0.1}
+
+    def judged(*each: tuple[float, float], known: Any = (CALIBRATION, CALIBRATION)) -> Any:
+        used = [link(*rates) for rates in each]
+        return judge_together(parts, good, cell, idle, used, known, 0.1, THRESHOLDS)
+
+    assert judged((4e8, 1e8), (4e8, 1e8)) == said()
+    # Each has room on its own link, and the server has one for both.
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8))["reasons"] == [
+        "link: 9e+08 bits/s of 2 clients client_to_server of 1e+09 measured by iperf3, limit 0.8"
+    ]
+    assert codes(judged((1e8, 4.5e8), (1e8, 4.5e8), known=(None, CALIBRATION))) == ["link"]
+    faster = {"iperf3": {way: {"bits_per_second": 2e9} for way in CALIBRATION["iperf3"]}}
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(CALIBRATION, faster)) == said()
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(None, None)) == said()
 
 
 def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:

@@ -131,6 +131,26 @@ def test_swap_in_use_and_that_of_another_system(host: Path) -> None:
     assert run(host, "tunables swap") == ["r 644 swap /area /dev/nosuch:5"]
 
 
+def test_of_the_swap_that_was_found_only_what_is_there_is_told(host: Path) -> None:
+    (host / "area").touch()
+    (host / "kept").mkdir()
+    for found, told in (
+        (f"{host}/area {host}/area:5", "/area /area:5"),
+        (f"{host}/area:5 /dev/nosuch", "/area:5"),
+        ("/dev/nosuch /dev/nosuch:5", "gone"),
+        ("off", "off"),
+    ):
+        (host / "kept/found").write_text(f"swap = {found}\nkernel.x = a\\nb  c\nkernel.y = \n")
+        lines = run(host, "originals")
+        assert lines == [f"o swap = {told}", "o kernel.x = a\\nb  c", "o kernel.y = "]
+
+
+def test_without_ethtool_nobody_can_tell_what_the_card_has(host: Path) -> None:
+    (host / "bin/ethtool").unlink()
+    hidden = 'command() { [ "$2" != ethtool ]; }'
+    assert run(host, hidden, "tunables nic.ring.rx") == ["r 444 nic.ring.rx unknown"]
+
+
 def test_what_is_read_at_boot_only(host: Path) -> None:
     grub = host / "grub.d"
     grub.mkdir()

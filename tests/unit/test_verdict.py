@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import heapq
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,8 +183,31 @@ def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
     assert codes(verdict(late, server=host(samples=23))["reasons"]) == ["telemetry_gap"]
 
 
-def test_a_closed_loop_may_fill_the_client() -> None:
-    assert verdict(CLOSED, client=host(cpu_busy=1.0), mode="closed")["valid"]
+def test_a_closed_loop_may_fill_the_client_where_the_server_is_full() -> None:
+    found = verdict(CLOSED, host(cpu_busy=0.9), host(cpu_busy=0.97), mode="closed")
+    assert found["valid"]
+    (told,) = found["findings"]
+    assert told == (
+        "generator_cpu: client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both were "
+        "full"
+    )
+
+
+def test_a_closed_loop_that_fills_the_client_alone_says_nothing_of_the_server() -> None:
+    found = verdict(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.94), mode="closed")
+    assert not found["valid"]
+    assert found["reasons"] == [
+        "generator_cpu: client 0.94 busy, limit 0.9, server 0.74 busy, full from 0.9: the "
+        "generator was the limit"
+    ]
+    assert verdict(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.9), mode="closed")["valid"]
+    # The calibration is about what the client can do.
+    cell = {
+        "load": {"mode": "closed", "rate": None, "connections": 64, "duration_s": 30},
+        "about": ["generator_cpu"],
+    }
+    ceiling = judge(CLOSED, cell, host(), host(cpu_busy=1.0), CALIBRATION, 0, THRESHOLDS)
+    assert (ceiling["valid"], codes(ceiling["findings"])) == (True, ["generator_cpu"])
 
 
 def test_fewer_requests_than_connections_need_fewer_connections() -> None:
@@ -249,6 +273,50 @@ def test_requests_that_time_out_hold_their_connections() -> None:
 def test_idle_connections_while_requests_were_due_void() -> None:
     found = verdict(replace(OVERLOADED, mean_service_us=0.89 * 64 / 250 * 1e6))
     assert codes(found["reasons"]) == ["rate_missed"]
+
+
+@pytest.mark.parametrize(
+    ("connections", "rate", "answers"), [(2048, 8200, 4500), (400, 1900, 140), (64, 1000, 900)]
+)
+@pytest.mark.parametrize("sender", [1.0, 0.6])
+def test_short_loads_fill_their_connections_first(
+    connections: int, rate: int, answers: int, sender: float
+) -> None:
+    """A server that answers one after another, asked for 3 s; or a generator that leaves 40 % of
+    its connections idle."""
+    free = [0.0] * int(sender * connections)
+    server_free, held, sent = 0.0, 0.0, 0
+    for due in np.arange(0, 3, 1 / rate):
+        begun = max(float(due), heapq.heappop(free))
+        if begun >= 3:
+            break
+        server_free = max(server_free, begun) + 1 / answers
+        heapq.heappush(free, server_free)
+        held, sent = held + server_free - begun, sent + 1
+    measured = replace(
+        OVERLOADED,
+        requests=sent,
+        responses=sent,
+        ok=sent,
+        scheduled=3 * rate,
+        unsent=3 * rate - sent,
+        duration_s=server_free,
+        rate_achieved=sent / server_free,
+        mean_service_us=held / sent * 1e6,
+    )
+    load = {"mode": "constant", "rate": rate, "connections": connections, "duration_s": 3}
+    found = judge(
+        measured,
+        {"load": load},
+        host(cpu_busy=0.5),
+        host(sockets={"established_max": connections}),
+        CALIBRATION,
+        0,
+        THRESHOLDS,
+    )
+    full = sender == 1.0
+    assert codes(found["reasons"]) == ([] if full else ["rate_missed"])
+    assert ("saturated" in codes(found["findings"])) == full
 
 
 def test_answers_still_in_the_pipe_are_no_missed_rate() -> None:

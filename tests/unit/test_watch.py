@@ -46,10 +46,11 @@ class Watched:
             raise said
         return {"rc": said[0], "stdout": f"{said[1]}\n"}
 
-    def run(self, seconds: float, until: str | None) -> list[float]:
+    def run(self, seconds: float, most: float) -> list[float]:
         """Return when it scraped."""
         scraped = {"telemetry-server": "http://s", "clients/one/telemetry-client": "http://c"}
-        args = {"seconds": seconds, "until": until, "dest": str(self.dest), "scrape": scraped}
+        args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
+        args["dest"] = str(self.dest)
         assert self.action.work(args) == {"changed": True}
         texts = [
             gzip.decompress((self.dest / f"{name}.prom.gz").read_bytes()).decode()
@@ -60,10 +61,19 @@ class Watched:
 
 
 def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    watched = Watched(monkeypatch, tmp_path, [])
-    assert watched.run(11.5, None) == [*range(13), 12.6]
+    watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
+    assert watched.run(11.5, 100) == [*range(13), 12.6]
     assert watched.told == ["    10 s done, 2 s to go"]
-    assert watched.asked == []
+    assert watched.asked == [12.6]
+
+
+def test_a_load_whose_last_answers_are_late(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    watched = Watched(monkeypatch, tmp_path, [*[(1, "measuring")] * 7, (0, "finished")])
+    assert watched.run(4, 100) == [*range(12), 11.6]
+    assert watched.asked == [4.6, 5.6, 6.6, 7.6, 8.6, 9.6, 10.6, 11.6]
+    assert watched.told == ["    10 s done, measuring"]
 
 
 def test_a_batch_is_watched_until_it_is_over(
@@ -72,14 +82,14 @@ def test_a_batch_is_watched_until_it_is_over(
     going = [(1, f"{n} of 9 requests over") for n in range(7)]
     watched = Watched(monkeypatch, tmp_path, [*going, (0, "finished")])
     # The last scrape comes after the end.
-    assert watched.run(3000, "over?") == [*range(15), 14.5]
-    assert watched.asked == [0, 2, 4, 6, 8, 10, 12, 14]
+    assert watched.run(0, 3000) == [*range(15), 14.6]
+    assert watched.asked == [0.6, 2.6, 4.6, 6.6, 8.6, 10.6, 12.6, 14.6]
     assert watched.told == ["    10 s done, 5 of 9 requests over"]
 
 
-def test_a_batch_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_load_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     watched = Watched(monkeypatch, tmp_path, [(1, "stuck")] * 3)
-    assert watched.run(4, "over?") == [*range(5), 4.5]
+    assert watched.run(0, 5) == [*range(6), 5.5]
 
 
 def test_a_host_out_of_reach_does_not_end_the_watch(
@@ -87,8 +97,8 @@ def test_a_host_out_of_reach_does_not_end_the_watch(
 ) -> None:
     lost = AnsibleConnectionFailure("unreachable")
     watched = Watched(monkeypatch, tmp_path, [(1, ""), lost, (1, ""), (0, "")])
-    # 2 s and what waited for the answer: 3 and 4 are left out, 5 is late by little.
-    assert watched.run(3000, "over?") == [0, 1, 2, 5.2, 6, 7, 8, 8.5]
+    # 2.6 s and what waited for the answer: 3 to 5 are left out.
+    assert watched.run(0, 3000) == [0, 1, 2, 6, 7, 8, 8.6]
 
 
 def test_a_recording_that_is_there_is_left_alone(
@@ -96,4 +106,4 @@ def test_a_recording_that_is_there_is_left_alone(
 ) -> None:
     (tmp_path / "telemetry-server.prom.gz").write_bytes(b"somebody's")
     with pytest.raises(FileExistsError):
-        Watched(monkeypatch, tmp_path, []).run(1, None)
+        Watched(monkeypatch, tmp_path, []).run(1, 2)

@@ -244,7 +244,7 @@ LATENCIES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(LATENCIES, st.integers(1, 40), st.integers(0, 1000), st.floats(1, 4000))
 def test_any_histogram_comes_back(
     values: list[int], times: int, uncounted: int, seconds: float

@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# Tells what this host is, a "name<tab>value" a line; changes nothing. TEST_ADDRESS is set before.
+# Tells what this host is, a "name<tab>value" a line; changes nothing. Set before: TEST_ADDRESS, PEERS (test
+# addresses of those that it measures with), ANSWERS (not empty on a server).
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
@@ -10,7 +11,10 @@ say booted "$(awk '$1 == "btime" { print $2 }' /proc/stat)"
 say os "$(first ^ID= /etc/os-release) $(first ^VERSION_ID= /etc/os-release)"
 say os_name "$(first ^PRETTY_NAME= /etc/os-release)"
 say kernel "$(uname -r)"
-say cpu_model "$(first '^model name' /proc/cpuinfo)"
+say machine "$(uname -m)"
+model=$(first '^model name' /proc/cpuinfo)
+# An arm64 kernel tells numbers alone, which lscpu knows the names of.
+say cpu_model "${model:-$(LC_ALL=C lscpu | sed -n '/^ *Model name: */ { s///p; q }')}"
 say cores "$(grep -c '^processor' /proc/cpuinfo)"
 say cpus "$(first '^Cpus_allowed_list' /proc/1/status)"
 say memory_kib "$(first ^MemTotal /proc/meminfo | sed 's/ kB//')"
@@ -21,6 +25,13 @@ governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 say python "$(/usr/bin/python3 -c 'import platform; print(platform.python_version())')"
 say nofile "$(awk '/^Max open files/ { print $5 }' /proc/1/limits)"
 say interface "$(ip -o -4 address show to "${TEST_ADDRESS:-0.0.0.0}" | awk '{ print $2; exit }')"
+# By which interface and from which address it sends to each; none where it has no way there. Who asks has the
+# address that the kernel chooses, who answers the one that was asked.
+for peer in $PEERS; do
+    say route "$peer $(ip -o route get "$peer" ${ANSWERS:+from "$TEST_ADDRESS"} 2>/dev/null | awk '
+        { for (i = 1; i < NF; i++) if ($i ~ /^(dev|from|src)$/) found[$i == "dev"] = $(i + 1) }
+        END { print found[1], found[0] }')"
+done
 say own_address "$(echo "$SSH_CONNECTION" | cut -d' ' -f3)"
 # Tried in a network namespace that ends with it. Who may not make one asks the kernel's list of modules.
 netem() {
@@ -32,10 +43,14 @@ netem() {
 }
 if (netem); then say netem yes; else say netem no; fi
 say wrk2 "$(PATH=$PATH:/snap/bin && command -v wrk2)"
-# What the role deployed wrote down, of each part where every file is still as it was and every service up.
+# Where apt gets packages over the network.
+say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |
+    grep -oE 'https?://[^/[:space:]]+' | LC_ALL=C sort -u | paste -sd ' ')"
+# What the role deployed wrote down, of each part where every file is still as it was and every service up. A set-up
+# that was cut off may have left a service as it was before.
 deployed() {
     cd "$1" 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
         xargs systemctl --quiet is-active <services && cat fingerprint 2>/dev/null
 }
-say deployed "$(for part in /var/lib/loadlab-deployed/*; do (deployed "$part"); done | paste -sd ' ')"
+say deployed "$([ -e /run/loadlab-setup ] || for part in /var/lib/loadlab-deployed/*; do (deployed "$part"); done | paste -sd ' ')"
 dpkg-query -W -f 'package\t${Package} ${Version} ${db:Status-Abbrev}\n'

@@ -74,6 +74,8 @@ read_limit() {
 
 read_nic() {
     name=${1#nic.*.}
+    # Nobody can tell, which is not that the card has no such thing.
+    command -v ethtool >/dev/null || { echo "r 444 $1 unknown" && return; }
     case $1 in
     nic.ring.*) said=$(ethtool --show-ring "$NIC" 2>/dev/null) ;;
     nic.channels.*) said=$(ethtool --show-channels "$NIC" 2>/dev/null) ;;
@@ -168,10 +170,26 @@ observe() { tunables $(printf '%s\n' $KEYS $(sed -n 's/ = .*//p' "$KEPT/found" 2
 # What was asked ($WANTED) and what came of it, in one checksum.
 outcome() { { echo "$WANTED" && echo "$1" && cat "$KEPT/found" && sha256sum $FILES; } 2>/dev/null | sha256sum; }
 
+# What was found before the first change; of swap the areas that there still are.
+originals() {
+    [ -e "$KEPT/found" ] || return 0
+    while read -r key _ value; do
+        if [ "$key" = swap ]; then
+            there=''
+            for area in $value; do
+                if [ "$area" = off ] || [ -e "${area%:*}" ]; then there="$there $area"; fi
+            done
+            there=${there# }
+            value=${there:-gone}
+        fi
+        printf 'o %s = %s\n' "$key" "$value"
+    done <"$KEPT/found"
+}
+
 look() {
     seen=$(observe)
     echo "$seen"
-    sed 's/^/o /' "$KEPT/found" 2>/dev/null
+    originals
     sha256sum $FILES 2>/dev/null
     [ "$(outcome "$seen")" != "$(cat "$KEPT/settled" 2>/dev/null)" ] || echo settled
 }

@@ -53,7 +53,7 @@ counters() { # name of the file, options of curl
     [ -n "$STATUS_URL" ] || return 0
     file=$1
     shift
-    curl -sS --max-time 5 "$@" -o "$file" "$STATUS_URL" 2>curl.err
+    curl -sS --fail --max-time 5 "$@" -o "$file" "$STATUS_URL" 2>curl.err
 }
 
 # Where the TLS libraries of curl, oha and the Python clients look; wrk and wrk2 verify nothing.

@@ -72,9 +72,9 @@ apply() { # FILE FORMER
             return 3
         fi
     fi
-    [ -z "$2" ] || rm -f "$2"
+    rm -f "$2"
 }
 
 put_back() { # FILE FORMER
-    if [ -n "$2" ]; then mv -f "$2" "$1"; else rm -f "$1"; fi
+    if [ -e "$2" ]; then mv -f "$2" "$1"; else rm -f "$1"; fi
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import bundle, files
+from ansible_collections.lab.bench.plugins.module_utils import bundle, files, records
 from ansible_collections.lab.bench.plugins.module_utils.bundle import BundleError
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
@@ -13,11 +13,6 @@ NEEDED = ("plan.json", "manifest.json", "summary.json", "report.html")
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "results": {"type": "path", "required": True},
-        "run_id": {"type": "str", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         results, run_id = Path(args["results"]), args["run_id"]
         run_dir = (results / run_id).resolve()
@@ -38,7 +33,7 @@ class ActionModule(ControllerAction):
             raise BundleError(
                 f"run_id: '{run_id}' was cut off: {len(underived)} repetitions have no result, "
                 f"{underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
-                f"-e run_id={run_dir.name} first. Nothing was written."
+                f"{records.go_on(run_dir)} first. Nothing was written."
             )
         archive = results / f"{run_dir.name}.tar.gz"
         before = files.digest(archive.read_bytes()) if archive.exists() else None

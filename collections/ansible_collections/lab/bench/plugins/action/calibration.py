@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import calibration, derive, files
 from ansible_collections.lab.bench.plugins.module_utils.validate import validate
@@ -11,15 +11,6 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "run_dir": {"type": "path", "required": True},
-        "name": {"type": "str", "default": "calibration"},
-        "repetition": {"type": "int", "required": True},
-        "link": {"type": "dict", "required": True},
-        "generator": {"type": "str", "required": True},
-        "root": {"type": "path", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root, name = Path(args["run_dir"]), Path(args["root"]), args["name"]
         link = run_dir / name / "link" / f"rep-{args['repetition']}"

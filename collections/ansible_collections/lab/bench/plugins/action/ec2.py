@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar
+from typing import Any
 
 import boto3
 import jmespath
@@ -34,14 +34,6 @@ def client(region: str) -> Any:
 class ActionModule(ControllerAction):
     """Ask EC2, and refuse in plain words where it does not answer."""
 
-    SPEC: ClassVar[dict[str, Any]] = {
-        "region": {"type": "str", "required": True},
-        "types": {"type": "list", "elements": "str"},
-        "console": {"type": "list", "elements": "str"},
-        "seconds": {"type": "int", "default": 0},
-        "tag": {"type": "str"},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         try:
             ec2 = client(args["region"])
@@ -63,11 +55,15 @@ class ActionModule(ControllerAction):
     def _offer(ec2: Any, types: list[str]) -> dict[str, Any]:
         names = sorted(set(types))
         described = ec2.describe_instance_types(InstanceTypes=names)["InstanceTypes"]
+        zones = ec2.describe_availability_zones()["AvailabilityZones"]
         offerings = ec2.describe_instance_type_offerings(
             LocationType="availability-zone",
             Filters=[{"Name": "instance-type", "Values": names}],
         )["InstanceTypeOfferings"]
-        return {"types": aws.offered(described), "zones": aws.common_zones(offerings, names)}
+        return {
+            "types": aws.offered(described),
+            "zones": aws.common_zones(zones, offerings, names),
+        }
 
     @staticmethod
     def _console(ec2: Any, instances: list[str], seconds: int) -> dict[str, Any]:

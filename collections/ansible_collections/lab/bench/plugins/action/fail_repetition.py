@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "dest": {"type": "path", "required": True},
-        "record": {"type": "dict", "required": True},
-        "error": {"type": "str", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         dest = Path(args["dest"])
         dest.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
@@ -29,12 +29,6 @@ def last_line(log: Path) -> str:
 
 class ActionModule(ControllerAction):
     """Wait for the job, printing the last line of its log now and then."""
-
-    SPEC: ClassVar[dict[str, Any]] = {
-        "what": {"type": "str", "required": True},
-        "results_file": {"type": "path", "required": True},
-        "log": {"type": "path", "required": True},
-    }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()

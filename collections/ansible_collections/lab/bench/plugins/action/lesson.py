@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import files, lesson
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "run_dir": {"type": "path", "required": True},
-        "template": {"type": "path", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir = Path(args["run_dir"])
         page = lesson.page(run_dir, Path(args["template"]))
         path = run_dir / "lesson.md"
-        changed = not path.exists() or files.text(path) != page
-        if changed and not self._task.check_mode:
-            files.write(path, page.encode())
+        changed = self.put(path, page.encode())
         claims = files.load(run_dir / "claims.json")["claims"]
         missed = [claim["says"] for claim in claims if claim["verdict"] != "confirmed"]
         return {"changed": changed, "path": str(path), "page": page, "missed": missed}

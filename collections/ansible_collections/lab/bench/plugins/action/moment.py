@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
@@ -20,11 +20,6 @@ def ahead(url: str) -> float:
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "exporters": {"type": "dict", "required": True},
-        "seconds": {"type": "float", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         exporters = args["exporters"]
         with ThreadPoolExecutor(len(exporters)) as pool:

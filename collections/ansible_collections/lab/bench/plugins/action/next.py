@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import (
     ablation,
     derive,
     files,
+    lock,
     methods,
     progress,
     records,
@@ -22,15 +23,6 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 class ActionModule(ControllerAction):
     """Derive what was measured last, tell what came of it, choose the next, say how far it is."""
-
-    SPEC: ClassVar[dict[str, Any]] = {
-        "run_dir": {"type": "path", "required": True},
-        "root": {"type": "path", "required": True},
-        "keep_requests": {"type": "bool", "default": False},
-        "pair": {"type": "int", "required": True},
-        "set_up": {"type": "dict"},
-        "last": {"type": "dict"},
-    }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root, pair = Path(args["run_dir"]), Path(args["root"]), args["pair"]
@@ -45,24 +37,27 @@ class ActionModule(ControllerAction):
             of = f"{found['pair']}: " if several else ""
             tell(f"    {of}{derive.told(found)}{search.said(item, found)}")
             before = None if found["error"] else schedule.setup(item)
-        kept = records.load(run_dir)
-        # The generator was calibrated after the run was planned.
-        plan["tracks"] = methods.below(plan["tracks"], records.ceiling(run_dir))
-        idle = ablation.idle(plan, records.ledgers(run_dir))
-        plan["tracks"] = ablation.less(plan["tracks"], idle)
-        if args["last"]:
-            began = args["last"]["began"]
-        else:
-            since = schedule.highest(kept)
-            began = {"at": time.time(), "since": since, **schedule.progress(plan, kept, pair)}
-        attempts = schedule.failures(kept, began["since"])
-        ahead = schedule.progress(plan, kept, pair, attempts)
-        document = progress.document(plan, kept, attempts, began, ahead, time.time())
-        derive.write(document, "progress", run_dir / "progress.json", root)
+        with lock.alone(run_dir):
+            kept = records.load(run_dir)
+            # The generator was calibrated after the run was planned.
+            plan["tracks"] = methods.below(plan["tracks"], records.ceiling(run_dir))
+            idle = ablation.idle(plan, records.ledgers(run_dir))
+            plan["tracks"] = ablation.less(plan["tracks"], idle)
+            if args["last"]:
+                began = args["last"]["began"]
+            else:
+                since = schedule.highest(kept)
+                began = {"at": time.time(), "since": since, **schedule.progress(plan, kept, pair)}
+            attempts = schedule.failures(kept, began["since"])
+            ahead = schedule.progress(plan, kept, pair, attempts)
+            document = progress.document(plan, kept, attempts, began, ahead, time.time())
+            derive.write(document, "progress", run_dir / "progress.json", root)
         following = schedule.next_item(plan, kept, attempts, before, pair)
         if following is None:
+            tracks = [track for track in plan["tracks"] if track["pair"] == pair]
+            own = {cell_id for track in tracks for cell_id in methods.ids(track, kept)}
             for cell_id, why in document["given_up"].items():
-                if kept[cell_id][-1]["pair"] == found["pair"]:
+                if cell_id in own:
                     tell(f"Given up for now: {cell_id}: {wording.one_line(why)}")
             return {"item": None, "left": 0, "began": began}
         left = progress.seconds_left(began, ahead, time.time())

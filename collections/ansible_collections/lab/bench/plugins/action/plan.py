@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from ansible_collections.lab.bench.plugins.module_utils import source
 from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 from ansible_collections.lab.bench.plugins.module_utils.plan import plan
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "root": {"type": "path", "required": True},
-        "specs": {"type": "dict", "required": True},
-        "given": {"type": "dict", "required": True},
-        "begin": {"type": "bool", "default": False},
-        "needs_framework": {"type": "bool", "default": True},
-        "python": {"type": "str"},
-        "kind": {"type": "str"},
-        "pairs": {"type": "int", "default": 1},
-        "clients": {"type": "int", "default": 1},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         try:
-            planned = plan(now=datetime.datetime.now(), **{**args, "root": Path(args["root"])})
+            root = Path(args["root"])
+            given = {**args, "root": root, "lab": source.revision(root)}
+            planned = plan(now=datetime.datetime.now(), **given)
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
         return {"plan": planned}

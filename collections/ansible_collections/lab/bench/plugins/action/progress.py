@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 
 class ActionModule(ControllerAction):
     """Print ``msg`` at once, whatever the callback shows of ordinary results."""
-
-    SPEC: ClassVar[dict[str, Any]] = {"msg": {"type": "str", "required": True}}
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         for line in args["msg"].rstrip().splitlines():

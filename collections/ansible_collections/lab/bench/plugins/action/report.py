@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import files
+from ansible_collections.lab.bench.plugins.module_utils import files, records
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
     """Build the report's numbers, render the template, write report.html whole or not at all."""
-
-    SPEC: ClassVar[dict[str, Any]] = {
-        "run_dir": {"type": "path", "required": True},
-        "template": {"type": "path", "required": True},
-    }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         # Draws with matplotlib, whose import is a second of CPU: only here.
@@ -28,11 +23,9 @@ class ActionModule(ControllerAction):
         except files.ResultError as problem:
             raise ValueError(
                 f"{problem} in {run_dir}. Derive it anew from the raw files with "
-                f"ansible-playbook playbooks/collect.yml -e run_id={run_dir.resolve().name}"
+                f"ansible-playbook playbooks/collect.yml {records.go_on(run_dir)}"
             ) from problem
         page = report.render(Path(args["template"]), document)
-        changed = not path.exists() or path.read_bytes() != page
-        if changed and not self._task.check_mode:
-            files.write(path, page)
+        changed = self.put(path, page)
         said = [headline["text"] for headline in document["headlines"]]
         return {"changed": changed, "path": str(path), "headlines": said}

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import derive, files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "run_dir": {"type": "path", "required": True},
-        "root": {"type": "path", "required": True},
-        "keep_requests": {"type": "bool", "default": False},
-        "hosts": {"type": "dict", "required": True},
-        "logs": {"type": "dict", "required": True},
-        "controller": {"type": "dict", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root = Path(args["run_dir"]), Path(args["root"])
         (run_dir / "logs").mkdir(exist_ok=True)

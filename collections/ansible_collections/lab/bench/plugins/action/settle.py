@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import derive
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "run_dir": {"type": "path", "required": True},
-        "root": {"type": "path", "required": True},
-        "keep_requests": {"type": "bool", "default": False},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir = Path(args["run_dir"])
         lost = derive.cut_off(run_dir)

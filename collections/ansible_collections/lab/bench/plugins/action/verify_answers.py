@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils.contract import ContractError, check, cut
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
-    SPEC: ClassVar[dict[str, Any]] = {
-        "contracts": {"type": "dict", "required": True},
-        "answers": {"type": "str", "required": True},
-        "mark": {"type": "str", "required": True},
-        "dataset": {"type": "dict", "required": True},
-    }
-
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         try:
             answers = cut(args["answers"], args["mark"], list(args["contracts"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible_collections.lab.bench.plugins.module_utils import rederive
 from ansible_collections.lab.bench.plugins.module_utils.bundle import BundleError
@@ -13,11 +13,6 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 class ActionModule(ControllerAction):
     """In a temporary folder that is gone afterwards."""
-
-    SPEC: ClassVar[dict[str, Any]] = {
-        "bundle": {"type": "path", "required": True},
-        "root": {"type": "path", "required": True},
-    }
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         archive = Path(args["bundle"])

@@ -8,7 +8,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
@@ -18,6 +18,7 @@ TELL_EVERY_S = 10
 # What the load takes beside its seconds: the check of the answer, the generator's start and end.
 SLACK_S = 0.6
 APART_S = 0.5
+# Of a batch, whose client is what is measured; a load whose time is up is asked every second.
 ASK_EVERY_S = 2
 
 
@@ -27,12 +28,6 @@ class ActionModule(ControllerAction):
     A recording that is there already is somebody's measurement, and an error.
     """
 
-    SPEC: ClassVar[dict[str, Any]] = {
-        "seconds": {"type": "float", "required": True},
-        "until": {"type": "str"},
-        "dest": {"type": "path", "required": True},
-        "scrape": {"type": "dict", "required": True},
-    }
     _requires_connection = True
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -51,8 +46,9 @@ class ActionModule(ControllerAction):
                 for recording, text in zip(recordings, pages, strict=True):
                     recording.write(text)
 
-            seconds = math.ceil(args["seconds"])
-            for second in range(seconds + 1):
+            expected = math.ceil(args["seconds"])
+            ask_every_s = 1 if expected else ASK_EVERY_S
+            for second in range(math.ceil(args["most"]) + 1):
                 wait = begun + second - time.monotonic()
                 # What a host out of reach has made late is left out: between two scrapes close
                 # together no CPU time passes.
@@ -60,16 +56,18 @@ class ActionModule(ControllerAction):
                     continue
                 time.sleep(max(wait, 0.0))
                 scrape()
-                far = f"{round(args['seconds']) - second} s to go"
-                if args["until"] and second % ASK_EVERY_S == 0:
+                if second < expected:
+                    far = f"{round(args['seconds']) - second} s to go"
+                elif (second - expected) % ask_every_s == 0:
+                    time.sleep(SLACK_S)
                     over, far = self._ask(args["until"])
                     if over:
                         break
-                if second and second % TELL_EVERY_S == 0 and second < seconds:
+                if second and second % TELL_EVERY_S == 0:
                     tell(f"    {second} s done, {far}")
+            else:
+                time.sleep(APART_S)
             # The last one comes just after the load's end, for the counters until then.
-            wait = begun + seconds + SLACK_S - time.monotonic()
-            time.sleep(APART_S if args["until"] else max(wait, APART_S))
             scrape()
         return {"changed": True}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import ledger
+from ansible_collections.lab.bench.plugins.module_utils import ledger, ledger_services
 
 
 class FilterModule:
@@ -22,10 +22,11 @@ class FilterModule:
             "tuning_ledger": lambda wanted, before, after, kept: ledger.entries(
                 wanted, ledger.read(before), ledger.read(after), kept
             ),
-            "postgresql_ledger": ledger.postgresql_entries,
-            "postgresql_stale": ledger.postgresql_stale,
-            "postgresql_conf_dir": ledger.postgresql_conf_dir,
-            "serving_ledger": ledger.serving_entries,
+            "tuning_left": ledger.left,
+            "postgresql_ledger": ledger_services.postgresql_entries,
+            "postgresql_stale": ledger_services.postgresql_stale,
+            "postgresql_conf_dir": ledger_services.postgresql_conf_dir,
+            "serving_ledger": ledger_services.serving_entries,
             "ledger_rows": lambda host, earlier: ledger.host_rows(
                 host, earlier.get("hosts", {}).get(host["inventory_hostname"], [])
             ),

@@ -160,12 +160,22 @@ def offered(described: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
     }
 
 
-def common_zones(offerings: Iterable[Mapping[str, str]], types: Iterable[str]) -> list[str]:
-    """The zones that have every type, in order, from EC2's DescribeInstanceTypeOfferings."""
-    zones: dict[str, set[str]] = {}
+def common_zones(
+    described: Iterable[Mapping[str, Any]],
+    offerings: Iterable[Mapping[str, str]],
+    types: Iterable[str],
+) -> list[str]:
+    """The availability zones that have every type, in order, from EC2's DescribeAvailabilityZones
+    and DescribeInstanceTypeOfferings.
+
+    Both have the Local Zones and Wavelength Zones that the account has enabled as well. These are
+    left out: they are far away, dearer, and short of what the lab makes.
+    """
+    found = {one["ZoneName"] for one in described if one["ZoneType"] == "availability-zone"}
+    has: dict[str, set[str]] = {}
     for one in offerings:
-        zones.setdefault(one["InstanceType"], set()).add(one["Location"])
-    return sorted(set.intersection(*(zones.get(name, set()) for name in types)))
+        has.setdefault(one["InstanceType"], set()).add(one["Location"])
+    return sorted(found.intersection(*(has.get(name, set()) for name in types)))
 
 
 def unfit(
@@ -216,7 +226,7 @@ def unfit(
         )
     elif zone and zone not in offer["zones"]:
         reasons.append(
-            f"aws_hosts_zone: '{zone}' does not have {together}. There are: "
+            f"aws_hosts_zone: '{zone}' is no availability zone that has {together}. There are: "
             f"{', '.join(offer['zones'])}."
         )
     return reasons

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from . import files
-from .plan import RUN_ID
+from .catalogue import RUN_ID
 
 SUMS = "SHA256SUMS"
 # Of what is packed or unpacked: files, bytes of one (of a .gz also of what is in it), of all.

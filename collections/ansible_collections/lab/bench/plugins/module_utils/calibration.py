@@ -118,7 +118,7 @@ def _document(calibration_dir: Path, repetition: int, generator: str) -> dict[st
     if generator != "wrk":
         floor = files.load(calibration_dir / "floor" / rep / "result.json")
     return {
-        "schema": result.SCHEMA,
+        "schema": files.SCHEMA,
         "generator": generator,
         "iperf3": {
             direction: iperf3.parse(files.text(link / f"iperf3-{direction}.json"))

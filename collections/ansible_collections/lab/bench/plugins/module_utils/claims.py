@@ -12,17 +12,22 @@ A metric is a path into a repetition of summary.json, such as goodput (requests/
 that ends at several numbers their sum (errors, client.cpu_s); load.rate and the rest of the cell's
 load; or failed_share, the fraction of the requests due that had no right answer. over: another
 metric that it is divided by, repetition by repetition. For a sweep its level with the highest
-median goodput speaks. profile.* is of the one repetition that was profiled.
+median goodput speaks. profile.* is of the one repetition that was profiled, whose samples give its
+interval.
+
+An order is judged step by step. A ratio, and a step of an order, that is no further from a bound
+than a cell is from its twin (the noise floor of that metric) is undecided.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from . import inference, wording
+from . import claim_words, comparison, inference, wording
 from .files import ResultError
 
 # What the id of a cell's profile adds to the cell's.
@@ -32,6 +37,8 @@ FORMS = ("cell", "ratio", "order")
 _OPTIONAL = ("processes", "database", "profile", "reactivity")
 # By name, the cells of summary.json that it stands for: one, or the levels of a sweep.
 Cells = Mapping[str, Sequence[Mapping[str, Any]]]
+# A cell of summary.json and its twin.
+Twin = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]]) -> None:
@@ -53,7 +60,7 @@ def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]
                 raise ValueError(
                     f"a claim of {form[0]} has at_least or at_most wrongly: {dict(claim)}"
                 )
-            for name in _names(statement):
+            for name in claim_words.names(statement):
                 if len(cells.get(name, [])) != 1:
                     raise ValueError(
                         f"the claim '{claim['says']}' names '{name}', which stands for "
@@ -67,10 +74,29 @@ def statements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(claim["all"]) if "all" in claim else [claim]
 
 
-def _names(statement: Mapping[str, Any]) -> list[str]:
-    if "cell" in statement:
-        return [statement["cell"]]
-    return [*statement.get("ratio", statement.get("order")), *statement.get("against", ())]
+def compared(
+    claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[str]]
+) -> list[list[str]]:
+    """The cell_ids that stay on one pair of hosts: of each ratio, and of each order of two.
+
+    A longer order may be all of a study: where a step of it crosses pairs, what these differ by is
+    noise. ``cells``: the cell_ids of each name.
+    """
+    return [
+        [cell_id for name in claim_words.names(one) for cell_id in cells[name]]
+        for claim in claims
+        for one in statements(claim)
+        if "ratio" in one or len(one.get("order", ())) == 2
+    ]
+
+
+def _steps(statement: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str | None]]:
+    """A longer order as orders of two, each with the whole in words; else the statement."""
+    order = statement.get("order", ())
+    if len(order) <= 2:
+        return [(statement, None)]
+    whole = claim_words.wanted(statement)
+    return [({**statement, "order": list(step)}, whole) for step in pairwise(order)]
 
 
 def value(repetition: Mapping[str, Any], metric: str) -> float | None:
@@ -107,32 +133,50 @@ def speaking(levels: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
 
 def judge(
-    claim: Mapping[str, Any], cells: Cells, kind: str, figures: Sequence[Mapping[str, Any]] = ()
+    claim: Mapping[str, Any],
+    cells: Cells,
+    kind: str,
+    figures: Sequence[Mapping[str, Any]] = (),
+    twins: Sequence[Twin] = (),
 ) -> dict[str, Any]:
     """{says, verdict, why, parts}: confirmed where all parts are, refuted where one is.
 
-    A part is {metric, figures [{cell, median, n}], value, interval, wanted, published, verdict,
-    why}. ``figures``: the published ones. verdict: confirmed, refuted or undecided. A study needs
-    an interval that lies on one side of the bounds; a lesson, whose effects are large and which
-    measures once, goes by its medians.
+    A part is {metric, order, figures [{cell, median, n}], value, interval, level, noise_floor,
+    wanted, published, verdict, why}; each step of an order is one. ``figures``: the published ones.
+    verdict: confirmed, refuted or undecided. A study needs an interval that lies on one side of the
+    bounds, and a ratio further from them than the noise floor that ``twins`` give; a lesson, whose
+    effects are large and which measures once, goes by its medians.
     """
-    parts = [_judge(one, cells, kind, figures) for one in statements(claim)]
+    parts = [
+        {**_judge(step, cells, kind, figures, twins), "order": whole}
+        for one in statements(claim)
+        for step, whole in _steps(one)
+    ]
     told = claim.get("published")
     if told:
         parts[0]["published"] = {"value": None, "says": "", "where": "", **told}
-    verdicts = [part["verdict"] for part in parts]
-    verdict = next(w for w in ("refuted", "undecided", "confirmed") if w in verdicts)
-    why = list(dict.fromkeys(part["why"] for part in parts if part["verdict"] == verdict))
+    verdict = min((part["verdict"] for part in parts), key=claim_words.VERDICTS.index)
+    why = [
+        f"{part['wanted']}: {part['why']}" if part["order"] else part["why"]
+        for part in parts
+        if part["verdict"] == verdict and part["why"]
+    ]
+    why = list(dict.fromkeys(why))
     return {"says": claim["says"], "verdict": verdict, "why": "; ".join(why), "parts": parts}
 
 
 def _judge(
-    claim: Mapping[str, Any], cells: Cells, kind: str, published: Sequence[Mapping[str, Any]]
+    claim: Mapping[str, Any],
+    cells: Cells,
+    kind: str,
+    published: Sequence[Mapping[str, Any]],
+    twins: Sequence[Twin],
 ) -> dict[str, Any]:
-    names = _names(claim)
+    names = claim_words.names(claim)
     metric, over = claim["metric"], claim.get("over")
-    samples = {name: _sample(speaking(cells.get(name, ())), metric, over) for name in names}
-    judged = {
+    levels = {name: speaking(cells.get(name, ())) for name in names}
+    samples = {name: _sample(levels[name], metric, over) for name in names}
+    judged: dict[str, Any] = {
         "metric": f"{metric} / {over}" if over else metric,
         "figures": [
             {
@@ -142,54 +186,148 @@ def _judge(
             }
             for name in names
         ],
-        "wanted": wanted(claim),
+        "wanted": claim_words.wanted(claim),
         "published": _published(claim, published),
+        "value": None,
+        "interval": None,
+        "level": None,
+        "noise_floor": None,
+        "verdict": "undecided",
     }
     empty = [name for name in names if not samples[name]]
     if empty:
         why = f"no valid repetition of {', '.join(empty)}"
-        if any(speaking(cells.get(name, ())) for name in empty):
+        if any(levels[name] for name in empty):
             why = f"{judged['metric']} was not measured of {', '.join(empty)}"
-        return {**judged, "value": None, "interval": None, "verdict": "undecided", "why": why}
+        return {**judged, "why": why}
     strict = "order" in claim
     low, high = (1.0, None) if strict else (claim.get("at_least"), claim.get("at_most"))
-    if "cell" in claim:
-        found = inference.median(samples[names[0]])
-    elif "against" in claim:
-        found = inference.quotient(*(samples[name] for name in names))
+    speakers = [cell for cell in map(levels.get, names) if cell is not None]
+    profiled = metric.startswith("profile.")
+    if profiled:
+        found = _of_profiles(speakers, metric, over)
+        level = 1 - len(names) * (1 - inference.LEVEL)
     else:
-        steps = [_ratio(samples[one], samples[other]) for one, other in pairwise(names)]
-        # The weakest step of an order decides.
-        found = min(steps, key=lambda step: -1 if step.value is None else step.value)
-    interval = None if found.low is None or found.high is None else [found.low, found.high]
+        found = _estimate(claim, [samples[name] for name in names])
+        level = inference.level(*(len(samples[name]) for name in names))
+    judged["value"] = found.value
+    if profiled and found.low is not None and found.high is None:
+        verdict, why = _side([found.low, math.inf], low, high, strict, claim)
+        told = (
+            f"at least {wording.significant(found.low, 2)} times, and without a bound above, for "
+            "the other may be 0"
+        )
+        return {**judged, "verdict": verdict, "why": "; ".join(filter(None, (told, why)))}
     if found.value is None:
-        verdict, why = "undecided", "the median that it would be divided by is 0"
-    elif kind == "lesson" or metric.startswith("profile."):
+        return {**judged, "why": "the median that it would be divided by is 0"}
+    if found.low is not None:
+        judged |= {"interval": [found.low, found.high], "level": level}
+    if kind == "lesson":
         verdict, why = _side([found.value, found.value], low, high, strict, claim)
-    elif interval is None:
+        return {**judged, "verdict": verdict, "why": why}
+    if judged["interval"] is None:
         fewest = min(len(sample) for sample in samples.values())
-        verdict = "undecided"
-        had = wording.plural(fewest, "valid repetition")
-        why = f"{had}, {inference.LEAST} are needed for an interval"
-        if fewest >= inference.LEAST:
-            why = "a value that it would be divided by is 0"
-    else:
-        verdict, why = _side(interval, low, high, strict, claim)
-    return {
-        **judged,
-        "value": found.value,
-        "interval": interval,
-        "verdict": verdict,
-        "why": why,
-    }
+        why = "a value that it would be divided by is 0"
+        if profiled:
+            why = "no interval of its samples was recorded"
+        elif fewest < inference.LEAST:
+            had = wording.plural(fewest, "valid repetition")
+            why = f"{had}, {inference.LEAST} are needed for an interval"
+        return {**judged, "why": why}
+    verdict, why = _side(judged["interval"], low, high, strict, claim)
+    if "cell" not in claim and not profiled:
+        floor, noise = _noise(speakers, metric, over, twins)
+        if floor is not None and "against" in claim:
+            # Each of the two ratios may be off by it.
+            floor = (1 + floor) ** 2 - 1
+        judged["noise_floor"] = floor
+        noise = noise or _near(found.value, [low, high], floor)
+        if noise and verdict != "undecided":
+            verdict, why = "undecided", noise
+    return {**judged, "verdict": verdict, "why": why}
+
+
+def _estimate(claim: Mapping[str, Any], samples: Sequence[Sequence[float]]) -> inference.Estimate:
+    """The statement's value, from each of its cells' values."""
+    if "cell" in claim:
+        return inference.median(samples[0])
+    if "against" in claim:
+        return inference.quotient(*samples)
+    return _ratio(*samples)
+
+
+def _of_profiles(
+    cells: Sequence[Mapping[str, Any]], metric: str, over: str | None
+) -> inference.Estimate:
+    """The statement's value of one profile each, whose samples give the interval."""
+    found = [_of_profile(cell, metric, over) for cell in cells]
+    while len(found) > 1:
+        found = [inference.over(*found[at : at + 2]) for at in range(0, len(found), 2)]
+    return found[0]
+
+
+def _of_profile(cell: Mapping[str, Any], metric: str, over: str | None) -> inference.Estimate:
+    figure = _sample(cell, metric, over)[0]
+    profile = next(
+        rep["profile"] for rep in cell["profile"]["repetitions"] if rep["verdict"]["valid"]
+    )
+    if over is None and metric == "profile.idle_share" and "samples" in profile:
+        return inference.share(round(figure * profile["samples"]), profile["samples"])
+    # Missing where the profile is older than what records it.
+    bounds = profile.get("depth_interval") if over is None and metric.endswith("median") else None
+    low, high = bounds or (None, None)
+    return inference.Estimate(figure, low, high)
+
+
+def _noise(
+    cells: Sequence[Mapping[str, Any]], metric: str, over: str | None, twins: Sequence[Twin]
+) -> tuple[float | None, str]:
+    """The noise floor of a ratio of these cells, a fraction, None where no twin tells it; and why
+    nothing can be told of them at all, empty where it can."""
+    rows = [
+        {
+            "metric": metric,
+            "cell_id": cell["cell_id"],
+            "noise_floor": inference.noise_floor(
+                [inference.difference(_sample(cell, metric, over), _sample(twin, metric, over))]
+            ),
+            "across": comparison.measured_on(cell) != comparison.measured_on(twin),
+        }
+        for cell, twin in twins
+    ]
+    known = {cell["cell_id"]: cell["cell"] for cell, _ in twins}
+
+    def most(across: bool) -> float | None:
+        told = [row for row in rows if row["across"] == across]
+        floors = [comparison.floor(metric, cell["cell"], told, known) for cell in cells]
+        found = [floor["noise_floor"] for floor in floors if floor["noise_floor"] is not None]
+        return max(found, default=None)
+
+    within = most(across=False)
+    if len({comparison.measured_on(cell) for cell in cells}) < 2:
+        return within, ""
+    between = most(across=True)
+    if between is None:
+        return within, "on several pairs of hosts, and no twin tells what these differ by"
+    return max(between, within or 0.0), ""
+
+
+def _near(value: float, bounds: Sequence[float | None], floor: float | None) -> str:
+    """That a ratio is no further from a bound than the noise floor; empty where it is further."""
+    for bound in bounds:
+        if bound is not None and floor is not None and abs(value - bound) <= floor * bound:
+            return f"no further from {bound:g} than the noise floor of {wording.percent(floor)}"
+    return ""
 
 
 def _published(
     claim: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
     """{value, says, where}: what the published figures give for the statement; None where none."""
-    found = [_figure(name, claim["metric"], groups) for name in _names(claim)]
-    under = [_figure(name, claim["over"], groups) for name in _names(claim) if "over" in claim]
+    found = [_figure(name, claim["metric"], groups) for name in claim_words.names(claim)]
+    under = [
+        _figure(name, claim["over"], groups) for name in claim_words.names(claim) if "over" in claim
+    ]
     known = [one for one in (*found, *under) if one is not None]
     if len(known) < len(found) + len(under) or any(size == 0 for size, _ in known[1:]):
         return None
@@ -223,18 +361,28 @@ def document(summary: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, 
     """
     published = study["published"]
     cells = _cells(summary, study)
+    twins = _twins(summary)
     return {
         "schema": summary["schema"],
         "run_id": summary["run_id"],
         **{key: study[key] for key in ("kind", "name", "scale", "description")},
         **{key: published[key] for key in ("question", "source")},
         "claims": [
-            judge(claim, cells, study["kind"], published["figures"]) for claim in study["claims"]
+            judge(claim, cells, study["kind"], published["figures"], twins)
+            for claim in study["claims"]
         ],
         "figures": [_beside(group, cells) for group in published["figures"]],
         "mistakes": [_mistake(one, cells) for one in published["mistakes"]],
         "unmeasured": unmeasured(summary, study),
     }
+
+
+def _twins(summary: Mapping[str, Any]) -> list[Twin]:
+    """The cells that were measured twice, each with its twin."""
+    measured = {cell["cell_id"]: cell for cell in summary["cells"]}
+    rows = summary["noise_floor"]
+    several = dict.fromkeys((row["cell_id"], row["twin_id"]) for row in rows)
+    return [(measured[a], measured[b]) for a, b in several if a in measured and b in measured]
 
 
 def _cells(
@@ -325,68 +473,6 @@ def _mistake(one: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
     }
 
 
-def lines(found: Mapping[str, Any]) -> list[str]:
-    """A line for each claim, for the terminal, and for each cell that decides nothing."""
-    return [
-        f"{claim['verdict']}: {claim['says']} ("
-        + "; ".join(
-            f"{part['metric']} of {part['wanted']}; "
-            + (f"published {told}; " if (told := published(part)) else "")
-            + measured(part)
-            for part in claim["parts"]
-        )
-        + ")"
-        for claim in found["claims"]
-    ] + [f"not measured: {one['cell']}: {one['why']}" for one in found["unmeasured"]]
-
-
-def figure(claim: Mapping[str, Any]) -> str:
-    """What was measured of a claim, in words."""
-    return "; ".join(measured(part) for part in claim["parts"])
-
-
-def measured(part: Mapping[str, Any]) -> str:
-    """What was measured of one statement, in words."""
-    if part["value"] is None:
-        return str(part["why"])
-    shown = _shown(part)
-    interval = ""
-    if part["interval"]:
-        low, high = (shown(bound) for bound in part["interval"])
-        interval = f", {low} to {high}"
-    why = f"; {part['why']}" if part["why"] else ""
-    return f"measured {shown(part['value'])}{interval}{why}"
-
-
-def published(part: Mapping[str, Any]) -> str:
-    """What was published of one statement, in words; empty where nothing was."""
-    told = part["published"]
-    if told is None:
-        return ""
-    words = "" if told["value"] is None else _shown(part)(told["value"])
-    return ", ".join(filter(None, [words, told["says"]]))
-
-
-def _shown(part: Mapping[str, Any]) -> Callable[[float], str]:
-    """How the statement's value is written: in the metric's unit, or a ratio without one."""
-    metric = part["metric"] if len(part["figures"]) == 1 else ""
-    return lambda number: quantity(metric, number)
-
-
-def quantity(metric: str, number: float) -> str:
-    """A metric's value as people read it: latencies in ms, shares in percent, memory in MiB."""
-    if " / " not in metric:
-        if "_us" in metric:
-            return f"{wording.ms(number)} ms"
-        if metric.endswith("_share"):
-            return wording.percent(number)
-        if metric.endswith("_bytes"):
-            return wording.size(number)
-    if number >= 1000 or (metric and " / " not in metric and number == int(number)):
-        return wording.count(number)
-    return wording.significant(number)
-
-
 def _sample(cell: Mapping[str, Any] | None, metric: str, over: str | None = None) -> list[float]:
     """The metric of each valid repetition, divided by another's where one is given."""
     if cell is not None and metric.startswith("profile."):
@@ -421,34 +507,10 @@ def _side(
     """Verdict and why, from an interval and the bounds."""
     below, above = seen
     if low is not None and (above < low or (strict and above <= low)):
-        return "refuted", f"all of it is below {_bound(claim, low)}"
+        return "refuted", f"all of it is below {claim_words.bound(claim, low)}"
     if high is not None and below > high:
-        return "refuted", f"all of it is above {_bound(claim, high)}"
+        return "refuted", f"all of it is above {claim_words.bound(claim, high)}"
     enough = low is None or below > low or (below == low and not strict)
     if enough and (high is None or above <= high):
         return "confirmed", ""
     return "undecided", "the interval lies on both sides of the bound"
-
-
-def _bound(claim: Mapping[str, Any], number: float) -> str:
-    """A bound as people read it: a metric that has a unit in it, all else as the claim has it."""
-    metric = claim["metric"]
-    united = "_us" in metric or metric.endswith(("_share", "_bytes"))
-    if "cell" in claim and "over" not in claim and united:
-        return quantity(metric, number)
-    return f"{number:g}"
-
-
-def wanted(claim: Mapping[str, Any]) -> str:
-    """The statement's bounds in words."""
-    if "order" in claim:
-        return " > ".join(claim["order"])
-    what = " / ".join(_names(claim)[:2])
-    if "against" in claim:
-        what = f"({what}) / ({' / '.join(claim['against'])})"
-    bounds = [
-        f"{words} {_bound(claim, claim[key])}"
-        for key, words in (("at_least", "at least"), ("at_most", "at most"))
-        if key in claim
-    ]
-    return f"{what}: {', '.join(bounds)}"

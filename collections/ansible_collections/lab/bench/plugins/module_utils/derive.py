@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 
 from . import (
     calibration,
+    claim_words,
     claims,
     files,
     inference,
@@ -22,6 +22,7 @@ from . import (
     report_ranking,
     report_titles,
     result,
+    source,
     wording,
 )
 from . import summary as summaries
@@ -117,7 +118,7 @@ def describe(
         _finished(measured),
         hosts,
         controller,
-        source(root),
+        source.of(root),
         {name: files.text(path) for name, path in locks.items() if path.exists()},
     )
     write(document, "manifest", run_dir / "manifest.json", root)
@@ -149,22 +150,6 @@ def _iso(unix: float) -> str:
     return datetime.datetime.fromtimestamp(unix, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def source(root: Path) -> dict[str, Any]:
-    """The lab itself: {revision, dirty}, both None outside of a git repository."""
-
-    def git(*words: str) -> str | None:
-        done = subprocess.run(
-            ["git", "-C", str(root), *words], capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    changes = git("status", "--porcelain")
-    return {
-        "revision": git("rev-parse", "HEAD"),
-        "dirty": None if changes is None else bool(changes),
-    }
-
-
 def missing(run_dir: Path) -> list[str]:
     """A study's cells without a valid repetition, each with why; none where the run is no study."""
     judged = run_dir / "claims.json"
@@ -182,7 +167,7 @@ def summary(run_dir: Path, root: Path) -> str:
         return table(document)
     judged = claims.document(document, study)
     write(judged, "claims", run_dir / "claims.json", root)
-    return "\n".join([table(document), *claims.lines(judged)])
+    return "\n".join([table(document), *claim_words.lines(judged)])
 
 
 def table(document: Mapping[str, Any]) -> str:

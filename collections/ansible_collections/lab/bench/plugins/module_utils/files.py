@@ -9,6 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+# Of the documents of a run: `schema` in each, files/schema/lab-1.schema.json.
+SCHEMA = "lab/1"
+
 
 class ResultError(ValueError):
     """A file of a repetition or a run that is absent or not what it should be."""

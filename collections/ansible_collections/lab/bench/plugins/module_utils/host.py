@@ -1,9 +1,12 @@
-"""What a host is, from the output of roles/host_check/files/probe.sh. Pure."""
+"""What a host is, from the output of roles/host_check/files/probe.sh. Only program_machine() is not
+pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from .catalogue import PlanError
 from .cpus import cpu_list
@@ -11,17 +14,22 @@ from .network import needs_netem
 from .stacks import refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
+# The number that an executable has of a processor, as elf.h has it, and what `uname -m` says there.
+_ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
 def parse(text: str) -> dict[str, Any]:
     """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    user (who logs in), machine_id, booted (s), os, cpus, interface, own_address, python, netem,
-    wrk2 (where it is, or ""), deployed (fingerprints or "").
+    user (who logs in), machine_id, booted (s), os, machine (as uname -m says it), cpus, interface,
+    routes (peer to interface and source address, or to neither), own_address, python, netem,
+    wrk2 (where it is, or ""), sources (name:port of each that apt has), deployed (fingerprints
+    or "").
 
     Raises ValueError on a line that is not of the probe's form or where one is missing.
     """
     found: dict[str, str] = {}
     packages: dict[str, str] = {}
+    routes: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
         if not separator:
@@ -31,6 +39,9 @@ def parse(text: str) -> dict[str, Any]:
             # Names of removed packages stay; only installed ones count, also those on hold (hi).
             if state[1:2] == "i":
                 packages[package] = version
+        elif name == "route":
+            peer, *way = value.split()
+            routes[peer] = way
         else:
             found[name] = value
     try:
@@ -40,12 +51,15 @@ def parse(text: str) -> dict[str, Any]:
             "machine_id": found["machine_id"],
             "booted": int(found["booted"]),
             "os": found["os"],
+            "machine": found["machine"],
             "cpus": cpus,
             "interface": found["interface"],
+            "routes": routes,
             "own_address": found["own_address"],
             "python": found["python"],
             "netem": found["netem"] == "yes",
             "wrk2": found["wrk2"],
+            "sources": [_name_and_port(url) for url in found["sources"].split()],
             "deployed": found.get("deployed", ""),
             "manifest": {
                 "cpu_model": found["cpu_model"] or "unknown",
@@ -65,6 +79,12 @@ def parse(text: str) -> dict[str, Any]:
         raise ValueError(f"the probe did not tell {missing}: {text[:200]!r}") from None
 
 
+def _name_and_port(url: str) -> str:
+    """As SSH's PermitRemoteOpen has it. Raises ValueError where the port is no number."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
+
+
 def refusals(
     host: dict[str, Any],
     name: str,
@@ -73,12 +93,17 @@ def refusals(
     stacks: Iterable[dict[str, Any]],
     networks: dict[str, dict[str, Any]],
     needs_wrk2: bool = False,
+    programs: Mapping[str, str] | None = None,
+    fetched: Sequence[str] | None = None,
 ) -> list[str]:
     """Why a host cannot serve; empty where it can.
 
     ``others``: inventory name to machine id of every host. ``address``: its test address.
     ``stacks``: what a server is to run; none for a client or where nothing is planned.
     ``networks``: the network profiles by name. ``needs_wrk2``: a client must find a way to wrk2.
+    ``programs``: generators that a client is to get from the controller, and the machine that each
+    is for; one of which that is not known ("") may be for any. ``fetched``: for a host without
+    internet the "name:port" of each source that the controller fetches from for it, else None.
     """
     reasons = []
     for stack in stacks:
@@ -105,16 +130,60 @@ def refusals(
             f"kernel {host['manifest']['kernel']} does not have (module sch_netem). Use a profile "
             "with a rate only (-e network=gigabit), or a host with that module."
         )
-    if needs_wrk2 and not host["wrk2"] and "snapd" not in host["manifest"]["packages"]:
+    if needs_wrk2 and not host["wrk2"] and fetched is not None:
+        reasons.append(
+            "the generator wrk2 is not there, and snapd cannot install its snap without internet "
+            "on the host (internet=false). Name an executable of yours with "
+            "-e wrk2_binary=/path/to/wrk2, or measure with -e generator=oha."
+        )
+    elif needs_wrk2 and not host["wrk2"] and "snapd" not in host["manifest"]["packages"]:
         reasons.append(
             "the generator wrk2 is not there, and neither is snapd, which could install the snap "
             "wrk2. Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the "
             "package snapd, or measure with -e generator=oha."
         )
+    strange = [] if fetched is None else [s for s in host["sources"] if s not in fetched]
+    if strange:
+        reasons.append(
+            f"its packages come from {', '.join(strange)}, which this machine does not fetch from "
+            "for a host without internet. Add that to package_sources in the inventory's "
+            "group_vars/lab.yml, or give the host sources that stand there."
+        )
+    for program, machine in (programs or {}).items():
+        if machine not in ("", host["machine"]):
+            reasons.append(
+                f"it is {host['machine']}, and the {program} that it would get from this machine "
+                f"is for {machine}. Name one for {host['machine']} with "
+                f"-e {program}_binary=/path/to/{program}."
+            )
     twins = [o for o, machine in others.items() if o != name and machine == host["machine_id"]]
+    if host["interface"] and not twins:
+        link = [host["interface"], address]
+        reasons += [
+            f"its way to {peer} is {' from '.join(way) or 'none'}, and not {' from '.join(link)}: "
+            "load would take another link than the one that is looked at. Give it a route there "
+            f"(ip route replace {peer} dev {link[0]} src {address}), or set test_address of all "
+            "hosts to their addresses on one link."
+            for peer, way in host["routes"].items()
+            if way != link
+        ]
     if twins:
         reasons.append(
             f"it is the same machine as {', '.join(twins)}; a client on its own server measures "
             "itself. Give two machines."
         )
     return reasons
+
+
+def program_machine(path: str) -> str:
+    """The machine that an executable is for, as uname -m says it; "" where it does not tell, as a
+    script does not, and for no ``path``. Raises OSError where it cannot be read."""
+    if not path:
+        return ""
+    with Path(path).open("rb") as file:
+        head = file.read(20)
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        return ""
+    # The sixth byte says in which order the others are.
+    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    return _ELF_MACHINES.get(number, f"another (ELF machine {number})")

@@ -63,6 +63,14 @@ def count_values(values_us: npt.ArrayLike) -> tuple[Integers, Integers]:
     return distinct.astype(np.int64), counts.astype(np.int64)
 
 
+def add_up(values: npt.ArrayLike, counts: npt.ArrayLike) -> tuple[Integers, Integers]:
+    """Return (distinct values ascending, how often each) of whole numbers and how often each."""
+    distinct, where = np.unique(np.asarray(values, np.int64), return_inverse=True)
+    totals = np.zeros(distinct.size, np.int64)
+    np.add.at(totals, where, np.asarray(counts, np.int64))
+    return distinct, totals
+
+
 def from_counts(values_us: Integers, counts: Integers) -> Histogram:
     """Build a histogram from distinct values in µs and their counts, as count_values gives."""
     histogram = empty()
@@ -72,9 +80,7 @@ def from_counts(values_us: Integers, counts: Integers) -> Histogram:
     # the leading bits only) are added up first; the two ends are recorded as they are.
     bits = histogram.sub_bucket_half_count_magnitude + 1
     shift = np.maximum(np.frexp(values_us.astype(np.float64))[1] - bits, 0).astype(np.int64)
-    buckets, where = np.unique((values_us >> shift) << shift, return_inverse=True)
-    totals = np.zeros(buckets.size, np.int64)
-    np.add.at(totals, where, counts)
+    buckets, totals = add_up((values_us >> shift) << shift, counts)
     for value, count in zip(buckets.tolist(), totals.tolist(), strict=True):
         histogram.record_value(value, count)
     return histogram
@@ -109,6 +115,11 @@ def encode(histogram: Histogram) -> str:
     """Return the histogram as HdrHistogram V2, compressed, base64."""
     encoded: bytes = histogram.encode()
     return encoded.decode("ascii")
+
+
+def document(histogram: Histogram) -> dict[str, str]:
+    """Return the histogram as the documents of a run have it: {format, unit, data}."""
+    return {"format": FORMAT, "unit": "us", "data": encode(histogram)}
 
 
 def decode(text: str) -> Histogram:

@@ -13,7 +13,7 @@ from typing import Any
 
 # One line of the role's reading: w or r (may it be set here), octal mode, key, value.
 _LINE = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")
-_ORIGINAL = re.compile(r"o (\S+) = (.*)")
+_ORIGINAL = re.compile(r"o (\S+) = ?(.*)")
 # Keys that the kernel registers in the first network namespace only. In any other they are
 # missing although the machine has them (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
 FIRST_NAMESPACE_ONLY = frozenset(
@@ -34,6 +34,8 @@ FIRST_NAMESPACE_ONLY = frozenset(
 _NUMBERS = re.compile(r"[0-9 .,-]+")
 # Always there in the first network namespace, never in another: tells which one this is.
 PROBE = "net.core.netdev_max_backlog"
+# What the role's reading has as the original of swap whose areas are no more.
+GONE = "gone"
 
 
 def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -75,7 +77,11 @@ def settable(
     wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """The entries of a profile that this host can take."""
-    return [entry for entry in wanted if obstacle(entry["key"], found) is None]
+    return [entry for entry in wanted if obstacle(entry["key"], found) is None and not _gone(entry)]
+
+
+def _gone(entry: Mapping[str, Any]) -> bool:
+    return (entry["key"], entry["value"]) == ("swap", GONE)
 
 
 def originals(lines: Sequence[str]) -> dict[str, str]:
@@ -126,7 +132,8 @@ def to_keep(
     kept: Mapping[str, str],
 ) -> dict[str, str]:
     """The originals to keep from now on: those kept, and the value of each key to be changed."""
-    return {**{entry["key"]: entry["before"] for entry in to_set(wanted, found)}, **kept}
+    there = {key: value for key, value in kept.items() if not _gone({"key": key, "value": value})}
+    return {**{entry["key"]: entry["before"] for entry in to_set(wanted, found)}, **there}
 
 
 def with_restored(
@@ -166,13 +173,19 @@ def entries(
         was = before.get(key, {}).get("value")
         now = after.get(key, {}).get("value")
         state = obstacle(key, after)
-        if now == requested and entry.get("restore"):
+        required, reason = bool(entry.get("required", False)), entry["reason"]
+        if entry.get("restore") and (state == "absent" or _gone(entry)):
+            state, required, reason = "absent", False, "it is no more: nothing to restore"
+        elif now == requested and entry.get("restore"):
             state = "restored"
         elif now == requested:
             state = "applied" if state is None and was != requested else "already"
         elif state is None:
-            # The kernel may load what it lacks when it is asked: only the reading tells.
-            state = "clamped" if _NUMBERS.fullmatch(requested) else "unavailable"
+            # The kernel may load what it lacks when it is asked: only the reading tells. What was
+            # refused stayed as it was; an earlier attempt may have cut it already.
+            stayed = now == (was if entry.get("restore") else kept.get(key, was))
+            cut = _NUMBERS.fullmatch(requested) and not stayed
+            state = "clamped" if cut else "unavailable"
         rows.append(
             {
                 "key": key,
@@ -181,11 +194,17 @@ def entries(
                 "before": was,
                 "after": now,
                 "state": state,
-                "required": bool(entry.get("required", False)),
-                "reason": entry["reason"],
+                "required": required,
+                "reason": reason,
             }
         )
     return rows
+
+
+def left(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, str]) -> dict[str, str]:
+    """What of the originals is still to be put back, from the ledger of an empty profile."""
+    done = {row["key"] for row in rows if row["state"] in ("restored", "absent")}
+    return {key: value for key, value in kept.items() if key not in done}
 
 
 def carry(
@@ -208,120 +227,6 @@ def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row in rows
         if row["required"] and row["state"] not in ("applied", "already", "restored")
     ]
-
-
-# PostgreSQL's units, in bytes and in milliseconds.
-_UNITS = {
-    **{unit: ("B", 1024**power) for power, unit in enumerate(("B", "kB", "MB", "GB", "TB"))},
-    **{"us": ("ms", 0.001), "ms": ("ms", 1), "s": ("ms", 1_000), "min": ("ms", 60_000)},
-    **{"h": ("ms", 3_600_000), "d": ("ms", 86_400_000)},
-}
-
-
-def _plain(value: str) -> Any:
-    """A PostgreSQL value to compare by: 2048MB is 2GB, and 0.90 is 0.9."""
-    match = re.fullmatch(r"(-?[0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", value)
-    if not match or match[2] not in ("", *_UNITS):
-        return value
-    kind, factor = _UNITS.get(match[2], ("", 1))
-    return kind, float(match[1]) * factor
-
-
-def postgresql_settings(text: str) -> dict[str, tuple[str, bool]]:
-    """The role's reading, lines `name|value|pending restart (t or f)`: name -> (value, pending)."""
-    # The value may itself hold a | (log_line_prefix).
-    rows = re.findall(r"^([^|\n]+)\|(.*)\|([tf])$", text, re.MULTILINE)
-    return {name: (value, pending == "t") for name, value, pending in rows}
-
-
-def postgresql_conf_dir(text: str) -> str:
-    """Directory of additional settings, from the role's reading."""
-    return postgresql_settings(text)["config_file"][0].rpartition("/")[0] + "/conf.d"
-
-
-def postgresql_entries(
-    wanted: Sequence[Mapping[str, Any]], before: str, after: str
-) -> list[dict[str, Any]]:
-    """The ledger's rows of PostgreSQL settings, from two of the role's readings.
-
-    All settings are required unless they say otherwise: a server that has them can take them.
-    """
-    was, now = postgresql_settings(before), postgresql_settings(after)
-    rows = []
-    for entry in wanted:
-        name, requested = entry["name"], str(entry["value"])
-        value, pending = now.get(name, (None, False))
-        if name not in now:
-            state = "absent"
-        elif _plain(str(value)) != _plain(requested) or pending:
-            state = "clamped"
-        else:
-            state = "already" if was.get(name) == now[name] else "applied"
-        rows.append(
-            {
-                "key": f"postgresql.{name}",
-                "requested": requested,
-                "before": was[name][0] if name in was else None,
-                "after": value,
-                "state": state,
-                "required": bool(entry.get("required", True)),
-                "reason": entry["reason"],
-            }
-        )
-    return rows
-
-
-def postgresql_stale(
-    wanted: Sequence[Mapping[str, Any]], file: Mapping[str, str], text: str
-) -> bool:
-    """Whether something is left to do: the file ({path: content}), or what is in force, differs.
-
-    A server may have settings in force whose file is gone, or none of a file that is there.
-    """
-    rows = postgresql_entries(wanted, text, text)
-    loaded = re.search(r"^([0-9]+)\|of the lab$", text, re.MULTILINE)
-    return (
-        bool(stale(file, text.splitlines()))
-        or any(row["state"] not in ("already", "absent") for row in rows)
-        or any(pending for _, pending in postgresql_settings(text).values())
-        or bool(loaded and int(loaded[1])) != any(file.values())
-    )
-
-
-def serving_entries(
-    settings: Sequence[Mapping[str, Any]], backlog: int, open_files: int, before: str, after: str
-) -> list[dict[str, Any]]:
-    """The ledger's rows of nginx and the application, from two readings of the role nginx.
-
-    ``settings``: nginx's, of the profile. The backlog and the open files are asked of both.
-    """
-    was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
-    asked = [(f"nginx.{each['name']}", each["value"], each["reason"]) for each in settings]
-    for who in ("nginx", "application"):
-        # Where nginx answers by itself there is no application.
-        if any(key.startswith(f"{who}.") for key in now):
-            asked.append((f"{who}.backlog", backlog, "connections that wait to be accepted"))
-            asked.append((f"{who}.open_files", open_files, "two for each connection of a client"))
-    rows = []
-    for key, requested, reason in asked:
-        if key not in now:
-            state = "unavailable"
-        elif now[key] != str(requested):
-            state = "clamped"
-        else:
-            state = "already" if was.get(key) == now[key] else "applied"
-        rows.append(
-            {
-                "key": key,
-                "requested": str(requested),
-                "before": was.get(key),
-                "after": now.get(key),
-                "state": state,
-                "required": False,
-                "reason": reason,
-            }
-        )
-    return rows
 
 
 def host_rows(

@@ -19,7 +19,7 @@ def page(run_dir: Path, template: Path) -> str:
     """
     from jinja2 import Environment, StrictUndefined
 
-    from .claims import figure
+    from .claim_words import figure
 
     judged = files.load(run_dir / "claims.json")
     summary = {cell["cell_id"]: cell for cell in files.load(run_dir / "summary.json")["cells"]}

@@ -7,14 +7,16 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .files import SCHEMA
+
 _PIN = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
 )
-# -e, also behind switches that take no value (-Kbe), and what may be joined to it.
 # What the manifest keeps of the plan; runs of one stack once had no studies.
 _PLANNED = (
     "options", "stack", "stacks", "tunings", "networks", "endpoints", "tracks", "study",
 )  # fmt: skip
+# -e, also behind switches that take no value (-Kbe), and what may be joined to it.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
 # --extra-vars, also abbreviated: no other option of ansible-playbook begins with --e.
 _LONG = re.compile(r"(--e[a-z-]*)(?:=(.*))?", re.DOTALL)
@@ -89,7 +91,7 @@ def build(
     if argv and "python" in argv[0].rpartition("/")[2]:
         argv = argv[1:]
     return {
-        "schema": "lab/1",
+        "schema": SCHEMA,
         "run_id": plan["run_id"],
         "started": begun["started"],
         "finished": finished,

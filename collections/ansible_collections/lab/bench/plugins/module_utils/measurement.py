@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,12 @@ ERROR_CLASSES = (
 
 class GeneratorError(ValueError):
     """A generator's output that is truncated, contradicts itself, or is not understood."""
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum; None where there are none, or one is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 @dataclass(frozen=True)

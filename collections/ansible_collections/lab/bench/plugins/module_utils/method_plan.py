@@ -13,18 +13,16 @@ from typing import Any
 
 from . import methods, search
 from .catalogue import PlanError, load_yaml
+from .generators import CLIENTS, CLOSED_LOOP
 from .wording import plain
 
 LEVELS = ("rate", "connections")
 SATURATION = "-saturation"
 
 
-def refuse(values: Mapping[str, Any], closed: str, clients: Sequence[str]) -> None:
-    """Raise PlanError where rate, connections and slo ask for what cannot be measured.
-
-    ``values``: the checked options. ``closed``: the closed loop's generator; ``clients``: those
-    that are measured themselves.
-    """
+def refuse(values: Mapping[str, Any]) -> None:
+    """Raise PlanError where rate, connections and slo, of the checked options, ask for what cannot
+    be measured."""
     generator = values["generator"]
     several = [name for name in LEVELS if len(values[name]) > 1]
     if values["rate"] == [None] and (several or values["slo"]):
@@ -39,16 +37,16 @@ def refuse(values: Mapping[str, Any], closed: str, clients: Sequence[str]) -> No
             "-e rate= or -e connections=."
         )
     for name in several:
-        if generator in clients or (generator == closed and name == "rate"):
-            why = "makes a number of requests" if generator in clients else "has no rate"
+        if generator in CLIENTS or (generator == CLOSED_LOOP and name == "rate"):
+            why = "makes a number of requests" if generator in CLIENTS else "has no rate"
             raise PlanError(
                 f"{name}: {_list(values[name])} with generator={generator}, which {why} and is not "
                 f"swept over it. Give one value with -e {name}=, or -e generator=oha."
             )
     if values["slo"] is None:
         return
-    if generator in (closed, *clients):
-        why = "makes a number of requests" if generator in clients else "is a closed loop"
+    if generator in (CLOSED_LOOP, *CLIENTS):
+        why = "makes a number of requests" if generator in CLIENTS else "is a closed loop"
         raise PlanError(
             f"slo: it is for a rate, and generator={generator} {why}. Give a constant-rate "
             "generator with -e generator=oha, or leave slo out."

@@ -197,10 +197,7 @@ def _latencies(
 def _counted(parts: list[list[list[int]]]) -> Counted:
     """[[µs, count]] of several as one, ascending."""
     pairs = np.array([pair for part in parts for pair in part], dtype=np.int64).reshape(-1, 2)
-    distinct, where = np.unique(pairs[:, 0], return_inverse=True)
-    totals = np.zeros(distinct.size, np.int64)
-    np.add.at(totals, where, pairs[:, 1])
-    return distinct, totals
+    return latency.add_up(pairs[:, 0], pairs[:, 1])
 
 
 def answer_class(status: int, length: int, body_bytes: int | None) -> str:

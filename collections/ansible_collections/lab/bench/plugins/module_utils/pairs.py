@@ -1,7 +1,8 @@
 """The pairs of hosts, a server with its clients each, and which of them measures what. Pure.
 
 A cell stays on its pair for the whole run, and so do cells that are compared with each other: what
-two pairs differ by is not in what is told apart.
+two pairs differ by is not in what is told apart. Only the cells of a claim's longer order may be on
+several, for they may be all of a study (see claims.compared).
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def assign(
     """The tracks, each with its `pair` (0 to ``pairs`` - 1).
 
     ``together``: lists of cell_ids that stay on one pair. Cells of one stack, endpoint, tuning and
-    network do so too. ``earlier``: cell_id -> pair where the run has decided it before. What is
-    left goes, the longest first, to the pair with the fewest seconds of load.
+    network do so too. ``earlier``: cell_id -> pair where the run has decided it before, which
+    stands. What is left goes, the longest first, to the pair with the fewest seconds of load.
     """
     groups = _groups(tracks, together)
     seconds = [sum(methods.waiting(t, repetitions, {}) for t in group) for group in groups]
@@ -102,7 +103,9 @@ def assign(
         if pair is None:
             pair = loads.index(min(loads))
         loads[pair] += seconds[at]
-        pair_of |= {item["cell_id"]: pair for item in methods.items(groups[at])}
+        for item in methods.items(groups[at]):
+            own = earlier.get(item["cell_id"], pairs)
+            pair_of[item["cell_id"]] = own if own < pairs else pair
     return [{**track, "pair": pair_of[track["cells"][0]["cell_id"]]} for track in tracks]
 
 

@@ -7,10 +7,8 @@ around it; else it is the last reading before.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .telemetry import TelemetryError
+from .telemetry import TelemetryError, unpacked
 from .wording import one_line
 
 PROCESSES, DATABASE = "processes.txt.gz", "database.jsonl.gz"
@@ -79,17 +77,9 @@ class Window:
     warmed: bool
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return file.read().splitlines()
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise TelemetryError(f"{path.name} is truncated or no gzip text: {error}") from error
-
-
 def read(path: Path) -> Recording:
     """Return a recording of processes. Raises TelemetryError on a line that is not understood."""
-    lines = _lines(path)
+    lines = unpacked(path).splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None:
         raise TelemetryError(f"{path.name} does not begin with the ticks: {lines[:1]!r}")
@@ -131,7 +121,7 @@ def read(path: Path) -> Recording:
 def read_database(path: Path) -> list[dict[str, Any]]:
     """Return the readings of a database. Raises TelemetryError on one that is not understood."""
     readings = []
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(unpacked(path).splitlines(), 1):
         if not line:
             continue  # psql ends each of its tables with one
         try:

@@ -9,13 +9,12 @@ thread was outside of Python.
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from . import files
+from . import files, inference
 from .files import ResultError
 
 STACKS, LOG = "profile.txt", "profile.log"
@@ -77,6 +76,7 @@ def figures(stacks: list[Stack]) -> dict[str, Any]:
     samples     of all threads of the process
     idle_share  fraction of them in which the thread waited
     depth_median  Python frames of the others, the median; None where all waited
+    depth_interval  [low, high] of that median; None where they are too few for one
     native      whether native frames were had
     top         [{function, share}] of the others, by innermost function
     """
@@ -85,16 +85,16 @@ def figures(stacks: list[Stack]) -> dict[str, Any]:
         raise ResultError(f"{STACKS} holds no samples")
     busy = [(stack, count) for stack, count in stacks if not is_idle(stack)]
     total = sum(count for _, count in busy)
-    depths = [sum(map(is_python, stack)) for stack, _ in busy]
+    depths = sorted(depth for s, n in busy for depth in [sum(map(is_python, s))] * n)
+    low, high = inference.quantile_interval(total, 0.5) if depths else (None, None)
     leaves: Counter[str] = Counter()
     for stack, count in busy:
         leaves[stack[-1]] += count
     return {
         "samples": samples,
         "idle_share": 1 - total / samples,
-        "depth_median": float(np.median(np.repeat(depths, [count for _, count in busy])))
-        if busy
-        else None,
+        "depth_median": float(statistics.median(depths)) if depths else None,
+        "depth_interval": [depths[low - 1], depths[high - 1]] if low and high else None,
         "native": any(not is_python(frame) for stack, _ in stacks for frame in stack),
         "top": [
             {"function": frame, "share": count / total}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import schedule
-from .result import SCHEMA
+from .files import SCHEMA
 from .tracks import Records
 
 

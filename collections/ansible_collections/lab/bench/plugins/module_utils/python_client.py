@@ -22,7 +22,6 @@ import numpy.typing as npt
 from . import latency
 from .measurement import ERROR_CLASSES, GeneratorError, Measurement
 
-GENERATORS = ("python-sync", "python-async", "python-bounded")
 FORMAT = "lab python client/1"
 
 # Outcomes of a request without an answer. An errno the client found in what its library raised,

@@ -2,8 +2,9 @@
 
 The first key is goodput, more is better; the second is reactivity (see reactivity.py), less is
 better. It decides among stacks whose goodput cannot be told apart: all kept the rate that was asked
-for, or the inference finds no difference. What neither key tells apart shares a rank. Where there
-are too few repetitions for the inference, medians give the order, and it is called unsure.
+for, or the inference does not tell them apart. What neither key tells apart shares a rank, which
+does not say that it is equal. Where there are too few repetitions for the inference, medians give
+the order, and it is called unsure.
 """
 
 from __future__ import annotations
@@ -138,13 +139,13 @@ def _steps(
         few = inference.cannot_tell(len(base), len(head))
         apart = inference.difference(base, head)
         said = (
-            inference.Conclusion("undecided", few)
+            inference.Conclusion("undecided", few, tested=False)
             if few
             else inference.conclude(apart, *tested[leader["cell_id"], cell["cell_id"]], floor)
         )
-        if said.word == "no difference":
+        if said.tested and said.word not in ("higher", "lower"):
             steps[-1].cells.append(cell)
             continue
         why = f"{key} {wording.signed(apart.value)}: {said.why}"
-        steps.append(Step([cell], why, said.word != "undecided"))
+        steps.append(Step([cell], why, said.tested))
     return steps

@@ -77,9 +77,7 @@ def summarise(
     values[right:] = np.clip(values[right:], timeout_us, latency.HIGHEST_US)
     if not values.size:
         return None
-    distinct, where = np.unique(values, return_inverse=True)
-    totals = np.zeros(distinct.size, np.int64)
-    np.add.at(totals, where, counts)
+    distinct, totals = latency.add_up(values, counts)
     histogram = latency.from_counts(distinct, totals)
     found = latency.summary(histogram, (distinct, totals))
     return {
@@ -88,15 +86,14 @@ def summarise(
         "p99_us": found["p99"],
         "requests": int(totals.sum()),
         "at_timeout": int(counts[right:].sum()),
-        "histogram": {"format": latency.FORMAT, "unit": "us", "data": latency.encode(histogram)},
+        "histogram": latency.document(histogram),
     }
 
 
-def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """Those of a cell's repetitions as one, without the histogram; None where one has none.
+def add_up(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """Several as summarise has them as one of the same form; None where one has none.
 
-    The mean is over all requests, percentiles are of the added histograms, and null where the
-    sample does not carry them.
+    The mean is over all requests, percentiles are of the added histograms.
     """
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
@@ -106,12 +103,24 @@ def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     requests = sum(one["requests"] for one in known)
     return {
         "mean_us": sum(one["mean_us"] * one["requests"] for one in known) / requests,
-        **{
-            f"{name}_us": summary[name]
-            if inference.carries(requests, latency.PERCENTILES[name])
-            else None
-            for name in ("p50", "p99")
-        },
+        "p50_us": summary["p50"],
+        "p99_us": summary["p99"],
         "requests": requests,
         "at_timeout": sum(one["at_timeout"] for one in known),
+        "histogram": latency.document(total),
     }
+
+
+def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """Those of a cell's repetitions as one, without the histogram; None where one has none.
+
+    Percentiles are null where the sample does not carry them.
+    """
+    total = add_up(found)
+    if total is None:
+        return None
+    del total["histogram"]
+    for name in ("p50", "p99"):
+        if not inference.carries(total["requests"], latency.PERCENTILES[name]):
+            total[f"{name}_us"] = None
+    return total

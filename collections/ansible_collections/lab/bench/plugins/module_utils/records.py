@@ -13,8 +13,8 @@ _LONG = ("histogram", "per_second", "raw", "clients")
 
 def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
     """cell_id -> its result.json documents by repetition, without series, histogram and hashes; of
-    telemetry each host's busy CPU is kept. A repetition without a result yet has its number taken,
-    and an `error` that says so."""
+    telemetry each host's busy CPU is kept. A repetition without a result yet has its number taken:
+    an `error` says so, and `under_way` that it has not failed."""
     found: dict[str, list[dict[str, Any]]] = {}
     for folder in run_dir.glob("cells/*/rep-*"):
         number = folder.name.removeprefix("rep-")
@@ -29,7 +29,7 @@ def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
                     for host, seen in result["telemetry"].items()
                 }
         else:
-            record = {"repetition": int(number), "error": "it has no result"}
+            record = {"repetition": int(number), "error": "it has no result", "under_way": True}
         found.setdefault(folder.parent.name, []).append(record)
     for some in found.values():
         some.sort(key=lambda record: int(record["repetition"]))
@@ -50,3 +50,10 @@ def ceiling(run_dir: Path) -> float | None:
 def ledgers(run_dir: Path) -> list[dict[str, Any]]:
     """The run's tuning.json documents: of each profile, and of each pair."""
     return [files.load(path) for path in sorted(run_dir.glob("tuning*.json"))]
+
+
+def go_on(run_dir: Path) -> str:
+    """The words of a command that goes on with the run on its own hosts."""
+    recorded = run_dir / "plan.json"
+    reach = files.load(recorded).get("reach", "") if recorded.exists() else ""
+    return f"-e run_id={run_dir.resolve().name} {reach}".rstrip()

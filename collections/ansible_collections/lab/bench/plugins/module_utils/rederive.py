@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from . import bundle, calibration, derive, files, latency, lesson
+from . import bundle, calibration, derive, files, latency, lesson, source
 
 # By name, wherever in the run: what is made from the rest.
 DERIVED = (
@@ -99,7 +99,7 @@ def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
         (again / name).parent.mkdir(parents=True, exist_ok=True)
         os.link(given / name, again / name)
     known, plan = files.load(given / "manifest.json"), files.load(given / "plan.json")
-    its, here = known.get("lab", {}), derive.source(root)
+    its, here = known.get("lab", {}), source.of(root)
     own = its == here and here["revision"] is not None and here["dirty"] is False
     outcome = Outcome(given.name, str(its.get("revision")), own, len(raw))
     if not own:

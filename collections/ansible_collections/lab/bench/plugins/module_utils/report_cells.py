@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import inference, percentiles, report_figures, wording
+from . import definition, inference, percentiles, report_figures, wording
+from .generators import OUTPUTS
 from .ranking import HELD_FROM
 from .report_figures import Entry
 from .wording import link, ms, table
@@ -255,8 +256,7 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def _outputs(rep: Mapping[str, Any]) -> list[str]:
     """The generator's own output among the raw files."""
-    names = ("oha.json", "wrk.txt", "wrk2.txt")
-    return [name for name in rep["raw"] if name.rpartition("/")[2] in names]
+    return [name for name in rep["raw"] if name.rpartition("/")[2] in OUTPUTS.values()]
 
 
 def errors(found: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -281,8 +281,17 @@ def errors(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def remarks(cell: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Void reasons and findings of the repetitions: {kind, rep, code, text}."""
+    """Void reasons and findings of the repetitions, and whether the lab was one: {kind, rep, code,
+    text}."""
     said = []
+    if labs := definition.labs(cell["repetitions"]):
+        each = "; ".join(
+            f"{revision[:12]}{' with changes of its own' if revision.endswith('+') else ''} "
+            f"measured repetition {', '.join(map(str, numbers))}"
+            for revision, numbers in labs.items()
+        )
+        said.append({"kind": "finding", "rep": "", "code": "lab",
+                     "text": f"{len(labs)} revisions of it measured this: {each}"})  # fmt: skip
     for rep in cell["repetitions"]:
         which = f"repetition {rep['repetition']}" if len(cell["repetitions"]) > 1 else ""
         for kind, words in (("void", "reasons"), ("finding", "findings")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import claims
+from . import claim_words, inference
 from .wording import link, plural, table
 
 # As the cells' verdicts are shown.
@@ -18,7 +18,9 @@ def build(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     rows: list[Any] = []
     for claim in document["claims"]:
-        rows.append({"title": f"{claim['says']}: {claim['verdict']}"})
+        step = claim_words.failing_step(claim)
+        decided = f"{claim['verdict']}, by {step}" if step else claim["verdict"]
+        rows.append({"title": f"{claim['says']}: {decided}"})
         rows += [_row(part) for part in claim["parts"]]
     verdicts = [claim["verdict"] for claim in document["claims"]]
     counts = [f"{verdicts.count(word)} {word}" for word in STATES if word in verdicts]
@@ -35,8 +37,10 @@ def build(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "state": STATES[worst],
         "table": table(
             "Each claim's statements against the bounds that they name; medians of the valid "
-            "repetitions, with the 95 % interval where there are enough of them. A claim of "
-            "several statements is confirmed where all are, refuted where one is.",
+            "repetitions, with an interval where there are enough of them, and how many of 100 "
+            f"such intervals hold the true value. {inference.levels_told()} A ratio no further "
+            "from its bound than a cell is from its twin is undecided. A claim of several "
+            "statements, or of an order, is confirmed where all are, refuted where one is.",
             ["metric", "bounds", "published", "cells", "measured", "verdict"],
             rows,
             sources=[link("claims.json")],
@@ -46,7 +50,7 @@ def build(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _row(part: Mapping[str, Any]) -> dict[str, Any]:
     """A statement of a claim."""
-    told = claims.published(part)
+    told = claim_words.published(part)
     where = part["published"]["where"] if part["published"] else ""
     return {
         "class": "" if part["verdict"] == "confirmed" else "other",
@@ -55,7 +59,7 @@ def _row(part: Mapping[str, Any]) -> dict[str, Any]:
             part["wanted"],
             f"{told} ({where})" if told and where else told,
             "; ".join(_median(part["metric"], one) for one in part["figures"]),
-            claims.measured(part),
+            claim_words.measured(part),
             {"text": part["verdict"], "class": STATES[part["verdict"]]},
         ],
     }
@@ -64,4 +68,4 @@ def _row(part: Mapping[str, Any]) -> dict[str, Any]:
 def _median(metric: str, shown: Mapping[str, Any]) -> str:
     if shown["median"] is None:
         return f"{shown['cell']}: none"
-    return f"{shown['cell']}: {claims.quantity(metric, shown['median'])} (n={shown['n']})"
+    return f"{shown['cell']}: {claim_words.quantity(metric, shown['median'])} (n={shown['n']})"

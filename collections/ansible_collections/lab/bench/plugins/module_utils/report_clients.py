@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import percentiles, python_client, report_cells, report_figures, wording
+from .generators import OUTPUTS
 from .report_cells import BEYOND, ERRORS
 from .report_figures import Entry
 from .wording import link, table
@@ -116,7 +117,7 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
     for rep in cell["repetitions"]:
         good, client = rep["verdict"]["valid"], rep["client"] if rep["error"] is None else None
         folder = f"cells/{cell['cell_id']}/rep-{rep['repetition']}"
-        output = f"{cell['cell']['load']['generator']}.json.gz"
+        output = OUTPUTS[cell["cell"]["load"]["generator"]]
         rows.append({
             "class": "" if good else "void",
             "cells": [

@@ -22,9 +22,9 @@ EXPLAINED = (
     f"repetitions, in percent of the base's, with its {_LEVEL} bootstrap interval. It counts where "
     "the interval excludes 0, where p (Mann-Whitney, corrected for all comparisons) is at most "
     f"{inference.ALPHA:g}, and where it exceeds the noise floor: what a cell differs by from its "
-    "twin, the same cell measured a second time."
+    "twin, the same cell measured a second time. There is no difference where all of the interval "
+    f"is within the noise floor, and within {100 * inference.SAME:.0f} %; all else is undecided."
 )
-SHORT = " Of 3 or 4 repetitions an interval holds the true median in 75 or 88 % of cases only."
 
 
 def subject(compared: Mapping[str, Any]) -> str:
@@ -131,13 +131,10 @@ def build(
     by_path: dict[str, list[int]] = {}
     for index, one in enumerate(compared):
         by_path.setdefault(report_titles.path_of(one, paths), []).append(index)
-    few = {
-        row[side]["n"] for one in compared for row in one["rows"] for side in ("base", "head")
-    }  # fmt: skip
     return {
         "title": "Comparison" if compared else "Noise floor",
         "headlines": [headline(*one) for one in zip(compared, where, strict=True)],
-        "explained": (EXPLAINED + (SHORT if few & {3, 4} else "")) if compared else "",
+        "explained": f"{EXPLAINED} {inference.levels_told()}" if compared else "",
         "endpoints": [
             {"path": path, "table": _table([(compared[i], where[i]) for i in indices], path)}
             for path, indices in by_path.items()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import hardware, wording
+from .generators import CLOSED_LOOP, OUTPUTS
 from .wording import link, ms, table
 
 STATES = {
@@ -68,7 +69,7 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
         f"{ceiling['connections']} connections; client {busy['client']} busy, server "
         f"{busy['server']}",
         "the most to be had from nginx's own static answer",
-        {"links": _newest(run_dir, "ceiling", "result.json", "wrk.txt")},
+        {"links": _newest(run_dir, "ceiling", "result.json", OUTPUTS[CLOSED_LOOP])},
     ])  # fmt: skip
     for key, words, meaning in (
         ("floor_us", "Floor", f"latency of {document['generator']} from nginx's own static "
@@ -80,16 +81,8 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
         value = "not measured" if not found or found["p50"] is None else ", ".join(
             f"{name.replace('_', '.')} {ms(found[name])}" for name in ("p50", "p99", "p99_9", "max")
         ) + " ms"  # fmt: skip
-        files = (
-            _newest(
-                run_dir,
-                "floor",
-                "result.json",
-                "wrk2.txt" if document["generator"] == "wrk2" else "oha.json",
-            )
-            if found
-            else []
-        )
+        output = OUTPUTS[document["generator"]]
+        files = _newest(run_dir, "floor", "result.json", output) if found else []
         rows.append([words, value, meaning, {"links": files}])
     offset = document["clock_offset_s"]
     rows.append([

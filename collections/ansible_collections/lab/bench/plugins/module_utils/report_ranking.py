@@ -11,9 +11,9 @@ from .wording import link, ms, table
 
 EXPLAINED = (
     "By goodput, and by reactivity where goodput does not tell stacks apart: because all kept the "
-    "rate asked for within 1 %, or because the inference finds no difference. = stands for a rank "
-    "that is shared, as nothing tells its stacks apart; ? for one that medians alone give, as "
-    "there are too few repetitions to tell."
+    "rate asked for within 1 %, or because the inference finds none better. = stands for a rank "
+    "that is shared, as nothing here tells its stacks apart, which does not say that they are "
+    "equal; ? for one that medians alone give, as there are too few repetitions to tell."
 )
 
 

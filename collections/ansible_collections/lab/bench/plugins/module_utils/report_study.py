@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import wording
-from .claims import quantity
+from .claim_words import quantity
 from .wording import link, table
 
 # What a study calls a program, and what the packages of a host call it.
@@ -74,8 +74,8 @@ def _figures(group: Mapping[str, Any]) -> dict[str, Any]:
         else ""
     )
     return table(
-        f"{group['title']} ({group['where']}). Medians of the valid repetitions with the 95 % "
-        f"interval where there are enough of them.{against}",
+        f"{group['title']} ({group['where']}). Medians of the valid repetitions with an interval "
+        f"where there are enough of them; what so few can say stands at the claims.{against}",
         ["cell", "metric", "published", "measured", "published ratio", "measured ratio", "n"],
         rows,
         "  nnnnn",

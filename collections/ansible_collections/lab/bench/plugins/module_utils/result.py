@@ -27,12 +27,12 @@ from . import (
     wrk,
     wrk2,
 )
-from .files import ResultError
+from .files import SCHEMA, ResultError
+from .generators import OUTPUTS
 from .measurement import GeneratorError, Measurement
 from .pairs import NAME
 from .verdict import judge, judge_together
 
-SCHEMA = "lab/1"
 DATABASE = "oha.sqlite"
 REDUCED = "requests.json.gz"
 KEPT = "requests.sqlite.gz"
@@ -241,7 +241,7 @@ def _measured(
     if len(offered) == 1:
         whole = _alone(first, verdicts[0], waits[0])
     else:
-        whole = _together(offered, verdicts, waits, description["cell"], thresholds)
+        whole = _together(offered, verdicts, waits, calibrations, description["cell"], thresholds)
     return {
         **whole,
         "server_requests": _counted(offered),
@@ -270,6 +270,7 @@ def _together(
     offered: Sequence[_Part],
     verdicts: Sequence[dict[str, Any]],
     waits: Sequence[dict[str, Any] | None],
+    calibrations: Sequence[dict[str, Any] | None],
     cell: dict[str, Any],
     thresholds: dict[str, Any],
 ) -> dict[str, Any]:
@@ -281,8 +282,17 @@ def _together(
     ended = max(one.finished - one.clock_offset for one in offered) + first.clock_offset
     return {
         **_numbers(merged),
-        "reactivity": together.reactivity(waits),
-        "verdict": judge_together(named, merged, cell, first.server, spread, thresholds),
+        "reactivity": reactivity.add_up(waits),
+        "verdict": judge_together(
+            named,
+            merged,
+            cell,
+            first.server,
+            [one.client for one in offered],
+            calibrations,
+            spread,
+            thresholds,
+        ),
         "started": first.started,
         "finished": ended,
         "clients": [
@@ -401,15 +411,9 @@ def _counted(offered: Sequence[_Part]) -> int | None:
 
 def _output(cell: dict[str, Any]) -> str:
     generator = cell["load"]["generator"]
-    names = {
-        "oha": "oha.json",
-        "wrk": "wrk.txt",
-        "wrk2": "wrk2.txt",
-        **{name: f"{name}.json.gz" for name in python_client.GENERATORS},
-    }
-    if generator not in names:
-        raise GeneratorError(f"no parser for generator {generator!r}, only {', '.join(names)}")
-    return names[generator]
+    if generator not in OUTPUTS:
+        raise GeneratorError(f"no parser for generator {generator!r}, only {', '.join(OUTPUTS)}")
+    return OUTPUTS[generator]
 
 
 def _measurement(rep_dir: Path, description: dict[str, Any]) -> tuple[Measurement, dict[str, str]]:
@@ -500,9 +504,5 @@ def _numbers(measurement: Measurement) -> dict[str, Any]:
         "per_second",
         "client",
     )
-    histogram = {
-        "format": latency.FORMAT,
-        "unit": "us",
-        "data": latency.encode(measurement.histogram),
-    }
+    histogram = latency.document(measurement.histogram)
     return {**{name: getattr(measurement, name) for name in names}, "histogram": histogram}

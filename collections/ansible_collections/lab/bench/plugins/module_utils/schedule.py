@@ -69,11 +69,14 @@ def order(plan: Mapping[str, Any], pair: int | None) -> Iterator[tuple[int, Trac
 
 def failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
     """cell_id -> how many of its latest records failed one after another, of those numbered above
-    ``since`` (cell_id -> the highest repetition there was when this invocation began)."""
+    ``since`` (cell_id -> the highest repetition there was when this invocation began). What another
+    pair is just measuring has not failed."""
     found = {}
     for cell_id, all_of_them in records.items():
         count = 0
         for record in reversed(all_of_them):
+            if record.get("under_way"):
+                continue
             if record["error"] is None or record["repetition"] <= since.get(cell_id, 0):
                 break
             count += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .catalogue import PlanError
+from .generators import CLIENTS
 from .wording import plain
 
 # A share that is no whole number is one of these.
@@ -47,16 +48,14 @@ def offered(
     ]
 
 
-def refuse(values: Mapping[str, Any], batch: Sequence[str]) -> None:
-    """Raise PlanError where the load cannot be split over the clients of a server.
-
-    ``values``: the checked options; ``batch``: generators that are measured themselves.
-    """
+def refuse(values: Mapping[str, Any]) -> None:
+    """Raise PlanError where the load of the checked options cannot be split over the clients of a
+    server."""
     clients, generator = values.get("clients", 1), values["generator"]
     if clients == 1:
         return
     fewer = "or take `serves` from clients in the inventory."
-    if generator in batch:
+    if generator in CLIENTS:
         raise PlanError(
             f"generator: {generator} is itself what is measured, and the inventory has {clients} "
             f"clients to a server. Give a load generator with -e generator=oha, {fewer}"

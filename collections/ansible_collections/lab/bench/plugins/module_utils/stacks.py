@@ -38,7 +38,7 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
     """The stack asked for, by files/stacks.yml. A choice left open takes the first that fits.
 
     ``python``: the server's Python version where it is known. Returns {framework, app (the
-    manifest), the CHOICES, loop, front, port (that clients ask), workers, threads, backlog,
+    manifest), the CHOICES, loop, front, port (that clients ask), workers, threads,
     python_below, python_reason, needs (names that files/endpoints.yml gives), constants (what nginx
     answers by itself)}.
     """
@@ -92,7 +92,7 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
         **chosen,
         "front": values["front"],
         "port": PORTS[values["front"]],
-        **{key: values[key] for key in ("workers", "threads", "backlog")},
+        **{key: values[key] for key in ("workers", "threads")},
         "needs": sorted(needs),
         "constants": constants,
     }

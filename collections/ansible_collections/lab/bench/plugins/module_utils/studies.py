@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from .catalogue import PlanError, known, load_yaml, names
-from .tuning import WITHOUT, tuning_keys, tuning_profile
+from .tuning import WITHOUT, tuning_keys
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}
 # The scale at which everything is as it was published.
@@ -200,5 +200,5 @@ def in_unit(metric: str, figure: float | str) -> float:
 
 def _ablation(root: Path, name: str) -> list[str]:
     """The profile, and the profile without each of its keys."""
-    keys = tuning_keys(tuning_profile(root, name))
+    keys = tuning_keys(root, name)
     return [name, *(f"{name}{WITHOUT}{key}" for key in keys)]

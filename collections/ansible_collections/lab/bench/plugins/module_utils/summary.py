@@ -21,9 +21,8 @@ from . import (
     reactivity,
     records,
 )
-from .files import ResultError
-from .measurement import ERROR_CLASSES
-from .result import SCHEMA
+from .files import SCHEMA, ResultError
+from .measurement import ERROR_CLASSES, total
 
 _COUNTS = ("requests", "responses", "ok", "aborted", "scheduled", "unsent", "server_requests")
 _QUANTILES = {
@@ -56,7 +55,7 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "n": len(valid),
         "n_void": len(results) - len(valid),
-        **{name: _total([result[name] for result in valid]) for name in _COUNTS},
+        **{name: total([result[name] for result in valid]) for name in _COUNTS},
         "errors": {name: sum(r["errors"][name] for r in valid) for name in ERROR_CLASSES}
         if valid
         else None,
@@ -88,11 +87,6 @@ def _client(valid: list[dict[str, Any]]) -> dict[str, Any] | None:
         "max_rss_bytes": _spread([client["max_rss_bytes"] for client in clients]),
         "failures": dict(sorted(failures.items())),
     }
-
-
-def _total(counts: list[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
 
 
 def _spread(values: list[float]) -> dict[str, float | None] | None:

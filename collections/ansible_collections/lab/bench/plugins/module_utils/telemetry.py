@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 CPU = "node_cpu_seconds_total"
 CLOCK = "node_time_seconds"
+BOOTED = "node_boot_time_seconds"
 RX, TX = "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
 MEMORY_TOTAL, MEMORY_AVAILABLE = "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"
 SWAP = ("node_vmstat_pswpin", "node_vmstat_pswpout")
@@ -77,14 +78,18 @@ def failed_block(t: float, reason: str) -> str:
 def read(path: Path) -> list[Sample]:
     """Return the scrapes of a recording in the file's order.
 
-    Raises TelemetryError where the file is no gzip, is cut short, or a line is not understood.
+    Raises TelemetryError as unpacked() does, or where a line is not understood.
     """
+    return parse(unpacked(path), path.name)
+
+
+def unpacked(path: Path) -> str:
+    """Return a gzip file's text. Raises TelemetryError where it is none, or cut short."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise TelemetryError(f"{path.name} is truncated or no gzip text: {error}") from error
-    return parse(text, path.name)
 
 
 def parse(text: str, name: str) -> list[Sample]:
@@ -136,6 +141,19 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
             f"{name} scrape {t:.3f} is truncated, or a collector is off: no {', '.join(absent)}"
         )
     return Sample(t, values)
+
+
+def booted(page: str) -> int:
+    """Return when the machine of an exporter's page was booted, unix seconds.
+
+    Raises TelemetryError where the page does not tell.
+    """
+    told = [line.split()[1:] for line in page.splitlines() if line.startswith(f"{BOOTED} ")]
+    # A stranger may say anything; a date it is in one of these forms.
+    form = r"\d(\.\d{1,9})?e\+09|\d{1,10}"
+    if len(told) != 1 or not re.fullmatch(form, " ".join(told[0]), re.ASCII):
+        raise TelemetryError(f"the page does not have {BOOTED} once, as a time")
+    return int(float(told[0][0]))
 
 
 def clock_offset(samples: list[Sample]) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import latency
-from .measurement import ERROR_CLASSES, Measurement
+from .measurement import ERROR_CLASSES, Measurement, total
 
 
 def merge(parts: Sequence[Measurement]) -> Measurement:
@@ -29,8 +29,8 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         ok=sum(part.ok for part in parts),
         errors={name: sum(part.errors[name] for part in parts) for name in ERROR_CLASSES},
         aborted=sum(part.aborted for part in parts),
-        scheduled=_total([part.scheduled for part in parts]),
-        unsent=_total([part.unsent for part in parts]),
+        scheduled=total([part.scheduled for part in parts]),
+        unsent=total([part.unsent for part in parts]),
         duration_s=max(part.duration_s for part in parts),
         rate_achieved=sum(part.rate_achieved for part in parts),
         goodput=sum(part.goodput for part in parts),
@@ -40,11 +40,6 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         latency_from=parts[0].latency_from,
         per_second=_series([part.per_second for part in parts]),
     )
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, list[Any]] | None:
@@ -68,24 +63,6 @@ def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, li
         "p50_us": [None for _ in seconds],
         "p99_us": [None for _ in seconds],
         "max_us": [max(of("max_us", second), default=None) for second in seconds],
-    }
-
-
-def reactivity(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """Those of the clients, as reactivity.summarise has them, as one; None where one has none."""
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(found):
-        return None
-    histogram = latency.merge(latency.decode(one["histogram"]["data"]) for one in known)
-    summary = latency.summary(histogram)
-    requests = sum(one["requests"] for one in known)
-    return {
-        "mean_us": sum(one["mean_us"] * one["requests"] for one in known) / requests,
-        "p50_us": summary["p50"],
-        "p99_us": summary["p99"],
-        "requests": requests,
-        "at_timeout": sum(one["at_timeout"] for one in known),
-        "histogram": {"format": latency.FORMAT, "unit": "us", "data": latency.encode(histogram)},
     }
 
 

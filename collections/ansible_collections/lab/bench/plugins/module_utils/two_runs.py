@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from . import comparison, files
-from .catalogue import PlanError
-from .plan import RUN_ID
+from .catalogue import RUN_ID, PlanError
 
 
 def compare(results: Path, base: str, head: str) -> dict[str, Any]:

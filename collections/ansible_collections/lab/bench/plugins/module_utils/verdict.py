@@ -40,11 +40,8 @@ def judge(
     span, asked = measurement.duration_s, load["duration_s"]
     if asked is not None and span < limit["duration_min"] * float(asked):
         reasons.append(f"short: {span:.1f} s measured of {asked:g}, limit {limit['duration_min']}")
-    if load["mode"] == "constant" and client["cpu_busy"] > limit["generator_cpu_max"]:
-        reasons.append(
-            f"generator_cpu: client {client['cpu_busy']:.2f} busy, limit "
-            f"{limit['generator_cpu_max']}"
-        )
+    void, said = _generator(load["mode"], server["cpu_busy"], client["cpu_busy"], limit)
+    reasons, findings = reasons + void, findings + said
     # Telemetry is of the duration asked, and not of the wait for the last answers.
     watched = span if asked is None else min(span, float(asked))
     for name, host in hosts.items():
@@ -69,7 +66,7 @@ def judge(
     if calibration is None:
         findings.append("uncalibrated: no iperf3 figures, the link was not judged")
     else:
-        reasons += _link_reasons(client, calibration, limit)
+        reasons += _link_reasons([client], [calibration], limit)
     more, said = _rate(measurement, load, server, limit)
     reasons, findings = reasons + more, findings + said
     findings += _count_findings(measurement, load, limit)
@@ -86,17 +83,22 @@ def judge_together(
     merged: Measurement,
     cell: dict[str, Any],
     server: dict[str, Any],
+    clients: Sequence[Mapping[str, Any]],
+    calibrations: Sequence[Mapping[str, Any] | None],
     spread_s: float,
     thresholds: dict[str, Any],
 ) -> dict[str, Any]:
-    """The verdict on a load of several clients: void where one of theirs is, or where they did not
-    begin together.
+    """The verdict on a load of several clients: void where one of theirs is, where they filled the
+    server's link together, or where they did not begin together.
 
     ``verdicts``: judge() of each client by its name, with which its reasons and findings begin;
     what all say in the same words, of the server, stands once. ``merged`` is of all of them, and
-    ``cell`` the whole. ``spread_s``: seconds between the first and the last start.
+    ``cell`` the whole. ``clients`` and ``calibrations`` are as for judge(), of each.
+    ``spread_s``: seconds between the first and the last start.
     """
     reasons = _told({name: verdict["reasons"] for name, verdict in verdicts.items()})
+    if measured := [calibration for calibration in calibrations if calibration is not None]:
+        reasons += _link_reasons(clients, measured, thresholds)
     if spread_s > thresholds["start_spread_max_s"]:
         reasons.append(
             f"start_spread: {spread_s:.3f} s between the first and the last client's start, limit "
@@ -124,6 +126,25 @@ def _told(said: Mapping[str, Sequence[str]]) -> list[str]:
     return common + own
 
 
+def _generator(
+    mode: str, server: float, client: float, limit: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Return (reasons, findings) on a client whose CPU was full; both: busy fractions.
+
+    A schedule is not kept by a full client. A closed loop may fill it, where the server was full
+    too: with room left there, what was measured is what the client can do, and not the server.
+    """
+    if mode == "batch" or client <= limit["generator_cpu_max"]:
+        return [], []
+    words = f"generator_cpu: client {client:.2f} busy, limit {limit['generator_cpu_max']}"
+    if mode == "constant":
+        return [words], []
+    words += f", server {server:.2f} busy, full from {limit['server_cpu_full']}"
+    if server < limit["server_cpu_full"]:
+        return [f"{words}: the generator was the limit"], []
+    return [], [f"{words}: both were full"]
+
+
 def _host_reasons(name: str, host: dict[str, Any], span: float, limit: dict[str, Any]) -> list[str]:
     reasons = []
     if host["cpu"]["steal"] > limit["steal_max"]:
@@ -145,16 +166,21 @@ def _host_reasons(name: str, host: dict[str, Any], span: float, limit: dict[str,
 
 
 def _link_reasons(
-    client: dict[str, Any], calibration: dict[str, Any], limit: dict[str, Any]
+    clients: Sequence[Mapping[str, Any]],
+    calibrations: Sequence[Mapping[str, Any]],
+    limit: dict[str, Any],
 ) -> list[str]:
+    """Return where the clients together used more of the server's link than is left to be its own
+    limit. How much it takes is not known beyond the most that one of them measured."""
     reasons = []
+    of = f" of {len(clients)} clients" if len(clients) > 1 else ""
     for direction, way in (("client_to_server", "tx"), ("server_to_client", "rx")):
-        used = client["network"][f"{way}_bits_per_second"]
-        measured = calibration["iperf3"][direction]["bits_per_second"]
+        used = sum(client["network"][f"{way}_bits_per_second"] for client in clients)
+        measured = max(found["iperf3"][direction]["bits_per_second"] for found in calibrations)
         if used > limit["link_max"] * measured:
             reasons.append(
-                f"link: {used:.3g} bits/s {direction} of {measured:.3g} measured by iperf3, limit "
-                f"{limit['link_max']}"
+                f"link: {used:.3g} bits/s{of} {direction} of {measured:.3g} measured by iperf3, "
+                f"limit {limit['link_max']}"
             )
     return reasons
 
@@ -171,6 +197,17 @@ def concurrency(measurement: Measurement, timeout_s: float) -> float:
     return answered + timed_out * timeout_s / measurement.duration_s
 
 
+def all_in_use(measurement: Measurement, load: Mapping[str, Any]) -> float:
+    """Return the mean number of connections in use where all of them were as soon and as long as
+    they could be: they fill by what is due and not answered, and at the end the last answers come.
+    """
+    connections, span = int(load["connections"]), measurement.duration_s
+    duration = min(float(load["duration_s"]), span)
+    growth = float(load["rate"]) - measurement.rate_achieved
+    filling = min(connections / growth, duration) if growth > 0 else duration
+    return connections * (duration - filling / 2 + (span - duration) / 2) / span
+
+
 def _rate(
     measurement: Measurement, load: dict[str, Any], server: dict[str, Any], limit: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
@@ -178,10 +215,10 @@ def _rate(
 
     Who was the limit? A server whose CPU is full was. One with CPU to spare was too, if it merely
     waits (a sleeping handler, a slow upstream): then every connection of the generator waits for
-    an answer, and by Little's law answers/s times mean service time ≈ connections. Where neither
-    holds, connections stood idle while requests were due, so the generator did not keep up, and
-    the repetition says nothing of the server. Kept is what was sent: answers in the pipe at the
-    deadline, or errors, are not the schedule's fault.
+    an answer, and by Little's law answers/s times mean service time ≈ connections, less while they
+    filled and at the end. Where neither holds, connections stood idle while requests were due, so
+    the generator did not keep up, and the repetition says nothing of the server. Kept is what was
+    sent: answers in the pipe at the deadline, or errors, are not the schedule's fault.
     """
     if not measurement.scheduled or measurement.unsent is None:
         return [], []
@@ -190,15 +227,16 @@ def _rate(
     if kept >= limit["rate_min"]:
         return [], []
     asked, rate = int(load["connections"]), float(load["rate"])
-    used = concurrency(measurement, limit["timeout_s"])
+    used, most = concurrency(measurement, limit["timeout_s"]), all_in_use(measurement, load)
     words = (
         f"{measurement.rate_achieved:.1f}/s achieved of {rate:g}/s asked, {measurement.unsent} of "
         f"{measurement.scheduled} requests never sent, limit {limit['rate_min']} sent; server "
-        f"{server['cpu_busy']:.2f} busy, {used:.1f} of {asked} connections in use"
+        f"{server['cpu_busy']:.2f} busy, {used:.1f} of {asked} connections in use on average, "
+        f"{most:.1f} if all were as soon as they could be"
     )
     if server["cpu_busy"] >= limit["server_cpu_full"]:
         return [], [f"saturated: {words}: the server's CPU was the limit"]
-    if used >= limit["connections_busy_min"] * asked:
+    if used >= limit["connections_busy_min"] * most:
         return [], [f"saturated: {words}: all waited for the server"]
     return [f"rate_missed: {words}: the generator did not keep up"], []
 

@@ -17,8 +17,6 @@ import json
 import re
 from typing import Any
 
-import numpy as np
-
 from . import latency
 from .measurement import ERROR_CLASSES, GeneratorError, Measurement
 
@@ -199,13 +197,5 @@ def _undo_correction(
             f"wrk's latencies are of {sum(counts.values())} answers, but {came} came in time"
         )
     # 0 µs is recorded as 1 µs, as everywhere.
-    merged: dict[int, int] = {}
-    for value, count in counts.items():
-        if count:
-            key = max(value, latency.LOWEST_US)
-            merged[key] = merged.get(key, 0) + count
-    values = sorted(merged)
-    return (
-        np.array(values, dtype=np.int64),
-        np.array([merged[value] for value in values], dtype=np.int64),
-    )
+    true = {value: count for value, count in counts.items() if count}
+    return latency.add_up([max(value, latency.LOWEST_US) for value in true], list(true.values()))

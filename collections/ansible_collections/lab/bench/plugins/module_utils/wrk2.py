@@ -27,8 +27,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from . import latency
 from .measurement import ERROR_CLASSES, GeneratorError, Measurement
 from .reactivity import Waited
@@ -345,7 +343,4 @@ def _counts(spectrum: _Spectrum) -> tuple[latency.Integers, latency.Integers]:
             values.append(highest)
             counts.append(count - before)
             before = count
-    distinct, where = np.unique(np.array(values, dtype=np.int64), return_inverse=True)
-    totals = np.zeros(distinct.size, np.int64)
-    np.add.at(totals, where, np.array(counts, dtype=np.int64))
-    return distinct, totals
+    return latency.add_up(values, counts)

@@ -27,12 +27,8 @@ options:
     description: Generator of the measurements to come.
     type: str
     required: true
-  thresholds:
-    description: Content of files/verdict.yml.
-    type: dict
-    required: true
-  schema:
-    description: Path of files/schema/lab-1.schema.json.
+  root:
+    description: Top directory of the lab.
     type: path
     required: true
 author: the lab's developers
@@ -45,8 +41,7 @@ EXAMPLES = """
     repetition: 1
     link: {ping.txt: "{{ ping.stdout }}"}
     generator: oha
-    thresholds: "{{ thresholds }}"
-    schema: files/schema/lab-1.schema.json
+    root: .
 """
 
 RETURN = """

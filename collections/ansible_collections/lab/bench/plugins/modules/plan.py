@@ -41,6 +41,15 @@ options:
     description: How many clients each pair has.
     type: int
     default: 1
+  made:
+    description: What the hosts are, in words; a run goes on with hosts of the same.
+    type: str
+    default: ""
+  reach:
+    description: >-
+      What a command takes to reach these hosts, such as C(-i inventory/aws); nothing by default.
+    type: str
+    default: ""
 author: the lab's developers
 """
 
@@ -56,7 +65,7 @@ RETURN = """
 plan:
   description: >-
     run_id, run_dir, options, stack (the first), stacks, tunings, networks, endpoints, generators,
-    work (cells in order), comparisons, twins, study, load_seconds.
+    tracks (cells in order), comparisons, twins, study, load_seconds.
   type: dict
   returned: success
 """

@@ -4,20 +4,28 @@ DOCUMENTATION = """
 module: watch
 short_description: Scrape the hosts and tell the progress while a load is under way
 description:
-  - Runs on the controller for the given time. Writes a recording of each scraped host into the
+  - Runs on the controller until the load is over. Writes a recording of each scraped host into the
     repetition's folder, one scrape a second.
   - A scrape that fails is recorded as such; the verdict judges the gaps.
   - The terminal is told every ten seconds how far the load is.
 options:
   seconds:
-    description: Warm-up and measurement together, seconds; with I(until) the most that they take.
+    description:
+      - Warm-up and measurement together, seconds; a load that has no such time has 0. How far it is
+        is told by them, and before them the host is not asked. What is under way at their end may
+        take longer, as the answers that a full server still owes.
+    type: float
+    required: true
+  most:
+    description: The most that the load may take, seconds.
     type: float
     required: true
   until:
     description:
-      - Shell command for the host, asked every two seconds. Success says that the load is over, and
-        what it prints says how far it is.
+      - Shell command for the host, asked from then on every second, or every two seconds where
+        I(seconds) is 0. Success says that the load is over, and what it prints says how far it is.
     type: str
+    required: true
   dest:
     description: Folder of the repetition on the controller.
     type: path
@@ -33,6 +41,8 @@ EXAMPLES = """
 - name: Watch the hosts while the load runs
   lab.bench.watch:
     seconds: 40
+    most: 120
+    until: test -e /var/lib/loadlab-runs/latest/cells/example/rep-1/run.json
     dest: results/latest/cells/example/rep-1
     scrape: {telemetry-server: "http://10.77.0.11:9100/metrics"}
 """

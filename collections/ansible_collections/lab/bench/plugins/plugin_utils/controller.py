@@ -1,15 +1,19 @@
 """What the lab's action plugins have in common: they run on the controller, in process.
 
 A module would be packed, copied and started for each call; between two measurements that is
-time. Their documentation stands in plugins/modules/ under the same name.
+time. Their options and their documentation stand in plugins/modules/ under the same name.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
+import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.module_utils.wording import printable
 
 
@@ -18,24 +22,37 @@ def tell(line: str) -> None:
     Display().display(f"  {printable(line)}", color="bright blue")
 
 
+def options(action: str) -> dict[str, Any]:
+    """The documented options of an action plugin, by its Python name: an argument spec."""
+    module = import_module(action.replace(".plugins.action.", ".plugins.modules."))
+    documented: dict[str, Any] = yaml.load(module.DOCUMENTATION, Loader=yaml.CSafeLoader)
+    return dict(documented["options"])
+
+
 class ControllerAction(ActionBase):  # type: ignore[misc]
-    """Checks the arguments against SPEC and returns what work() makes of them.
+    """Checks the arguments against the documented options; returns what work() makes of them.
 
     A ValueError of work() fails the task with its text.
     """
 
-    SPEC: ClassVar[dict[str, Any]] = {}
     TRANSFERS_FILES = False
     _requires_connection = False
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
+    def put(self, path: Path, data: bytes) -> bool:
+        """Write the file where it is not so yet, but in check mode; returns whether it was not."""
+        differs = not path.exists() or path.read_bytes() != data
+        if differs and not self._task.check_mode:
+            files.write(path, data)
+        return differs
+
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, args = self.validate_argument_spec(self.SPEC)
+        _, args = self.validate_argument_spec(options(type(self).__module__))
         try:
             return {**result, "changed": False, **self.work(args)}
         except ValueError as problem:

@@ -36,13 +36,14 @@ def fetch(url: str) -> str:
     with contextlib.closing(connection):
         connection.connect()
         # The timeout is of each wait: a byte now and then would do for it.
-        end = threading.Timer(SCRAPE_S, cut, [connection.sock])
+        late = threading.Event()
+        end = threading.Timer(SCRAPE_S, cut, [connection.sock, late])
         end.start()
         try:
             connection.request("GET", where.path)
             answer = connection.getresponse()
             text = answer.read(PAGE_BYTES_MAX + 1)
-            if end.finished.is_set():
+            if late.is_set():
                 raise TimeoutError(f"no end after {SCRAPE_S} s")
         finally:
             end.cancel()
@@ -55,7 +56,9 @@ def fetch(url: str) -> str:
     return text.decode()
 
 
-def cut(link: socket.socket) -> None:
+def cut(link: socket.socket, late: threading.Event) -> None:
+    # Said first: a reader that the shutdown wakes must know why.
+    late.set()
     # It may have come to its end just now.
     with contextlib.suppress(OSError):
         link.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,36 @@
+"""Action plugin behind lab.bench.own_exporter: whether an exporter is that of a host."""
+
+from __future__ import annotations
+
+import http.client
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import telemetry, wording
+from ansible_collections.lab.bench.plugins.plugin_utils import exporter
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+
+def moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+class ActionModule(ControllerAction):
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        url, booted = args["url"], args["booted"]
+        try:
+            found = telemetry.booted(exporter.fetch(url))
+        except (OSError, ValueError, http.client.HTTPException) as problem:
+            raise ValueError(
+                f"The telemetry of this host cannot be read at {url}: "
+                f"{wording.one_line(f'{type(problem).__name__}: {problem}')}. See that "
+                "prometheus-node-exporter runs there; playbooks/deploy.yml puts it there. No load "
+                "was offered."
+            ) from None
+        if found != booted:
+            raise ValueError(
+                f"The telemetry at {url} is another machine's: that was booted at {moment(found)}, "
+                f"and this host at {moment(booted)}. Let nothing else on this machine listen there "
+                "(ss -ltnp says what does), and run the same command again. No load was offered."
+            )
+        return {}

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils.plan import plan
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
+
+PACKAGE = "ansible_collections.lab.bench.plugins.action"
+COLLECTIONS = Path(__file__).parents[2] / "collections"
+ACTIONS = sorted(COLLECTIONS.glob(f"{PACKAGE.replace('.', '/')}/*.py"))
+
+
+def test_there_are_actions() -> None:
+    assert len(ACTIONS) > 10
+
+
+@pytest.mark.parametrize("path", ACTIONS, ids=lambda path: path.stem)
+def test_an_action_takes_what_is_documented(path: Path) -> None:
+    """What is documented is what is checked: an option that nobody reads would be demanded."""
+    options = controller.options(f"{PACKAGE}.{path.stem}")
+    taken = set(re.findall(r"""\bargs\[["'](\w+)["']\]""", path.read_text()))
+    if path.stem == "plan":
+        # Handed on as they are.
+        taken |= set(inspect.signature(plan).parameters) - {"now", "lab"}
+    assert taken == set(options)
+    for name, option in options.items():
+        assert {"description", "type"} <= set(option), name
+        assert set(option) <= {"description", "type", "elements", "required", "default"}, name
