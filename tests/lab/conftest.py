@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ LAST = (
     "test_tuning",
     "test_releases",
 )
+
+# Of this machine's processors: more than others may take of them before what a test that measures
+# failed on is their doing, as well as the lab's.
+NOISE_MAX = 0.05
+# Minutes after which nothing more is begun on such a machine: its tests take several times as long.
+ENOUGH = 45
 
 
 def playbook(*names: str, **variables: Any) -> subprocess.Popen[str]:
@@ -117,6 +124,64 @@ def hosts() -> Iterator[None]:
         pytest.fail("the local hosts are system containers, which only root can make")
     yield
     run("playbooks/teardown.yml")
+
+
+class Noise:
+    """What others take of this machine's processors from now on."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.stolen, self.all = self.ticks()
+
+    @staticmethod
+    def ticks() -> tuple[int, int]:
+        """Of steal, and of all that is counted; see proc_stat(5)."""
+        counts = [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]
+        return counts[7], sum(counts)
+
+    def share(self) -> float:
+        stolen, every = self.ticks()
+        return (stolen - self.stolen) / max(every - self.all, 1)
+
+    def minutes(self) -> float:
+        return (time.monotonic() - self.began) / 60
+
+
+SESSION = pytest.StashKey[Noise]()
+MODULES = pytest.StashKey[dict[Path, Noise]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.stash[SESSION] = Noise()
+    session.stash[MODULES] = {}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.session.stash[MODULES].setdefault(item.path, Noise())
+    noise = item.session.stash[SESSION]
+    if noise.minutes() > ENOUGH and noise.share() > NOISE_MAX:
+        pytest.skip(
+            f"not begun: others took {noise.share():.0%} of this machine's processors for "
+            f"{noise.minutes():.0f} minutes"
+        )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure of what measures is void where a measurement would be, and says so."""
+    report = yield
+    if report.failed and call.excinfo and item.get_closest_marker("measures"):
+        share = item.session.stash[MODULES][item.path].share()
+        if share > NOISE_MAX:
+            report.outcome = "skipped"
+            why = (
+                f"void: others took {share:.0%} of this machine's processors since "
+                f"{item.path.name} began; it failed with {call.excinfo.exconly()[:1000]}"
+            )
+            report.longrepr = (str(item.path), item.location[1] or 0, why)
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

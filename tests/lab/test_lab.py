@@ -118,6 +118,7 @@ def verified_elsewhere(run_id: str, tmp_path: Path) -> None:
     assert took < 10
 
 
+@pytest.mark.measures
 def test_a_handler_that_sleeps(whole: str) -> None:
     """50 ms asleep come out as 50 ms."""
     latency = results(RUN_ID)["oha sleep"]["latency_us"]

@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import ROOT, run
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.measures]
 
 RUN_ID = "test-methods"
 FOLDER = ROOT / "results" / RUN_ID

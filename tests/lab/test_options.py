@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import ROOT, SERVER, results, run, ssh, stages
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.measures]
 
 SHORT = {"duration": 3, "warmup": 1, "rate": 200, "endpoint": "index"}
 HEADER = "a 'quoted' \"word\" $HOME `id` %n"

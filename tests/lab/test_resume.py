@@ -15,7 +15,7 @@ import pytest
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh, stages
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.measures]
 
 SHORT = {"framework": "aiohttp", "endpoint": "agents", "generator": "wrk", "warmup": 0}
 # Starts as it should, but with three workers.

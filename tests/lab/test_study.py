@@ -11,7 +11,7 @@ from ansible_collections.lab.bench.plugins.module_utils.catalogue import names
 
 from .conftest import ROOT, playbook
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.measures]
 
 # A tuning that changes between two cells and a reason that voids nothing; an application that is
 # stopped. How a client fails shows the published study.

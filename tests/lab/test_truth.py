@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import ROOT, SERVER, STATE, finish, playbook, results, ssh, stages
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.measures]
 
 
 def wait_until_measuring(process: subprocess.Popen[str], run_id: str, cell: str) -> None:

@@ -25,7 +25,7 @@ from ansible_collections.lab.bench.plugins.module_utils import files, result
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.measures]
 
 THRESHOLDS = yaml.safe_load((ROOT / "files/verdict.yml").read_text())
 RUN_ID = "test-verdicts"
