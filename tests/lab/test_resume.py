@@ -106,11 +106,17 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     assert recorded.read_text() == elsewhere_begun
     recorded.write_text(json.dumps(begun))
 
-    # One more is added, and none is measured again.
-    run("playbooks/load.yml", run_id=run_id, repetitions=6)
-    *before, added = records(run_id)
+    # One more is added, and none is measured again; without its server's recording it is none.
+    adding = playbook("playbooks/load.yml", run_id=run_id, repetitions=6)
+    wait_until_measuring(adding, run_id, 8)
+    ssh(SERVER, "systemctl kill --signal=KILL loadlab-record")
+    finish(adding)
+    *before, unrecorded, added = records(run_id)
     assert before == found
-    assert (added["repetition"], added["error"]) == (8, None)
+    assert unrecorded["error"].startswith("End the recording: "), unrecorded["error"]
+    assert "no processes.txt.gz: loadlab-record.service: " in unrecorded["error"]
+    assert "Main process exited, code=killed" in unrecorded["error"]
+    assert (added["repetition"], added["error"]) == (9, None)
     begun = json.loads((ROOT / "results" / run_id / "plan.json").read_text())
     # Three times the load.
     assert len(begun["resumed"]) == 3
