@@ -87,9 +87,9 @@ def ssh(address: str, command: str) -> str:
 
 
 def results(run_id: str) -> dict[str, dict[str, Any]]:
-    """Every result.json of a run, by "<generator> <endpoint>" (one repetition each)."""
+    """The last result.json of each cell of a run, by "<generator> <endpoint>"."""
     found = {}
-    for path in (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json"):
+    for path in sorted((ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")):
         result = json.loads(path.read_text())
         cell = result["cell"]
         found[f"{cell['load']['generator']} {cell['endpoint']}"] = result
