@@ -1,9 +1,11 @@
 # make lab framework=aiohttp [rate=2000 ...]   sets everything up and runs the lab
-# make test                                    sets everything up and runs every test
-# Any name=value is handed to the playbook as it is.
+# make test                                    sets everything up and runs the suite, 20 minutes at most
+# make test-all                                runs what that leaves out too
+# make test-all only=stacks,faults             runs parts of it, see CONTRIBUTING.md
+# make lab hands any name=value to the playbook as it is.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test lint unit aws molecule whole lock setup
+.PHONY: lab test test-all lint unit aws molecule core lock setup
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Molecule and the tests find the lab's own settings wherever they run.
@@ -31,7 +33,19 @@ lab: setup
 # What measures nothing runs side by side.
 test: setup
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit aws molecule
-	@$(MAKE) --no-print-directory whole
+	@$(MAKE) --no-print-directory core
+
+# A part is a file; named with only= it runs whole, what make test has of it included.
+folders := tests/lab tests/first_run
+parts := $(patsubst test_%,%,$(basename $(notdir $(foreach folder,$(folders),$(wildcard $(folder)/test_*.py)))))
+comma := ,
+chosen := $(subst $(comma), ,$(only))
+unknown := $(filter-out $(parts),$(chosen))
+
+test-all: setup
+	@$(if $(unknown),echo "only: '$(unknown)' is no part. There are: $(sort $(parts))" >&2; exit 2)
+	@$(if $(chosen),,$(MAKE) --no-print-directory test)
+	$(if $(chosen),pytest $(foreach part,$(chosen),$(wildcard $(folders:%=%/test_$(part).py))),pytest $(folders) -m "not core")
 
 lint: setup
 	ruff check .
@@ -61,6 +75,6 @@ lock: setup
 	cd apps/golang && go mod tidy
 	cd apps/nodejs && npm update --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
-# The whole lab, and servers of known behaviour. Needs root.
-whole: setup
-	pytest tests/lab
+# The lab from end to end, and what is injected told as what it is. Needs root.
+core: setup
+	pytest tests/lab -m core

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from .figures import pytest_pyfunc_call as pytest_pyfunc_call
 
 ROOT = Path(__file__).parents[2]
 STATE = Path("/var/lib/loadlab")
@@ -22,20 +24,13 @@ SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
 BRIEF = {"iperf_seconds": 1}
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
-    "test_resume",
+    "test_faults",
     "test_clients",
-    "test_bare_metal",
+    "test_strangers",
     "test_aws",
     "test_tuning",
     "test_releases",
 )
-
-# Of this machine's processors: more than others may take of them before what a test that measures
-# failed on is their doing, as well as the lab's.
-NOISE_MAX = 0.05
-# Minutes after which nothing more is begun on such a machine, less what others take of them: all of
-# it takes 45 on a quiet one, each test several times as long there, and CI waits so long only.
-ENOUGH = 65
 
 
 def playbook(*names: str, **variables: Any) -> subprocess.Popen[str]:
@@ -104,18 +99,14 @@ def run_id(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="module")
-def study() -> Iterator[Callable[..., str]]:
-    """Writes a study of the test's own, its cells' options by their names, and names it."""
+@contextlib.contextmanager
+def study_file(cells: dict[str, Any], **options: Any) -> Iterator[str]:
+    """The name of a study of the test's own, its cells' options by their names."""
     path = ROOT / "files" / "studies" / "of-a-test.yml"
-
-    def write(cells: dict[str, Any], **options: Any) -> str:
-        entries = [{"name": name, "options": words} for name, words in cells.items()]
-        file = {"description": "a test's", "options": options, "cells": entries, "twins": False}
-        path.write_text(yaml.safe_dump(file))
-        return path.stem
-
-    yield write
+    entries = [{"name": name, "options": words} for name, words in cells.items()]
+    file = {"description": "a test's", "options": options, "cells": entries, "twins": False}
+    path.write_text(yaml.safe_dump(file))
+    yield path.stem
     path.unlink()
 
 
@@ -125,65 +116,6 @@ def hosts() -> Iterator[None]:
         pytest.fail("the local hosts are system containers, which only root can make")
     yield
     run("playbooks/teardown.yml")
-
-
-class Noise:
-    """What others take of this machine's processors from now on."""
-
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.stolen, self.all = self.ticks()
-
-    @staticmethod
-    def ticks() -> tuple[int, int]:
-        """Of steal, and of all that is counted; see proc_stat(5)."""
-        counts = [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]
-        return counts[7], sum(counts)
-
-    def share(self) -> float:
-        stolen, every = self.ticks()
-        return (stolen - self.stolen) / max(every - self.all, 1)
-
-    def minutes(self) -> float:
-        return (time.monotonic() - self.began) / 60
-
-
-SESSION = pytest.StashKey[Noise]()
-MODULES = pytest.StashKey[dict[Path, Noise]]()
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    session.stash[SESSION] = Noise()
-    session.stash[MODULES] = {}
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    item.session.stash[MODULES].setdefault(item.path, Noise())
-    noise = item.session.stash[SESSION]
-    share = noise.share()
-    if share > NOISE_MAX and noise.minutes() > ENOUGH * (1 - share):
-        pytest.skip(
-            f"not begun: others took {share:.0%} of this machine's processors for "
-            f"{noise.minutes():.0f} minutes"
-        )
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failure of what measures is void where a measurement would be, and says so."""
-    report = yield
-    if report.failed and call.excinfo and item.get_closest_marker("measures"):
-        share = item.session.stash[MODULES][item.path].share()
-        if share > NOISE_MAX:
-            report.outcome = "skipped"
-            why = (
-                f"void: others took {share:.0%} of this machine's processors since "
-                f"{item.path.name} began; it failed with {call.excinfo.exconly()[:1000]}"
-            )
-            report.longrepr = (str(item.path), item.location[1] or 0, why)
-    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -199,9 +131,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--all-stacks",
         action="store_true",
         help="Deploy every stack there is and not only as many as cover every choice.",
-    )
-    parser.addoption(
-        "--all-lessons",
-        action="store_true",
-        help="Run every lesson and not only those that show every mechanism.",
     )

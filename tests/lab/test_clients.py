@@ -12,7 +12,7 @@ from ansible_collections.lab.bench.plugins.module_utils.validate import validate
 
 from .conftest import ROOT, results, run
 
-pytestmark = [pytest.mark.lab, pytest.mark.measures]
+pytestmark = pytest.mark.lab
 
 SCHEMA = ROOT / "files/schema/lab-1.schema.json"
 LIMIT = yaml.safe_load((ROOT / "files/verdict.yml").read_text())["start_spread_max_s"]

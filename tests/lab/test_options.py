@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
-from .conftest import ROOT, SERVER, results, run, ssh, stages
+from .conftest import ROOT, SERVER, results, run, ssh, stages, study_file
 
-pytestmark = [pytest.mark.lab, pytest.mark.measures]
+pytestmark = pytest.mark.lab
 
 SHORT = {"duration": 3, "warmup": 1, "rate": 200, "endpoint": "index"}
 HEADER = "a 'quoted' \"word\" $HOME `id` %n"
@@ -23,15 +22,15 @@ TELL = (
 )
 
 
-def test_clients_ask_the_application_server_itself(run_id: str, study: Callable[..., str]) -> None:
-    """Gunicorn and uWSGI here; aiohttp's own server is what test_study.py's clients ask."""
+def test_clients_ask_the_application_server_itself(run_id: str) -> None:
+    """Gunicorn and uWSGI here; aiohttp's own server is what test_studies.py's clients ask."""
     cells = {
         "kept": {"server": "gunicorn", "generator": "oha"},
         # One connection for each request.
         "unkept": {"server": "uwsgi", "generator": "wrk", "upstream_keepalive": False},
     }
-    name = study(cells, **SHORT, framework="plain_wsgi", front="none")
-    run("lab.yml", study=name, run_id=run_id)
+    with study_file(cells, **SHORT, framework="plain_wsgi", front="none") as name:
+        run("lab.yml", study=name, run_id=run_id)
     assert "10.77.1.11:8000" in ssh(SERVER, "ss -Hltnp src 10.77.1.11")
     found = results(run_id)
     assert set(found) == {"oha index", "wrk index"}

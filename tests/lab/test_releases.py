@@ -54,7 +54,6 @@ def test_event_loops_in_uwsgi(
     deploy(framework, protocol, transport)
 
 
-@pytest.mark.measures
 def test_a_load_is_carried_by_the_loop(bookworm: None) -> None:
     """100 requests/s that wait 50 ms each: one process that held each would do 20."""
     deploy("tornado", "uwsgi", "unix")

@@ -21,7 +21,7 @@ import pytest
 from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh
 from .test_truth import wait_until_measuring
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.core]
 
 DOCS = (ROOT / "docs/security.md").read_text()
 RUN_ID, HOSTILE_ID = "test-security", "test-security-hostile"

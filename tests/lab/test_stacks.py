@@ -21,6 +21,13 @@ APPS = {
 }
 INTERFACES = load_yaml(ROOT / "files" / "stacks.yml")
 RUN = "test-stacks"
+# Of each interface one, of each server, transport and language too.
+CORE = {
+    "django-uwsgi-unix-fastcgi-False",
+    "flask-gunicorn-unix-http-gthread-True",
+    "fastapi-native-tcp-http-False",
+    "nodejs-native-unix-http-True",
+}
 
 
 def every() -> Iterator[dict[str, Any]]:
@@ -71,7 +78,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         found = list(every())
         if not metafunc.config.getoption("--all-stacks", default=False):
             found = covering(found)
-        metafunc.parametrize("stack", found, ids=name)
+        few = [pytest.param(one, marks=pytest.mark.core) for one in found if name(one) in CORE]
+        assert len(few) == len(CORE)
+        rest = [one for one in found if name(one) not in CORE]
+        metafunc.parametrize("stack", [*few, *rest], ids=name)
 
 
 @pytest.fixture(scope="module")

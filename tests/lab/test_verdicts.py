@@ -24,8 +24,9 @@ import yaml
 from ansible_collections.lab.bench.plugins.module_utils import files, result
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages
+from .figures import Measured, figures
 
-pytestmark = [pytest.mark.lab, pytest.mark.measures]
+pytestmark = pytest.mark.lab
 
 THRESHOLDS = yaml.safe_load((ROOT / "files/verdict.yml").read_text())
 RUN_ID = "test-verdicts"
@@ -182,8 +183,7 @@ def shapes() -> list[str]:
     return [line for line in lines if " tbf " in line or " netem " in line]
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, Any]]:
+def measure() -> dict[str, dict[str, Any]]:
     """Every repetition's result by its lever's name; of the storm by generator and endpoint. The
     link is Fast Ethernet meanwhile, and what it was before at the end."""
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -211,24 +211,33 @@ def found() -> dict[str, dict[str, Any]]:
     return results
 
 
+Levers = Measured[dict[str, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def measured() -> Levers:
+    return Measured(measure)
+
+
 def codes(one: dict[str, Any], kind: str = "reasons") -> set[str]:
     return {words.partition(":")[0] for words in one["verdict"][kind]}
 
 
 @pytest.mark.parametrize("name", ["oha_plain", "wrk_plain"])
-def test_what_nothing_disturbs_is_valid(found: dict[str, Any], name: str) -> None:
-    one = found[name]
+def test_what_nothing_disturbs_is_valid(measured: Levers, name: str) -> None:
+    one = measured.found[name]
     assert one["error"] is None
-    assert codes(one) <= NOT_OURS, one["verdict"]
+    with figures():
+        assert codes(one) <= NOT_OURS, one["verdict"]
     # Rate and latency agree in a real closed loop.
     assert "littles_law" not in codes(one, "findings")
 
 
-def test_the_calm_load_is_what_its_clients_wait_for(found: dict[str, Any]) -> None:
-    one = found["oha_plain"]
+def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
+    one = measured.found["oha_plain"]
     assert one["reactivity"]["at_timeout"] == 0
     assert one["reactivity"]["mean_us"] == pytest.approx(one["latency_us"]["mean"])
-    assert found["wrk_plain"]["reactivity"] is None
+    assert measured.found["wrk_plain"]["reactivity"] is None
 
 
 @pytest.mark.parametrize(
@@ -236,39 +245,44 @@ def test_the_calm_load_is_what_its_clients_wait_for(found: dict[str, Any]) -> No
     ["generator_cpu", "rate_missed", "nothing_answered", "short", "listen_overflows",
      "connections"],
 )  # fmt: skip
-def test_each_reason_voids_for_real(found: dict[str, Any], reason: str) -> None:
-    one = found[reason]
+def test_each_reason_voids_for_real(measured: Levers, reason: str) -> None:
+    one = measured.found[reason]
+    with figures():
+        assert reason in codes(one), one["verdict"]
     assert not one["verdict"]["valid"]
-    assert reason in codes(one), one["verdict"]
 
 
-def test_a_slower_link_is_what_iperf_finds(found: dict[str, Any]) -> None:
+def test_a_slower_link_is_what_iperf_finds(measured: Levers) -> None:
+    shapes = measured.found["shapes"]
+    assert len(shapes["shaped"]) == 2
+    assert all("dev test0" in line for line in shapes["shaped"])
+    assert shapes["left"] == []
     link = files.load(FOLDER / "calibration.json")["iperf3"]
     for direction in ("client_to_server", "server_to_client"):
-        assert 90e6 < link[direction]["bits_per_second"] < 100e6
-    assert len(found["shapes"]["shaped"]) == 2
-    assert all("dev test0" in line for line in found["shapes"]["shaped"])
-    assert found["shapes"]["left"] == []
+        with figures():
+            assert 90e6 < link[direction]["bits_per_second"] < 100e6
 
 
-def test_a_link_that_is_full_voids(found: dict[str, Any]) -> None:
+def test_a_link_that_is_full_voids(measured: Levers) -> None:
     """As much as iperf3 measured of Fast Ethernet."""
-    one = found["wrk book"]
-    assert "link" in codes(one), one["verdict"]
+    one = measured.found["wrk book"]
+    with figures():
+        assert "link" in codes(one), one["verdict"]
     assert not one["verdict"]["valid"]
 
 
-def test_a_server_at_its_limit_is_a_finding(found: dict[str, Any]) -> None:
-    one = found["oha lookup"]
-    assert codes(one) <= NOT_OURS, one["verdict"]
-    assert "saturated" in codes(one, "findings")
-    # What was never sent is in no latency, and in the time that clients wait.
-    assert one["reactivity"]["at_timeout"] > 0.1 * one["scheduled"]
+def test_a_server_at_its_limit_is_a_finding(measured: Levers) -> None:
+    one = measured.found["oha lookup"]
+    with figures():
+        assert codes(one) <= NOT_OURS, one["verdict"]
+        assert "saturated" in codes(one, "findings")
+        # What was never sent is in no latency, and in the time that clients wait.
+        assert one["reactivity"]["at_timeout"] > 0.1 * one["scheduled"]
     assert one["reactivity"]["mean_us"] > one["latency_us"]["mean"]
 
 
-def test_nobody_answers(found: dict[str, Any]) -> None:
-    one = found["nothing_answered"]
+def test_nobody_answers(measured: Levers) -> None:
+    one = measured.found["nothing_answered"]
     assert one["responses"] == 0
     assert one["errors"]["timeout"] > 0
     wait = one["reactivity"]
@@ -276,17 +290,18 @@ def test_nobody_answers(found: dict[str, Any]) -> None:
     assert wait["p50_us"] >= 1e6 * THRESHOLDS["timeout_s"]
 
 
-def test_a_dead_server_is_told_by_its_errors(found: dict[str, Any]) -> None:
+def test_a_dead_server_is_told_by_its_errors(measured: Levers) -> None:
     """nginx goes on answering, with 502; each is a request that got nothing."""
-    one = found["dead_server"]
-    assert one["errors"]["status_5xx"] > 0.3 * one["requests"]
-    assert one["goodput"] < 0.7 * one["rate_achieved"]
+    one = measured.found["dead_server"]
+    with figures():
+        assert one["errors"]["status_5xx"] > 0.3 * one["requests"]
+        assert one["goodput"] < 0.7 * one["rate_achieved"]
     assert one["reactivity"]["at_timeout"] >= one["errors"]["status_5xx"]
     assert one["reactivity"]["mean_us"] > 100 * one["latency_us"]["mean"]
 
 
-def test_another_body_than_verified_is_an_error(found: dict[str, Any]) -> None:
-    one = found["wrong_body"]
+def test_another_body_than_verified_is_an_error(measured: Levers) -> None:
+    one = measured.found["wrong_body"]
     assert one["errors"]["body"] > 0
     assert any(words.startswith("errors: body ") for words in one["verdict"]["findings"])
     assert one["ok"] == one["responses"] - one["errors"]["body"] - one["errors"]["status_5xx"]
@@ -300,9 +315,9 @@ def test_another_body_than_verified_is_an_error(found: dict[str, Any]) -> None:
     ],
 )
 def test_what_did_not_run_is_a_record_with_its_error(
-    found: dict[str, Any], name: str, words: str
+    measured: Levers, name: str, words: str
 ) -> None:
-    one = found[name]
+    one = measured.found[name]
     assert words in one["error"]
     assert one["verdict"]["reasons"] == [f"failed: {one['error']}"]
     assert one["goodput"] is None
@@ -336,10 +351,10 @@ INJECTED: dict[str, Callable[[list[str]], list[str]]] = {
 @pytest.mark.parametrize("reason", INJECTED)
 @pytest.mark.parametrize("host", ["server", "client"])
 def test_what_is_put_into_recorded_telemetry_voids(
-    found: dict[str, Any], reason: str, host: str, tmp_path: Path
+    measured: Levers, reason: str, host: str, tmp_path: Path
 ) -> None:
     copy = tmp_path / "rep-1"
-    shutil.copytree(found["folder"]["oha_plain"], copy)
+    shutil.copytree(measured.found["folder"]["oha_plain"], copy)
     calibration = files.load(FOLDER / "calibration.json")
     before = result.build(copy, THRESHOLDS, calibration)
     assert files.dump(before) == (copy / "result.json").read_bytes()

@@ -7,15 +7,15 @@ import json
 import shlex
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh, stages
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, run, ssh, stages, study_file
 
-pytestmark = [pytest.mark.lab, pytest.mark.measures]
+pytestmark = pytest.mark.lab
 
 SHORT = {"framework": "aiohttp", "endpoint": "agents", "generator": "wrk", "warmup": 0}
 # Starts as it should, but with three workers.
@@ -122,12 +122,19 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     assert len(begun["resumed"]) == 3
 
 
-def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
-    run_id: str, study: Callable[..., str]
-) -> None:
+@pytest.fixture
+def study() -> Iterator[str]:
+    """A stack of three workers, which a test keeps from starting, and one of two."""
     cells = {f"{n} workers": {"workers": n} for n in (3, 2)}
     options = {**SHORT, "endpoint": "index", "duration": 2, "repetitions": 1}
-    asked = {"study": study(cells, **options), "run_id": run_id}
+    with study_file(cells, **options) as name:
+        yield name
+
+
+def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
+    run_id: str, study: str
+) -> None:
+    asked = {"study": study, "run_id": run_id}
     run(*stages("hosts", "tune"), **asked)
     refuse = "[Service]\nExecStartPre=/bin/sh -c 'test \"$LAB_WORKERS\" != 3'\n"
     ssh(SERVER, f"mkdir -p {Path(BROKEN).parent}; printf %s {shlex.quote(refuse)} >{BROKEN}")

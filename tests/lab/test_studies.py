@@ -11,26 +11,15 @@ from ansible_collections.lab.bench.plugins.module_utils.catalogue import names
 
 from .conftest import ROOT, playbook
 
-pytestmark = [pytest.mark.lab, pytest.mark.measures]
+pytestmark = pytest.mark.lab
 
-# A tuning that changes between two cells and a reason that voids nothing; an application that is
-# stopped. How a client fails shows the published study.
-SHOWING = ("listen_backlog", "coordinated_omission")
 # Seconds are enough where a queue overflows at once; the application is stopped from the fourth
 # second to the sixth. The other lessons take their own.
 ENOUGH = {
     "listen_backlog": {"duration": 4, "warmup": 1},
     "coordinated_omission": {"duration": 7, "warmup": 1},
 }
-# What a busy machine voids is measured once more, so often.
-ATTEMPTS = 2
 LESSONS = names(ROOT / "files" / "lessons", "*.yml")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "lesson" in metafunc.fixturenames:
-        every = metafunc.config.getoption("--all-lessons", default=False)
-        metafunc.parametrize("lesson", LESSONS if every else SHOWING)
 
 
 def load(run_id: str, name: str) -> dict[str, Any]:
@@ -50,20 +39,21 @@ def void(run_id: str) -> list[str]:
 
 
 def measured(run_id: str, name: str, **asked: Any) -> str:
-    """What a playbook printed that came to its end with measurements to show."""
+    """What a playbook printed that came to its end with measurements to show.
+
+    What others' load voids is measured once more, in the same run.
+    """
     shutil.rmtree(ROOT / "results" / run_id, ignore_errors=True)
-    for repetitions in range(1, ATTEMPTS + 1):
-        process = playbook(name, **asked, run_id=run_id, repetitions=repetitions)
+    process = playbook(name, **asked, run_id=run_id)
+    output, _ = process.communicate(timeout=900)
+    if process.returncode != 0 and void(run_id):
+        process = playbook(name, **asked, run_id=run_id, repetitions=2)
         output, _ = process.communicate(timeout=900)
-        why = void(run_id)
-        if process.returncode == 0 or not why:
-            break
-    if process.returncode != 0 and why and all("steal: " in reasons for reasons in why):
-        pytest.skip(f"others took this machine's processors all the time: {why}")
     assert process.returncode == 0, output[-6000:]
     return output
 
 
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_shows_what_it_teaches(lesson: str) -> None:
     run_id = f"test-lesson-{lesson}"
     asked = {"lesson": lesson, **ENOUGH.get(lesson, {})}
