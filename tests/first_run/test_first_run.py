@@ -1,0 +1,114 @@
+"""The first command of a new user, on a Debian that has nothing for it. Needs root.
+
+The machine is a file system of its own in namespaces of its own, so that nothing of it is left. It may
+not change the network, which is this machine's: there the lab ends, where it would boot its hosts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# What a clone, and the command, cannot do without.
+PACKAGES = "ca-certificates,git,make,python3"
+# By what this machine reaches package indexes, which that one is to reach as well.
+FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/resolv.conf",
+    "/etc/pip.conf",
+    str(Path.home() / ".config/pip/pip.conf"),
+    str(Path.home() / ".cargo/config.toml"),
+)
+VARIABLES = re.compile(r"(PIP|UV|CARGO|SSL|REQUESTS|CURL)_.*|(https?|no|all)_proxy", re.IGNORECASE)
+LIMIT_S = 1500
+
+MACHINE = """
+set -eu
+mount --make-rprivate /
+mount -t proc proc "$0/proc"
+mount -o bind,ro /proc/sys "$0/proc/sys"
+mount --rbind /sys "$0/sys"
+mount --rbind /dev "$0/dev"
+exec setpriv --bounding-set=-net_admin --inh-caps=-net_admin chroot "$0" sh -c "$1"
+"""
+# The build goes on when the hosts cannot be booted, and holds its lock.
+COMMAND = """
+cd /root/lab
+make lab framework=aiohttp && exit 1
+cd /var/cache/loadlab/oha
+flock lock true
+dpkg --search "$(command -v cargo)"
+tail -n 3 */build.log
+*/bin/oha --version
+"""
+
+
+def sources(release: str) -> str:
+    """A sources.list of this machine's own mirrors."""
+    words = ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"]
+    output = subprocess.run(
+        [*words, "Created-By: Packages", "Origin: Debian"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    mirrors = dict(line.split() for line in output.splitlines())
+    debian, security = mirrors["Debian"], mirrors["Debian-Security"]
+    return (
+        f"deb {debian} {release} main\n"
+        f"deb {debian} {release}-updates main\n"
+        f"deb {security} {release}-security main\n"
+    )
+
+
+@pytest.fixture(params=["bookworm", "trixie"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """The file system of a machine that was just set up, and a clone of this tree in it."""
+    if os.geteuid() != 0:
+        pytest.fail("the machine is a file system of root's, which only root can make")
+    root = tmp_path / "machine"
+    subprocess.run(
+        ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
+        + [request.param, str(root), "-"],
+        input=sources(request.param),
+        text=True,
+        check=True,
+    )
+    for name in FILES:
+        if Path(name).exists():
+            copy = root / name.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(name, copy)
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(root / "root/lab")], check=True)
+    yield root
+    shutil.rmtree(root)
+
+
+def test_the_first_command_sets_all_up_on_a_bare_debian(machine: Path) -> None:
+    # Whatever is begun there ends with the first process, and that one with this.
+    words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", MACHINE]
+    output = subprocess.run(
+        [*words, str(machine), COMMAND],
+        env={
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": "/root",
+            **{name: value for name, value in os.environ.items() if VARIABLES.fullmatch(name)},
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+    ).stdout
+    # It went as far as it may, and the generator was built meanwhile by what Debian has.
+    assert output.count("FAILED!") + output.count("[ERROR]") == 1, output
+    assert "Boot the hosts" in output, output
+    assert "cargo-web: /usr/bin/cargo" in output, output
+    assert re.search(r"(?m)^oha \d+\.\d+\.\d+$", output), output
