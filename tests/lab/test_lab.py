@@ -131,7 +131,7 @@ def test_a_handler_that_sleeps(whole: str) -> None:
 def test_a_second_run_changes_nothing(whole: str) -> None:
     folder = ROOT / "results" / RUN_ID
     kept = {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")}
-    output = run("lab.yml", run_id=RUN_ID)
+    output = run("lab.yml", "-v", run_id=RUN_ID)
     assert f"Run {RUN_ID} is complete" in " ".join(output.split())
     assert "server: all that aiohttp needs is in place, unchanged" in output
     recap = re.search(r"^server +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
