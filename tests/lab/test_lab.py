@@ -90,6 +90,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
     before = {p: p.read_bytes() for p in (folder / "summary.json", folder / "report.html")}
     run("playbooks/report.yml", run_id=RUN_ID)
     assert {p: p.read_bytes() for p in before} == before
+    assert f"Report: {folder}/report.html" in run("playbooks/show.yml", run_id=RUN_ID)
     verified_elsewhere(RUN_ID, tmp_path)
 
 

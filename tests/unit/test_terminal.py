@@ -144,6 +144,7 @@ def test_of_several_tasks_the_oldest_is_told() -> None:
     assert line.words(0) == ""
     line.begins("server", "Install packages", 0)
     line.begins("client", "Install packages", 0)
+    assert line.words(0.4) == ""
     assert line.words(2) == "Install packages on server, client"
     line.ends("client")
     line.begins("client", "Copy a file", 5)

@@ -43,7 +43,9 @@ author: the lab's developers
 
 # Tasks whose failure is the lab's own word.
 REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
+# Clears the line where the cursor is.
 CLEAR = "\r\x1b[K"
+TICK_S = 0.5
 
 
 class Screen:
@@ -54,7 +56,7 @@ class Screen:
     """
 
     def __init__(self, display: Any) -> None:
-        self.under_way = UnderWay()
+        self._under_way = UnderWay()
         self._print = display.display
         # Threads of this process print: results of workers, callbacks, and the clock below.
         self._lock = threading.RLock()
@@ -74,7 +76,7 @@ class Screen:
             return
         with self._lock:
             if not kwargs.get("newline", True):
-                self.under_way.says(msg)
+                self._under_way.says(msg)
                 self._draw()
                 return
             drawn = self._clear()
@@ -83,7 +85,7 @@ class Screen:
                 self._print(msg, *args, **kwargs)
             # A log shows it at once.
             self._write("")
-            self.under_way.printed(time.monotonic())
+            self._under_way.printed(time.monotonic())
             if drawn:
                 self._draw()
 
@@ -94,18 +96,18 @@ class Screen:
         return bool(drawn)
 
     def _tick(self) -> None:
-        while not self._ended.wait(1):
+        while not self._ended.wait(TICK_S):
             with self._lock:
                 self._draw()
 
     def _draw(self) -> None:
         now = time.monotonic()
         if not self._live:
-            if line := self.under_way.due(now):
+            if line := self._under_way.due(now):
                 self.display(f"  {line}")
             return
-        line = cut(f"  {self.under_way.words(now)}".rstrip(), shutil.get_terminal_size().columns)
-        # Between two tasks the line stays.
+        line = cut(f"  {self._under_way.words(now)}".rstrip(), shutil.get_terminal_size().columns)
+        # Where there is nothing to tell the last one stays, for it is a moment ago.
         if line and line != self._drawn:
             self._write(CLEAR + line)
             self._drawn = line
@@ -115,10 +117,18 @@ class Screen:
             sys.stdout.write(text)
             sys.stdout.flush()
 
+    def begins(self, host: str, task: str) -> None:
+        with self._lock:
+            self._under_way.begins(host, task, time.monotonic())
+
+    def ends(self, host: str) -> None:
+        with self._lock:
+            self._under_way.ends(host)
+
     def over(self) -> None:
         """Nothing is under way any more."""
         with self._lock:
-            self.under_way.over()
+            self._under_way.over()
             self._clear()
 
     def _end(self) -> None:
@@ -159,10 +169,15 @@ class CallbackModule(Default):  # type: ignore[misc]
         """Which file a task was read from is nothing to a user."""
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
-        self._screen.under_way.begins(host.get_name(), task.name or task.action, time.monotonic())
+        if task.action == "ansible.builtin.pause":
+            # Whoever is asked types where the line would be.
+            self._screen.over()
+        # Of the lab's own tasks each has a name; Ansible adds those that check a role's arguments.
+        elif task.action != "ansible.builtin.validate_argument_spec":
+            self._screen.begins(host.get_name(), task.name or task.action)
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        self._screen.under_way.ends(result.host.get_name())
+        self._screen.ends(result.host.get_name())
         if isinstance(result.task, TaskInclude):
             return
         if self._all():
@@ -177,16 +192,16 @@ class CallbackModule(Default):  # type: ignore[misc]
             self._handle_warnings_and_exception(result)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        self._screen.under_way.ends(result.host.get_name())
+        self._screen.ends(result.host.get_name())
         super().v2_runner_on_skipped(result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._screen.under_way.ends(result.host.get_name())
+        self._screen.ends(result.host.get_name())
         super().v2_runner_on_unreachable(result)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         host = result.host.get_name()
-        self._screen.under_way.ends(host)
+        self._screen.ends(host)
         message = result.result.get("msg")
         refusal = result.task.action.startswith(REFUSING) and message
         if self._display.verbosity or not refusal:

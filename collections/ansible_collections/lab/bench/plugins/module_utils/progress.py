@@ -68,11 +68,11 @@ def measurement(item: Mapping[str, Any], path: str, server: str) -> str:
     several; else empty.
     """
     load = item["cell"]["load"]
-    pace = {
-        "constant": f" {wording.asked(load)}/s",
-        "closed": f" on {wording.plural(load['connections'], 'connection')}",
-        "batch": f", {wording.asked(load)}",
-    }[load["mode"]]
+    pace = f", {wording.asked(load)}"
+    if load["mode"] == "constant":
+        pace = f" {wording.asked(load)}/s"
+    elif load["mode"] == "closed":
+        pace = f" on {wording.plural(load['connections'], 'connection')}"
     purpose = f" ({item['purpose']})" if item["purpose"] in ("twin", "profile") else ""
     of = f"{server}: " if server else ""
     return (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from . import wording
 
-# A task that takes less tells no seconds.
+# A younger task is not shown: most are over, or skipped, by then.
+SHOW_AFTER_S = 0.5
+# And a younger one tells no seconds.
 TELL_AFTER_S = 3
 # Between two lines of a log, which keeps them all.
 LOG_EVERY_S = 15
@@ -37,14 +39,16 @@ class UnderWay:
         self._said = ""
 
     def words(self, now: float) -> str:
-        """What is under way, or nothing between two tasks. Of several tasks the oldest is told,
-        for the others wait for it, or will."""
+        """What is under way; nothing where no task is old enough to tell. Of several the oldest is
+        told, for the others wait for it, or will."""
         if self._said or not self._running:
             return self._said
         task, began = min(self._running.values(), key=lambda one: one[1])
         hosts = [host for host, (name, _) in self._running.items() if name == task]
         on = "" if hosts == ["localhost"] else f" on {', '.join(hosts)}"
         lasting = now - began
+        if lasting < SHOW_AFTER_S:
+            return ""
         waited = f", {wording.lasting(lasting)}" if lasting >= TELL_AFTER_S else ""
         return f"{task}{on}{waited}"
 
