@@ -187,7 +187,7 @@ def test_a_pair_from_nothing_and_back(
         assert host["ansible_user"] == "ubuntu"
 
     # Again: nothing is asked of the user, nothing of AWS, and nothing changes.
-    again = play(*MAKE)
+    again = play(*MAKE, "-v")
     assert again.returncode == 0, again.stdout
     assert "changed=0" in again.stdout
     assert cloud.calls == []
@@ -218,7 +218,7 @@ def test_a_pair_from_nothing_and_back(
     assert order[0] == "TerminateInstances"
     assert order[-1] == "DeleteVpc"
     cloud.calls.clear()
-    twice = play(*TEARDOWN)
+    twice = play(*TEARDOWN, "-v")
     assert twice.returncode == 0, twice.stdout
     assert "changed=0" in twice.stdout
     assert cloud.calls == []

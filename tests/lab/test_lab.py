@@ -95,6 +95,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
     before = {p: p.read_bytes() for p in (folder / "summary.json", folder / "report.html")}
     run("playbooks/report.yml", run_id=RUN_ID)
     assert {p: p.read_bytes() for p in before} == before
+    assert f"Report: {folder}/report.html" in run("playbooks/show.yml", run_id=RUN_ID)
     verified_elsewhere(RUN_ID, tmp_path)
 
 
@@ -128,7 +129,7 @@ def verified_elsewhere(run_id: str, tmp_path: Path) -> None:
 def test_a_second_run_changes_nothing(whole: str) -> None:
     folder = ROOT / "results" / RUN_ID
     kept = {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")}
-    output = run("lab.yml", run_id=RUN_ID)
+    output = run("lab.yml", "-v", run_id=RUN_ID)
     assert f"Run {RUN_ID} is complete" in " ".join(output.split())
     assert "server: all that aiohttp needs is in place, unchanged" in output
     recap = re.search(r"^server +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)

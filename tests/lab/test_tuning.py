@@ -57,7 +57,7 @@ def setting(name: str) -> str:
 
 
 def tune(name: str, **variables: Any) -> str:
-    return run("playbooks/tune.yml", tuning=name, run_id=RUN_ID, **variables)
+    return run("playbooks/tune.yml", "-v", tuning=name, run_id=RUN_ID, **variables)
 
 
 def states(host: str = "server") -> dict[str, str]:
@@ -149,7 +149,7 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     run("playbooks/untune.yml")
     assert look() == found
     # Nor is a generator missed, which these hosts cannot have.
-    again = run("playbooks/untune.yml", default_generator="wrk2")
+    again = run("playbooks/untune.yml", "-v", default_generator="wrk2")
     assert "changed=0" in again.rpartition("server  ")[2]
 
 

@@ -24,7 +24,12 @@ class Run:
         self.told: list[str] = []
         monkeypatch.setattr(deciding, "tell", self.told.append)
         self.action = deciding.ActionModule.__new__(deciding.ActionModule)
-        plan = {**plan_of(CELLS[:2], 1, pairs=2), "run_id": run_dir.name}
+        load = {"generator": "oha", "mode": "constant", "rate": 1000}
+        items = [
+            {**one, "cell": {**one["cell"], "endpoint": "agents", "load": load}}
+            for one in CELLS[:2]
+        ]
+        plan = {**plan_of(items, 1, pairs=2), "run_id": run_dir.name, "endpoints": {}}
         (run_dir / "plan.json").write_text(json.dumps({"plan": plan}))
 
     def begin(self, item: dict[str, Any]) -> None:
@@ -60,6 +65,8 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
             run.begin(now[1]["item"])
         now[0] = run.next(0, now[0])
     assert now[0]["item"] is None
+    broken = "x /agents, oha 1,000/s: failed, and kept as such: broken"
+    assert [f"[1/1] {server}: {broken}" in run.told for server in PAIRS] == [True, True]
     assert [words for words in run.told if "Given up" in words] == [
         "Given up for now: cell-0: broken"
     ]

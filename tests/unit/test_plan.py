@@ -377,6 +377,22 @@ def test_a_run_id_that_is_no_folder_of_its_own_in_results_is_refused(
     assert "Give 1 to 64 letters, digits, dots" in str(refusal.value)
 
 
+def test_a_run_that_is_read_must_be_there(lab: Path) -> None:
+    def read(**given: Any) -> str:
+        return str(plans.plan(lab, SPECS, given, False, False, NOW, reads=True)["run_id"])
+
+    with pytest.raises(PlanError) as refusal:
+        read()
+    assert str(refusal.value) == "run_id: 'latest' is not in results/. There are: none."
+    for name in ("two", "one"):
+        begun(lab, framework="alpha", run_id=name)
+    (lab / "results" / "latest").symlink_to("one")
+    assert (read(), read(run_id="two")) == ("one", "two")
+    with pytest.raises(PlanError) as refusal:
+        read(run_id="nosuch")
+    assert str(refusal.value) == "run_id: 'nosuch' is not in results/. There are: one, two."
+
+
 @given(st.text(min_size=1))
 def test_a_run_id_that_is_taken_stays_in_results(run_id: str) -> None:
     try:

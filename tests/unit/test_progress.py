@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,38 @@ def test_a_cell_that_is_given_up_is_named_with_its_reason() -> None:
     assert found["given_up"] == {"cell-1": "broken"}
     # Nothing is waited for any more.
     assert (found["done"], found["total"], found["seconds_left"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("load", "more", "words"),
+    [
+        ({"mode": "constant", "generator": "oha", "rate": 0.5}, {}, "flask /agents, oha 0.5/s"),
+        (
+            {"mode": "closed", "generator": "wrk", "rate": None, "connections": 1},
+            {"purpose": "twin"},
+            "flask /agents (twin), wrk on 1 connection",
+        ),
+        (
+            {"mode": "batch", "generator": "python-async", "requests": 10_000},
+            {},
+            "flask /agents, python-async, 10,000 requests",
+        ),
+    ],
+)
+def test_a_measurement_is_named(load: dict[str, Any], more: dict[str, Any], words: str) -> None:
+    cell = {"framework": "flask", "load": load}
+    item = {"position": 3, "total": 8, "purpose": "measure", "cell": cell, **more}
+    assert progress.measurement(item, "/agents", "") == f"[3/8] {words}"
+    assert progress.measurement(item, "/agents", "one") == f"[3/8] one: {words}"
+
+
+def test_the_end_is_told_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    assert progress.until(50_000, 49_881) == "all over in 119 s, at 13:53:20"
+    assert progress.until(50_000, 49_000) == "all over in 17 min, at 13:53:20"
+    assert progress.until(50_000, 40_000) == "all over in 2 h 47 min, at 13:53:20"
+    # A load that is late has no time left, and no less.
+    assert progress.until(50_000, 50_003) == "all over in 0 s, at 13:53:20"
+    monkeypatch.undo()
+    time.tzset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,24 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.action import watch
 
+ITEM = {
+    "position": 2,
+    "total": 5,
+    "seconds_left": 40,
+    "purpose": "measure",
+    "cell": {
+        "framework": "flask",
+        "load": {"generator": "oha", "mode": "constant", "rate": 1000, "connections": 64},
+    },
+}
+
 
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
 
     def monotonic(self) -> float:
         return self.now
@@ -33,7 +48,7 @@ class Watched:
         self.answers = answers
         monkeypatch.setattr(watch, "time", self.clock)
         monkeypatch.setattr(watch, "page", lambda url: f"# scrape {self.clock.now:.1f}\n")
-        monkeypatch.setattr(watch, "tell", self.told.append)
+        monkeypatch.setattr(watch, "under_way", self.told.append)
         self.action = watch.ActionModule.__new__(watch.ActionModule)
         monkeypatch.setattr(self.action, "_low_level_execute_command", self.answer)
 
@@ -50,7 +65,7 @@ class Watched:
         """Return when it scraped."""
         scraped = {"telemetry-server": "http://s", "clients/one/telemetry-client": "http://c"}
         args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
-        args["dest"] = str(self.dest)
+        args |= {"dest": str(self.dest), "item": ITEM, "path": "/agents", "server": ""}
         assert self.action.work(args) == {"changed": True}
         texts = [
             gzip.decompress((self.dest / f"{name}.prom.gz").read_bytes()).decode()
@@ -63,7 +78,9 @@ class Watched:
 def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
     assert watched.run(11.5, 100) == [*range(13), 12.6]
-    assert watched.told == ["    10 s done, 2 s to go"]
+    clock = time.strftime("%H:%M:%S", time.localtime(40))
+    what = "[2/5] flask /agents, oha 1,000/s"
+    assert watched.told[10] == f"{what}: 10 of 12 s; all over in 30 s, at {clock}"
     assert watched.asked == [12.6]
 
 
@@ -73,7 +90,8 @@ def test_a_load_whose_last_answers_are_late(
     watched = Watched(monkeypatch, tmp_path, [*[(1, "measuring")] * 7, (0, "finished")])
     assert watched.run(4, 100) == [*range(12), 11.6]
     assert watched.asked == [4.6, 5.6, 6.6, 7.6, 8.6, 9.6, 10.6, 11.6]
-    assert watched.told == ["    10 s done, measuring"]
+    assert "/s: 3 of 4 s; all over in 37 s" in watched.told[3]
+    assert "/s: measuring; all over in 35 s" in watched.told[4]
 
 
 def test_a_batch_is_watched_until_it_is_over(
@@ -84,7 +102,7 @@ def test_a_batch_is_watched_until_it_is_over(
     # The last scrape comes after the end.
     assert watched.run(0, 3000) == [*range(15), 14.6]
     assert watched.asked == [0.6, 2.6, 4.6, 6.6, 8.6, 10.6, 12.6, 14.6]
-    assert watched.told == ["    10 s done, 5 of 9 requests over"]
+    assert "/s: 5 of 9 requests over; " in watched.told[10]
 
 
 def test_a_load_is_not_watched_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

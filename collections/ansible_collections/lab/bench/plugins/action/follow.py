@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
-
-TELL_EVERY_S = 15
+from ansible_collections.lab.bench.plugins.module_utils import wording
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
+    ControllerAction,
+    under_way,
+)
 
 
 def finished(results_file: Path) -> bool:
@@ -28,15 +30,12 @@ def last_line(log: Path) -> str:
 
 
 class ActionModule(ControllerAction):
-    """Wait for the job, printing the last line of its log now and then."""
+    """Wait for the job, showing the last line of its log."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
-        told = begun - TELL_EVERY_S
         while not finished(Path(args["results_file"])):
-            if time.monotonic() - told >= TELL_EVERY_S:
-                told = time.monotonic()
-                line = last_line(Path(args["log"]))
-                tell(f"{args['what']}, waited {told - begun:.0f} s: {line[:90]}")
+            waited = wording.lasting(time.monotonic() - begun)
+            under_way(f"{args['what']}, waited {waited}: {last_line(Path(args['log']))[:90]}")
             time.sleep(1)
         return {}

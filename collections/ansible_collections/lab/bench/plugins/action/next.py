@@ -14,6 +14,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     methods,
     progress,
     records,
+    report_titles,
     schedule,
     search,
     wording,
@@ -34,8 +35,9 @@ class ActionModule(ControllerAction):
             derive.repetition(rep_dir, root, args["keep_requests"])
             found = files.load(rep_dir / "result.json")
             several = len({track["pair"] for track in plan["tracks"]}) > 1
-            of = f"{found['pair']}: " if several else ""
-            tell(f"    {of}{derive.told(found)}{search.said(item, found)}")
+            path = report_titles.path_of(item, plan["endpoints"])
+            what = progress.measurement(item, path, found["pair"] if several else "")
+            tell(f"{what}: {derive.told(found)}{search.said(item, found)}")
             before = None if found["error"] else schedule.setup(item)
         with lock.alone(run_dir):
             kept = records.load(run_dir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import files, records
+from ansible_collections.lab.bench.plugins.module_utils import ending, files, records
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
@@ -28,4 +28,4 @@ class ActionModule(ControllerAction):
         page = report.render(Path(args["template"]), document)
         changed = self.put(path, page)
         said = [headline["text"] for headline in document["headlines"]]
-        return {"changed": changed, "path": str(path), "headlines": said}
+        return {"changed": changed, "path": str(path), "lines": ending.lines(run_dir, said)}

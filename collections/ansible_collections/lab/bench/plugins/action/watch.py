@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from ansible_collections.lab.bench.plugins.module_utils import progress
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
+    ControllerAction,
+    under_way,
+)
 from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
-TELL_EVERY_S = 10
 # What the load takes beside its seconds: the check of the answer, the generator's start and end.
 SLACK_S = 0.6
 APART_S = 0.5
@@ -23,7 +26,7 @@ ASK_EVERY_S = 2
 
 
 class ActionModule(ControllerAction):
-    """Scrape once a second into the repetition's folder, and say how far it is.
+    """Scrape once a second into the repetition's folder, and show how far it is.
 
     A recording that is there already is somebody's measurement, and an error.
     """
@@ -48,6 +51,8 @@ class ActionModule(ControllerAction):
 
             expected = math.ceil(args["seconds"])
             ask_every_s = 1 if expected else ASK_EVERY_S
+            what = progress.measurement(args["item"], args["path"], args["server"])
+            ends = time.time() + args["item"]["seconds_left"]
             for second in range(math.ceil(args["most"]) + 1):
                 wait = begun + second - time.monotonic()
                 # What a host out of reach has made late is left out: between two scrapes close
@@ -57,14 +62,13 @@ class ActionModule(ControllerAction):
                 time.sleep(max(wait, 0.0))
                 scrape()
                 if second < expected:
-                    far = f"{round(args['seconds']) - second} s to go"
+                    far = f"{second} of {args['seconds']:.0f} s"
                 elif (second - expected) % ask_every_s == 0:
                     time.sleep(SLACK_S)
                     over, far = self._ask(args["until"])
                     if over:
                         break
-                if second and second % TELL_EVERY_S == 0:
-                    tell(f"    {second} s done, {far}")
+                under_way(f"{what}: {far}; {progress.until(ends, time.time())}")
             else:
                 time.sleep(APART_S)
             # The last one comes just after the load's end, for the counters until then.

@@ -84,7 +84,7 @@ def cut_off(run_dir: Path) -> list[Path]:
 
 
 def told(record: Mapping[str, Any]) -> str:
-    """What came of a repetition, for the line under the one that began it."""
+    """What came of a repetition, in one line."""
     if record["error"] is not None:
         return f"failed, and kept as such: {wording.one_line(record['error'])}"
     client, verdict = record.get("client"), record["verdict"]
@@ -163,11 +163,15 @@ def summary(run_dir: Path, root: Path) -> str:
     write(document, "summary", run_dir / "summary.json", root)
     files.write(run_dir / "metrics.prom", summaries.open_metrics(document).encode())
     study = files.load(run_dir / "plan.json")["plan"].get("study")
-    if not study:
-        return table(document)
-    judged = claims.document(document, study)
-    write(judged, "claims", run_dir / "claims.json", root)
-    return "\n".join([table(document), *claim_words.lines(judged)])
+    judged = claims.document(document, study) if study else None
+    if judged:
+        write(judged, "claims", run_dir / "claims.json", root)
+    return tables(document, judged)
+
+
+def tables(document: Mapping[str, Any], judged: Mapping[str, Any] | None) -> str:
+    """The terminal's table of summary.json, and what became of a study's claims."""
+    return "\n".join([table(document), *(claim_words.lines(judged) if judged else [])])
 
 
 def table(document: Mapping[str, Any]) -> str:

@@ -33,21 +33,25 @@ def take(run_dir: Path, pid: int, place: str) -> None:
     # Two that take one at once come one after another.
     with alone(run_dir.parent):
         for path in sorted(run_dir.parent.glob(f"*/{NAME}")):
-            other, holder = path.parent, _holder(path)
-            if holder in (None, pid) or other.is_symlink():
+            other = path.parent
+            held_by = holder(other)
+            if held_by in (None, pid) or other.is_symlink():
                 continue
             if other == run_dir or _place(other) == place:
                 raise HeldError(
-                    f"run_id: '{other.name}' is under way in process {holder} of this machine, and "
-                    "two on the same hosts would spoil each other's measurements. Wait for that "
-                    f"one, or end it (kill {holder}). Nothing was changed."
+                    f"run_id: '{other.name}' is under way in process {held_by} of this machine, "
+                    "and two on the same hosts would spoil each other's measurements. Wait for "
+                    f"that one, or end it (kill {held_by}). Nothing was changed."
                 )
         run_dir.mkdir(exist_ok=True)
         files.write(run_dir / NAME, f"{pid} {_began(pid)}\n".encode())
 
 
-def _holder(path: Path) -> int | None:
-    """The process that a lock names, where it lives."""
+def holder(run_dir: Path) -> int | None:
+    """The live process that has the run; None where nobody has."""
+    path = run_dir / NAME
+    if not path.exists():
+        return None
     pid, _, began = path.read_text(encoding="ascii").strip().partition(" ")
     return int(pid) if pid.isdecimal() and _began(int(pid)) == began else None
 

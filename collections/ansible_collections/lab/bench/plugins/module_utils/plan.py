@@ -85,12 +85,14 @@ def plan(
     made: str = "",
     reach: str = "",
     lab: str | None = None,
+    reads: bool = False,
 ) -> dict[str, Any]:
     """The whole plan of a run: checked values, stacks, tracks (see module_utils/methods.py),
     seconds of load.
 
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
+    ``reads``: True where the run is only read, so that it must be there.
     ``python``: the server's Python version where it is known beforehand.
     ``kind``: study or lesson where that is what must have been given. ``pairs``: of hosts;
     ``clients``: of each pair. ``made``: what the hosts are, in words. ``reach``: the words of a
@@ -100,6 +102,8 @@ def plan(
     """
     run_id = _run_id(root, given, begin)
     run_dir = root / "results" / run_id if run_id else None
+    if reads:
+        _there(root / "results", run_id)
     kept = records.load(run_dir) if run_dir else {}
     if begin or needs_framework:
         given = _recorded(run_dir, given)
@@ -279,6 +283,16 @@ def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:
         return str(options.convert("run_id", named, {"type": "str"}))
     latest = root / "results" / "latest"
     return latest.resolve().name if not begin and latest.exists() else None
+
+
+def _there(results: Path, run_id: str | None) -> None:
+    """Raise PlanError where the run has not begun."""
+    if run_id is None or not (results / run_id / "plan.json").exists():
+        there_are = sorted({path.parent.resolve().name for path in results.glob("*/plan.json")})
+        raise PlanError(
+            f"run_id: '{run_id or 'latest'}' is not in results/. There are: "
+            f"{', '.join(there_are) or 'none'}."
+        )
 
 
 def _recorded(run_dir: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:

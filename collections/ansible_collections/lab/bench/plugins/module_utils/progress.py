@@ -1,11 +1,12 @@
-"""How far a run is and when its load will be over. Pure."""
+"""How far a run is and when its load will be over, and the words for it. Pure."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from . import schedule
+from . import schedule, wording
 from .files import SCHEMA
 from .tracks import Records
 
@@ -58,3 +59,29 @@ def document(
             cell_id: str(records[cell_id][-1]["error"]) for cell_id in schedule.given_up(attempts)
         },
     }
+
+
+def measurement(item: Mapping[str, Any], path: str, server: str) -> str:
+    """Which measurement it is: '[3/8] aiohttp /agents, oha 1,000/s'.
+
+    ``item``: of the schedule, with position and total. ``server``: of the pair, where there are
+    several; else empty.
+    """
+    load = item["cell"]["load"]
+    pace = f", {wording.asked(load)}"
+    if load["mode"] == "constant":
+        pace = f" {wording.asked(load)}/s"
+    elif load["mode"] == "closed":
+        pace = f" on {wording.plural(load['connections'], 'connection')}"
+    purpose = f" ({item['purpose']})" if item["purpose"] in ("twin", "profile") else ""
+    of = f"{server}: " if server else ""
+    return (
+        f"[{item['position']}/{item['total']}] {of}{item['cell']['framework']} {path}{purpose}, "
+        f"{load['generator']}{pace}"
+    )
+
+
+def until(ends: float, now: float) -> str:
+    """'all over in 57 s, at 14:09:10'; both are unix seconds."""
+    clock = time.strftime("%H:%M:%S", time.localtime(ends))
+    return f"all over in {wording.lasting(max(0.0, ends - now))}, at {clock}"

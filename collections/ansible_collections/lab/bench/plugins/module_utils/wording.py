@@ -108,6 +108,14 @@ def size(octets: float) -> str:
     return f"{octets:.0f} B"
 
 
+def lasting(seconds: float) -> str:
+    """How long: seconds below two minutes, minutes below two hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{60 * hours + minutes} min" if seconds < 7200 else f"{hours} h {minutes} min"
+
+
 def plural(number: int, one: str) -> str:
     """'1 error', '2 errors', 'no errors'."""
     return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"

@@ -5,7 +5,7 @@ module: follow
 short_description: Wait for an asynchronous task of the controller and tell how far it is
 options:
   what:
-    description: What is under way, for the line that is printed every 15 seconds.
+    description: What is under way, in words.
     type: str
     required: true
   results_file:

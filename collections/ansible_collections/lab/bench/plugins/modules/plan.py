@@ -27,6 +27,10 @@ options:
     description: Whether a framework must have been given.
     type: bool
     default: true
+  reads:
+    description: Whether the run is only read, so that it must be there.
+    type: bool
+    default: false
   python:
     description: The server's Python version, such as 3.13, where it is known beforehand.
     type: str

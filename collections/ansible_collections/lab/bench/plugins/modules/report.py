@@ -33,8 +33,10 @@ path:
   description: The page that was written.
   type: str
   returned: success
-headlines:
-  description: One sentence on each comparison and each measured cell.
+lines:
+  description: >-
+    One sentence on each comparison and each measured cell, where the report is, and what to do
+    next.
   type: list
   elements: str
   returned: success

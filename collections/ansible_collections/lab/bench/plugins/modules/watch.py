@@ -7,8 +7,20 @@ description:
   - Runs on the controller until the load is over. Writes a recording of each scraped host into the
     repetition's folder, one scrape a second.
   - A scrape that fails is recorded as such; the verdict judges the gaps.
-  - The terminal is told every ten seconds how far the load is.
+  - The terminal shows how far the load is, and when the run's last will be over.
 options:
+  item:
+    description: The item of the schedule, with its position, the total of them, and seconds_left.
+    type: dict
+    required: true
+  path:
+    description: Path that is asked for.
+    type: str
+    required: true
+  server:
+    description: Inventory name of the server, where there are several.
+    type: str
+    default: ""
   seconds:
     description:
       - Warm-up and measurement together, seconds; a load that has no such time has 0. How far it is
@@ -40,6 +52,8 @@ author: the lab's developers
 EXAMPLES = """
 - name: Watch the hosts while the load runs
   lab.bench.watch:
+    item: "{{ cell_next.item }}"
+    path: /agents
     seconds: 40
     most: 120
     until: test -e /var/lib/loadlab-runs/latest/cells/example/rep-1/run.json

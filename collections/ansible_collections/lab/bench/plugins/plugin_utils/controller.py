@@ -22,6 +22,13 @@ def tell(line: str) -> None:
     Display().display(f"  {printable(line)}", color="bright blue")
 
 
+def under_way(words: str) -> None:
+    """What this task is doing now, as often as it likes: the line that the callback shows while the
+    task runs, instead of its name."""
+    # A line that does not end: only what is under way is said so.
+    Display().display(words, newline=False)
+
+
 def options(action: str) -> dict[str, Any]:
     """The documented options of an action plugin, by its Python name: an argument spec."""
     module = import_module(action.replace(".plugins.action.", ".plugins.modules."))

@@ -1,0 +1,177 @@
+"""What a person at the terminal reads, and what a log keeps."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.lab.bench.plugins.module_utils.under_way import UnderWay, cut
+
+ROOT = Path(__file__).parents[2]
+CLEAR = "\r\x1b[K"
+
+PLAYBOOK = """
+- name: Prepare
+  hosts: localhost
+  tasks:
+    - name: Change a little
+      ansible.builtin.command: "true"
+
+    - name: Tell what comes
+      lab.bench.progress:
+        msg: A line of the lab's own
+
+    - name: Take a while
+      ansible.builtin.command: sleep 5
+      when: long | default(false)
+
+    - name: Begin a job
+      ansible.builtin.command: sleep 2
+      async: 60
+      poll: 0
+      register: job
+      when: long | default(false)
+
+    - name: Follow it
+      lab.bench.follow:
+        what: Building
+        results_file: "{{ job.results_file }}"
+        log: "{{ playbook_dir }}/log"
+      when: long | default(false)
+
+    - name: Fail
+      ansible.builtin.command: "false"
+      when: fails | default(false)
+
+    - name: Refuse
+      ansible.builtin.fail:
+        msg: "size: 3 is too much. Nothing was changed."
+      when: refuses | default(false)
+
+- name: End
+  hosts: localhost
+  tasks: []
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    path = tmp_path / "play.yml"
+    path.write_text(PLAYBOOK)
+    local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
+    return ["ansible-playbook", "-i", "localhost,", "-e", local, str(path)]
+
+
+def piped(words: list[str]) -> str:
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    assert not set(done.stdout) & {"\r", "\x1b"}
+    return done.stdout
+
+
+def seen(words: list[str]) -> str:
+    """What comes to a terminal with 60 columns."""
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "TERM": "xterm"}
+    environment |= {"COLUMNS": "60", "ANSIBLE_NOCOLOR": "1"}
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(words, env=environment, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        got = b""
+        try:
+            while data := os.read(controller, 4096):
+                got += data
+        except OSError:
+            # The other side has gone.
+            assert process.wait(60) is not None
+    os.close(controller)
+    return got.decode()
+
+
+def left(got: str) -> list[str]:
+    """The lines that are there when all is over: what was cleared is not."""
+    return [line.rpartition(CLEAR)[2].rstrip("\r") for line in got.split("\n")]
+
+
+def test_a_log_has_stages_and_the_labs_own_lines(words: list[str]) -> None:
+    assert re.fullmatch(r"0:0\d Prepare\n  A line of the lab's own\n0:\d\d End\n", piped(words)), (
+        piped(words)
+    )
+
+
+def test_a_terminal_shows_what_is_under_way_and_clears_it(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"Compiling {'a' * 70}\n")
+    got = seen([*words, "-e", '{"long": true}'])
+    assert f"{CLEAR}  Take a while" in got
+    assert re.search(rf"{re.escape(CLEAR)}  Take a while, [345] s{re.escape(CLEAR)}", got)
+    drawn = re.findall(rf"{re.escape(CLEAR)}(  Building, waited \d+ s: Compiling a+…)", got)
+    assert drawn
+    assert max(len(line) for line in drawn) == 59
+    lines = left(got)
+    assert [re.sub(r"^0:\d\d", "", line) for line in lines] == [
+        " Prepare",
+        "  A line of the lab's own",
+        " End",
+        "",
+    ]
+
+
+def test_changes_and_the_recap_are_shown_where_they_are_asked_for(words: list[str]) -> None:
+    verbose = piped([*words, "-v"])
+    assert "TASK [Change a little]" in verbose
+    assert "changed: [localhost]" in verbose
+    recap = r"localhost +: ok=\d+ +changed=1 "
+    assert re.search(recap, verbose)
+    assert "PLAY RECAP" in piped([*words, "--check"])
+
+
+def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str]) -> None:
+    failed = piped([*words, "-e", '{"fails": true}'])
+    assert "TASK [Fail]" in failed
+    assert "fatal: [localhost]: FAILED!" in failed
+    assert "non-zero return code" in failed
+    assert "failed=1" in failed
+    refused = piped([*words, "-e", '{"refuses": true}'])
+    assert refused.endswith("\nlocalhost: size: 3 is too much. Nothing was changed.\n")
+
+
+def test_of_several_tasks_the_oldest_is_told() -> None:
+    line = UnderWay()
+    assert line.words(0) == ""
+    line.begins("server", "Install packages", 0)
+    line.begins("client", "Install packages", 0)
+    assert line.words(0.4) == ""
+    assert line.words(2) == "Install packages on server, client"
+    line.ends("client")
+    line.begins("client", "Copy a file", 5)
+    assert line.words(6) == "Install packages on server, 6 s"
+    # What a task says of itself holds until it is over.
+    line.says("Building,\n3 of 9")
+    assert line.words(7) == "Building, 3 of 9"
+    line.ends("client")
+    assert line.words(130) == "Install packages on server, 2 min"
+    line.over()
+    assert line.words(131) == ""
+
+
+def test_a_log_has_a_line_where_it_was_silent_for_long() -> None:
+    line = UnderWay()
+    line.printed(0)
+    line.begins("localhost", "Make the base", 10)
+    assert line.due(24) == ""
+    assert line.due(25) == "Make the base, 15 s"
+    line.printed(25)
+    assert line.due(39) == ""
+    line.ends("localhost")
+    # No task of a second is told, however long nothing was printed.
+    line.begins("localhost", "Copy a file", 80)
+    assert line.due(81) == ""
+
+
+def test_a_line_is_cut_to_the_terminal() -> None:
+    assert cut("12345678", 9) == "12345678"
+    assert cut("123456789", 9) == "1234567…"
