@@ -20,6 +20,17 @@ pytestmark = pytest.mark.lab
 SHORT = {"framework": "aiohttp", "endpoint": "agents", "generator": "wrk", "warmup": 0}
 # Starts as it should, but with three workers.
 BROKEN = "/etc/systemd/system/loadlab-app.service.d/broken.conf"
+# Fails as often as the file says, and is rsync otherwise.
+RSYNC, FAILS = "/usr/local/bin/rsync", "/run/rsync-fails"
+FAILING = f"""#!/bin/sh
+read -r left <{FAILS}
+[ "$left" -gt 0 ] || exec /usr/bin/rsync "$@"
+echo $((left - 1)) >{FAILS}
+echo 'made to fail' >&2
+exit 1
+"""
+# Of one fetch.
+ATTEMPTS = 4
 # The first is measured against, and once more as its own twin.
 TUNINGS = ("stock", "mcdonnell")
 
@@ -144,12 +155,80 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     assert found[2, 1] is None
     assert all("does not start on server" in found[3, n] for n in (1, 2)), found
     assert "Given up for now: aiohttp" in output
+    # What was measured is in the report, and the command that wrote it says what is not.
+    reporting = playbook(*stages("collect", "report"), run_id=run_id)
+    told = " ".join(reporting.communicate(timeout=120)[0].split())
+    assert reporting.returncode != 0
+    (cell_id,) = {r["cell_id"] for r in records(run_id) if r["cell"]["workers"] == 3}
+    assert f"No valid measurement of {cell_id} (" in told
+    assert f"Go on with ansible-playbook lab.yml -e run_id={run_id} " in told
+    assert (ROOT / "results" / run_id / "report.html").exists()
 
     # Mended, what was given up is measured, and only that.
     ssh(SERVER, f"rm {BROKEN}; systemctl daemon-reload; systemctl reset-failed")
     run("playbooks/load.yml", run_id=run_id)
     again = {(r["cell"]["workers"], r["repetition"]): r["error"] for r in records(run_id)}
     assert again == {**found, (3, 3): None}
+    run(*stages("collect", "report"), run_id=run_id)
+
+
+def test_a_fetch_that_fails_costs_one_repetition_at_most(run_id: str) -> None:
+    asked = {**SHORT, "endpoint": "index", "duration": 2, "repetitions": 3, "run_id": run_id}
+    run(*stages("hosts", "tune", "deploy"), **asked)
+    runs, folder = "/var/lib/loadlab-runs", ROOT / "results" / run_id
+    write = f"echo 1 >{FAILS}; printf %s {shlex.quote(FAILING)} >{RSYNC}; chmod 755 {RSYNC}"
+    ssh(SERVER, write)
+    try:
+        loading = playbook("playbooks/load.yml", run_id=run_id)
+        for repetition, fails in ((1, 1), (2, ATTEMPTS)):
+            wait_until_measuring(loading, run_id, repetition)
+            assert ssh(SERVER, f"cat {FAILS}; echo {fails} >{FAILS}") == "0\n"
+        finish(loading)
+    finally:
+        ssh(SERVER, f"rm {RSYNC}")
+    failed, *others = sorted(records(run_id), key=lambda record: record["error"] is None)
+    assert [record["repetition"] for record in others] == [1, 3, 4]
+    assert [record["error"] for record in others] == [None, None, None]
+    left = f"{runs}/{run_id}.left-1"
+    words = f"server: its raw files could not be fetched and stay there in {left}: made to fail"
+    assert failed["repetition"] == 2
+    assert failed["error"].startswith(words)
+    rep = f"cells/{failed['cell_id']}/rep-2"
+    assert ssh(SERVER, f"ls {left}/{rep}/processes.txt.gz")
+    # Of the client it was fetched; nothing is on its way any more.
+    assert (folder / rep / "wrk.txt").exists()
+    assert not list(folder.glob(".arriving-*"))
+
+    # A host that answers is not lost.
+    ssh(SERVER, f"mv {runs} {runs}.away; touch {runs}")
+    try:
+        loading = playbook("playbooks/load.yml", run_id=run_id, repetitions=4)
+        told = " ".join(loading.communicate(timeout=120)[0].split())
+    finally:
+        ssh(SERVER, f"rm {runs}; mv {runs}.away {runs}")
+    assert loading.returncode != 0
+    assert "A task failed on server, which answers; the reason stands above. What was" in told
+    assert "lost in the middle" not in told
+    assert f"Go on with ansible-playbook lab.yml -e run_id={run_id} " in told
+
+
+def test_postgresql_that_was_stopped_is_started(run_id: str) -> None:
+    asked = {**SHORT, "duration": 3, "repetitions": 3, "run_id": run_id}
+    run(*stages("hosts", "tune", "deploy"), **asked)
+    stop = "systemctl stop postgresql"
+    ssh(SERVER, stop)
+    run(*stages("tune", "deploy"), **asked)
+    loading = playbook("playbooks/load.yml", run_id=run_id)
+    for repetition, command in ((1, stop), (2, "systemctl stop 'postgresql@*'")):
+        wait_until_measuring(loading, run_id, repetition)
+        ssh(SERVER, command)
+    finish(loading)
+    found = records(run_id)
+    assert [record["error"] for record in found] == [None, None, None]
+    errors = [sum(record["errors"].values()) for record in found]
+    assert errors[0] > 0, "it was stopped meanwhile"
+    assert errors[1] > 0, "it was running again, and its cluster was stopped"
+    assert errors[2] == 0, "it is running again"
 
 
 def somaxconn(run_id: str, ledger: str, host: str) -> dict[str, Any]:

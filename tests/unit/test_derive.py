@@ -354,6 +354,16 @@ def test_what_was_under_way_is_kept_as_cut_off(run_dir: Path) -> None:
     assert derive.cut_off(run_dir) == []
 
 
+def test_what_could_not_be_fetched_is_failed_though_its_load_was_over(run_dir: Path) -> None:
+    edit(run_dir / OHA / "cell.json", pair="server2")
+    edit(run_dir / WRK / "cell.json", pair="server")
+    why = "server: its raw files could not be fetched: no space left"
+    assert derive.cut_off(run_dir, [{"pair": "server", "why": why}]) == [run_dir / WRK]
+    derive.results(run_dir, ROOT, False)
+    errors = [files.load(run_dir / place / "result.json")["error"] for place in (OHA, WRK)]
+    assert errors == [None, f"cut off: the controller went away; {why}"]
+
+
 def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
     derive.results(run_dir, ROOT, False)
     told = [derive.told(files.load(run_dir / place / "result.json")) for place in (OHA, FAILED)]
@@ -389,3 +399,15 @@ def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> N
 def test_a_run_that_is_no_study_misses_nothing(run_dir: Path) -> None:
     everything(run_dir)
     assert derive.missing(run_dir) == []
+
+
+def test_cells_that_failed_and_have_nothing_valid_are_named(run_dir: Path) -> None:
+    everything(run_dir)
+    first, wrk = (run_dir / place / "result.json" for place in (OHA, WRK))
+    valid = {"valid": True, "reasons": [], "findings": []}
+    edit(first, verdict=valid)
+    # What is void did not fail.
+    edit(wrk, verdict={**valid, "valid": False})
+    assert derive.failed(run_dir) == []
+    edit(first, verdict={**valid, "valid": False})
+    assert derive.failed(run_dir) == ["aiohttp-oha-400rps (gunicorn did not start)"]

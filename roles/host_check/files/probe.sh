@@ -46,11 +46,11 @@ say wrk2 "$(PATH=$PATH:/snap/bin && command -v wrk2)"
 # Where apt gets packages over the network.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |
     grep -oE 'https?://[^/[:space:]]+' | LC_ALL=C sort -u | paste -sd ' ')"
-# What the role deployed wrote down, of each part where every file is still as it was and every service up. A set-up
-# that was cut off may have left a service as it was before.
+# What the role deployed wrote down, of each part where every file is still as it was and every service up: one at a
+# time, as of several systemctl is content with one. A set-up that was cut off may have left a service as it was before.
 deployed() {
     cd "$1" 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
-        xargs systemctl --quiet is-active <services && cat fingerprint 2>/dev/null
+        xargs -n 1 systemctl --quiet is-active <services && cat fingerprint 2>/dev/null
 }
 say deployed "$([ -e /run/loadlab-setup ] || for part in /var/lib/loadlab-deployed/*; do (deployed "$part"); done | paste -sd ' ')"
 dpkg-query -W -f 'package\t${Package} ${Version} ${db:Status-Abbrev}\n'

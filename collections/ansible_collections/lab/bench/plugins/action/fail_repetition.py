@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import files
+from ansible_collections.lab.bench.plugins.module_utils import files, lock
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
@@ -17,5 +17,9 @@ class ActionModule(ControllerAction):
             files.write(dest / "cell.json", files.dump(args["record"]))
         # Ansible keeps bytes of a host that are no text as surrogates, which cannot be written.
         error = args["error"].strip().encode(errors="backslashreplace")
-        files.write(dest / "error.txt", error + b"\n")
+        path = dest / "error.txt"
+        # Two hosts may fail at once, or one of them twice; what was first is the cause.
+        with lock.alone(dest):
+            before = [path.read_bytes().strip()] if path.exists() else []
+            files.write(path, b"; ".join([*before, error]) + b"\n")
         return {"changed": True}

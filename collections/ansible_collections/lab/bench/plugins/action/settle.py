@@ -12,7 +12,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir = Path(args["run_dir"])
-        lost = derive.cut_off(run_dir)
+        lost = derive.cut_off(run_dir, args["unfetched"])
         for rep_dir in lost:
             tell(f"{rep_dir.parent.name}/{rep_dir.name} was cut off, and is kept as failed.")
         derive.results(run_dir, Path(args["root"]), args["keep_requests"])

@@ -17,12 +17,14 @@ from . import (
     inference,
     manifest,
     percentiles,
+    records,
     report_comparison,
     report_methods,
     report_ranking,
     report_titles,
     result,
     source,
+    tracks,
     wording,
 )
 from . import summary as summaries
@@ -60,25 +62,27 @@ def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
     result.reduce(rep_dir, keep_requests)
 
 
-def cut_off(run_dir: Path) -> list[Path]:
+def cut_off(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> list[Path]:
     """Mark as failed what was under way when an earlier controller went away, and return it.
 
     That is each repetition without result whose load did not come to its end on every client; what
-    the hosts had of it has been fetched.
+    the hosts had of it has been fetched. And each of a pair of which something could not be
+    fetched: ``unfetched`` has the pair and why.
     """
     found = []
     for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
         rep_dir = description.parent
         if any((rep_dir / name).exists() for name in ("result.json", "error.txt")):
             continue
-        folders = [folder for folder, _ in result.parts(rep_dir, files.load(description))]
+        record = files.load(description)
+        folders = [folder for folder, _ in result.parts(rep_dir, record)]
         going = [folder for folder in folders if not (folder / "run.json").exists()]
-        if going:
-            seen = going[0] / "progress.txt"
-            last = f", last seen {files.text(seen).strip()}" if seen.exists() else ""
-            files.write(
-                rep_dir / "error.txt", f"cut off: the controller went away{last}\n".encode()
-            )
+        whys = [one["why"] for one in unfetched if one["pair"] == record.get("pair")]
+        if going or whys:
+            seen = next((folder / "progress.txt" for folder in going), None)
+            last = f", last seen {files.text(seen).strip()}" if seen and seen.exists() else ""
+            words = "; ".join([f"cut off: the controller went away{last}", *whys])
+            files.write(rep_dir / "error.txt", words.encode(errors="backslashreplace") + b"\n")
             found.append(rep_dir)
     return found
 
@@ -155,6 +159,16 @@ def missing(run_dir: Path) -> list[str]:
     judged = run_dir / "claims.json"
     found = files.load(judged)["unmeasured"] if judged.exists() else []
     return [f"{one['cell']} ({one['why']})" for one in found]
+
+
+def failed(run_dir: Path) -> list[str]:
+    """The cells that were given up before there was anything valid, each with why."""
+    found = []
+    for cell_id, kept in records.load(run_dir).items():
+        errors = [record["error"] for record in kept if record["error"] is not None]
+        if errors and not tracks.valid(cell_id, {cell_id: kept}):
+            found.append(f"{cell_id} ({wording.one_line(errors[-1])})")
+    return found
 
 
 def summary(run_dir: Path, root: Path) -> str:

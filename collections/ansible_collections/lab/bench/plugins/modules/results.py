@@ -54,4 +54,8 @@ missing:
   description: A study's cells without a valid repetition, each with why.
   type: list
   returned: success
+failed:
+  description: Any run's cells that failed and have no valid repetition, each with why.
+  type: list
+  returned: success
 """

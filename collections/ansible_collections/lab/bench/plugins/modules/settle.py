@@ -16,6 +16,11 @@ options:
     description: Keep every request's own times, compressed.
     type: bool
     default: false
+  unfetched:
+    description: Of each host whose files could not be fetched its pair, by its server, and why.
+    type: list
+    elements: dict
+    default: []
 author: the lab's developers
 """
 

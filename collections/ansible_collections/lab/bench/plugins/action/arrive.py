@@ -1,0 +1,19 @@
+"""Action plugin behind lab.bench.arrive; what it does stands in module_utils/arrivals.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.module_utils import arrivals
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+
+
+class ActionModule(ControllerAction):
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        if self._task.check_mode:
+            return {}
+        moved, taken = arrivals.move(Path(args["arrived"]), Path(args["run_dir"]))
+        for name in taken:
+            tell(f"{args['host']} sent {name}, which is there already: the first one stays.")
+        return {"changed": bool(moved)}
