@@ -4,12 +4,14 @@ import gzip
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import calibration, files, result
+from ansible_collections.lab.bench.plugins.action.calibration import ActionModule
+from ansible_collections.lab.bench.plugins.module_utils import calibration, files, result, reuse
 from ansible_collections.lab.bench.plugins.module_utils.calibration import CalibrationError
 from ansible_collections.lab.bench.plugins.module_utils.iperf3 import Iperf3Error
 from ansible_collections.lab.bench.plugins.module_utils.validate import validate
@@ -115,6 +117,55 @@ def test_where_only_the_closed_loop_is_used_there_is_no_floor(folder: Path) -> N
     found = derive(folder, "wrk")
     assert (found["floor_us"], found["jitter_us"]) == (None, None)
     assert len(calibration.text(found).splitlines()) == 1
+
+
+def use_again(run_dir: Path, number: int) -> dict[str, Any]:
+    """What a run does that looks for a calibration of the last hour."""
+    (run_dir / "plan.json").parent.mkdir(exist_ok=True)
+    (run_dir / "plan.json").write_text("{}")
+    return ActionModule.__new__(ActionModule).work(
+        {
+            "run_dir": str(run_dir),
+            "name": "calibration",
+            "repetition": number,
+            "link": None,
+            "hosts": ["server", "client"],
+            "conditions": {"rate": 1000},
+            "generator": "oha",
+            "root": str(ROOT),
+        }
+    )
+
+
+def test_a_calibration_is_used_again(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With the same numbers, from files of the run's own, also where that run used it again."""
+    results = tmp_path_factory.mktemp("results")
+    first = shutil.copytree(folder, results / "first" / "calibration")
+    conditions = reuse.conditions({"rate": 1000}, {}, ["server", "client"])
+    origin = {"run_id": "first", "measured": time.time() - 60}
+    link = first / "link" / "rep-3"
+    (link / reuse.CONDITIONS).write_bytes(files.dump({**origin, "conditions": conditions}))
+    made = calibration.derive(first, 3, "oha", THRESHOLDS)
+
+    for run_id in ("second", "third"):
+        again = use_again(results / run_id, 1)
+        assert again["said"] == "Calibration of run first, 60 s ago"
+        assert again["calibration"] == made
+        assert made["origin"] == origin
+        assert files.load(results / run_id / "calibration.json") == made
+        validate(made, "calibration", SCHEMA)
+        shutil.rmtree(first, ignore_errors=True)
+    # The run goes on: what is in force stays so, under its number.
+    assert use_again(results / "third", 2)["calibration"] == made
+    assert calibration.numbers(results / "third" / "calibration") == [1]
+
+    # A raw file that is damaged is no calibration, and leaves nothing behind.
+    (results / "second/calibration/ceiling/rep-1/wrk.txt").write_text("Running 5s test")
+    shutil.rmtree(results / "third")
+    assert use_again(results / "fourth", 1) == {"found": False}
+    assert calibration.numbers(results / "fourth" / "calibration") == []
 
 
 @pytest.mark.parametrize("part", ["ceiling", "floor"])

@@ -20,6 +20,7 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     rederive,
     report,
     result,
+    reuse,
     source,
 )
 from ansible_collections.lab.bench.plugins.module_utils.rederive import Comparison, Outcome
@@ -82,6 +83,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, recorded in (("client_to_server", "forward"), ("server_to_client", "reverse")):
         shutil.copy(FIXTURES / "iperf3" / f"{recorded}.json", link / f"iperf3-{name}.json")
     (link / "ping.txt").write_text(PING)
+    # Measured by an earlier run, and used again by this one.
+    earlier = {"run_id": "earlier", "measured": 1_763_658_300.5, "conditions": {}}
+    files.write(link / reuse.CONDITIONS, files.dump(earlier))
     files.write(run / "plan.json", files.dump(BEGUN))
     (run / "logs").mkdir()
     (run / "logs" / "server.log").write_text("nginx started\n")

@@ -1,31 +1,65 @@
-"""Action plugin behind lab.bench.calibration; see module_utils/calibration.py."""
+"""Action plugin behind lab.bench.calibration; see module_utils/calibration.py and reuse.py."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import calibration, derive, files
-from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+from ansible_collections.lab.bench.plugins.module_utils import calibration, derive, files, reuse
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 
 class ActionModule(ControllerAction):
+    """Derive what was measured now or, without ``link``, the newest of the same conditions."""
+
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir, root, name = Path(args["run_dir"]), Path(args["root"]), args["name"]
-        link = run_dir / name / "link" / f"rep-{args['repetition']}"
+        run_dir = Path(args["run_dir"])
+        recorded = run_dir / "tuning.json"
+        conditions = reuse.conditions(
+            args["conditions"],
+            files.load(recorded) if recorded.exists() else {},
+            args["hosts"],
+        )
+        if args["link"] is None:
+            return self._earlier(args, conditions)
+        link = run_dir / args["name"] / "link" / f"rep-{args['repetition']}"
         link.mkdir(parents=True)
         for file, text in args["link"].items():
             files.write(link / file, text.encode(errors="backslashreplace"))
+        record = {"run_id": run_dir.name, "measured": time.time(), "conditions": conditions}
+        files.write(link / reuse.CONDITIONS, files.dump(record))
         try:
-            derived = calibration.derive(
-                run_dir / name,
-                args["repetition"],
-                args["generator"],
-                derive.thresholds(run_dir, root),
-            )
+            derived = self._derived(args, args["repetition"])
         except ValueError as problem:
-            raise ValueError(f"{problem}. The raw files are kept in {run_dir}/{name}.") from None
-        validate(derived, "calibration", root / "files" / "schema" / "lab-1.schema.json")
-        files.write(run_dir / f"{name}.json", files.dump(derived))
-        return {"changed": True, "calibration": derived, "text": calibration.text(derived)}
+            raise ValueError(
+                f"{problem}. The raw files are kept in {run_dir}/{args['name']}."
+            ) from None
+        return {"changed": True, "found": True, **derived}
+
+    def _earlier(self, args: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+        folder = Path(args["run_dir"]) / args["name"]
+        now, number = time.time(), args["repetition"]
+        usable = list(reuse.found(folder.parents[1], conditions, now))
+        for own in usable:
+            if own.folder == folder and own.number == calibration.numbers(folder)[-1]:
+                # It is in force already.
+                return {"found": True, "said": own.said(now), **self._derived(args, own.number)}
+        for earlier in usable:
+            reuse.copy(earlier, folder, number)
+            try:
+                derived = self._derived(args, number)
+            except ValueError:
+                # Its files are not what they were: no calibration of anything.
+                reuse.drop(folder, number)
+                continue
+            return {"changed": True, "found": True, "said": earlier.said(now), **derived}
+        return {"found": False}
+
+    def _derived(self, args: dict[str, Any], number: int) -> dict[str, Any]:
+        run_dir, root, name = Path(args["run_dir"]), Path(args["root"]), args["name"]
+        document = calibration.derive(
+            run_dir / name, number, args["generator"], derive.thresholds(run_dir, root)
+        )
+        derive.write(document, "calibration", run_dir / f"{name}.json", root)
+        return {"calibration": document, "text": calibration.text(document)}

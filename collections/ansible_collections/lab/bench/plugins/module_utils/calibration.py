@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import files, iperf3, result, telemetry
+from . import files, iperf3, result, reuse, telemetry
 from .pairs import FURTHER
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
@@ -119,6 +119,7 @@ def _document(calibration_dir: Path, repetition: int, generator: str) -> dict[st
         floor = files.load(calibration_dir / "floor" / rep / "result.json")
     return {
         "schema": files.SCHEMA,
+        **_origin(link),
         "generator": generator,
         "iperf3": {
             direction: iperf3.parse(files.text(link / f"iperf3-{direction}.json"))
@@ -142,6 +143,14 @@ def _document(calibration_dir: Path, repetition: int, generator: str) -> dict[st
             for role in ("server", "client")
         },
     }
+
+
+def _origin(link: Path) -> dict[str, Any]:
+    """Which run measured it, and when, where that was noted."""
+    if not (link / reuse.CONDITIONS).exists():
+        return {}
+    record = files.load(link / reuse.CONDITIONS)
+    return {"origin": {key: record[key] for key in ("run_id", "measured")}}
 
 
 def text(calibration: Mapping[str, Any]) -> str:

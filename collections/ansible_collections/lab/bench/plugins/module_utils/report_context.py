@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import hardware, wording
+from . import hardware, reuse, wording
 from .generators import CLOSED_LOOP, OUTPUTS
 from .wording import link, ms, table
 
@@ -91,6 +92,15 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
         "each host's less the controller's",
         {"links": []},
     ])  # fmt: skip
+    if origin := document.get("origin"):
+        measured = datetime.datetime.fromtimestamp(origin["measured"], datetime.UTC)
+        again = "" if origin["run_id"] == run_dir.resolve().name else ", and used again"
+        rows.append([
+            "Measured",
+            f"{measured:%Y-%m-%d %H:%M:%S} UTC by run {origin['run_id']}{again}",
+            "under the same hosts, programs, tuning, network and load",
+            {"links": _newest(run_dir, "link", reuse.CONDITIONS)},
+        ])  # fmt: skip
     return table("Measured before any stack.", ["what", "value", "meaning", "from"], rows,
                  sources=[link("calibration.json")])  # fmt: skip
 
