@@ -24,14 +24,11 @@ class ActionModule(ControllerAction):
         given = load_extra_vars(self._loader)
         if not given:
             return {"names": []}
-        root, main = Path(args["root"]), args["specs"]
-        options = asked.role_options(root)
         playbooks = [Path(name) for name in context.CLIARGS.get("args", ()) if Path(name).is_file()]
-        there_are = asked.known(root, options, playbooks, self._inventory())
-        others = {name: spec for name, spec in options.items() if name not in main}
         try:
-            asked.refuse_unknown(given, list(main), there_are)
-            asked.refuse_wrong(given, others)
+            asked.refuse_names(
+                Path(args["root"]), list(args["specs"]), given, playbooks, self._inventory()
+            )
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
         return {"names": list(given)}
@@ -39,7 +36,7 @@ class ActionModule(ControllerAction):
     def _inventory(self) -> list[dict[str, Any]]:
         """The variables of each host and group as the inventory has them, without those of -e."""
         inventory = self._hostvars._inventory
-        every = [*inventory.groups.values(), *inventory.get_hosts()]
+        every = [*inventory.groups.values(), *inventory.hosts.values()]
         beside = get_vars_from_path(self._loader, self._loader.get_basedir(), every, "task")
         files = get_vars_from_inventory_sources(self._loader, inventory._sources, every, "task")
         return [*(each.get_vars() for each in every), files, beside]

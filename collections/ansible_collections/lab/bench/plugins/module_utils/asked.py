@@ -47,6 +47,23 @@ class _Tagged(yaml.CSafeLoader):
 _Tagged.add_multi_constructor("!", lambda loader, suffix, node: None)
 
 
+def refuse_names(
+    root: Path,
+    main: Sequence[str],
+    given: Mapping[str, Any],
+    playbooks: Iterable[Path],
+    inventory: Iterable[Mapping[str, Any]],
+) -> None:
+    """Raise PlanError for a name that nothing reads, and for a value that an option of a role does
+    not take; the main variables, ``main``, have narrower limits, which are the plan's.
+
+    ``playbooks``: those that were called; ``inventory``: the variables of each host and group.
+    """
+    options = role_options(root)
+    refuse_unknown(given, main, known(root, options, playbooks, inventory))
+    refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
+
+
 def role_options(root: Path) -> dict[str, Any]:
     """The options of every role, by name, as its argument specs have them."""
     return {
@@ -63,8 +80,8 @@ def known(
     playbooks: Iterable[Path],
     inventory: Iterable[Mapping[str, Any]],
 ) -> set[str]:
-    """The names that may be given: options of the roles, what the inventory has or reads, and what
-    the playbooks and the roles' defaults read and do not set themselves.
+    """The names that may be given: options of the roles, what the lab's inventories and the one in
+    use have or read, and what the playbooks and the roles' defaults read and do not set themselves.
 
     ``options``: of role_options(); ``playbooks``: those that were called, beside the lab's own;
     ``inventory``: the variables of each host and group, not templated.
@@ -74,7 +91,8 @@ def known(
     roles = tuple(f"{path.name}_" for path in root.glob("roles/*"))
     # A role's facts are no options of it.
     read = {name for name in _read(plays) if not name.startswith(("__", *roles))}
-    hosts = list(inventory)
+    groups = map(load_yaml, root.glob("inventory/*/group_vars/*.yml"))
+    hosts = [*inventory, *groups]
     own = {name for variables in hosts for name in variables}
     return set(options) | (read - set(_set(plays))) | own | set(_read(hosts))
 
@@ -134,8 +152,7 @@ def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str
 
 
 def refuse_wrong(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raise PlanError where an option of a role was given a value that it does not take. The main
-    variables, whose limits are narrower, are the plan's."""
+    """Raise PlanError where one of the options was given a value that it does not take."""
     for name, value in given.items():
         spec = options.get(name, {})
         text = str(value)
@@ -189,17 +206,17 @@ def refuse_unused(
     ``what``: whose cells they are.
     """
     for name in asked:
-        value = f" '{given[name]}'" if name in given else ""
+        value = f"'{given[name]}'" if name in given else "it"
         free = [generator for own, generator in cells if name not in own]
         if not free:
             raise PlanError(
-                f"{name}:{value} would change nothing: each cell of {what} has its own. "
+                f"{name}: {value} would change nothing: each cell of {what} has its own. "
                 f"Leave {name} out."
             )
         users = USERS.get(name, free)
         if not set(users) & set(free):
             raise PlanError(
-                f"{name}:{value} would change nothing: generator={'|'.join(dict.fromkeys(free))} "
+                f"{name}: {value} would change nothing: generator={'|'.join(dict.fromkeys(free))} "
                 f"does not read it, {', '.join(users)} alone would. Leave {name} out, or give "
                 f"-e generator={users[0]}."
             )
