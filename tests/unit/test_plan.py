@@ -222,12 +222,6 @@ def test_truths(value: Any, meant: bool) -> None:
         assert convert(name, value) is meant
 
 
-def test_half_a_truth_is_refused() -> None:
-    with pytest.raises(PlanError) as refusal:
-        convert("reuse", "maybe")
-    assert str(refusal.value) == "reuse: 'maybe' is neither true nor false. Give -e reuse=true."
-
-
 @pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if "choices" in spec])
 def test_a_word_that_is_no_choice_is_refused_with_the_list(name: str) -> None:
     with pytest.raises(PlanError) as refusal:
@@ -241,61 +235,6 @@ def test_a_word_that_is_no_choice_is_refused_with_the_list(name: str) -> None:
 def test_what_is_not_given_has_its_default() -> None:
     for empty in ({}, dict.fromkeys(SPECS), dict.fromkeys(SPECS, "")):
         assert options.options(SPECS, empty) == {k: v.get("default") for k, v in SPECS.items()}
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (
-            {"framework": "delta"},
-            "framework: 'delta' is not known. There are: alpha, beta, gamma. A new one is a "
-            "folder in apps/.",
-        ),
-        (
-            {"framework": "../files"},
-            "framework: '../files' is not known. There are: alpha, beta, gamma. A new one is a "
-            "folder in apps/.",
-        ),
-        (
-            {},
-            "framework: none was given. Give one with -e framework=<name>. "
-            "There are: alpha, beta, gamma.",
-        ),
-        ({"tuning": "fast"}, "tuning: 'fast' is not known. There are: production, stock."),
-        ({"network": "wan"}, "network: 'wan' is not known. There are: lan."),
-        (
-            {"framework": "alpha", "endpoint": "index,nosuch"},
-            "endpoint: 'nosuch' is not known. There are: agents, book, index, sleep.",
-        ),
-        (
-            {"framework": "beta", "endpoint": "agents"},
-            "endpoint of beta: 'agents' is not known. There are: index.",
-        ),
-        (
-            {"framework": "alpha", "endpoint": ","},
-            "endpoint: there is none to measure. Give one or several of alpha's with "
-            "-e endpoint=<name>,<name>. There are: index, agents, sleep, book.",
-        ),
-        (
-            # The one endpoint it has is not measured unasked: a run of nothing is no success.
-            {"framework": "gamma"},
-            "endpoint: there is none to measure. Give one or several of gamma's with "
-            "-e endpoint=<name>,<name>. There are: sleep.",
-        ),
-        (
-            # Nor is what a Python client measures anything else than its own endpoint.
-            {"framework": "beta", "generator": "python-sync"},
-            "endpoint: there is none to measure. Give one or several of beta's with "
-            "-e endpoint=<name>,<name>. There are: index.",
-        ),
-    ],
-)
-def test_a_name_that_is_not_there_is_refused_with_those_that_are(
-    lab: Path, given: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(PlanError) as refusal:
-        make(lab, **given)
-    assert str(refusal.value) == words
 
 
 @pytest.mark.parametrize(
@@ -375,22 +314,6 @@ def test_a_run_id_that_is_no_folder_of_its_own_in_results_is_refused(
         make(lab, framework="alpha", run_id=run_id)
     assert str(refusal.value).startswith(f"run_id: '{run_id}' cannot name a folder in results/. ")
     assert "Give 1 to 64 letters, digits, dots" in str(refusal.value)
-
-
-def test_a_run_that_is_read_must_be_there(lab: Path) -> None:
-    def read(**given: Any) -> str:
-        return str(plans.plan(lab, SPECS, given, False, False, NOW, reads=True)["run_id"])
-
-    with pytest.raises(PlanError) as refusal:
-        read()
-    assert str(refusal.value) == "run_id: 'latest' is not in results/. There are: none."
-    for name in ("two", "one"):
-        begun(lab, framework="alpha", run_id=name)
-    (lab / "results" / "latest").symlink_to("one")
-    assert (read(), read(run_id="two")) == ("one", "two")
-    with pytest.raises(PlanError) as refusal:
-        read(run_id="nosuch")
-    assert str(refusal.value) == "run_id: 'nosuch' is not in results/. There are: one, two."
 
 
 @given(st.text(min_size=1))
@@ -781,36 +704,6 @@ def test_wrk2_keeps_a_rate_beside_a_short_closed_loop(lab: Path) -> None:
     assert any("-wrk2-1000rps-" in item["cell_id"] for item in items(found))
 
 
-@pytest.mark.parametrize("needs", [True, False])
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (
-            {"duration": 29},
-            "duration: 29 s is too short for generator=wrk2, which calibrates for 10 s and throws "
-            "their latencies away. Give at least -e duration=30, or another generator with "
-            "-e generator=oha.",
-        ),
-        (
-            {"duration": 30.5},
-            "duration: 30.5 is not a whole number, and generator=wrk2 takes no other. Give "
-            "-e duration=31, or another generator with -e generator=oha.",
-        ),
-        ({"rate": 0.5}, "rate: 0.5 is not a whole number"),
-        ({"warmup": 2.5}, "warmup: 2.5 is not a whole number"),
-    ],
-)
-def test_what_wrk2_cannot_offer_is_refused(
-    lab: Path, given: dict[str, Any], words: str, needs: bool
-) -> None:
-    more: dict[str, Any] = {"framework": "alpha"} if needs else {}
-    with pytest.raises(PlanError) as refusal:
-        make(lab, True, needs, generator="wrk2", **more, **given)
-    assert str(refusal.value).startswith(words)
-    assert str(refusal.value).endswith("with -e generator=oha.")
-    make(lab, framework="alpha", generator="oha", **given)
-
-
 def test_a_default_generator_gives_way_to_any_other(lab: Path) -> None:
     def generators(**given: Any) -> list[str]:
         found: list[str] = make(lab, default_generator="wrk2", **given)["generators"]
@@ -907,42 +800,6 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     run_dir.mkdir(parents=True)
     (run_dir / "tuning.json").write_text(json.dumps(ledger))
     assert make(lab, study="ablation", run_id=found["run_id"])["measurements"] == 4
-
-
-@pytest.mark.parametrize(
-    ("given", "changed", "words"),
-    [
-        ({"study": "two"}, {}, "study: 'two' is not known. There are: one."),
-        ({"study": "one", "lesson": "one"}, {}, "were both given. Give one."),
-        ({"study": "one", "scale": "huge"}, {}, "There are: smoke, local."),
-        ({"scale": "local", "framework": "alpha"}, {}, "is of a study only"),
-        ({"study": "one"}, {"cells": [{"name": "a", "options": {"rate": 0}}]}, "cell a: rate: 0"),
-        (
-            {"study": "one"},
-            {"cells": [{"name": "a", "options": {"raet": 1}}]},
-            "cell a: option: 'raet' is not known. There are: backlog",
-        ),
-        ({"study": "one"}, {"claims": [{"says": "so"}]}, "study one: a claim needs says, metric"),
-        (
-            {"study": "one"},
-            {"claims": [{"says": "so", "metric": "goodput", "cell": "z", "at_most": 1}]},
-            "names 'z', which stands for 0 cells",
-        ),
-    ],
-)
-def test_a_study_that_cannot_be_is_refused(
-    lab: Path, given: dict[str, Any], changed: dict[str, Any], words: str
-) -> None:
-    write_study(lab, **changed)
-    with pytest.raises(PlanError) as refusal:
-        make(lab, **given)
-    assert words in str(refusal.value)
-
-
-def test_a_kind_that_must_be_given_is_asked_for(lab: Path) -> None:
-    write_study(lab)
-    with pytest.raises(PlanError, match=r"study: none was given.*There are: one\."):
-        plans.plan(lab, SPECS, {}, True, True, NOW, kind="study")
 
 
 @pytest.mark.parametrize(

@@ -259,12 +259,9 @@ def test_words_of_an_objective() -> None:
     [
         ("", "slo: '' says nothing. Give one or several of p50_ms, p90_ms"),
         ({}, "slo: '{}' says nothing"),
-        ("p99=100", "slo: 'p99' is not known. There are: p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms"),
         ("p99_ms", "slo: p99_ms: '' is not a number. Give milliseconds above 0"),
-        ("p99_ms=fast", "slo: p99_ms: 'fast' is not a number"),
         ("p99_ms=nan", "slo: p99_ms: nan is out of range"),
         ("p99_ms=0", "slo: p99_ms: 0 is out of range. Give milliseconds above 0 and up to 3,600,0"),
-        ("errors=2", "slo: errors: 2 is out of range. Give a fraction of the requests from 0 to 1"),
         ({"errors": True}, "slo: errors: 'True' is not a number"),
     ],
 )

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
-import pytest
 from ansible_collections.lab.bench.plugins.module_utils import shares
-from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,26 +41,6 @@ def test_each_client_has_its_share() -> None:
     assert shares.offered(load, ["a"], [host]) == [
         {"name": "a", "rate": 1001, "connections": 5, "cpus": [1], "interface": "eth0"}
     ]
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"connections": [8, 2]}, "connections: 2 cannot be split over the 3 clients of a server"),
-        ({"rate": [2], "generator": "wrk2"}, "rate: 2 cannot be split over the 3 clients"),
-        ({"generator": "python-async"}, "generator: python-async is itself what is measured"),
-    ],
-)
-def test_what_cannot_be_split_is_refused(changed: dict[str, Any], words: str) -> None:
-    values = {"generator": "oha", "rate": [2], "connections": [8], "clients": 3, **changed}
-    with pytest.raises(PlanError) as refusal:
-        shares.refuse(values)
-    said = str(refusal.value)
-    assert said.startswith(words)
-    # The remedies: a value that will do, or fewer clients.
-    assert "-e " in said
-    assert "`serves`" in said
-    shares.refuse({key: values[key] for key in values if key != "clients"})
 
 
 def test_what_can_be_split_is_not_refused() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from ansible_collections.lab.bench.plugins.module_utils import report_comparison, two_runs
-from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "report" / "summary.json"
 
@@ -38,18 +37,3 @@ def test_the_cells_of_two_runs(tmp_path: Path) -> None:
     assert goodput["difference"]["value"] == pytest.approx(0.5)
     assert goodput["conclusion"] == "higher"
     assert any("+50" in line and "higher" in line for line in report_comparison.lines(found))
-
-
-@pytest.mark.parametrize("name", ["gone", "../old", ""])
-def test_a_run_that_is_not_there(tmp_path: Path, name: str) -> None:
-    run(tmp_path, "old")
-    with pytest.raises(PlanError, match=r"has no summary\.json\. There are: old\."):
-        two_runs.compare(tmp_path, "old", name)
-
-
-def test_runs_of_other_cells(tmp_path: Path) -> None:
-    run(tmp_path, "old")
-    run(tmp_path, "new", endpoint="agents")
-    for head in ("new", "old"):
-        with pytest.raises(PlanError, match="have no cell in common"):
-            two_runs.compare(tmp_path, "old", head)

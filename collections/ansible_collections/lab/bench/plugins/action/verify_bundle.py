@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import rederive
+from ansible_collections.lab.bench.plugins.module_utils import bundle, rederive
 from ansible_collections.lab.bench.plugins.module_utils.bundle import BundleError
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
@@ -15,9 +15,8 @@ class ActionModule(ControllerAction):
     """In a temporary folder that is gone afterwards."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        bundle.refuse_absent(args["bundle"])
         archive = Path(args["bundle"])
-        if not archive.is_file():
-            raise BundleError(f"bundle: '{archive}' is not a file. Give one that bundle.yml wrote.")
         with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
             try:
                 outcome = rederive.verify(archive, Path(args["root"]), Path(scratch))

@@ -18,10 +18,12 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from . import files
-from .catalogue import RUN_ID
+from . import files, records
+from .catalogue import RUN_ID, runs
 
 SUMS = "SHA256SUMS"
+# Without these a run cannot be verified elsewhere.
+NEEDED = ("plan.json", "manifest.json", "summary.json", "report.html")
 # Of what is packed or unpacked: files, bytes of one (of a .gz also of what is in it), of all.
 FILES_MAX = 100_000
 FILE_BYTES_MAX = 1 << 30
@@ -62,6 +64,40 @@ class _Small(io.FileIO):
         if size is None or not 0 <= size <= _CHUNK:
             raise BundleError(f"has a header of {size:,} bytes, {_CHUNK:,} at most are read")
         return super().read(size) or b""
+
+
+def refuse(results: Path, run_id: str) -> None:
+    """Raise BundleError where the run is not there whole; ``run_id`` may be latest."""
+    run_dir = (results / run_id).resolve()
+    absent = [name for name in NEEDED if not (run_dir / name).exists()]
+    named = run_id == "latest" or RUN_ID.fullmatch(run_id)
+    if absent or not named:
+        why = f"has no {', '.join(absent)}" if named else "cannot name a folder in results/"
+        raise BundleError(
+            f"run_id: '{run_id}' {why} and cannot be verified elsewhere. Give one that was "
+            f"reported. {runs(results, 'report.html')} Nothing was written."
+        )
+    underived = [
+        path.parent.relative_to(run_dir).as_posix()
+        for path in sorted(run_dir.glob("cells/*/rep-*/cell.json"))
+        if not (path.parent / "result.json").exists()
+    ]
+    if underived:
+        raise BundleError(
+            f"run_id: '{run_id}' was cut off: {len(underived)} repetitions have no result, "
+            f"{underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
+            f"{records.go_on(run_dir)} first. Nothing was written."
+        )
+
+
+def refuse_absent(archive: str) -> None:
+    """Raise BundleError where no archive was named, or one that is not there."""
+    if not Path(archive).is_file():
+        why = f"'{archive}' is not a file" if archive else "none was given"
+        raise BundleError(
+            f"bundle: {why}. Give an archive that playbooks/bundle.yml wrote with "
+            "-e bundle=<path>. Nothing was written."
+        )
 
 
 def names(run_dir: Path) -> list[str]:

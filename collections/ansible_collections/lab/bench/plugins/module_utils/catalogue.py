@@ -11,6 +11,8 @@ import yaml
 
 # What may name a run, a folder in results/.
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# Of the runs there are, how many a refusal names.
+_RUNS = 5
 
 
 class PlanError(ValueError):
@@ -29,6 +31,17 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
         raise PlanError(
             f"{kind}: '{name}' is not known. There are: {', '.join(there_are) or 'none'}.{how}"
         )
+
+
+def runs(results: Path, document: str = "plan.json") -> str:
+    """A sentence with the newest runs that have the document."""
+    found = [path for path in results.glob(f"*/{document}") if not path.parent.is_symlink()]
+    found.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
+    if not found:
+        return "There is none yet."
+    older = f" and {len(found) - _RUNS} older" if len(found) > _RUNS else ""
+    newest = ", ".join(path.parent.name for path in found[:_RUNS])
+    return f"There are, the newest first: {newest}{older}."
 
 
 def load_yaml(path: Path) -> Any:

@@ -14,3 +14,19 @@ OUTPUTS = {
     "wrk2": "wrk2.txt",
     **{name: f"{name}.json.gz" for name in CLIENTS},
 }
+# The load generators, which offer a load for a time.
+_LOADS = ("oha", "wrk2", CLOSED_LOOP)
+# What is for some of them alone: option -> which read it.
+USERS: dict[str, tuple[str, ...]] = {
+    "rate": ("oha", "wrk2"),
+    "duration": _LOADS,
+    "warmup": _LOADS,
+    "keepalive": _LOADS,
+    "connections": (*_LOADS, "python-bounded"),
+    "keep_requests": ("oha",),
+    "requests": CLIENTS,
+    "open_files": CLIENTS,
+    "reuse": CLIENTS,
+    "oha_binary": ("oha",),
+    "wrk2_binary": ("wrk2",),
+}

@@ -12,6 +12,7 @@ from .catalogue import PlanError
 from .cpus import cpu_list
 from .network import needs_netem
 from .stacks import refuse_python
+from .wording import one_line
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 # The number that an executable has of a processor, as elf.h has it, and what `uname -m` says there.
@@ -83,6 +84,22 @@ def _name_and_port(url: str) -> str:
     """As SSH's PermitRemoteOpen has it. Raises ValueError where the port is no number."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
+
+
+def out_of_reach(address: str, said: str, make: str) -> str:
+    """The refusal of a host that SSH does not reach at ``address``; ``said``: the failure's words,
+    ``make``: the command that makes the host, "" where it is the user's own."""
+    reason = one_line(said).removeprefix("Failed to connect to the host via ssh: ").rstrip(".")
+    remedy = (
+        f"Where it is not there yet, {make} makes it."
+        if make
+        else "See that it is up and that ansible_host in the inventory is its address, that its "
+        f"host key is in your known_hosts, and that `ssh {address}` as the same user logs in."
+    )
+    return (
+        f"{address} does not answer over SSH: {reason}. {remedy} Then run the same command again. "
+        "Nothing was changed on the hosts."
+    )
 
 
 def refusals(

@@ -73,8 +73,8 @@ def convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
             raise PlanError(f"{name}: '{value}' is neither true nor false. Give -e {name}=true.")
         return str(value).lower() in ("true", "yes")
     if kind in ("int", "float"):
-        low, high, unit = LIMITS[name]
-        wanted = f"Give a number from {plain(low)} to {plain(high)} {unit}".rstrip()
+        low, high, _ = LIMITS[name]
+        wanted = range_of(name)
         try:
             # true and false are numbers to Python, and nothing the user can have meant.
             number = float("" if isinstance(value, bool) else value)
@@ -98,6 +98,12 @@ def convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
             "dots, dashes or underscores, beginning with a letter or digit, and not 'latest'."
         )
     return text
+
+
+def range_of(name: str) -> str:
+    """The numbers that an option takes, as a refusal asks for one."""
+    low, high, unit = LIMITS[name]
+    return f"Give a number from {plain(low)} to {plain(high)} {unit}".rstrip()
 
 
 def refuse_wrk2(values: Mapping[str, Any]) -> None:

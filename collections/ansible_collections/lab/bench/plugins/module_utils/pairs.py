@@ -48,8 +48,19 @@ def of_inventory(
     return found
 
 
-def refusal(servers: Sequence[str], clients: Sequence[str], serves: Sequence[str]) -> str:
-    """Why the groups of an inventory are no pairs; empty where they are."""
+def refusal(
+    servers: Sequence[str],
+    clients: Sequence[str],
+    serves: Sequence[str],
+    places: Mapping[str, Sequence[Any]],
+) -> str:
+    """Why the groups of an inventory are no pairs; empty where they are.
+
+    ``places``: (address, port) of each host, the address "" where its name is that.
+    """
+    one = _one_machine(servers, clients, places)
+    if one:
+        return f"{one}. Two on one machine take its processors from each other: give each its own."
     for client, server in zip(clients, serves, strict=True):
         if server and server not in servers:
             return (
@@ -76,6 +87,22 @@ def refusal(servers: Sequence[str], clients: Sequence[str], serves: Sequence[str
             f"has the client '{names[0]}', which cannot name a folder of its raw files beside "
             "those of others. Give it a name of letters, digits, dots, dashes or underscores."
         )
+    return ""
+
+
+def _one_machine(
+    servers: Sequence[str], clients: Sequence[str], places: Mapping[str, Sequence[Any]]
+) -> str:
+    """Which hosts of the inventory are one; empty where none are."""
+    for name in servers:
+        if name in clients:
+            return f"has the host {name} in both groups, servers and clients"
+    seen: dict[tuple[str, str], str] = {}
+    for name in [*servers, *clients]:
+        address, port = places[name]
+        other = seen.setdefault((address or name, str(port)), name)
+        if other != name:
+            return f"has the hosts {other} and {name} at one address, {address or name}"
     return ""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import (
     ablation,
+    asked,
     cells,
     claims,
     definition,
@@ -27,7 +28,7 @@ from . import (
     studies,
 )
 from . import pairs as pair_up
-from .catalogue import PlanError, known, load_yaml, names
+from .catalogue import PlanError, known, load_yaml, names, runs
 from .stacks import stack
 from .tuning import tuning_profile
 from .wording import plural
@@ -85,25 +86,26 @@ def plan(
     made: str = "",
     reach: str = "",
     lab: str | None = None,
-    reads: bool = False,
+    needs_run: bool = False,
+    user: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The whole plan of a run: checked values, stacks, tracks (see module_utils/methods.py),
     seconds of load.
 
     ``begin``: True starts a new run; False goes on with run_id or results/latest.
     ``needs_framework``: False for stages that measure nothing, which then plan no cells.
-    ``reads``: True where the run is only read, so that it must be there.
     ``python``: the server's Python version where it is known beforehand.
     ``kind``: study or lesson where that is what must have been given. ``pairs``: of hosts;
     ``clients``: of each pair. ``made``: what the hosts are, in words. ``reach``: the words of a
-    command that reaches them, "" where it takes none. ``lab``: its revision.
+    command that reaches them, "" where it takes none. ``lab``: its revision. ``needs_run``: whether
+    the run must be there. ``user``: the names that were given with -e.
     A run that is there goes on: its own words stand where none that are given says what to measure,
     and what it has measured is not measured again. Raises PlanError before anything is changed.
     """
+    asked.refuse_empty(root, specs, given, user)
     run_id = _run_id(root, given, begin)
+    _refuse_run(root, given, begin, needs_run, run_id, kind)
     run_dir = root / "results" / run_id if run_id else None
-    if reads:
-        _there(root / "results", run_id)
     kept = records.load(run_dir) if run_dir else {}
     if begin or needs_framework:
         given = _recorded(run_dir, given)
@@ -129,7 +131,7 @@ def plan(
     }
     tracks: list[Any] = []
     if study:
-        tracks = _study(root, specs, words, study, python, result)
+        tracks = _study(root, specs, words, study, python, result, user)
         values = result["options"]
     else:
         values = options.options(specs, words)
@@ -139,6 +141,8 @@ def plan(
             known("network", values["network"], names(root / "files" / "network", "*.yml"))
             method_plan.refuse(values)
             options.refuse_wrk2(values)
+        if tracks or "generator" in user:
+            asked.refuse_unused(user, given, "the run", [((), values["generator"])])
     planned = methods.items(tracks)
     result["options"] = values
     result["stack"] = next(iter(result["stacks"].values()), None)
@@ -285,13 +289,31 @@ def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:
     return latest.resolve().name if not begin and latest.exists() else None
 
 
-def _there(results: Path, run_id: str | None) -> None:
-    """Raise PlanError where the run has not begun."""
-    if run_id is None or not (results / run_id / "plan.json").exists():
-        there_are = sorted({path.parent.resolve().name for path in results.glob("*/plan.json")})
+def _refuse_run(
+    root: Path,
+    given: Mapping[str, Any],
+    begin: bool,
+    needs_run: bool,
+    run_id: str | None,
+    kind: str | None,
+) -> None:
+    """Raise PlanError where the run is not there and nothing that was given begins one: what to
+    measure or, of a stage that measures nothing, what to tune."""
+    results = root / "results"
+    if run_id is not None and (results / run_id / "plan.json").exists():
+        return
+    words = studies.filled(given)
+    begins = ["framework", *studies.FOLDERS, *([] if begin else ["tuning", "network"])]
+    how = f"{'' if begin else 'lab.yml and '}-e {kind or 'framework'}=<name>"
+    if "run_id" in words and (needs_run or not any(name in words for name in begins)):
         raise PlanError(
-            f"run_id: '{run_id or 'latest'}' is not in results/. There are: "
-            f"{', '.join(there_are) or 'none'}."
+            f"run_id: '{run_id}' is not in results/. {runs(results)} Give another -e run_id=, or "
+            f"begin this one with {how}."
+        )
+    if needs_run:
+        raise PlanError(
+            f"run_id: none was given, and results/latest names no run. {runs(results)} Give one "
+            f"with -e run_id=<run_id>, or begin one with {how}."
         )
 
 
@@ -313,8 +335,10 @@ def _study(
     study: Mapping[str, Any],
     python: str | None,
     result: dict[str, Any],
+    user: Sequence[str],
 ) -> list[Any]:
     """Plan a study's cells into ``result``; returns their tracks, each cell once."""
+    entries: list[tuple[Any, str]] = []
     planned: dict[str, Any] = {}
     named: dict[str, list[str]] = {}
     meant: dict[str, list[Any]] = {}
@@ -323,9 +347,9 @@ def _study(
         try:
             for name in {**study["options"], **entry["options"]}:
                 known("option", name, sorted(specs))
-            asked = {**words, **entry["options"]}
-            share = asked["rate"] if isinstance(asked.get("rate"), Mapping) else None
-            values = options.options(specs, asked if share is None else {**asked, "rate": None})
+            wanted = {**words, **entry["options"]}
+            share = wanted["rate"] if isinstance(wanted.get("rate"), Mapping) else None
+            values = options.options(specs, wanted if share is None else {**wanted, "rate": None})
             if share is not None:
                 values |= {"rate": [None], "share": method_plan.share(share)}
             stacks, contracts, found = _cells_of(root, values, python, entry)
@@ -350,6 +374,8 @@ def _study(
         meant[entry["name"]] = cells_of
         # What the stages before the load set up is the first cell's.
         result.setdefault("options", values)
+        entries.append((entry["options"], values["generator"]))
+    asked.refuse_unused(user, words, f"the {study['kind']} {study['name']}", entries)
     try:
         claims.check(study["claims"], meant)
         saturations = _saturations(tracks, named, planned)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from . import comparison, files
-from .catalogue import RUN_ID, PlanError
+from .catalogue import RUN_ID, PlanError, runs
 
 
 def compare(results: Path, base: str, head: str) -> dict[str, Any]:
@@ -14,16 +14,18 @@ def compare(results: Path, base: str, head: str) -> dict[str, Any]:
 
     ``results``: the directory of all runs. The noise floor is that of the twins of either run. What
     changed between two runs apart from what is compared (another day, another host) is in the
-    difference too. Raises PlanError where a run has no summary or both have no cell in common.
+    difference too. Raises PlanError where a run is not named or has no summary, or where both have
+    no cell in common.
     """
     cells: list[dict[str, Any]] = []
     twins: list[list[str]] = []
     measured = {}
-    for run in (base, head):
+    for name, run in (("base", base), ("head", head)):
         if not RUN_ID.fullmatch(run) or not (results / run / "summary.json").exists():
-            there_are = sorted(path.parent.name for path in results.glob("*/summary.json"))
+            why = f"'{run}' is no run with a summary.json in results/" if run else "none was given"
             raise PlanError(
-                f"run: '{run}' has no summary.json. There are: {', '.join(there_are) or 'none'}."
+                f"{name}: {why}. {runs(results, 'summary.json')} Give two "
+                "with -e base=<run_id> -e head=<run_id>. Nothing was written."
             )
         found = files.load(results / run / "summary.json")["cells"]
         cells += [
@@ -37,7 +39,7 @@ def compare(results: Path, base: str, head: str) -> dict[str, Any]:
     if not common or base == head:
         raise PlanError(
             f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
-            "stack, endpoint, tuning, network and load, in runs of their own."
+            "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
         )
     asked = [
         {"by": "run", "base": f"{base}/{cell_id}", "head": f"{head}/{cell_id}"}

@@ -27,10 +27,15 @@ options:
     description: Whether a framework must have been given.
     type: bool
     default: true
-  reads:
-    description: Whether the run is only read, so that it must be there.
+  needs_run:
+    description: Whether the run must be there.
     type: bool
     default: false
+  user:
+    description: Names that were given with -e; what of them changes nothing is refused.
+    type: list
+    elements: str
+    default: []
   python:
     description: The server's Python version, such as 3.13, where it is known beforehand.
     type: str

@@ -1,0 +1,42 @@
+"""Action plugin behind lab.bench.given; what is refused stands in module_utils/asked.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible import context
+from ansible.utils.vars import load_extra_vars
+from ansible.vars.plugins import get_vars_from_inventory_sources, get_vars_from_path
+from ansible_collections.lab.bench.plugins.module_utils import asked
+from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+
+class ActionModule(ControllerAction):
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        self._hostvars: Any = (task_vars or {})["hostvars"]
+        return super().run(tmp, task_vars)
+
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        given = load_extra_vars(self._loader)
+        if not given:
+            return {"names": []}
+        playbooks = [Path(name) for name in context.CLIARGS.get("args", ()) if Path(name).is_file()]
+        try:
+            asked.refuse_names(
+                Path(args["root"]), list(args["specs"]), given, playbooks, self._inventory()
+            )
+        except PlanError as refusal:
+            raise PlanError(f"{refusal} Nothing was changed.") from None
+        return {"names": list(given)}
+
+    def _inventory(self) -> list[dict[str, Any]]:
+        """The variables of each host and group as the inventory has them, without those of -e."""
+        inventory = self._hostvars._inventory
+        every = [*inventory.groups.values(), *inventory.hosts.values()]
+        beside = get_vars_from_path(self._loader, self._loader.get_basedir(), every, "task")
+        files = get_vars_from_inventory_sources(self._loader, inventory._sources, every, "task")
+        return [*(each.get_vars() for each in every), files, beside]

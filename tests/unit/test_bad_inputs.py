@@ -1,0 +1,488 @@
+"""What a user may type wrongly, and the words with which it is refused. No row needs hosts or root.
+
+What Python decides is asked of the functions that the playbooks call; a few rows go through
+ansible-playbook, one for each way in which a refusal reaches the user.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.parsing.splitter import parse_kv
+from ansible_collections.lab.bench.plugins.module_utils import (
+    asked,
+    bundle,
+    methods,
+    pairs,
+    rederive,
+    two_runs,
+)
+from ansible_collections.lab.bench.plugins.module_utils import plan as plans
+
+ROOT = Path(__file__).parents[2]
+SPECS: dict[str, Any] = yaml.safe_load(
+    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
+)["argument_specs"]["main"]["options"]
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+HERE = "containers of this machine with Debian trixie"
+
+# Nobody listens at either.
+AWAY = {"ansible_host": "127.0.0.1", "ansible_port": 1, "test_address": "192.0.2.1"}
+AWAY_TOO = {**AWAY, "ansible_host": "127.0.0.2"}
+# Inventories, {group: {host: its variables}}, by the word after -i.
+INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
+    "away": {"servers": {"server": {**AWAY, "mine": 1}}, "clients": {"client": AWAY_TOO}},
+    "one-name": {"servers": {"host": AWAY}, "clients": {"host": AWAY}},
+    "one-address": {"servers": {"a": AWAY}, "clients": {"b": AWAY}},
+    "no-client": {"servers": {"a": AWAY}, "clients": {}},
+    "no-host": {"servers": {}, "clients": {}},
+    "spare": {"servers": {"a": {}}, "clients": {"b": {}, "c": {}}},
+    "nobody": {"servers": {"a": {}}, "clients": {"b": {"serves": "z"}}},
+    "uneven": {
+        "servers": {"a": {}, "b": {}},
+        "clients": {"c": {}, "d": {}, "e": {"serves": "a"}},
+    },
+    "unnamed": {"servers": {"a": {}}, "clients": {"b": {}, "c d": {"serves": "a"}}},
+    "three": {
+        "servers": {"a": {}},
+        "clients": {"b": {}, "c": {"serves": "a"}, "d": {"serves": "a"}},
+    },
+}
+
+CELL = {"name": "one", "options": {"framework": "aiohttp", "endpoint": "index"}}
+TWO = {"name": "two", "options": {"framework": "aiohttp", "endpoint": "index,hello"}}
+CLAIM = {"says": "so", "metric": "goodput", "at_most": 1}
+
+
+def of_rate(rate: Any) -> dict[str, Any]:
+    return {"cells": [{**CELL, "options": {**CELL["options"], "rate": rate}}, TWO]}  # type: ignore[dict-item]
+
+
+STUDIES: dict[str, dict[str, Any]] = {
+    "cell": {"cells": [CELL], "scales": {"smoke": {}, "large": {"duration": 60}}},
+    "zero": of_rate(0),
+    "typo": {"cells": [{**CELL, "options": {"raet": 1}}]},
+    "mute": {"cells": [CELL], "claims": [{"says": "so"}]},
+    "ghost": {"cells": [CELL], "claims": [{**CLAIM, "cell": "z"}]},
+    "several": {"cells": [TWO], "claims": [{**CLAIM, "cell": "two"}]},
+    "unbound": {"cells": [CELL], "claims": [{"says": "so", "metric": "goodput", "cell": "one"}]},
+    "half": of_rate({"share": 0.8}),
+    "nothing": of_rate({"share": 0, "of": ["two"]}),
+    "of-nobody": of_rate({"share": 0.8, "of": ["nobody"]}),
+    "of-several": of_rate({"share": 0.8, "of": ["two"]}),
+}
+
+GENERATORS = "oha, wrk2, wrk, python-sync, python-async, python-bounded"
+A = "lab.yml -e framework=aiohttp"
+F = "lab.yml -e framework=flask"
+COMMANDS: list[tuple[str, str]] = [
+    # Names.
+    (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
+    (f"{A} -e timeout=0", "timeout: nothing reads a variable of this name. The main ones are: fra"),
+    (f"""{A} -e '{{"conections": 5}}'""", "Did you mean connections?"),
+    (f"{A} -e stack=flask", "stack: nothing reads a variable of this name. The main ones are:"),
+    (f"{A} -e plan=x", "plan: nothing reads a variable of this name."),
+    (f"{A} -e 'rat=5 worker=2'", "rat: nothing reads a variable of this name. Did you mean rate?"),
+    (f"{A} -e 'rat=5 worker=2'", "worker: nothing reads a variable of this name. Did you mean wo"),
+    (f"{A} -e oha_binray=/bin/x", "Did you mean oha_binary? All are described in roles/*/meta/"),
+    ("playbooks/compare.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
+    ("playbooks/untune.yml -e tunning=stock", "Did you mean tuning?"),
+    (f"{A} -e iperf_seconds=long", "iperf_seconds: 'long' is not a whole number. It is: Seconds"),
+    (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is not a truth, true or fals"),
+    (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: ubuntu-24"),
+    (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
+    # Empty.
+    (f"{A} -e endpoint=", "endpoint: it is empty. There are: agents, agents_with_orm,"),
+    ("lab.yml -e framework=", "framework: it is empty. There are: aiohttp, api_hour, bottle,"),
+    (f"{A} -e generator=", f"generator: it is empty. There are: {GENERATORS}. Give one, or leave"),
+    (f"{A} -e rate=", "rate: it is empty. Give a number from 0.1 to 1000000 requests per second, "),
+    (f"{A} -e tls=", "tls: it is empty. There are: true, false. Give one, or leave tls out."),
+    (f"{A} -e run_id=", "run_id: it is empty. Give -e run_id=<value>, or leave run_id out."),
+    (f"""{A} -e '{{"tuning": []}}'""", "tuning: it is empty. There are: before-linux-5.4, few-por"),
+    ("playbooks/study.yml -e study=", "study: it is empty. There are: "),
+    (f"{A} -e endpoint=,", "endpoint: there is none to measure. Give one or several of aiohttp's"),
+    # Numbers, truths, choices.
+    (f"{A} -e rate=0", "rate: 0 is out of range. Give a number from 0.1 to 1000000 requests per s"),
+    (f"{A} -e rate=fast", "rate: 'fast' is not a number. Give a number from 0.1 to 1000000"),
+    (f"{A} -e rate=1,fast", "rate: 'fast' is not a number"),
+    (f"{A} -e rate=0,1", "rate: 0 is out of range"),
+    (f"{A} -e rate=,", "rate: '' is not a number"),
+    (f"{A} -e duration=1e9", "duration: 1e9 is out of range. Give a number from 1 to 86400 second"),
+    (f"{A} -e warmup=-1", "warmup: -1 is out of range. Give a number from 0 to 3600 seconds."),
+    (f"{A} -e connections=2.5", "connections: '2.5' is not a whole number. Give a number from 1"),
+    (f"{A} -e repetitions=0", "repetitions: 0 is out of range. Give a number from 1 to 1000"),
+    (f"{A} -e seed=nan", "seed: nan is out of range. Give a number from 0 to 2147483647."),
+    (f"{A} -e tls=maybe", "tls: 'maybe' is neither true nor false. Give -e tls=true."),
+    (f"{A} -e generator=ab", f"generator: 'ab' is not known. There are: {GENERATORS}."),
+    (f"{A} -e default_generator=ab", "default_generator: 'ab' is not known. There are: oha, wrk2"),
+    (f"{A} -e front=apache", "front: 'apache' is not known. There are: nginx, none."),
+    # Files that are not there.
+    ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
+    ("lab.yml -e framework=nosuch", "framework: 'nosuch' is not known. There are: aiohttp, api_h"),
+    ("lab.yml -e framework=../files", "framework: '../files' is not known. There are: aiohttp"),
+    (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
+    ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
+    ("lab.yml -e framework=twisted -e generator=python-sync", "endpoint: there is none to measur"),
+    (f"{A} -e tuning=fast", "tuning: 'fast' is not known. There are: before-linux-5.4, few-ports"),
+    (f"{A} -e tuning=stock-without-z", "key of the tuning profile stock: 'z' is not known. There"),
+    (f"{A} -e network=wan", "network: 'wan' is not known. There are: fast_ethernet, gigabit, lan"),
+    ("playbooks/tune.yml -e network=wan", "network: 'wan' is not known."),
+    # Stacks.
+    ("lab.yml -e framework=twisted -e server=gunicorn", "Gunicorn has no worker that runs Twiste"),
+    (f"{F} -e server=native", "flask does not run with server=native: "),
+    (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
+    ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),
+    ("lab.yml -e framework=nginx -e workers=2", "nginx does not run with workers=2."),
+    ("lab.yml -e framework=tornado -e server=uwsgi", "tornado does not run with server=uwsgi on "),
+    (f"{A} -e backlog=65535", "backlog: 65535 is more than the tuning profile production admits"),
+    (f"{F} -e front=none -e transport=unix", "which is tcp and not transport=unix"),
+    (f"{F} -e front=none -e server=uwsgi -e protocol=fastcgi", "is http and not protocol=fastcg"),
+    ("lab.yml -e framework=nginx -e front=none", "front: nginx is answered by nginx itself"),
+    (f"{F} -e front=none -e upstream_keepalive=no", "upstream_keepalive is of nginx's connectio"),
+    # The load.
+    (f"{F} -e front=none -e tls=true", "tls: nginx speaks it, and front=none leaves nginx out."),
+    (f"{A} -e http2=true", "http2: it is spoken over TLS only. Give -e tls=true with it."),
+    (f"{A} -e http2=true -e tls=true -e generator=wrk", "http2: generator=wrk speaks HTTP/1.1 on"),
+    (f"{A} -e http2=true -e tls=true -e keepalive=no", "keepalive: HTTP/2 keeps its connections"),
+    (f"{A} -e headers=X-Lab", "headers: 'X-Lab' with '' is no header: a name has letters, digit"),
+    (f"""{A} -e '{{"headers": {{"Host": "b"}}}}'""", "headers: Host is not to be set, it is the"),
+    (f"""{A} -e '{{"headers": ["A: 1", "a: 2"]}}'""", "headers: a is there twice. Give it once."),
+    (f"""{A} -e '{{"headers": {{"A": "{"a" * 4096}"}}}}'""", "headers: 4101 bytes in all, at mo"),
+    ("lab.yml -e framework=golang -e profile=true", "profile: golang is not written in Python"),
+    (f"{A} -e generator=python-sync -e profile=true", "profile: a worker of the application is "),
+    (f"{A} -e rate=100,200 -e profile=true", "profile: it is of one load, and a sweep or an slo"),
+    (f"{F} -e server=uwsgi -e protocol=http -e profile=true", "profile: uWSGI's HTTP router sta"),
+    (f"{A} -e generator=wrk2 -e duration=29", "duration: 29 s is too short for generator=wrk2,"),
+    (f"{A} -e generator=wrk2 -e rate=0.5", "rate: 0.5 is not a whole number, and generator=wrk2"),
+    (f"{A} -e generator=wrk2 -e warmup=2.5", "warmup: 2.5 is not a whole number"),
+    (f"{A} -e generator=wrk2 -e rate=1,2.5", "rate: 2.5 is not a whole number"),
+    ("playbooks/hosts.yml -e generator=wrk2 -e duration=30.5", "Give -e duration=31, or another"),
+    # Sweeps and objectives.
+    (f"{A} -e rate=1,2 -e connections=1,2", "rate and connections both have several values: 1,2"),
+    (f"{A} -e rate=1,2 -e generator=wrk", "rate: 1,2 with generator=wrk, which has no rate"),
+    (f"{A} -e connections=1,2 -e generator=python-sync", "python-sync, which makes a number of r"),
+    (f"{A} -e rate=1,2 -e slo=errors=0", "rate: 1,2 with slo, which searches the rate"),
+    (f"{A} -e connections=1,2 -e slo=errors=0", "connections: 1,2 with slo"),
+    (f"{A} -e generator=wrk -e slo=errors=0", "slo: it is for a rate, and generator=wrk is a cl"),
+    (f"{A} -e generator=python-sync -e slo=errors=0", "generator=python-sync makes a number of r"),
+    (f"{A} -e rate=0.5 -e slo=errors=0", "rate: 0.5 is below 1, the lowest that a search for slo"),
+    (f"{A} -e slo=p98_ms=3", "slo: 'p98_ms' is not known. There are: p50_ms, p90_ms"),
+    (f"{A} -e slo=,", "slo: ',' says nothing. Give one or several of p50_ms, p90_ms"),
+    (f"{A} -e slo=p99_ms=fast", "slo: p99_ms: 'fast' is not a number. Give milliseconds above 0"),
+    (f"{A} -e slo=errors=2", "slo: errors: 2 is out of range. Give a fraction of the requests fr"),
+    # What nothing that is measured would read.
+    (
+        f"{A} -e requests=10",
+        "requests: '10' would change nothing: generator=oha does not read it, ",
+    ),
+    (f"{A} -e requests=10", "python-sync, python-async, python-bounded alone would. Leave request"),
+    (f"{A} -e open_files=99", "open_files: '99' would change nothing: generator=oha"),
+    (f"{A} -e generator=wrk -e reuse=no", "reuse: 'no' would change nothing: generator=wrk"),
+    (f"{A} -e generator=wrk -e rate=9", "rate: '9' would change nothing: generator=wrk does not"),
+    (f"{A} -e generator=wrk -e keep_requests=yes", "keep_requests: 'yes' would change nothing:"),
+    (f"{A} -e generator=wrk -e oha_binary=/x", "oha_binary: it would change nothing: generator="),
+    (f"{A} -e generator=python-sync -e connections=9", "connections: '9' would change nothing: "),
+    (f"{A} -e generator=python-async -e duration=9", "duration: '9' would change nothing: genera"),
+    (f"{A} -e generator=python-async -e keepalive=no", "keepalive: 'no' would change nothing"),
+    ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
+    ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
+    ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=oha"),
+    # Studies and lessons.
+    ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
+    ("playbooks/lesson.yml", "lesson: none was given. Give one with -e lesson=<name>. There are:"),
+    ("playbooks/study.yml -e study=nosuch", "study: 'nosuch' is not known. There are: "),
+    ("playbooks/lesson.yml -e lesson=nosuch", "lesson: 'nosuch' is not known. There are: conne"),
+    ("lab.yml -e study=cell -e lesson=keepalive", "were both given. Give one."),
+    ("lab.yml -e study=cell -e scale=huge", "scale of study cell: 'huge' is not known. There ar"),
+    (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
+    ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
+    ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
+    ("lab.yml -e study=typo", "study typo, cell one: option: 'raet' is not known. There are: ba"),
+    ("lab.yml -e study=mute", "study mute: a claim needs says, metric and one of"),
+    ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
+    ("lab.yml -e study=several", "the claim 'so' names 'two', which stands for 2 cells and not"),
+    ("lab.yml -e study=unbound", "at_least or at_most wrongly"),
+    ("lab.yml -e study=half", "rate: {'share': 0.8} is no share of a saturation. Give share"),
+    ("lab.yml -e study=nothing", "rate: share: '0' is out of range. Give a fraction above 0, up"),
+    ("lab.yml -e study=of-nobody", "'nobody' is not known. There are: one, two."),
+    ("lab.yml -e study=of-several", "rate: of: 'two' is no one cell that a closed loop can satu"),
+    # Runs.
+    (f"{A} -e run_id=../escape", "run_id: '../escape' cannot name a folder in results/."),
+    (f"{A} -e run_id=latest", "run_id: 'latest' cannot name a folder in results/. Give 1 to 64 le"),
+    ("lab.yml -e run_id=nosuch", "run_id: 'nosuch' is not in results/. There are, the newest fir"),
+    ("lab.yml -e run_id=nosuch", "or begin this one with -e framework=<name>."),
+    ("playbooks/study.yml -e run_id=nosuch", "or begin this one with -e study=<name>."),
+    *(
+        (f"playbooks/{stage}.yml {words} -e run_id=nosuch", "run_id: 'nosuch' is not in results/.")
+        for stage, words in (
+            ("report", ""),
+            ("collect", ""),
+            ("calibrate", "-e framework=aiohttp"),
+            ("load", "-e framework=aiohttp"),
+            ("deploy", ""),
+            ("tune", ""),
+            ("untune", ""),
+        )
+    ),
+    ("playbooks/report.yml", "run_id: none was given, and results/latest names no run. There are,"),
+    ("playbooks/load.yml", "or begin one with lab.yml and -e framework=<name>."),
+    ("lab.yml -e run_id=done -i away", f"run_id: 'done' was begun on {HERE}, and would go on wit"),
+    ("lab.yml -e run_id=empty -i three", "run_id: 'empty' was begun with 1 client to a server, a"),
+    ("playbooks/compare.yml", "base: none was given. There are, the newest first: "),
+    ("playbooks/compare.yml -e base=done", "head: none was given. There are, the newest first: "),
+    ("playbooks/compare.yml -e base=../x -e head=done", "base: '../x' is no run with a summary.js"),
+    ("playbooks/compare.yml -e base=done -e head=done", "base: 'done' and head: 'done' have no ce"),
+    ("playbooks/compare.yml -e base=done -e head=cut", "base: 'done' and head: 'cut' have no cell"),
+    ("playbooks/bundle.yml", "run_id: 'latest' has no plan.json, manifest.json"),
+    ("playbooks/bundle.yml -e run_id=done", "run_id: 'done' has no manifest.json, report.html and"),
+    ("playbooks/bundle.yml -e run_id=../x", "run_id: '../x' cannot name a folder in results/"),
+    ("playbooks/bundle.yml -e run_id=cut", "run_id: 'cut' was cut off: 1 repetitions have no res"),
+    (
+        "playbooks/verify.yml",
+        "bundle: none was given. Give an archive that playbooks/bundle.yml wr",
+    ),
+    ("playbooks/verify.yml -e bundle=nosuch", "bundle: 'nosuch' is not a file."),
+    (f"playbooks/verify.yml -e bundle={ROOT}/README.md", "does not begin as a bundle does"),
+    # Inventories.
+    (f"{A} -i one-name", "has the host host in both groups, servers and clients. Two on one mach"),
+    (f"{A} -i one-address", "has the hosts a and b at one address, 127.0.0.1."),
+    (f"{A} -i no-client", "has 1 hosts in the group servers and 0 in clients; the lab needs a cl"),
+    (f"{A} -i no-host", "has 0 hosts in the group servers and 0 in clients"),
+    (f"{A} -i spare", "has 1 hosts in the group servers and 2 in clients"),
+    (f"{A} -i nobody", "has the client b with serves: 'z', which is no host of the group servers"),
+    (f"{A} -i uneven", "has not as many clients to each server (a 2, b 1)."),
+    (f"{A} -i unnamed", "has the client 'c d', which cannot name a folder"),
+    (f"{A} -i three -e connections=2", "connections: 2 cannot be split over the 3 clients of a se"),
+    (f"{A} -i three -e generator=wrk2 -e rate=2", "rate: 2 cannot be split over the 3 clients"),
+    (f"{A} -i three -e generator=python-sync", "generator: python-sync is itself what is measured"),
+]
+
+# Through ansible-playbook; of these a user sees nothing else, and nothing is left behind.
+PROCESSES: list[tuple[str, list[str]]] = [
+    (
+        f"{A} -e durration=5 -e run_id=refused",
+        ["durration: nothing reads a variable of this name. Did you mean duration?"],
+    ),
+    (
+        f"{A} -e rate=0 -e run_id=refused",
+        ["rate: 0 is out of range. Give a number from 0.1 to 1000000 requests per second."],
+    ),
+    (
+        f"{A} -e generator=wrk2 -e run_id=refused",
+        ["wrk2 is in no package of Debian", "-e wrk2_binary=", "the snap is wrk2", "generator=oha"],
+    ),
+    (
+        f"{A} -i away -e generator=wrk2 -e wrk2_binary=/bin/true -e run_id=refused",
+        ["wrk2_binary: '/bin/true' is not wrk2: it has no option --rate"],
+    ),
+    (
+        f"{A} -e oha_binary=/nosuch/oha -e run_id=refused",
+        ["oha_binary: '/nosuch/oha' is not a file on this machine"],
+    ),
+    (
+        "playbooks/compare.yml -e base=refused",
+        ["base: 'refused' is no run with a summary.json in results/", "Nothing was written."],
+    ),
+    (
+        f"{A} -i one-address -e generator=wrk -e run_id=refused",
+        ["has the hosts a and b at one address, 127.0.0.1", "See inventory/bare_metal/hosts.yml"],
+    ),
+    (
+        # The inventory has a variable of this name.
+        "playbooks/hosts.yml -i away -e generator=wrk -e mine=2",
+        [
+            "server: 127.0.0.1 does not answer over SSH: ssh: connect to host 127.0.0.1 port 1:",
+            "client: 127.0.0.2 does not answer over SSH: ssh: connect to host 127.0.0.2 port 1:",
+            "Connection refused. See that it is up and that ansible_host in the inventory",
+            "Nothing was changed on the hosts.",
+        ],
+    ),
+]
+
+
+def typed(command: str) -> tuple[str, str, dict[str, Any]]:
+    """(playbook, inventory or "", what was given) of a command's words."""
+    playbook, *words = shlex.split(command)
+    inventory = ""
+    given: dict[str, Any] = {}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option == "-i":
+            inventory = value
+        else:
+            given |= yaml.safe_load(value) if value[0] == "{" else parse_kv(value)
+    return playbook, inventory, given
+
+
+def flags(playbook: Path) -> dict[str, Any]:
+    """What the first stage of a playbook gives to the role preflight."""
+
+    def of(value: Any) -> Iterator[tuple[str, Any]]:
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            name = str(key)
+            if name.startswith("preflight_"):
+                yield name.removeprefix("preflight_"), each
+            elif isinstance(each, dict | list):
+                yield from of(each)
+
+    plays = yaml.safe_load(playbook.read_text())
+    first = plays[0].get("ansible.builtin.import_playbook")
+    return {**(flags(playbook.parent / first) if first else {}), **dict(of(plays))}
+
+
+def carry_out(lab: Path, command: str) -> None:
+    """What the playbook does before it changes anything; raises its refusal."""
+    playbook, inventory, given = typed(command)
+    groups = INVENTORIES[inventory] if inventory else INVENTORIES["away"]
+    hosts = {name: found for group in groups.values() for name, found in group.items()}
+    asked.refuse_names(lab, list(SPECS), given, [], hosts.values())
+    results = lab / "results"
+    if playbook == "playbooks/compare.yml":
+        two_runs.compare(results, given.get("base", ""), given.get("head", ""))
+    elif playbook == "playbooks/bundle.yml":
+        bundle.refuse(results, given.get("run_id", "latest"))
+    elif playbook == "playbooks/verify.yml":
+        bundle.refuse_absent(given.get("bundle", ""))
+        with tempfile.TemporaryDirectory() as scratch:
+            rederive.verify(Path(given["bundle"]), ROOT, Path(scratch))
+    else:
+        servers, clients = (list(groups[name]) for name in ("servers", "clients"))
+        serves = [groups["clients"][name].get("serves", "") for name in clients]
+        found = pairs.of_inventory(servers, clients, serves)
+        of_stage = flags(ROOT / playbook)
+        plans.plan(
+            lab,
+            SPECS,
+            {name: given.get(name, "") for name in SPECS},
+            of_stage.get("begin", False),
+            of_stage.get("needs_framework", True),
+            NOW,
+            python=None if inventory else "3.13",
+            kind=of_stage.get("kind"),
+            pairs=max(1, len(found)),
+            clients=max([len(pair["clients"]) for pair in found], default=1) or 1,
+            made="machines of yours" if inventory else HERE,
+            needs_run=of_stage.get("needs_run", False),
+            user=list(given),
+        )
+        places = {
+            name: (found.get("ansible_host", ""), found.get("ansible_port", 22))
+            for name, found in hosts.items()
+        }
+        raise ValueError(pairs.refusal(servers, clients, serves, places))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lab's own files with studies beside them, and runs: done, cut (off), and empty."""
+    root: Path = tmp_path_factory.mktemp("lab")
+    for name in ("apps", "roles", "playbooks", "inventory"):
+        (root / name).symlink_to(ROOT / name)
+    for path in (ROOT / "files").iterdir():
+        target = root / "files" / path.name
+        target.parent.mkdir(exist_ok=True)
+        target.mkdir() if path.name == "studies" else target.symlink_to(path)
+    for path in (ROOT / "files/studies").iterdir():
+        (root / "files/studies" / path.name).symlink_to(path)
+    for name, study in STUDIES.items():
+        text = yaml.safe_dump({"description": name, "twins": False, **study})
+        (root / "files/studies" / f"{name}.yml").write_text(text)
+    given = {"framework": "aiohttp", "endpoint": "index"}
+    for name in ("done", "cut", "empty"):
+        folder = root / "results" / name
+        asked_for = {**given, "run_id": name}
+        (root / "results").mkdir(exist_ok=True)
+        planned = plans.plan(root, SPECS, asked_for, True, True, NOW, made=HERE)
+        folder.mkdir()
+        (folder / "plan.json").write_text(json.dumps({"plan": planned}))
+        if name == "empty":
+            continue
+        item = methods.items(planned["tracks"])[0]
+        rep = folder / "cells" / item["cell_id"] / "rep-1"
+        rep.mkdir(parents=True)
+        cell = {"cell_id": name, "purpose": "measure", "cell": item["cell"]}
+        (folder / "summary.json").write_text(json.dumps({"cells": [cell]}))
+        if name == "cut":
+            (rep / "cell.json").touch()
+            (folder / "manifest.json").touch()
+            (folder / "report.html").touch()
+    return root
+
+
+@pytest.mark.parametrize(("command", "words"), COMMANDS)
+def test_refused(lab: Path, command: str, words: str) -> None:
+    there = set(lab.rglob("*"))
+    with pytest.raises(ValueError, match=re.escape(words)):
+        carry_out(lab, command)
+    assert set(lab.rglob("*")) == there
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        # What the tests and molecule give, and what is a default and not the user's word.
+        f"{A} -e iperf_seconds=1 -e local_hosts_fresh=true -e ansible_become_password=x",
+        """playbooks/tune.yml -e '{"run_id": "new", "framework": "aiohttp"}'""",
+        "playbooks/tune.yml -e tuning=stock -e run_id=new",
+        "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",
+        """playbooks/deploy.yml -e framework=aiohttp -e '{"local_hosts_preinstalled": []}'""",
+        f"{A} -e generator=python-bounded -e connections=9 -e requests=10 -e open_files=99",
+        f"{A} -e oha_binary=/x -e 'internet=no yes=true max_lifetime=2 mine=3'",
+        "lab.yml -e study=cell -e rate=5 -e scale=large -e duration=3",
+        "lab.yml -e run_id=done",
+    ],
+)
+def test_taken(lab: Path, command: str) -> None:
+    with pytest.raises(ValueError, match=r"^$"):
+        carry_out(lab, command)
+
+
+def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Path) -> None:
+    """What a playbook reads may be given, and what it sets itself may not."""
+    play = tmp_path / "play.yml"
+    play.write_text(
+        "- hosts: lab\n  vars: {own: 1, kept: !vault x}\n  tasks:\n"
+        "    - ansible.builtin.raw: echo {{ wanted | default(own) }} {{ broken\n"
+        "    - ansible.builtin.raw: echo {{ wanted | default(own) }}\n      register: seen\n"
+    )
+    hosts = [{"password": "{{ vaulted }}"}]
+    known = asked.known(lab, [], [play], hosts)
+    assert {"wanted", "vaulted", "password", "bundle", "base", "yes"} <= known
+    assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & known
+
+
+@pytest.mark.parametrize(("command", "words"), PROCESSES)
+def test_refused_by_the_playbook(tmp_path: Path, command: str, words: list[str]) -> None:
+    playbook, inventory, given = typed(command)
+    called = [playbook, *(word for pair in given.items() for word in ("-e", "=".join(pair)))]
+    if inventory:
+        path = tmp_path / "hosts.yml"
+        groups = {name: {"hosts": hosts} for name, hosts in INVENTORIES[inventory].items()}
+        path.write_text(yaml.safe_dump({"lab": {"children": groups}}))
+        called += ["-i", str(path)]
+    done = subprocess.run(
+        ["ansible-playbook", *called],
+        cwd=ROOT,
+        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    told = " ".join(done.stdout.split())
+    for each in words:
+        assert each in told
+    assert "Nothing was " in told
+    assert not (ROOT / "results" / "refused").exists()
