@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.lab.bench.plugins.callback.terminal import refuses
 from ansible_collections.lab.bench.plugins.module_utils.under_way import UnderWay, cut
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ PLAYBOOK = """
         msg: A line of the lab's own
 
     - name: Take a while
-      ansible.builtin.command: sleep 5
+      ansible.builtin.command: sleep 4
       when: long | default(false)
 
     - name: Begin a job
@@ -107,7 +108,7 @@ def test_a_terminal_shows_what_is_under_way_and_clears_it(words: list[str], tmp_
     (tmp_path / "log").write_text(f"Compiling {'a' * 70}\n")
     got = seen([*words, "-e", '{"long": true}'])
     assert f"{CLEAR}  Take a while" in got
-    assert re.search(rf"{re.escape(CLEAR)}  Take a while, [345] s{re.escape(CLEAR)}", got)
+    assert re.search(rf"{re.escape(CLEAR)}  Take a while, [34] s{re.escape(CLEAR)}", got)
     drawn = re.findall(rf"{re.escape(CLEAR)}(  Building, waited \d+ s: Compiling a+…)", got)
     assert drawn
     assert max(len(line) for line in drawn) == 59
@@ -137,6 +138,21 @@ def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str])
     assert "failed=1" in failed
     refused = piped([*words, "-e", '{"refuses": true}'])
     assert refused.endswith("\nlocalhost: size: 3 is too much. Nothing was changed.\n")
+
+
+@pytest.mark.parametrize(
+    ("action", "message", "expected"),
+    [
+        ("ansible.builtin.assert", "size: 3 is too much.", True),
+        ("lab.bench.plan", "size: 3 is too much.", True),
+        # An error in the task itself, whose name is wanted.
+        ("ansible.builtin.assert", "Task failed: 'nosuch' is undefined", False),
+        ("ansible.builtin.command", "non-zero return code", False),
+        ("ansible.builtin.fail", None, False),
+    ],
+)
+def test_a_refusal_is_the_labs_own_word(action: str, message: str, expected: bool) -> None:
+    assert refuses(action, message) is expected
 
 
 def test_of_several_tasks_the_oldest_is_told() -> None:

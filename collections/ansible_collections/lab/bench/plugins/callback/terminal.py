@@ -48,6 +48,13 @@ CLEAR = "\r\x1b[K"
 TICK_S = 0.5
 
 
+def refuses(action: str, message: Any) -> bool:
+    """Whether a failed task's message is the lab's own, which needs no task's name beside it; that
+    a task could not be done at all is told by Ansible."""
+    own = isinstance(message, str) and not message.startswith("Task failed: ")
+    return own and action.startswith(REFUSING)
+
+
 class Screen:
     """Puts the line for what is under way below all that Ansible prints in this process.
 
@@ -203,8 +210,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         host = result.host.get_name()
         self._screen.ends(host)
         message = result.result.get("msg")
-        refusal = result.task.action.startswith(REFUSING) and message
-        if self._display.verbosity or not refusal:
+        if self._display.verbosity or not refuses(result.task.action, message):
             super().v2_runner_on_failed(result, ignore_errors)
             return
         # A refusal is one sentence for a person: no quotes, no braces around it.
