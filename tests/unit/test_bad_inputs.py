@@ -98,8 +98,11 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e oha_binray=/bin/x", "Did you mean oha_binary? All are described in roles/*/meta/"),
     ("playbooks/compare.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
     ("playbooks/untune.yml -e tunning=stock", "Did you mean tuning?"),
-    (f"{A} -e iperf_seconds=long", "iperf_seconds: 'long' is not a whole number. It is: Seconds"),
-    (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is not a truth, true or fals"),
+    (
+        f"{A} -e iperf_seconds=long",
+        "iperf_seconds: 'long' is not a whole number. It stands for: Seco",
+    ),
+    (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is neither true nor false."),
     (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: ubuntu-24"),
     (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
     # Empty.

@@ -31,13 +31,13 @@ _CATALOGUES = {
 }
 
 
-# How a value of a type is written, and what it is called.
+# How a value of a type is written, and what another one is.
 _WRITTEN = {
-    "bool": "true|false|yes|no|on|off|0|1",
+    "bool": "true|false|yes|no|on|off|y|n|t|f|0|1",
     "int": r"[+-]?\d+",
     "float": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?",
 }
-_KINDS = {"bool": "truth, true or false", "int": "whole number", "float": "number"}
+_OTHER = {"bool": "neither true nor false", "int": "not a whole number", "float": "not a number"}
 
 
 class _Tagged(yaml.CSafeLoader):
@@ -164,7 +164,7 @@ def refuse_wrong(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
             raise PlanError(f"{name}: '{text}' is not known. There are: {there_are}.")
         if not re.fullmatch(_WRITTEN.get(spec.get("type", ""), ".*"), text, re.DOTALL | re.I):
             raise PlanError(
-                f"{name}: '{text}' is not a {_KINDS[spec['type']]}. It is: {spec['description']}"
+                f"{name}: '{text}' is {_OTHER[spec['type']]}. It stands for: {spec['description']}"
             )
 
 
