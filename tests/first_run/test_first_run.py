@@ -1,7 +1,7 @@
 """The first command of a new user, on a Debian that has nothing for it. Needs root.
 
-The machine is a file system of its own in namespaces of its own, so that nothing of it is left. It may
-not change the network, which is this machine's: there the lab ends, where it would boot its hosts.
+The machine is a file system of its own in namespaces of its own, so that nothing of it is left. It
+may not change the network, which is this machine's: the lab ends where it would boot its hosts.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.fail("the machine is a file system of root's, which only root can make")
     root = tmp_path / "machine"
+    words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
     subprocess.run(
-        ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
-        + [request.param, str(root), "-"],
+        [*words, request.param, str(root), "-"],
         input=sources(request.param),
         text=True,
         check=True,
