@@ -56,6 +56,7 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, repetition
     pytest.fail(f"repetition {repetition} never began: {process.communicate()[0][-3000:]}")
 
 
+@pytest.mark.core
 def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     asked = {**SHORT, "duration": 3, "repetitions": 5, "run_id": run_id}
     run(*stages("hosts", "tune", "deploy"), **asked)
