@@ -20,7 +20,8 @@ setup: $(installed)
 
 $(installed): requirements.txt
 	@echo "Setting up Python and Ansible in .venv, about a minute"
-	@python3 -c 'import ensurepip' 2>/dev/null || { apt-get -q update && apt-get -q install -y --no-install-recommends python3-venv; }
+	@python3 -c 'import ensurepip' 2>/dev/null || { apt-get -qq update && \
+	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends python3-venv >/dev/null; }
 	@python3 -m venv --clear .venv
 	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
 	    --requirement <(sed -n '/^uv==/,/^[a-z]/{/^uv==/p;/^ /p}' requirements.txt)
