@@ -137,6 +137,17 @@ def test_a_second_run_changes_nothing(whole: str) -> None:
     assert {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")} == kept
 
 
+def test_a_new_run_uses_the_calibration_again(whole: str, tmp_path: Path) -> None:
+    """From files of its own: nothing of the other run is needed to verify it."""
+    again = f"{RUN_ID}-again"
+    shutil.rmtree(ROOT / "results" / again, ignore_errors=True)
+    output = run("lab.yml", **{**SHORT, "endpoint": "index", "duration": 1}, run_id=again)
+    told = rf"Calibration of run {RUN_ID}, \d+ (s|min) ago, is used again; -e recalibrate=true"
+    assert re.search(told, output)
+    assert "Calibrating the link" not in output
+    verified_elsewhere(again, tmp_path)
+
+
 def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
     folder = ROOT / "results" / RUN_ID
     ceiling = folder / "calibration/ceiling"
