@@ -26,6 +26,7 @@ $(installed): requirements.txt
 	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
 	    --requirement <(sed -n '/^uv==/,/^[a-z]/{/^uv==/p;/^ /p}' requirements.txt)
 	@.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes --requirement requirements.txt
+	@.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 lab: setup
@@ -51,7 +52,8 @@ test-all: setup
 lint: setup
 	ruff check .
 	ruff format --check .
-	mypy collections tests
+	mypy loadlab collections tests
+	lint-imports --quiet
 	yamllint --strict .
 	ansible-lint --offline
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import aws
+
+from loadlab.hosts import ec2 as aws
 
 from .cloud import CONSOLE, HOST_KEY, REGION, Cloud
 from .conftest import ROOT, Play

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import bundle, rederive
-from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+from loadlab.bundle import archive, verify
+from loadlab.core.schema import validate
 
 from .conftest import ROOT, results, run
 
@@ -55,7 +56,7 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
         assert set(hosts) == {"server", "client", "clientb"}
     assert "share of the load. Counts and histograms" in (folder / "report.html").read_text()
     # All of it is derived again from the raw files of both.
-    bundle.pack(folder, tmp_path / "run.tar.gz")
+    archive.pack(folder, tmp_path / "run.tar.gz")
     (tmp_path / "again").mkdir()
-    outcome = rederive.verify(tmp_path / "run.tar.gz", ROOT, tmp_path / "again")
+    outcome = verify.verify(tmp_path / "run.tar.gz", ROOT, tmp_path / "again")
     assert outcome.same, outcome.lines()

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils.validate import validate
+
+from loadlab.core.schema import validate
 
 from .conftest import ROOT, playbook, results, run
 

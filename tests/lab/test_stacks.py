@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils.catalogue import load_yaml, names
-from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
+
+from loadlab.core.catalog import load_yaml, names
+from loadlab.stacks.stacks import CHOICES, stacks
 
 from .conftest import ROOT, SERVER, finish, playbook, run, ssh, stages
 

@@ -7,7 +7,8 @@ import shutil
 from typing import Any
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils.catalogue import names
+
+from loadlab.core.catalog import names
 
 from .conftest import ROOT, playbook
 

@@ -21,7 +21,9 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import files, result
+
+from loadlab.analysis import result
+from loadlab.core import documents
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages
 from .figures import Measured, figures
@@ -202,9 +204,9 @@ def measure() -> dict[str, dict[str, Any]]:
     shaped = shapes()
     where = pull({"oha": OHA, "wrk": WRK})
     run(*stages("load", "collect", "tune"), **STORM)
-    results = {name: files.load(path / "result.json") for name, path in where.items()}
+    results = {name: documents.load(path / "result.json") for name, path in where.items()}
     for path in FOLDER.glob("cells/*/rep-*/result.json"):
-        one = files.load(path)
+        one = documents.load(path)
         load = one["cell"]["load"]
         if load["connections"] == STORM["connections"]:
             results[f"{load['generator']} {one['cell']['endpoint']}"] = one
@@ -259,7 +261,7 @@ def test_a_slower_link_is_what_iperf_finds(measured: Levers) -> None:
     assert len(shapes["shaped"]) == 2
     assert all("dev test0" in line for line in shapes["shaped"])
     assert shapes["left"] == []
-    link = files.load(FOLDER / "calibration.json")["iperf3"]
+    link = documents.load(FOLDER / "calibration.json")["iperf3"]
     for direction in ("client_to_server", "server_to_client"):
         with figures():
             assert 90e6 < link[direction]["bits_per_second"] < 100e6
@@ -357,9 +359,9 @@ def test_what_is_put_into_recorded_telemetry_voids(
 ) -> None:
     copy = tmp_path / "rep-1"
     shutil.copytree(measured.found["folder"]["oha_plain"], copy)
-    calibration = files.load(FOLDER / "calibration.json")
+    calibration = documents.load(FOLDER / "calibration.json")
     before = result.build(copy, THRESHOLDS, calibration)
-    assert files.dump(before) == (copy / "result.json").read_bytes()
+    assert documents.dump(before) == (copy / "result.json").read_bytes()
     path = copy / f"telemetry-{host}.prom.gz"
     text = gzip.decompress(path.read_bytes()).decode()
     pages = [f"{HEAD}{page}" for page in text.split(HEAD)[1:]]

@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.lab.bench.plugins.module_utils.plan import plan
 from ansible_collections.lab.bench.plugins.plugin_utils import controller
+
+from loadlab.planning.plan import plan
 
 PACKAGE = "ansible_collections.lab.bench.plugins.action"
 COLLECTIONS = Path(__file__).parents[2] / "collections"

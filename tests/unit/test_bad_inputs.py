@@ -20,15 +20,13 @@ from typing import Any
 import pytest
 import yaml
 from ansible.parsing.splitter import parse_kv
-from ansible_collections.lab.bench.plugins.module_utils import (
-    asked,
-    bundle,
-    methods,
-    pairs,
-    rederive,
-    two_runs,
-)
-from ansible_collections.lab.bench.plugins.module_utils import plan as plans
+
+from loadlab.analysis import run_comparison
+from loadlab.bundle import archive, verify
+from loadlab.hosts import pairs
+from loadlab.planning import plan as plans
+from loadlab.planning import user_options
+from loadlab.scheduling import experiments
 
 ROOT = Path(__file__).parents[2]
 SPECS: dict[str, Any] = yaml.safe_load(
@@ -348,16 +346,16 @@ def carry_out(lab: Path, command: str) -> None:
     playbook, inventory, given = typed(command)
     groups = INVENTORIES[inventory] if inventory else INVENTORIES["away"]
     hosts = {name: found for group in groups.values() for name, found in group.items()}
-    asked.refuse_names(lab, list(SPECS), given, [], hosts.values())
+    user_options.refuse_names(lab, list(SPECS), given, [], hosts.values())
     results = lab / "results"
     if playbook == "playbooks/compare.yml":
-        two_runs.compare(results, given.get("base", ""), given.get("head", ""))
+        run_comparison.compare(results, given.get("base", ""), given.get("head", ""))
     elif playbook == "playbooks/bundle.yml":
-        bundle.refuse(results, given.get("run_id", "latest"))
+        archive.refuse(results, given.get("run_id", "latest"))
     elif playbook == "playbooks/verify.yml":
-        bundle.refuse_absent(given.get("bundle", ""))
+        archive.refuse_absent(given.get("bundle", ""))
         with tempfile.TemporaryDirectory() as scratch:
-            rederive.verify(Path(given["bundle"]), ROOT, Path(scratch))
+            verify.verify(Path(given["bundle"]), ROOT, Path(scratch))
     else:
         servers, clients = (list(groups[name]) for name in ("servers", "clients"))
         serves = [groups["clients"][name].get("serves", "") for name in clients]
@@ -410,7 +408,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "plan.json").write_text(json.dumps({"plan": planned}))
         if name == "empty":
             continue
-        item = methods.items(planned["tracks"])[0]
+        item = experiments.items(planned["tracks"])[0]
         rep = folder / "cells" / item["cell_id"] / "rep-1"
         rep.mkdir(parents=True)
         cell = {"cell_id": name, "purpose": "measure", "cell": item["cell"]}
@@ -459,7 +457,7 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
         "    - ansible.builtin.raw: echo {{ wanted | default(own) }}\n      register: seen\n"
     )
     hosts = [{"password": "{{ vaulted }}"}]
-    known = asked.known(lab, [], [play], hosts)
+    known = user_options.known(lab, [], [play], hosts)
     assert {"wanted", "vaulted", "password", "bundle", "base", "yes"} <= known
     assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & known
 

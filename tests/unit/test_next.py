@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.lab.bench.plugins.action import next as deciding
-from ansible_collections.lab.bench.plugins.module_utils import files
 
-from .test_schedule import CELLS, plan_of
+from loadlab.core import documents
+
+from .scheduling.test_schedule import CELLS, plan_of
 
 ROOT = Path(__file__).parents[2]
 PAIRS = ("server", "server2")
@@ -70,11 +71,11 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
     assert [words for words in run.told if "Given up" in words] == [
         "Given up for now: cell-0: broken"
     ]
-    progress = files.load(tmp_path / "progress.json")
+    progress = documents.load(tmp_path / "progress.json")
     assert progress["given_up"] == {"cell-0": "broken"}
     assert (progress["done"], progress["total"]) == (0, 1)
     # And when that has failed too, it is told of where it was measured.
     run.end(now[1]["item"], 1)
     assert run.next(1, now[1])["item"] is None
     assert run.told[-1] == "Given up for now: cell-1: broken"
-    assert set(files.load(tmp_path / "progress.json")["given_up"]) == {"cell-0", "cell-1"}
+    assert set(documents.load(tmp_path / "progress.json")["given_up"]) == {"cell-0", "cell-1"}

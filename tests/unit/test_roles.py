@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.module_utils import sizing
-from ansible_collections.lab.bench.plugins.module_utils.contract import expected_body
-from ansible_collections.lab.bench.plugins.module_utils.generators import (
-    CLIENTS,
-    CLOSED_LOOP,
-    OUTPUTS,
-    WRK2_DURATION_S,
-)
-from ansible_collections.lab.bench.plugins.module_utils.options import (
-    CLIENTS_BOUND,
-    CLIENTS_ENDPOINT,
-    LIMITS,
-)
-from ansible_collections.lab.bench.plugins.module_utils.stacks import CHOICES, stacks
+
+from loadlab.generators.registry import CLIENTS, CLOSED_LOOP, OUTPUTS, WRK2_DURATION_S
+from loadlab.planning.options import CLIENTS_BOUND, CLIENTS_ENDPOINT, LIMITS
+from loadlab.stacks.contract import expected_body
+from loadlab.stacks.stacks import CHOICES, stacks
+from loadlab.tuning import sizing
 
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())

@@ -25,24 +25,18 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.action import fail_repetition
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
-from ansible_collections.lab.bench.plugins.module_utils import (
-    contract,
-    files,
-    oha,
-    oha_requests,
-    processes,
-    profiles,
-    report,
-    telemetry,
-    wrk,
-    wrk2,
-)
-from ansible_collections.lab.bench.plugins.module_utils import summary as summaries
-from ansible_collections.lab.bench.plugins.module_utils.measurement import GeneratorError
-from ansible_collections.lab.bench.plugins.module_utils.wording import printable
 from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
 from hypothesis import given
 from hypothesis import strategies as st
+
+from loadlab.analysis import summary as summaries
+from loadlab.core import documents, errors
+from loadlab.core.formatting import printable
+from loadlab.generators import oha, oha_database, wrk, wrk2
+from loadlab.generators.measurement import GeneratorError
+from loadlab.report import page as report
+from loadlab.stacks import contract
+from loadlab.telemetry import node_exporter, processes, pyspy
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
@@ -147,7 +141,7 @@ def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
     words = {word.strip(",.;") for script in scripts for word in script.split()}
     names = fetched["__collect_recorded"]
     # What is read of it, and what it says where that is not all.
-    read = {processes.PROCESSES, processes.DATABASE, profiles.STACKS, profiles.LOG}
+    read = {processes.PROCESSES, processes.DATABASE, pyspy.STACKS, pyspy.LOG}
     assert set(names) == {*read, "database.err"}
     assert set(names) - words <= {"database.err"}
     assert any("2>>database.err" in script for script in scripts)
@@ -208,10 +202,10 @@ def test_counters_that_are_refused_are_an_error(serving: Serve, tmp_path: Path) 
     status = serving(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nForbidden")
     given = {"STATUS_URL": status, "WARMUP": "0", "SETTLE": "2", "BEGIN_AT": ""}
     offer(tmp_path, serving(SAME, BODY), **given)
-    told = files.text(tmp_path / "error.txt")
+    told = documents.text(tmp_path / "error.txt")
     assert told.startswith(f"{status} does not answer: curl: (22)")
     assert told.endswith("403\n")
-    assert json.loads(files.text(tmp_path / "run.json"))["exit_code"] == 6
+    assert json.loads(documents.text(tmp_path / "run.json"))["exit_code"] == 6
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -225,10 +219,10 @@ def test_the_load_script_takes_no_more_than_was_verified(
     assert time.monotonic() - began < 10
     left = tmp_path / "rep-1"
     assert (left / "answer.body").stat().st_size <= len(BODY) + 1
-    said = files.text(left / "error.txt")
+    said = documents.text(left / "error.txt")
     assert f"{url} {words}" in said
     assert all(line.isprintable() for line in said.splitlines())
-    assert json.loads(files.text(left / "run.json"))["exit_code"] in (3, 4)
+    assert json.loads(documents.text(left / "run.json"))["exit_code"] in (3, 4)
 
 
 def asking(contracts: dict[str, Any], url: str) -> str:
@@ -285,25 +279,25 @@ def test_what_is_said_of_any_answer_is_printable(answer: bytes) -> None:
 def test_what_is_said_of_any_output_is_printable(text: str) -> None:
     load = {"rate": 1.0, "duration_s": 30.0, "connections": 1}
     for parse in (
-        lambda: oha.measure(text, {"format": oha_requests.FORMAT}, None),
+        lambda: oha.measure(text, {"format": oha_database.FORMAT}, None),
         lambda: oha.measure(
             json.dumps({"summary": {"total": 1}, "statusCodeDistribution": {},
                         "errorDistribution": {text + "?": 1}}),
-            {"format": oha_requests.FORMAT, "answers": []}, None,
+            {"format": oha_database.FORMAT, "answers": []}, None,
         ),
         lambda: wrk.measure(f"Running {text}", 1, None),
         lambda: wrk2.measure(f"Running {text}", load, None),
-        lambda: profiles.read(f"{text}\n?"),
+        lambda: pyspy.read(f"{text}\n?"),
     ):  # fmt: skip
-        with pytest.raises((GeneratorError, files.ResultError)) as refusal:
+        with pytest.raises((GeneratorError, errors.ResultError)) as refusal:
             parse()
         assert str(refusal.value).isprintable()
 
 
 @given(st.text())
 def test_a_recording_of_anything_is_refused_in_printable_words(text: str) -> None:
-    with pytest.raises(telemetry.TelemetryError) as refusal:
-        list(telemetry._samples(telemetry.block(1.0, text), "telemetry-server.prom.gz"))
+    with pytest.raises(node_exporter.TelemetryError) as refusal:
+        list(node_exporter._samples(node_exporter.block(1.0, text), "telemetry-server.prom.gz"))
     assert str(refusal.value).isprintable()
 
 
@@ -353,7 +347,7 @@ def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
     error = b"curl: \xff\xfe".decode("utf-8", "surrogateescape")
     action = fail_repetition.ActionModule.__new__(fail_repetition.ActionModule)
     assert action.work({"dest": str(tmp_path), "record": {}, "error": error}) == {"changed": True}
-    assert files.text(tmp_path / "error.txt") == "curl: \\udcff\\udcfe\n"
+    assert documents.text(tmp_path / "error.txt") == "curl: \\udcff\\udcfe\n"
 
 
 class Page(HTMLParser):
@@ -413,9 +407,9 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
     run = Path(shutil.copytree(FIXTURES / "report", tmp_path / "a-run"))
     paths = [*run.glob("*.json"), *run.glob("cells/*/rep-*/result.json")]
     for path in paths:
-        files.write(path, files.dump(spoilt(files.load(path), WORDS)))
+        documents.write(path, documents.dump(spoilt(documents.load(path), WORDS)))
     (measured,) = run.glob("cells/*agents*oha*/rep-1/result.json")
-    first = files.load(measured)
+    first = documents.load(measured)
     failed = copy.deepcopy(first) | {"repetition": 2, "error": EVIL, "raw": {}}
     words = [f"failed: {EVIL}"]
     failed["verdict"] = {"valid": False, "reasons": words, "findings": words}
@@ -425,13 +419,13 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
         "cell_id": f"{first['cell_id']}-profile",
     }
     stacks = f"main (app.py:1);{EVIL.replace(chr(10), '')} (<script>.py:2) 50\n"
-    profile["profile"] = profiles.figures(profiles.read(stacks.replace("\r", "")))
+    profile["profile"] = pyspy.figures(pyspy.read(stacks.replace("\r", "")))
     for result in (failed, profile):
         folder = run / "cells" / result["cell_id"] / f"rep-{result['repetition']}"
         folder.mkdir(parents=True, exist_ok=True)
-        files.write(folder / "result.json", files.dump(result))
+        documents.write(folder / "result.json", documents.dump(result))
         (folder / "profile.txt").write_text(stacks.replace("\r", ""))
-    files.write(run / "summary.json", files.dump(summaries.summary(run)))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     template = ROOT / "roles/report/templates/report.html.j2"
     page = report.render(template, report.build(run)).decode()
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.lab.bench.plugins.callback.terminal import refuses
-from ansible_collections.lab.bench.plugins.module_utils.under_way import UnderWay, cut
+
+from loadlab.report.progress_line import UnderWay, cut
 
 ROOT = Path(__file__).parents[2]
 CLEAR = "\r\x1b[K"

@@ -1,12 +1,13 @@
-"""Action plugin behind lab.bench.arrive; what it does stands in module_utils/arrivals.py."""
+"""Action plugin behind lab.bench.arrive; what it does stands in loadlab/core/arrivals.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import arrivals
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+
+from loadlab.core import arrivals
 
 
 class ActionModule(ControllerAction):

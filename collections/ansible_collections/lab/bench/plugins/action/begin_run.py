@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import files, lock
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import documents, lock
 
 
 class ActionModule(ControllerAction):
@@ -20,7 +21,7 @@ class ActionModule(ControllerAction):
             # The parent of this worker is ansible-playbook, which lives as long as its plays.
             lock.take(run_dir, os.getppid(), args["begun"]["place"])
             if new:
-                files.write(plan, files.dump(args["begun"]))
+                documents.write(plan, documents.dump(args["begun"]))
             if moved:
                 link = run_dir.parent / f".latest.{run_dir.name}"
                 link.unlink(missing_ok=True)

@@ -1,13 +1,15 @@
-"""Action plugin behind lab.bench.bundle; what it does stands in module_utils/bundle.py."""
+"""Action plugin behind lab.bench.bundle; what it does stands in loadlab/bundle/archive.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import bundle, files
-from ansible_collections.lab.bench.plugins.module_utils.bundle import BundleError
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.bundle import archive as bundle
+from loadlab.bundle.archive import BundleError
+from loadlab.core import documents
 
 
 class ActionModule(ControllerAction):
@@ -16,7 +18,7 @@ class ActionModule(ControllerAction):
         run_dir = (results / run_id).resolve()
         bundle.refuse(results, run_id)
         archive = results / f"{run_dir.name}.tar.gz"
-        before = files.digest(archive.read_bytes()) if archive.exists() else None
+        before = documents.digest(archive.read_bytes()) if archive.exists() else None
         if self._task.check_mode:
             return {"changed": before is None, "path": str(archive)}
         try:

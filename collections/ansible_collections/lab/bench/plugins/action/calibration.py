@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.calibration; see module_utils/calibration.py and reuse.py."""
+"""Action plugin behind lab.bench.calibration; see loadlab/analysis/calibration.py and reuse.py."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import calibration, derive, files, reuse
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.analysis import calibration, calibration_reuse, derive
+from loadlab.core import documents
 
 
 class ActionModule(ControllerAction):
@@ -16,9 +18,9 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir = Path(args["run_dir"])
         recorded = run_dir / "tuning.json"
-        conditions = reuse.conditions(
+        conditions = calibration_reuse.conditions(
             args["conditions"],
-            files.load(recorded) if recorded.exists() else {},
+            documents.load(recorded) if recorded.exists() else {},
             args["hosts"],
         )
         if args["link"] is None:
@@ -26,9 +28,9 @@ class ActionModule(ControllerAction):
         link = run_dir / args["name"] / "link" / f"rep-{args['repetition']}"
         link.mkdir(parents=True)
         for file, text in args["link"].items():
-            files.write(link / file, text.encode(errors="backslashreplace"))
+            documents.write(link / file, text.encode(errors="backslashreplace"))
         record = {"run_id": run_dir.name, "measured": time.time(), "conditions": conditions}
-        files.write(link / reuse.CONDITIONS, files.dump(record))
+        documents.write(link / calibration_reuse.CONDITIONS, documents.dump(record))
         try:
             derived = self._derived(args, args["repetition"])
         except ValueError as problem:
@@ -40,18 +42,18 @@ class ActionModule(ControllerAction):
     def _earlier(self, args: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
         folder = Path(args["run_dir"]) / args["name"]
         now, number = time.time(), args["repetition"]
-        usable = list(reuse.found(folder.parents[1], conditions, now))
+        usable = list(calibration_reuse.found(folder.parents[1], conditions, now))
         for own in usable:
             if own.folder == folder and own.number == calibration.numbers(folder)[-1]:
                 # It is in force already.
                 return {"found": True, "said": own.said(now), **self._derived(args, own.number)}
         for earlier in usable:
-            reuse.copy(earlier, folder, number)
+            calibration_reuse.copy(earlier, folder, number)
             try:
                 derived = self._derived(args, number)
             except ValueError:
                 # Its files are not what they were: no calibration of anything.
-                reuse.drop(folder, number)
+                calibration_reuse.drop(folder, number)
                 continue
             return {"changed": True, "found": True, "said": earlier.said(now), **derived}
         return {"found": False}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import documents
 
 
 class ActionModule(ControllerAction):
@@ -14,4 +15,4 @@ class ActionModule(ControllerAction):
         path = Path(args["path"])
         if not self._task.check_mode:
             path.parent.mkdir(parents=True, exist_ok=True)
-        return {"changed": self.put(path, files.dump(args["content"]))}
+        return {"changed": self.put(path, documents.dump(args["content"]))}

@@ -7,10 +7,11 @@ from typing import Any
 
 import boto3
 import jmespath
-from ansible_collections.lab.bench.plugins.module_utils import aws
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+
+from loadlab.hosts import ec2 as aws
 
 ASK_EVERY_S = 5
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import files, lock
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import documents, lock
 
 
 class ActionModule(ControllerAction):
@@ -14,12 +15,12 @@ class ActionModule(ControllerAction):
         dest = Path(args["dest"])
         dest.mkdir(parents=True, exist_ok=True)
         if not (dest / "cell.json").exists():
-            files.write(dest / "cell.json", files.dump(args["record"]))
+            documents.write(dest / "cell.json", documents.dump(args["record"]))
         # Ansible keeps bytes of a host that are no text as surrogates, which cannot be written.
         error = args["error"].strip().encode(errors="backslashreplace")
         path = dest / "error.txt"
         # Two hosts may fail at once, or one of them twice; what was first is the cause.
         with lock.alone(dest):
             before = [path.read_bytes().strip()] if path.exists() else []
-            files.write(path, b"; ".join([*before, error]) + b"\n")
+            documents.write(path, b"; ".join([*before, error]) + b"\n")
         return {"changed": True}

@@ -1,12 +1,13 @@
-"""Action plugin behind lab.bench.first_contact; its refusal stands in module_utils/host.py."""
+"""Action plugin behind lab.bench.first_contact; its refusal stands in loadlab/hosts/probe.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.module_utils import host
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.hosts import probe
 
 
 class ActionModule(ControllerAction):
@@ -18,7 +19,7 @@ class ActionModule(ControllerAction):
             said = self._low_level_execute_command(args["script"], executable=False)
         except AnsibleConnectionFailure as problem:
             address = str(self._connection.get_option("host"))
-            raise ValueError(host.out_of_reach(address, str(problem), args["make"])) from None
+            raise ValueError(probe.out_of_reach(address, str(problem), args["make"])) from None
         if said["rc"] != 0:
             raise ValueError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
         return {"stdout": said["stdout"]}

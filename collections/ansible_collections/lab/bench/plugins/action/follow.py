@@ -7,11 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import wording
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     under_way,
 )
+
+from loadlab.core import formatting
 
 
 def finished(results_file: Path) -> bool:
@@ -35,7 +36,7 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
         while not finished(Path(args["results_file"])):
-            waited = wording.lasting(time.monotonic() - begun)
+            waited = formatting.lasting(time.monotonic() - begun)
             under_way(f"{args['what']}, waited {waited}: {last_line(Path(args['log']))[:90]}")
             time.sleep(1)
         return {}

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.given; what is refused stands in module_utils/asked.py."""
+"""Action plugin behind lab.bench.given; see loadlab/planning/user_options.py."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from ansible import context
 from ansible.utils.vars import load_extra_vars
 from ansible.vars.plugins import get_vars_from_inventory_sources, get_vars_from_path
-from ansible_collections.lab.bench.plugins.module_utils import asked
-from ansible_collections.lab.bench.plugins.module_utils.catalogue import PlanError
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core.errors import PlanError
+from loadlab.planning import user_options
 
 
 class ActionModule(ControllerAction):
@@ -26,7 +27,7 @@ class ActionModule(ControllerAction):
             return {"names": []}
         playbooks = [Path(name) for name in context.CLIARGS.get("args", ()) if Path(name).is_file()]
         try:
-            asked.refuse_names(
+            user_options.refuse_names(
                 Path(args["root"]), list(args["specs"]), given, playbooks, self._inventory()
             )
         except PlanError as refusal:

@@ -6,9 +6,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import telemetry
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
+
+from loadlab.telemetry import node_exporter
 
 # The median of so many readings of a clock counts.
 READINGS = 5
@@ -16,7 +17,9 @@ READINGS = 5
 
 def ahead(url: str) -> float:
     """A host's clock less the controller's, seconds. Raises TelemetryError where it is silent."""
-    return telemetry.clock_offset(telemetry.parse("".join(page(url) for _ in range(READINGS)), url))
+    return node_exporter.clock_offset(
+        node_exporter.parse("".join(page(url) for _ in range(READINGS)), url)
+    )
 
 
 class ActionModule(ControllerAction):

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.next: what a pair measures next; see module_utils/schedule.py."""
+"""Action plugin behind lab.bench.next: what a pair measures next."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import (
-    ablation,
-    derive,
-    files,
-    lock,
-    methods,
-    progress,
-    records,
-    report_titles,
-    schedule,
-    search,
-    wording,
-)
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+
+from loadlab.analysis import derive
+from loadlab.core import documents, formatting, lock
+from loadlab.report import labels, terminal
+from loadlab.scheduling import dispatch, progress, records, schedule, search
+from loadlab.tuning import ablation
 
 
 class ActionModule(ControllerAction):
@@ -27,22 +20,22 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root, pair = Path(args["run_dir"]), Path(args["root"]), args["pair"]
-        plan = files.load(run_dir / "plan.json")["plan"]
+        plan = documents.load(run_dir / "plan.json")["plan"]
         before = args["set_up"]
         if args["last"]:
             item = args["last"]["item"]
             rep_dir = run_dir / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
             derive.repetition(rep_dir, root, args["keep_requests"])
-            found = files.load(rep_dir / "result.json")
+            found = documents.load(rep_dir / "result.json")
             several = len({track["pair"] for track in plan["tracks"]}) > 1
-            path = report_titles.path_of(item, plan["endpoints"])
+            path = labels.path_of(item, plan["endpoints"])
             what = progress.measurement(item, path, found["pair"] if several else "")
-            tell(f"{what}: {derive.told(found)}{search.said(item, found)}")
+            tell(f"{what}: {terminal.told(found)}{search.said(item, found)}")
             before = None if found["error"] else schedule.setup(item)
         with lock.alone(run_dir):
             kept = records.load(run_dir)
             # The generator was calibrated after the run was planned.
-            plan["tracks"] = methods.below(plan["tracks"], records.ceiling(run_dir))
+            plan["tracks"] = dispatch.below(plan["tracks"], records.ceiling(run_dir))
             idle = ablation.idle(plan, records.ledgers(run_dir))
             plan["tracks"] = ablation.less(plan["tracks"], idle)
             if args["last"]:
@@ -57,10 +50,10 @@ class ActionModule(ControllerAction):
         following = schedule.next_item(plan, kept, attempts, before, pair)
         if following is None:
             tracks = [track for track in plan["tracks"] if track["pair"] == pair]
-            own = {cell_id for track in tracks for cell_id in methods.ids(track, kept)}
+            own = {cell_id for track in tracks for cell_id in dispatch.ids(track, kept)}
             for cell_id, why in document["given_up"].items():
                 if cell_id in own:
-                    tell(f"Given up for now: {cell_id}: {wording.one_line(why)}")
+                    tell(f"Given up for now: {cell_id}: {formatting.one_line(why)}")
             return {"item": None, "left": 0, "began": began}
         left = progress.seconds_left(began, ahead, time.time())
         return {

@@ -6,9 +6,11 @@ import http.client
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import telemetry, wording
 from ansible_collections.lab.bench.plugins.plugin_utils import exporter
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import formatting
+from loadlab.telemetry import node_exporter
 
 
 def moment(seconds: int) -> str:
@@ -19,11 +21,11 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         url, booted = args["url"], args["booted"]
         try:
-            found = telemetry.booted(exporter.fetch(url))
+            found = node_exporter.booted(exporter.fetch(url))
         except (OSError, ValueError, http.client.HTTPException) as problem:
             raise ValueError(
                 f"The telemetry of this host cannot be read at {url}: "
-                f"{wording.one_line(f'{type(problem).__name__}: {problem}')}. See that "
+                f"{formatting.one_line(f'{type(problem).__name__}: {problem}')}. See that "
                 "prometheus-node-exporter runs there; playbooks/deploy.yml puts it there. No load "
                 "was offered."
             ) from None

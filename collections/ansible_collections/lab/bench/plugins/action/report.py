@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import ending, files, records
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import errors
+from loadlab.report import run_end
+from loadlab.scheduling import records
 
 
 class ActionModule(ControllerAction):
@@ -14,13 +17,13 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         # Draws with matplotlib, whose import is a second of CPU: only here.
-        from ansible_collections.lab.bench.plugins.module_utils import report
+        from loadlab.report import page as report
 
         run_dir = Path(args["run_dir"])
         path = run_dir / "report.html"
         try:
             document = report.build(run_dir)
-        except files.ResultError as problem:
+        except errors.ResultError as problem:
             raise ValueError(
                 f"{problem} in {run_dir}. Derive it anew from the raw files with "
                 f"ansible-playbook playbooks/collect.yml {records.go_on(run_dir)}"
@@ -28,4 +31,4 @@ class ActionModule(ControllerAction):
         page = report.render(Path(args["template"]), document)
         changed = self.put(path, page)
         said = [headline["text"] for headline in document["headlines"]]
-        return {"changed": changed, "path": str(path), "lines": ending.lines(run_dir, said)}
+        return {"changed": changed, "path": str(path), "lines": run_end.lines(run_dir, said)}

@@ -1,12 +1,15 @@
-"""Action plugin behind lab.bench.results; what it does stands in module_utils/derive.py."""
+"""Action plugin behind lab.bench.results; what it does stands in loadlab/analysis/derive.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import derive, files
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.analysis import derive
+from loadlab.core import documents
+from loadlab.report import terminal
 
 
 class ActionModule(ControllerAction):
@@ -15,10 +18,12 @@ class ActionModule(ControllerAction):
         (run_dir / "logs").mkdir(exist_ok=True)
         try:
             for host, log in args["logs"].items():
-                files.write(run_dir / "logs" / f"{host}.log", log.encode(errors="backslashreplace"))
+                documents.write(
+                    run_dir / "logs" / f"{host}.log", log.encode(errors="backslashreplace")
+                )
             derive.results(run_dir, root, args["keep_requests"])
             derive.describe(run_dir, root, args["hosts"], args["controller"])
-            table = derive.summary(run_dir, root)
+            table = terminal.tables(*derive.summary(run_dir, root))
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
         without = {"missing": derive.missing(run_dir), "failed": derive.failed(run_dir)}

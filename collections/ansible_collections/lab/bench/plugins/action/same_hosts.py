@@ -1,12 +1,15 @@
-"""Action plugin behind lab.bench.same_hosts; what it does stands in module_utils/machines.py."""
+"""Action plugin behind lab.bench.same_hosts; what it does stands in loadlab/hosts/identity.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import begun, files, machines
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import documents
+from loadlab.hosts import identity
+from loadlab.planning import resume
 
 
 class ActionModule(ControllerAction):
@@ -16,17 +19,17 @@ class ActionModule(ControllerAction):
         if not path.exists():
             # A run that check mode did not begin.
             return {}
-        earlier = files.load(path)
+        earlier = documents.load(path)
         hosts = {
             name: {"pair": pair["number"], **args["hosts"][name]}
             for pair in args["pairs"]
             for name in pair["hosts"]
         }
         measured = any(run_dir.glob("cells/*/rep-*"))
-        content = {**earlier, "hosts": machines.gone_on(run_dir.name, earlier, hosts, measured)}
+        content = {**earlier, "hosts": identity.gone_on(run_dir.name, earlier, hosts, measured)}
         if args["now"] and args["now"]["plan"]["tracks"]:
-            content = begun.gone_on(content, args["now"])
+            content = resume.gone_on(content, args["now"])
         if content != earlier and not self._task.check_mode:
-            files.write(path, files.dump(content))
+            documents.write(path, documents.dump(content))
         # That it was gone on with is noted, and no change.
         return {"changed": content["hosts"] != earlier.get("hosts")}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import derive
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+
+from loadlab.analysis import derive
 
 
 class ActionModule(ControllerAction):

@@ -1,11 +1,12 @@
-"""Action plugin behind lab.bench.verify_answers; see module_utils/contract.py."""
+"""Action plugin behind lab.bench.verify_answers; see loadlab/stacks/contract.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils.contract import ContractError, check, cut
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.stacks.contract import ContractError, check, cut
 
 
 class ActionModule(ControllerAction):

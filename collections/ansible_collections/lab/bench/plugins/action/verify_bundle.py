@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.verify_bundle; see module_utils/rederive.py."""
+"""Action plugin behind lab.bench.verify_bundle; see loadlab/bundle/verify.py."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import bundle, rederive
-from ansible_collections.lab.bench.plugins.module_utils.bundle import BundleError
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.bundle import archive as bundle
+from loadlab.bundle import verify
+from loadlab.bundle.archive import BundleError
 
 
 class ActionModule(ControllerAction):
@@ -19,7 +21,7 @@ class ActionModule(ControllerAction):
         archive = Path(args["bundle"])
         with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
             try:
-                outcome = rederive.verify(archive, Path(args["root"]), Path(scratch))
+                outcome = verify.verify(archive, Path(args["root"]), Path(scratch))
             except ValueError as problem:
                 raise BundleError(
                     f"bundle: '{archive}' {problem}. It is refused; nothing of it was kept."

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.module_utils import progress
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     under_way,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
+
+from loadlab.scheduling import progress
 
 # What the load takes beside its seconds: the check of the answer, the generator's start and end.
 SLACK_S = 0.6

@@ -14,8 +14,9 @@ from typing import Any
 from ansible import context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
-from ansible_collections.lab.bench.plugins.module_utils.under_way import UnderWay, cut
-from ansible_collections.lab.bench.plugins.module_utils.wording import printable
+
+from loadlab.core.formatting import printable
+from loadlab.report.progress_line import UnderWay, cut
 
 DOCUMENTATION = """
 name: terminal

@@ -1,17 +1,17 @@
-"""Filters about Amazon EC2; all they do stands in module_utils/aws.py."""
+"""Filters about Amazon EC2; all they do stands in loadlab/hosts/ec2.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import aws
+from loadlab.hosts import ec2
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "aws_refusal": aws.refusal,
-            "aws_unfit": aws.unfit,
-            "aws_estimate": aws.estimate,
+            "aws_refusal": ec2.refusal,
+            "aws_unfit": ec2.unfit,
+            "aws_estimate": ec2.estimate,
         }

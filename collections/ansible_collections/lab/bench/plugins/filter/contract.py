@@ -1,11 +1,11 @@
-"""Filter contract_text; all it does stands in module_utils/contract.py."""
+"""Filter contract_text; all it does stands in loadlab/stacks/contract.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import contract
+from loadlab.stacks import contract
 
 
 class FilterModule:

@@ -1,4 +1,4 @@
-"""Filters about hosts; all they do stands in module_utils: host, machines,
+"""Filters about hosts; all they do stands in loadlab.hosts: probe, identity,
 hardware and fingerprint."""
 
 from __future__ import annotations
@@ -6,21 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import (
-    fingerprint,
-    hardware,
-    host,
-    machines,
-)
+from loadlab.core import fingerprint
+from loadlab.hosts import hardware, identity, probe
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "probe": host.parse,
-            "refusals": host.refusals,
-            "program_machine": host.program_machine,
-            "identity": machines.identity,
+            "probe": probe.parse,
+            "refusals": probe.refusals,
+            "program_machine": probe.program_machine,
+            "identity": identity.identity,
             "hardware": hardware.parse,
             "spoilers": hardware.spoilers,
             "fingerprint": fingerprint.fingerprint,

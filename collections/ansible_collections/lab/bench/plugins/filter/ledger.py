@@ -1,11 +1,11 @@
-"""Filters for the tuning ledger; all they do stands in module_utils/ledger.py."""
+"""Filters for the tuning ledger; all they do stands in loadlab/tuning/ledger.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import ledger, ledger_services
+from loadlab.tuning import ledger, service_ledger
 
 
 class FilterModule:
@@ -23,10 +23,10 @@ class FilterModule:
                 wanted, ledger.read(before), ledger.read(after), kept
             ),
             "tuning_left": ledger.left,
-            "postgresql_ledger": ledger_services.postgresql_entries,
-            "postgresql_stale": ledger_services.postgresql_stale,
-            "postgresql_conf_dir": ledger_services.postgresql_conf_dir,
-            "serving_ledger": ledger_services.serving_entries,
+            "postgresql_ledger": service_ledger.postgresql_entries,
+            "postgresql_stale": service_ledger.postgresql_stale,
+            "postgresql_conf_dir": service_ledger.postgresql_conf_dir,
+            "serving_ledger": service_ledger.serving_entries,
             "ledger_rows": lambda host, earlier: ledger.host_rows(
                 host, earlier.get("hosts", {}).get(host["inventory_hostname"], [])
             ),

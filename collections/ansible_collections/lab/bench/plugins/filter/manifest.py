@@ -1,11 +1,11 @@
-"""Filter command_line; all it does stands in module_utils/manifest.py."""
+"""Filter command_line; all it does stands in loadlab/analysis/manifest.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils.manifest import command_line
+from loadlab.analysis.manifest import command_line
 
 
 class FilterModule:

@@ -1,4 +1,4 @@
-"""Filters about the clients of a server; all they do stands in module_utils/pairs.py and
+"""Filters about the clients of a server; all they do stands in loadlab/hosts/pairs.py and
 shares.py."""
 
 from __future__ import annotations
@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import pairs, shares
+from loadlab.generators import split
+from loadlab.hosts import pairs
 
 
 class FilterModule:
@@ -14,6 +15,6 @@ class FilterModule:
         return {
             "pairs": pairs.of_inventory,
             "pairs_refusal": pairs.refusal,
-            "shares": shares.shares,
-            "offered": shares.offered,
+            "shares": split.shares,
+            "offered": split.offered,
         }

@@ -1,4 +1,4 @@
-"""Filters for values that depend on the host; all they do stands in module_utils/sizing.py."""
+"""Filters for values that depend on the host; all they do stands in loadlab/tuning/sizing.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.module_utils import sizing
+from loadlab.tuning import sizing
 
 
 class FilterModule:

@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.lab.bench.plugins.module_utils import files
-from ansible_collections.lab.bench.plugins.module_utils.wording import printable
+
+from loadlab.core import documents
+from loadlab.core.formatting import printable
 
 
 def tell(line: str) -> None:
@@ -52,7 +53,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
         """Write the file where it is not so yet, but in check mode; returns whether it was not."""
         differs = not path.exists() or path.read_bytes() != data
         if differs and not self._task.check_mode:
-            files.write(path, data)
+            documents.write(path, data)
         return differs
 
     def run(

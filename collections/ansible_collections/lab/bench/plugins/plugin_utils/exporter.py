@@ -9,7 +9,8 @@ import threading
 import time
 import urllib.parse
 
-from ansible_collections.lab.bench.plugins.module_utils import telemetry, wording
+from loadlab.core import formatting
+from loadlab.telemetry import node_exporter
 
 # Of one scrape, whatever the host answers: seconds in all, and bytes; a page has some 50 kB.
 SCRAPE_S = 2.0
@@ -20,9 +21,11 @@ def page(url: str) -> str:
     """One scrape, as text or as a failure that the recording keeps."""
     now = time.time()
     try:
-        return telemetry.block(now, fetch(url))
+        return node_exporter.block(now, fetch(url))
     except (OSError, ValueError, http.client.HTTPException) as problem:
-        return telemetry.failed_block(now, wording.one_line(f"{type(problem).__name__}: {problem}"))
+        return node_exporter.failed_block(
+            now, formatting.one_line(f"{type(problem).__name__}: {problem}")
+        )
 
 
 def fetch(url: str) -> str:

@@ -1,0 +1,107 @@
+"""Reactivity: how long a client really waits. Pure.
+
+It is the latency from when a request was due to its right answer, over all requests that were due:
+- A right answer counts as long as it took.
+- What got none (no answer, another status, another body, cut off) counts as the request timeout:
+  the client still lacks what it asked for, however fast it was refused. Where it is known to have
+  waited longer, it counts as that.
+- What was due and never sent counts alike: as the timeout, or as long as it waited until the end of
+  the load where that is longer. The wait until the end alone would be a lower bound too, but what
+  is never sent are the last of the schedule: those due just before the end would count as the
+  fastest answers of all, and a server that drops requests would look quicker than one that answers.
+So wherever at_timeout is above 0 the figures are lower bounds: nobody knows how much longer these
+would have waited. Those due so shortly before the end that the generator's own lateness explains
+why they were not sent (pacer_p99_max_us in files/verdict.yml) say nothing of the server, and count
+as not due.
+
+A closed loop has no schedule, and what waits to be sent does not show: it has no reactivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loadlab.generators.measurement import Waited
+from loadlab.stats import histograms, inference
+from loadlab.stats.histograms import Histogram
+
+
+def summarise(
+    waited: Waited | None, rate: float | None, timeout_s: float, late_us: float
+) -> dict[str, Any] | None:
+    """{mean_us, p50_us, p99_us, requests, at_timeout, histogram} of one repetition.
+
+    requests is how many were due, at_timeout how many of them got no right answer. ``rate`` in
+    requests/s; ``timeout_s`` (s) and ``late_us`` (µs) are timeout_s and pacer_p99_max_us of
+    files/verdict.yml. None without a schedule, or where the generator does not tell right answers
+    from wrong ones.
+    """
+    if waited is None or rate is None:
+        return None
+    timeout_us = round(timeout_s * 1e6)
+    # The last of the schedule was due one interval before the end, the one before two.
+    until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
+    until_end = until_end[until_end > late_us]
+    if waited.known < 1 and until_end.size:
+        few = round(until_end.size * waited.known)
+        until_end = np.linspace(until_end[0], until_end[-1], few)
+    unanswered = round(waited.unanswered * waited.known)
+    lost = np.concatenate([np.zeros(unanswered), until_end]).round().astype(np.int64)
+    values = np.concatenate([waited.right_us[0], waited.wrong_us[0], lost])
+    counts = np.concatenate([waited.right_us[1], waited.wrong_us[1], np.ones_like(lost)])
+    right = len(waited.right_us[0])
+    values[right:] = np.clip(values[right:], timeout_us, histograms.HIGHEST_US)
+    if not values.size:
+        return None
+    distinct, totals = histograms.add_up(values, counts)
+    histogram = histograms.from_counts(distinct, totals)
+    found = histograms.summary(histogram, (distinct, totals))
+    return {
+        "mean_us": found["mean"],
+        "p50_us": found["p50"],
+        "p99_us": found["p99"],
+        "requests": int(totals.sum()),
+        "at_timeout": int(counts[right:].sum()),
+        "histogram": histograms.document(histogram),
+    }
+
+
+def add_up(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """Several as summarise has them as one of the same form; None where one has none.
+
+    The mean is over all requests, percentiles are of the added histograms.
+    """
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    total: Histogram = histograms.merge(
+        histograms.decode(one["histogram"]["data"]) for one in known
+    )
+    summary = histograms.summary(total)
+    requests = sum(one["requests"] for one in known)
+    return {
+        "mean_us": sum(one["mean_us"] * one["requests"] for one in known) / requests,
+        "p50_us": summary["p50"],
+        "p99_us": summary["p99"],
+        "requests": requests,
+        "at_timeout": sum(one["at_timeout"] for one in known),
+        "histogram": histograms.document(total),
+    }
+
+
+def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """Those of a cell's repetitions as one, without the histogram; None where one has none.
+
+    Percentiles are null where the sample does not carry them.
+    """
+    total = add_up(found)
+    if total is None:
+        return None
+    del total["histogram"]
+    for name in ("p50", "p99"):
+        if not inference.carries(total["requests"], histograms.PERCENTILES[name]):
+            total[f"{name}_us"] = None
+    return total

@@ -1,0 +1,303 @@
+"""A run as one archive, and back. Pure.
+
+The same files give the same bytes: names sorted, no owner, one date. With them goes SHA256SUMS,
+which `sha256sum --check` reads too. An archive that comes from elsewhere is not trusted: what is
+not a plain file of one run, within the limits below and as the list says, is refused by its name,
+and so is one that differs in anything from what packing its own files gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from gzip import GzipFile
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from loadlab.core import documents
+from loadlab.core.catalog import RUN_ID, runs
+from loadlab.scheduling import records
+
+SUMS = "SHA256SUMS"
+# Without these a run cannot be verified elsewhere.
+NEEDED = ("plan.json", "manifest.json", "summary.json", "report.html")
+# Of what is packed or unpacked: files, bytes of one (of a .gz also of what is in it), of all.
+FILES_MAX = 100_000
+FILE_BYTES_MAX = 1 << 30
+BYTES_MAX = 8 << 30
+
+_DATE = 315_532_800  # 1980-01-01: tar warns of dates before
+_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # what GzipFile writes without name and time
+_CHUNK = 1 << 20
+
+
+class BundleError(ValueError):
+    """A run that cannot be packed, or an archive that is refused; the text says why."""
+
+
+class _Out(Protocol):
+    def write(self, data: bytes, /) -> Any: ...
+    def tell(self) -> int: ...
+
+
+class _Digest:
+    """Takes what is written and keeps its SHA-256."""
+
+    def __init__(self) -> None:
+        self.sha256, self._size = hashlib.sha256(), 0
+
+    def write(self, data: bytes, /) -> None:
+        self.sha256.update(data)
+        self._size += len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+
+class _Small(io.FileIO):
+    """A file that tarfile may not read much of at once: headers come from the archive's maker."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or not 0 <= size <= _CHUNK:
+            raise BundleError(f"has a header of {size:,} bytes, {_CHUNK:,} at most are read")
+        return super().read(size) or b""
+
+
+def refuse(results: Path, run_id: str) -> None:
+    """Raise BundleError where the run is not there whole; ``run_id`` may be latest."""
+    run_dir = (results / run_id).resolve()
+    absent = [name for name in NEEDED if not (run_dir / name).exists()]
+    named = run_id == "latest" or RUN_ID.fullmatch(run_id)
+    if absent or not named:
+        why = f"has no {', '.join(absent)}" if named else "cannot name a folder in results/"
+        raise BundleError(
+            f"run_id: '{run_id}' {why} and cannot be verified elsewhere. Give one that was "
+            f"reported. {runs(results, 'report.html')} Nothing was written."
+        )
+    underived = [
+        path.parent.relative_to(run_dir).as_posix()
+        for path in sorted(run_dir.glob("cells/*/rep-*/cell.json"))
+        if not (path.parent / "result.json").exists()
+    ]
+    if underived:
+        raise BundleError(
+            f"run_id: '{run_id}' was cut off: {len(underived)} repetitions have no result, "
+            f"{underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
+            f"{records.go_on(run_dir)} first. Nothing was written."
+        )
+
+
+def refuse_absent(archive: str) -> None:
+    """Raise BundleError where no archive was named, or one that is not there."""
+    if not Path(archive).is_file():
+        why = f"'{archive}' is not a file" if archive else "none was given"
+        raise BundleError(
+            f"bundle: {why}. Give an archive that playbooks/bundle.yml wrote with "
+            "-e bundle=<path>. Nothing was written."
+        )
+
+
+def names(run_dir: Path) -> list[str]:
+    """Every file of a run, relative to its folder, sorted; hidden ones are being written.
+
+    Raises BundleError for what is no plain file, for a name that none of the lab's is, and beyond
+    the limits.
+    """
+    found: dict[str, int] = {}
+    for path in run_dir.rglob("*"):
+        name = path.relative_to(run_dir).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise BundleError(f"{name} is no plain file")
+        if path.is_file() and not path.name.startswith(".") and name != SUMS:
+            found[_checked(name)] = path.stat().st_size
+    if len(found) > FILES_MAX:
+        raise BundleError(f"has {len(found):,} files, limit {FILES_MAX:,}")
+    for name, size in found.items():
+        _limit(name, size)
+    if sum(found.values()) > BYTES_MAX:
+        raise BundleError(f"has {sum(found.values()):,} bytes, limit {BYTES_MAX:,}")
+    return sorted(found)
+
+
+def pack(run_dir: Path, archive: Path) -> dict[str, Any]:
+    """Write the run as ``archive`` (whole or not at all); return {files, bytes, sha256} of it.
+
+    Raises BundleError as names() does.
+    """
+    found = names(run_dir)
+    sums = _sums(run_dir, found)
+    temporary = archive.with_name(f".{archive.name}")
+    try:
+        with temporary.open("wb") as file:
+            with GzipFile("", "wb", 9, file, mtime=0) as packed:
+                _write(run_dir, found, sums, packed)
+            size = file.tell()
+        with temporary.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        temporary.replace(archive)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return {"files": len(found), "bytes": size, "sha256": sha256}
+
+
+def unpack(archive: Path, into: Path) -> Path:
+    """Unpack an archive below the empty folder ``into``; return the run's folder, as it was packed.
+
+    Raises BundleError naming what is wrong; then what was unpacked so far is not to be used.
+    """
+    with tempfile.TemporaryDirectory(dir=into.parent) as beside:
+        stream = Path(beside) / "stream"
+        sha256 = _inflate(archive, stream)
+        run_dir = _extract(stream, into)
+    found = names(run_dir)
+    sums = _sums(run_dir, found)
+    _compare(documents.text(run_dir / SUMS), sums)
+    for name in found:
+        if name.endswith(".gz"):
+            _inflate_within(run_dir / name, name)
+    again = _Digest()
+    _write(run_dir, found, sums, again)
+    if again.sha256.hexdigest() != sha256:
+        raise BundleError(
+            "is not what packing its files gives: a name, date or mode in it was changed, or "
+            "something was added"
+        )
+    (run_dir / SUMS).unlink()
+    return run_dir
+
+
+def _checked(name: str) -> str:
+    parts = name.split("/")
+    if not name.isprintable() or "\\" in name or any(part in ("", ".", "..") for part in parts):
+        raise BundleError(f"has a file of the name {name!r}, which is none that the lab gives")
+    return name
+
+
+def _limit(name: str, size: int) -> None:
+    if size > FILE_BYTES_MAX:
+        raise BundleError(f"has {name} of {size:,} bytes or more, limit {FILE_BYTES_MAX:,}")
+
+
+def _sums(run_dir: Path, found: list[str]) -> bytes:
+    lines = []
+    for name in found:
+        with (run_dir / name).open("rb") as file:
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
+    return "".join(lines).encode()
+
+
+def _write(run_dir: Path, found: list[str], sums: bytes, out: _Out) -> None:
+    """The tar stream of a run; depends on names and contents alone."""
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+        top = run_dir.name
+        _add(tar, f"{top}/{SUMS}", len(sums), io.BytesIO(sums))
+        for name in found:
+            with (run_dir / name).open("rb") as file:
+                _add(tar, f"{top}/{name}", (run_dir / name).stat().st_size, file)
+
+
+def _add(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes]) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = size, 0o644, _DATE
+    tar.addfile(member, content)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """What a gzip file holds, a piece at a time. Raises BundleError where it is none or goes on."""
+    inflater = zlib.decompressobj(wbits=31)
+    with path.open("rb") as file:
+        left = b""
+        while not inflater.eof:
+            left = left or file.read(_CHUNK)
+            if not left:
+                raise BundleError("ends in the middle")
+            try:
+                piece = inflater.decompress(left, _CHUNK)
+            except zlib.error as problem:
+                raise BundleError(f"is no gzip file, or damaged: {problem}") from problem
+            left = inflater.unconsumed_tail
+            yield piece
+        if inflater.unused_data or file.read(1):
+            raise BundleError("goes on after its end")
+
+
+def _inflate(archive: Path, stream: Path) -> str:
+    """Write the tar stream of an archive; return its SHA-256."""
+    with archive.open("rb") as file:
+        if file.read(len(_HEAD)) != _HEAD:
+            raise BundleError("does not begin as a bundle does")
+    digest = _Digest()
+    with stream.open("wb") as out:
+        for piece in _chunks(archive):
+            digest.write(piece)
+            # A header and padding for each file are in it too.
+            if digest.tell() > BYTES_MAX + 4096 * FILES_MAX:
+                raise BundleError(f"unpacks to more than {BYTES_MAX:,} bytes, the limit")
+            out.write(piece)
+    return digest.sha256.hexdigest()
+
+
+def _inflate_within(path: Path, name: str) -> None:
+    """Refuse a compressed file that does not fit into memory; one that is damaged is evidence."""
+    size = 0
+    try:
+        for piece in _chunks(path):
+            size += len(piece)
+            _limit(f"in {name} what unpacks to a file", size)
+    except BundleError:
+        if size > FILE_BYTES_MAX:
+            raise
+
+
+def _extract(stream: Path, into: Path) -> Path:
+    sizes: dict[str, int] = {}
+    top = ""
+    name = "its beginning"
+    try:
+        with tarfile.open(fileobj=_Small(stream), mode="r:") as tar:
+            for member in tar:
+                name = member.name
+                top = top or name.partition("/")[0]
+                if member.type != tarfile.REGTYPE or member.sparse is not None:
+                    raise BundleError(f"has {name!r}, which is no plain file (a link, say)")
+                _checked(name)
+                if not RUN_ID.fullmatch(top) or not name.startswith(f"{top}/"):
+                    raise BundleError(f"has {name!r}, which is not in the folder of one run")
+                if name in sizes:
+                    raise BundleError(f"has {name!r} twice")
+                sizes[name] = member.size
+                # The stream as a whole was within its limit.
+                if len(sizes) > FILES_MAX:
+                    raise BundleError(f"has more than {FILES_MAX:,} files, the limit")
+                _limit(name, member.size)
+                tar.extract(member, into, set_attrs=False, filter="data")
+    except BundleError:
+        raise
+    # A header that tarfile cannot make sense of brings about any of these.
+    except (tarfile.TarError, ValueError, LookupError, OverflowError) as problem:
+        raise BundleError(f"is no tar archive, or damaged, after {name!r}: {problem}") from problem
+    except OSError as problem:
+        raise BundleError(f"cannot be unpacked, at {name!r}: {problem.strerror}") from problem
+    if f"{top}/{SUMS}" not in sizes:
+        raise BundleError(f"has no {SUMS}")
+    return into / top
+
+
+def _compare(given: str, found: bytes) -> None:
+    """Refuse files that are not those of the list, by their names."""
+    listed, there = (
+        {line[66:]: line[:64] for line in text.splitlines()} for text in (given, found.decode())
+    )
+    common = sorted(set(listed) & set(there))
+    wrong = [
+        *(f"{name} is listed and not there" for name in sorted(set(listed) - set(there))),
+        *(f"{name} is there and not listed" for name in sorted(set(there) - set(listed))),
+        *(f"{name} was changed" for name in common if listed[name] != there[name]),
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise BundleError(f"is not as its {SUMS} says: {', '.join(wrong[:5])}{more}")

@@ -1,0 +1,354 @@
+"""Every document of a bundle made again from its raw files, and compared."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import yaml
+
+from loadlab.analysis import calibration, derive
+from loadlab.bundle import archive as bundle
+from loadlab.core import documents as files
+from loadlab.core import revision as source
+from loadlab.report import lesson
+from loadlab.stats import histograms
+
+# By name, wherever in the run: what is made from the rest.
+DERIVED = (
+    "result.json",
+    "calibration.json",
+    "manifest.json",
+    "summary.json",
+    "claims.json",
+    "metrics.prom",
+    "report.html",
+    "lesson.md",
+)
+# Of two machines the last digits of a number may differ: they add in another order.
+TOLERANCE = 1e-9
+SHOWN = 5  # differences of a document, and documents, that are told
+
+_ABSENT = object()
+_FIGURE = re.compile("[0-9]")
+
+
+@dataclass
+class Outcome:
+    """What came of it: by document what is not the same, and what was derived beside it.
+
+    ``more`` are fields that the bundle does not have, and other words or drawings. By the lab that
+    made the run (``own``) they are not the same either; another may know more and draw otherwise.
+    """
+
+    run_id: str
+    revision: str
+    own: bool
+    raw: int
+    documents: int = 0
+    numbers: int = 0
+    notes: list[str] = field(default_factory=list)
+    differences: dict[str, list[str]] = field(default_factory=dict)
+    more: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def same(self) -> bool:
+        return not self.differences and not (self.own and self.more)
+
+    def lines(self) -> list[str]:
+        """For the terminal, bounded however much differs."""
+        told = list(self.notes)
+        wrong = {
+            name: [*self.differences.get(name, []), *self.more.get(name, [])]
+            for name in sorted({*self.differences, *(self.more if self.own else ())})
+        }
+        for name, found in list(wrong.items())[:SHOWN]:
+            told += [f"Not same: {name}", *(f"  {one}" for one in found[:SHOWN])]
+            if len(found) > SHOWN:
+                told.append(f"  and {len(found) - SHOWN:,} more")
+        if wrong:
+            rest = len(wrong) - SHOWN
+            return [*told, *([f"And {rest:,} more documents are not same."] if rest > 0 else [])]
+        if self.more:
+            told.append(f"{len(self.more):,} documents say more, or otherwise, in this lab.")
+        return [
+            *told,
+            f"Same: {self.numbers:,} numbers in {self.documents:,} documents of run {self.run_id} "
+            f"were derived again from {self.raw:,} raw files.",
+        ]
+
+
+def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
+    """Unpack the bundle in the empty folder ``scratch`` and derive its documents again there.
+
+    ``root``: top directory of the lab that derives. Raises BundleError for an archive that is
+    refused, ResultError where it has no plan or manifest to go by.
+    """
+    for name in ("given", "again"):
+        (scratch / name).mkdir()
+    given = bundle.unpack(archive, scratch / "given")
+    again = scratch / "again" / given.name
+    names = bundle.names(given)
+    raw = [name for name in names if not _derived(name)]
+    for name in raw:
+        (again / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(given / name, again / name)
+    known, plan = files.load(given / "manifest.json"), files.load(given / "plan.json")
+    its, here = known.get("lab", {}), source.of(root)
+    own = its == here and here["revision"] is not None and here["dirty"] is False
+    outcome = Outcome(given.name, str(its.get("revision")), own, len(raw))
+    if not own:
+        outcome.notes.append(f"The run was made by {_lab(its)}; this is {_lab(here)}.")
+    outcome.notes += _limits(plan, root)
+    _Again(given, again, root, outcome).all(known, plan)
+    return outcome
+
+
+def _derived(name: str) -> bool:
+    """Whether a file is made from the rest; a further pair or client has its own calibration."""
+    path = PurePosixPath(name)
+    return path.name in DERIVED or path.match("calibration[-+]*.json")
+
+
+def _lab(source: Mapping[str, Any]) -> str:
+    changed = " with changes of its own" if source.get("dirty") else ""
+    return f"lab revision {source.get('revision') or 'unknown'}{changed}"
+
+
+def _limits(plan: Mapping[str, Any], root: Path) -> list[str]:
+    """Where the thresholds of the run are not this lab's, and which were gone by."""
+    recorded = plan.get("thresholds")
+    if not recorded:
+        return ["The run recorded no thresholds; judged by this lab's."]
+    notes = []
+    for name, limit in yaml.safe_load(files.text(root / "files" / "verdict.yml")).items():
+        if name not in recorded:
+            notes.append(f"{name}: not recorded by the run; judged by this lab's {limit}.")
+        elif recorded[name] != limit:
+            notes.append(
+                f"{name}: {recorded[name]} when the run began, {limit} in this lab; judged by the "
+                "former."
+            )
+    return notes
+
+
+class _Again:
+    """The documents in the order in which each is made from those before.
+
+    One that is the same is gone on with as the bundle has it, so that what is rounded differently
+    here does not show again in what is made from it.
+    """
+
+    def __init__(self, given: Path, again: Path, root: Path, outcome: Outcome) -> None:
+        self.given, self.again, self.root, self.outcome = given, again, root, outcome
+
+    def all(self, known: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+        again, root = self.again, self.root
+        self._make(self._calibrations, "calibration")
+        self._make(lambda: derive.results(again, root, False), "cells")
+        self._make(lambda: derive.describe_again(again, root, known), "manifest")
+        self._make(lambda: derive.summary(again, root), "summary", "claims", "metrics")
+        self._make(self._report, "report")
+        self._make(lambda: self._lesson(plan), "lesson")
+
+    def _make(self, make: Callable[[], object], *beginnings: str) -> None:
+        """Make documents; those whose names begin so are then compared with the bundle's."""
+        why = ""
+        try:
+            make()
+        # Whatever a hostile or damaged file brings about is a document that does not come out.
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+            why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
+        both = {*bundle.names(self.given), *bundle.names(self.again)}
+        for name in sorted(both):
+            if _derived(name) and name.startswith(beginnings):
+                self._settle(name, why)
+
+    def _settle(self, name: str, why: str) -> None:
+        given, again = self.given / name, self.again / name
+        self.outcome.documents += 1
+        compared = Comparison()
+        if not given.exists():
+            compared.differences.append("the bundle has none, and one was derived")
+        elif not again.exists():
+            compared.differences.append(why or "the bundle has one, and none was derived")
+        else:
+            compared.files(given, again)
+        self.outcome.numbers += compared.numbers
+        if compared.more:
+            self.outcome.more[name] = compared.more
+        if compared.differences:
+            self.outcome.differences[name] = compared.differences
+        elif not compared.more:
+            again.write_bytes(given.read_bytes())
+
+    def _calibrations(self) -> None:
+        limits = derive.thresholds(self.again, self.root)
+        for folder in calibration.folders(self.again):
+            for number in calibration.numbers(folder):
+                try:
+                    generator = calibration.generator(folder, number)
+                    found = calibration.derive(folder, number, generator, limits)
+                except ValueError:
+                    # It failed then too, or a document of the bundle is one too many.
+                    continue
+                files.write(folder.with_name(f"{folder.name}.json"), files.dump(found))
+
+    def _report(self) -> None:
+        # Draws with matplotlib, whose import is a second of CPU: only here.
+        from loadlab.report import page as report
+
+        template = self.root / "roles" / "report" / "templates" / "report.html.j2"
+        # With the sizes of the bundle's own files: what this lab derives may be longer.
+        document = report.build(self.again, self.given)
+        files.write(self.again / "report.html", report.render(template, document))
+
+    def _lesson(self, plan: Mapping[str, Any]) -> None:
+        study = plan["plan"].get("study") or {}
+        # A run that was not told as a lesson to its end has no page.
+        if study.get("kind") == "lesson" and (self.given / "lesson.md").exists():
+            pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
+            page = lesson.page(self.again, pages[f"{study['name']}.md.j2"])
+            files.write(self.again / "lesson.md", page.encode())
+
+
+class Comparison:
+    """Of a document of a bundle with the one derived: where they differ, and both values.
+
+    JSON is compared by fields; of other text the pieces that hold figures must be there in their
+    order: lines, or the texts of a page. Numbers are the same up to TOLERANCE.
+    """
+
+    def __init__(self) -> None:
+        self.numbers = 0
+        self.differences: list[str] = []
+        self.more: list[str] = []
+
+    def files(self, given: Path, again: Path) -> None:
+        if given.suffix == ".json":
+            try:
+                self._json(files.load(given), files.load(again), "")
+            except (ValueError, RecursionError) as problem:
+                self.differences.append(f"no JSON: {type(problem).__name__}: {problem}"[:300])
+            return
+        pieces = _texts if given.suffix == ".html" else str.splitlines
+        both = [path.read_text(encoding="utf-8", errors="replace") for path in (given, again)]
+        self._pieces(*(pieces(text) for text in both))
+        if not self.differences and both[0] != both[1]:
+            self.more.append("its figures are the same; its words, layout or drawings are not")
+
+    def _json(self, given: Any, again: Any, place: str) -> None:
+        if isinstance(given, dict) and isinstance(again, dict):
+            if not _same_histogram(given, again):
+                for key in sorted({*given, *again}):
+                    beyond = f"{place}.{key}".lstrip(".")
+                    self._json(given.get(key, _ABSENT), again.get(key, _ABSENT), beyond)
+        elif isinstance(given, list) and isinstance(again, list):
+            for index, (one, other) in enumerate(zip_longest(given, again, fillvalue=_ABSENT)):
+                self._json(one, other, f"{place}[{index}]")
+        elif _number(given) and _number(again):
+            self.numbers += 1
+            if not math.isclose(given, again, rel_tol=TOLERANCE):
+                self.differences.append(_told(place, given, again))
+        elif type(given) is not type(again) or given != again:
+            another_field = given is _ABSENT and not place.endswith("]")
+            (self.more if another_field else self.differences).append(_told(place, given, again))
+
+    def _pieces(self, given: Sequence[str], again: Sequence[str]) -> None:
+        mine, derived = (
+            [piece for piece in each if _FIGURE.search(piece)] for each in (given, again)
+        )
+        self.numbers += len(mine)
+        if len(mine) == len(derived):
+            for place, (one, other) in enumerate(zip(mine, derived, strict=True), 1):
+                if one != other and not _same_line(one, other):
+                    self.differences.append(_told(f"figure {place}", one, other))
+            return
+        at: dict[str, list[int]] = {}
+        for index, piece in enumerate(derived):
+            at.setdefault(piece, []).append(index)
+        here = 0
+        for piece in mine:
+            where = at.get(piece, [])
+            later = bisect_left(where, here)
+            if later < len(where):
+                here = where[later] + 1
+                continue
+            if here < len(derived) and _same_line(piece, derived[here]):
+                here += 1
+                continue
+            found = derived[here] if here < len(derived) else _ABSENT
+            self.differences.append(_told(f"after {here} figures", piece, found))
+
+
+def _same_line(given: str, again: str) -> bool:
+    """Whether two lines end in numbers that are the same and are alike before them."""
+    (one, first), (other, second) = (line.rpartition(" ")[::2] for line in (given, again))
+    try:
+        return one == other and math.isclose(float(first), float(second), rel_tol=TOLERANCE)
+    except ValueError:
+        return False
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _same_histogram(given: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
+    """Whether both are one histogram: another zlib packs the same counts otherwise."""
+    if given == again or {given.get("format"), again.get("format")} != {histograms.FORMAT}:
+        return False
+    try:
+        one, other = (
+            histograms.counts_of(histograms.decode(each["data"])) for each in (given, again)
+        )
+    except (ValueError, LookupError, TypeError):
+        return False
+    return all(np.array_equal(*parts) for parts in zip(one, other, strict=True))
+
+
+def _told(place: str, given: Any, again: Any) -> str:
+    one, other = (
+        "nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
+        for value in (given, again)
+    )
+    # Of what is long from where it differs, and a little before.
+    pairs = enumerate(zip(one, other, strict=False))
+    begin = max(next((index for index, (a, b) in pairs if a != b), 0) - 20, 0)
+    return f"{place}: {_short(one, begin)} in the bundle, {_short(other, begin)} derived"
+
+
+def _short(text: str, begin: int) -> str:
+    if len(text) <= 120:
+        return text
+    head, tail = ("..." if begin else ""), ("..." if len(text) > begin + 100 else "")
+    return f"{head}{text[begin : begin + 100]}{tail}"
+
+
+def _texts(page: str) -> list[str]:
+    """The words and figures of a page, those in its drawings too."""
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    return reader.texts
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        # A page's style is no text of it.
+        if data.strip() and self.lasttag != "style":
+            self.texts.append(" ".join(data.split()))

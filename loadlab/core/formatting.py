@@ -1,0 +1,136 @@
+"""Numbers as the report writes them: rounded, with units. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NONE = "-"  # there is no such number
+
+
+def plain(number: float) -> str:
+    """A number as people write it: no exponent, no digit lost, no .0 at its end."""
+    return f"{number:.15g}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Rounded to so many significant digits, whole digits kept: 0.457, 10.4, 12,346."""
+    if value == 0:
+        return "0"
+    shown = f"{value:.{digits}g}"
+    size = abs(float(shown))
+    places = 0
+    while size < 10 ** (digits - 1 - places) and places < digits + 2:
+        places += 1
+    return f"{value:,.{places}f}"
+
+
+def count(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Per second: one decimal below 100."""
+    return NONE if value is None else (f"{value:,.0f}" if value >= 100 else f"{value:.1f}")
+
+
+def asked(load: Mapping[str, Any]) -> str:
+    """The rate as it was asked for, or that none was."""
+    if load["mode"] == "batch":
+        return plural(load["requests"], "request")
+    return f"{load['rate']:,g}" if load["mode"] == "constant" else "closed loop"
+
+
+def ms(us: float | None) -> str:
+    """µs as ms without the unit, three significant digits."""
+    return NONE if us is None else significant(us / 1000)
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction as percent: one decimal below 10 %."""
+    if fraction is None:
+        return NONE
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.1f} %"
+
+
+def share(part: int, whole: int | None) -> str:
+    """How much of the whole, in percent, as part_of has it."""
+    return part_of(part / whole if whole else None)
+
+
+def part_of(fraction: float | None) -> str:
+    """A fraction from 0 in percent; too little to round to 0 is said to be less."""
+    if not fraction:
+        return NONE if fraction is None else "0 %"
+    value = 100 * fraction
+    if value < 0.01:
+        return "< 0.01 %"
+    return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f} %"
+
+
+def signed(fraction: float | None) -> str:
+    """A difference in percent with its sign: one decimal below 10 %."""
+    if fraction is None:
+        return NONE
+    shown = _hundredths(fraction, abs(fraction))
+    plus = "+" if shown.strip("0.") and fraction > 0 else ""
+    return f"{plus}{shown} %"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval of fractions in percent, both bounds with as many decimals."""
+    if low is None or high is None:
+        return NONE
+    most = max(abs(low), abs(high))
+    return f"{_hundredths(low, most)} to {_hundredths(high, most)} %"
+
+
+def _hundredths(fraction: float, most: float) -> str:
+    """100 times the fraction: one decimal where the largest of them is below 10."""
+    shown = f"{100 * fraction:,.{0 if 100 * most >= 9.95 else 1}f}"
+    return shown if shown.strip("-0.") else shown.removeprefix("-")
+
+
+def bits(per_second: float) -> str:
+    for size, unit in ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
+        if per_second >= size:
+            return f"{significant(per_second / size)} {unit}"
+    return f"{per_second:.0f} b/s"
+
+
+def size(octets: float) -> str:
+    """Bytes: GiB and MiB for memory and files."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if octets >= unit:
+            return f"{significant(octets / unit)} {name}"
+    return f"{octets:.0f} B"
+
+
+def lasting(seconds: float) -> str:
+    """How long: seconds below two minutes, minutes below two hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{60 * hours + minutes} min" if seconds < 7200 else f"{hours} h {minutes} min"
+
+
+def plural(number: int, one: str) -> str:
+    """'1 error', '2 errors', 'no errors'."""
+    return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"
+
+
+def one_line(text: str, limit: int = 400) -> str:
+    """Text of any origin on one line: no control characters, and not endless."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= limit else f"{words[:limit]}…"
+
+
+def printable(text: str, limit: int = 8000) -> str:
+    """Text of any origin for a terminal: its lines as they are, every other character that is not
+    printable by its number, and not endless."""
+    shown = "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
+        for c in text[:limit]
+    )
+    return shown if len(text) <= limit else f"{shown}…"

@@ -1,0 +1,73 @@
+"""The measurements of several clients of a server, who offered one load together, as one. Pure.
+
+Counts, rates, series and histograms are added. A percentile is one of the added histogram, never an
+average; where there is no histogram to add, the whole has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loadlab.generators.measurement import ERROR_CLASSES, Measurement, total
+from loadlab.stats import histograms
+
+
+def merge(parts: Sequence[Measurement]) -> Measurement:
+    """The measurements of one load's clients as one. All are of one generator; none is a batch.
+
+    duration_s is the longest. Of the latencies all but the percentiles too is the histogram's.
+    """
+    histogram = histograms.merge(part.histogram for part in parts)
+    served = [(part.mean_service_us, part.responses) for part in parts if part.responses]
+    answered = sum(count for mean, count in served if mean is not None)
+    spent = sum(mean * count for mean, count in served if mean is not None)
+    return Measurement(
+        generator=parts[0].generator,
+        requests=sum(part.requests for part in parts),
+        responses=sum(part.responses for part in parts),
+        ok=sum(part.ok for part in parts),
+        errors={name: sum(part.errors[name] for part in parts) for name in ERROR_CLASSES},
+        aborted=sum(part.aborted for part in parts),
+        scheduled=total([part.scheduled for part in parts]),
+        unsent=total([part.unsent for part in parts]),
+        duration_s=max(part.duration_s for part in parts),
+        rate_achieved=sum(part.rate_achieved for part in parts),
+        goodput=sum(part.goodput for part in parts),
+        mean_service_us=spent / answered if answered else None,
+        histogram=histogram,
+        latency_us=histograms.summary(histogram),
+        latency_from=parts[0].latency_from,
+        per_second=_series([part.per_second for part in parts]),
+    )
+
+
+def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, list[Any]] | None:
+    """Series by second added, the longest as long; None where a client has none. A second's
+    percentiles are null: there is no histogram of it."""
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    seconds = range(max(len(one["second"]) for one in known))
+
+    def of(name: str, second: int) -> list[Any]:
+        values = (one[name][second] for one in known if second < len(one["second"]))
+        return [value for value in values if value is not None]
+
+    return {
+        "second": [*seconds],
+        **{
+            name: [sum(of(name, second)) for second in seconds]
+            for name in ("intended", "responses", "ok")
+        },
+        "p50_us": [None for _ in seconds],
+        "p99_us": [None for _ in seconds],
+        "max_us": [max(of("max_us", second), default=None) for second in seconds],
+    }
+
+
+def spread_s(started: Sequence[tuple[float, float]]) -> float:
+    """Seconds between the first and the last start, of (start by the client's own clock, that clock
+    less the controller's)."""
+    moments = [moment - offset for moment, offset in started]
+    return max(moments) - min(moments)

@@ -1,0 +1,226 @@
+"""oha 1.16: its JSON and the reduction of its per-request SQLite file, as a Measurement.
+
+What oha does, read in its source (src/client.rs, src/db.rs, src/printer.rs):
+- A pacer issues request i at i/q seconds, as long as that is before the deadline z, into a queue
+  that the connections serve in order. `start_latency_correction` is the moment of issue, so
+  `end - start_latency_correction` is the latency from the intended start, but for the pacer's own
+  lateness (its timer ticks once a millisecond), which jitter_us gives. `start` is when a
+  connection took it up.
+- With -w, requests taken up before the deadline are waited for. Those still queued are dropped
+  without a trace: they are `unsent`.
+- Over HTTP/2 -w does nothing. At the deadline each connection says that it was cut off, whether it
+  had a request under way or not; as many as are missing from the schedule may have been.
+- The SQLite file holds requests answered in full, errors stand in the JSON alone, by message.
+- len_bytes is the length of the body as transferred, without headers or chunk framing.
+- SQLite appends: a file that exists already would hold two runs. That is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement, Waited
+from loadlab.generators.oha_database import FORMAT, scheduled_requests
+from loadlab.stats import histograms
+
+# Reductions of before right answers were told from wrong ones: latency_us [[µs, count]] of all.
+_FORMER = "oha requests/1"
+
+Counted: TypeAlias = tuple[histograms.Integers, histograms.Integers]
+
+# Every message a run can print: ClientError's own, and those of hyper 1.11 that
+# it passes on. hyper says "connection error" for reads and for writes; nothing was read.
+_MESSAGES = {
+    "aborted due to deadline": "aborted",
+    "timeout": "timeout",
+    "failed to get port from URL": "connect",
+    "failed to get host from URL": "connect",
+    "No record returned from DNS": "connect",
+    "connection error": "read",
+    "connection closed before message completed": "read",
+    "received unexpected message from connection": "read",
+    "error reading a body from connection": "read",
+    "invalid HTTP version parsed": "read",
+    "invalid HTTP version parsed (found HTTP2 preface)": "read",
+    "invalid HTTP header parsed": "read",
+    "invalid content-length parsed": "read",
+    "unexpected transfer-encoding parsed": "read",
+    "message head is too large": "read",
+    "invalid HTTP status-code parsed": "read",
+    "operation was canceled": "write",
+    "channel closed": "write",
+    "dispatch task is gone": "write",
+    "error writing a body to connection": "write",
+    "error shutting down connection": "write",
+    # A stream or connection that the server ended, be it for having had enough requests.
+    "http2 error": "read",
+}
+# std::io::Error and OpenSSL's: only connecting, setting TCP_NODELAY and TLS's handshake can return
+# one; what goes wrong later comes from hyper.
+_CONNECTING = re.compile(
+    r".+ \(os error \d+\)|error:[0-9A-F]{8}:.+|unexpected EOF|OpenSSL error"
+    r"|the SSL session has been shut down",
+    re.DOTALL,
+)
+
+
+def classify(message: str) -> str:
+    """Return connect, read, write, timeout or aborted for an errorDistribution message.
+
+    Raises GeneratorError quoting a message that is not known.
+    """
+    if message in _MESSAGES:
+        return _MESSAGES[message]
+    if _CONNECTING.fullmatch(message):
+        return "connect"
+    raise GeneratorError(f"oha error not understood: {message!r}; add it to oha.py's classes")
+
+
+def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
+    """Return (seconds in all, status to count, message to count) of oha's JSON."""
+    try:
+        document = json.loads(text)
+        total = document["summary"]["total"]
+        statuses = {int(k): v for k, v in document["statusCodeDistribution"].items()}
+        messages = dict(document["errorDistribution"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GeneratorError(
+            f"oha's JSON is truncated or not understood ({error!r}): …{text[-80:]!r}"
+        ) from error
+    counts = [*statuses.values(), *messages.values()]
+    if not isinstance(total, float | int) or total <= 0:
+        raise GeneratorError(f"oha's total is {total!r} s, it must be above 0")
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        raise GeneratorError(f"oha's counts are not all whole numbers: {counts}")
+    return float(total), statuses, messages
+
+
+def measure(
+    text: str, reduction: dict[str, Any], body_bytes: int | None, http2: bool = False
+) -> Measurement:
+    """Return the Measurement of oha's JSON text and of oha_requests.reduce's reduction.
+
+    body_bytes is the expected length of a 2xx body, None for not checked; http2 as in the module's
+    head. Rates are the answers
+    that came before the deadline over the deadline less the fastest service time, during which
+    none can have come; so neither a slow start nor the answers waited for afterwards distort
+    them. Raises GeneratorError where file and JSON do not agree.
+    """
+    if reduction.get("format") not in (FORMAT, _FORMER):
+        raise GeneratorError(f"reduction is {reduction.get('format')!r}, not {FORMAT!r}")
+    total, statuses, messages = _document(text)
+    filed: Counter[int] = Counter()
+    for status, _, count, _ in reduction["answers"]:
+        filed[status] += count
+    if dict(filed) != {status: count for status, count in statuses.items() if count}:
+        raise GeneratorError(
+            f"truncated: SQLite has {sum(filed.values())} answers {dict(filed)}, JSON has "
+            f"{sum(statuses.values())} {statuses}"
+        )
+    errors = dict.fromkeys(ERROR_CLASSES, 0)
+    aborted = 0
+    for message, count in messages.items():
+        kind = classify(message)
+        if kind == "aborted":
+            aborted += count
+        else:
+            errors[kind] += count
+    unanswered = sum(errors.values())
+    ok = ok_in_time = in_time = 0
+    for status, length, count, before in reduction["answers"]:
+        kind = answer_class(status, length, body_bytes)
+        in_time += before
+        if kind == "ok":
+            ok, ok_in_time = ok + count, ok_in_time + before
+        else:
+            errors[kind] += count
+    responses = sum(filed.values())
+    rate, duration_s = reduction["rate"], reduction["duration_s"]
+    scheduled = scheduled_requests(rate, duration_s)
+    if http2:
+        aborted = max(0, min(aborted, scheduled - responses - unanswered))
+    requests = responses + unanswered + aborted
+    service = reduction["service_s"]
+    span = duration_s - service["min"] if in_time else duration_s
+    exact, right_us, wrong_us = _latencies(reduction, body_bytes)
+    histogram = histograms.from_counts(*exact)
+    return Measurement(
+        generator="oha",
+        requests=requests,
+        responses=responses,
+        ok=ok,
+        errors=errors,
+        aborted=aborted,
+        scheduled=scheduled,
+        unsent=max(0, scheduled - requests),
+        duration_s=total,
+        rate_achieved=in_time / span,
+        goodput=ok_in_time / span,
+        mean_service_us=service["sum"] / responses * 1e6 if responses else None,
+        histogram=histogram,
+        latency_us=histograms.summary(histogram, exact),
+        latency_from="intended",
+        per_second=_answered_per_second(reduction["per_second"], body_bytes),
+        # Requests dropped at the deadline are the last of the schedule and shift nothing; one
+        # that failed leaves a gap that would look like lateness.
+        jitter_us=reduction["jitter_us"] if responses and not unanswered + aborted else None,
+        waited=Waited(
+            right_us, wrong_us, unanswered=unanswered + aborted, unsent=max(0, scheduled - requests)
+        )
+        if right_us and wrong_us
+        else None,
+    )
+
+
+def _latencies(
+    reduction: dict[str, Any], body_bytes: int | None
+) -> tuple[Counted, Counted | None, Counted | None]:
+    """Return (µs, counts) of all answers, of the right ones, and of the wrong ones."""
+    kinds = reduction["latency_us"]
+    if reduction["format"] == _FORMER:
+        answers = reduction["answers"]
+        if len(answers) > 1:
+            return _counted([kinds]), None, None
+        kinds = [[*answers[0][:2], kinds]] if answers else []
+    parts: dict[bool, list[list[list[int]]]] = {True: [], False: []}
+    for status, length, pairs in kinds:
+        parts[answer_class(status, length, body_bytes) == "ok"].append(pairs)
+    return _counted([*parts[True], *parts[False]]), _counted(parts[True]), _counted(parts[False])
+
+
+def _counted(parts: list[list[list[int]]]) -> Counted:
+    """[[µs, count]] of several as one, ascending."""
+    pairs = np.array([pair for part in parts for pair in part], dtype=np.int64).reshape(-1, 2)
+    return histograms.add_up(pairs[:, 0], pairs[:, 1])
+
+
+def answer_class(status: int, length: int, body_bytes: int | None) -> str:
+    """Return ok, body, status_4xx, status_5xx or status_other for one answer."""
+    if 200 <= status < 300:
+        return "ok" if body_bytes is None or length == body_bytes else "body"
+    if 400 <= status < 600:
+        return f"status_{status // 100}xx"
+    return "status_other"
+
+
+def _answered_per_second(
+    series: dict[str, list[Any]], body_bytes: int | None
+) -> dict[str, list[Any]]:
+    answers = series["answers"]
+    return {
+        "second": series["second"],
+        "intended": series["intended"],
+        "responses": [sum(count for _, _, count in second) for second in answers],
+        "ok": [
+            sum(c for status, size, c in second if answer_class(status, size, body_bytes) == "ok")
+            for second in answers
+        ],
+        "p50_us": series["p50_us"],
+        "p99_us": series["p99_us"],
+        "max_us": series["max_us"],
+    }

@@ -1,0 +1,203 @@
+"""wrk 4.1 with files/wrk/report.lua: a closed loop, reduced to a Measurement.
+
+What wrk 4.1 does, seen on the program and in its source:
+- It counts an answer later than --timeout (2 s unless told) as a `timeout`; the answer is among
+  its requests, its latency is not recorded. One that never comes is counted nowhere. (wrk2's
+  `timeout` is another thing: a tick every 2 s for each connection that waits.)
+- Before it prints, it "corrects" its latencies: each of more than two mean intervals adds
+  invented ones below it. That is undone here, exactly, and the total is checked against the
+  answers; so latencies are those of answers that came, from when each was sent.
+- `status` counts answers of 400 and above, without telling which; 3xx are not among them.
+- A run takes up to 0.1 s longer than asked; requests under way at its end are not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
+from loadlab.stats import histograms
+
+MARKER = "LAB_WRK "
+
+_NUMBER = r"\d+(?:\.\d+)?"
+_TIME = rf"{_NUMBER}(?:us|ms|s|m|h)"
+_METRIC = rf"{_NUMBER}[kMGTP]?"
+_BYTES = rf"{_NUMBER}[KMGTP]?B"
+# Every line wrk prints, in its order; the third field says whether it may be absent.
+_LINES: list[tuple[str, str, bool]] = [
+    ("running", r"Running \d+[smh] test @ \S+", False),
+    ("threads", r"  (\d+) threads and (\d+) connections", False),
+    ("header", r"  Thread Stats   Avg      Stdev     Max   \+/- Stdev", False),
+    ("latency", rf"    Latency +{_TIME} +{_TIME} +{_TIME} +{_NUMBER}%", False),
+    ("rate", rf"    Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_NUMBER}%", False),
+    ("distribution", r"  Latency Distribution", False),
+    # A unit of one letter is padded.
+    *[(f"p{p}", rf" +{p}% +{_TIME} ?", False) for p in (50, 75, 90, 99)],
+    ("requests", rf"  (\d+) requests in ({_NUMBER})(us|ms|s|m|h), {_BYTES} read", False),
+    ("socket", r"  Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", True),
+    ("status", r"  Non-2xx or 3xx responses: (\d+)", True),
+    ("per_second", rf"Requests/sec: +{_NUMBER}", False),
+    ("transfer", rf"Transfer/sec: +{_BYTES}", False),
+    ("json", re.escape(MARKER) + r"(\{.*\})", False),
+]
+_UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+_ERRORS = ("connect", "read", "write", "status", "timeout")
+
+
+def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
+    """Return the Measurement of wrk's whole standard output.
+
+    connections is the number asked for; wire_bytes the expected length of one answer with its
+    headers, None for not checked: wrk gives only the mean of it, so a difference above 1 % is a
+    finding, not an error count. Rates are over wrk's own run time. `ok` takes answers below 400
+    that were in time; where there were both late ones and such of 400 and above, an answer may
+    have been both, and `ok` is the lower bound.
+
+    Raises GeneratorError for a line that is not wrk's, one that is missing, -nan, or numbers
+    that do not agree with each other.
+    """
+    found = _match(text)
+    report = _report(found["json"][1])
+    _cross_check(found, report, connections)
+    errors, responses = report["errors"], report["requests"]
+    distinct, counts = _undo_correction(report, connections)
+    histogram = histograms.from_counts(distinct, counts)
+    summary = histograms.summary(histogram, (distinct, counts))
+    findings = []
+    if errors["status"] and errors["timeout"]:
+        findings.append(
+            f"overlap: {errors['status']} answers of 400 and above and {errors['timeout']} late "
+            "ones may be the same; ok counts both off"
+        )
+    if wire_bytes is not None and responses:
+        mean = report["bytes"] / responses
+        if abs(mean - wire_bytes) > 0.01 * wire_bytes:
+            findings.append(
+                f"body: {mean:.1f} bytes an answer on average, {wire_bytes} expected, limit 1 %"
+            )
+    seconds = report["duration_us"] / 1e6
+    ok = max(0, responses - errors["status"] - errors["timeout"])
+    return Measurement(
+        generator="wrk",
+        requests=responses + errors["connect"] + errors["read"] + errors["write"],
+        responses=responses,
+        ok=ok,
+        errors={
+            **dict.fromkeys(ERROR_CLASSES, 0),
+            **{name: errors[name] for name in ("connect", "read", "write", "timeout")},
+            "status_other": errors["status"],
+        },
+        aborted=0,
+        scheduled=None,
+        unsent=None,
+        duration_s=seconds,
+        rate_achieved=responses / seconds,
+        goodput=ok / seconds,
+        mean_service_us=summary["mean"],
+        histogram=histogram,
+        latency_us=summary,
+        latency_from="sent",
+        findings=findings,
+    )
+
+
+def _match(text: str) -> dict[str, re.Match[str]]:
+    found: dict[str, re.Match[str]] = {}
+    expected = list(_LINES)
+    for number, line in enumerate(text.splitlines(), 1):
+        if "nan" in line and not line.startswith("Running "):
+            raise GeneratorError(
+                f"wrk line {number} has no number: {line!r}; was nothing answered in time?"
+            )
+        while expected:
+            name, pattern, optional = expected.pop(0)
+            match = re.fullmatch(pattern, line)
+            if match:
+                found[name] = match
+                break
+            if not optional:
+                raise GeneratorError(
+                    f"wrk line {number} not understood: {line[:120]!r}; expected {name!r}"
+                )
+        else:
+            raise GeneratorError(f"wrk line {number} stands after the end: {line[:120]!r}")
+    if expected:
+        raise GeneratorError(
+            f"wrk's text is truncated: no {expected[0][0]!r} line after {text[-80:]!r}; "
+            "was it run with --latency and -s report.lua?"
+        )
+    return found
+
+
+def _report(text: str) -> dict[str, Any]:
+    try:
+        report: dict[str, Any] = json.loads(text)
+        numbers = [report[name] for name in ("duration_us", "requests", "bytes")]
+        numbers += [report["errors"][name] for name in _ERRORS]
+        numbers += [number for value, count in report["latency_us"] for number in (value, count)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise GeneratorError(f"wrk's report not understood ({error!r}): {text[:120]!r}") from error
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise GeneratorError(f"wrk's report has what is no count: {text[:120]!r}")
+    if report["duration_us"] == 0:
+        raise GeneratorError("wrk's report has a duration of 0 µs, it must be above 0")
+    return report
+
+
+def _cross_check(found: dict[str, re.Match[str]], report: dict[str, Any], connections: int) -> None:
+    socket, status = found.get("socket"), found.get("status")
+    printed = {
+        "requests": int(found["requests"][1]),
+        "connections": int(found["threads"][2]),
+        **dict.fromkeys(_ERRORS, 0),
+    }
+    if socket:
+        names = ("connect", "read", "write", "timeout")
+        printed.update(zip(names, map(int, socket.groups()), strict=True))
+    if status:
+        printed["status"] = int(status[1])
+    reported = {
+        "requests": report["requests"],
+        "connections": connections,
+        **{name: report["errors"][name] for name in _ERRORS},
+    }
+    if printed != reported:
+        raise GeneratorError(f"wrk printed {printed}, its report or the cell says {reported}")
+    unit = _UNIT_US[found["requests"][3]]
+    # Printed with two decimals, so right to half of the last.
+    if abs(float(found["requests"][2]) * unit - report["duration_us"]) > 0.0051 * unit:
+        raise GeneratorError(
+            f"wrk printed {found['requests'][2]}{found['requests'][3]}, its report says "
+            f"{report['duration_us']} µs"
+        )
+
+
+def _undo_correction(
+    report: dict[str, Any], connections: int
+) -> tuple[histograms.Integers, histograms.Integers]:
+    """Return (distinct latencies µs, counts) of the answers that really came in time."""
+    counts = {int(value): int(count) for value, count in report["latency_us"]}
+    came = report["requests"] - report["errors"]["timeout"]
+    per_connection = report["requests"] // connections
+    if sum(counts.values()) != came and per_connection:
+        interval = report["duration_us"] // per_connection
+        # wrk walks upwards and adds only downwards; so downwards, each count met is the true one.
+        for value in sorted(counts, reverse=True):
+            if value < 2 * interval:
+                break
+            for invented in range(value - interval, interval, -interval):
+                if invented not in counts:
+                    raise GeneratorError(f"wrk's correction of {value} µs is not at {invented} µs")
+                counts[invented] -= counts[value]
+    if sum(counts.values()) != came or min(counts.values(), default=0) < 0:
+        raise GeneratorError(
+            f"wrk's latencies are of {sum(counts.values())} answers, but {came} came in time"
+        )
+    # 0 µs is recorded as 1 µs, as everywhere.
+    true = {value: count for value, count in counts.items() if count}
+    return histograms.add_up(
+        [max(value, histograms.LOWEST_US) for value in true], list(true.values())
+    )

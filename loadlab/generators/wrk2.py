@@ -1,0 +1,345 @@
+"""wrk2 (--latency --u_latency): a constant rate, its text reduced to a Measurement.
+
+What wrk2 does, read in its source (giltene/wrk2, src/wrk.c) and seen in published output:
+- Each of t threads opens c // t connections, 5 ms apart, and each connection has a schedule of its
+  own from then on. `scheduled` is what these schedules ask for, a little less than rate * duration.
+- A connection sends its next request when it has its answer and the schedule says so; after a stall
+  at up to twice its rate. Latencies count from the schedule, under "Recorded Latency", and from the
+  actual start under "Uncorrected Latency", whose mean is the service time.
+- What a thread recorded in its first 10 s (calibration) is thrown away, but for the counts. So the
+  histogram holds fewer answers than came. A thread that had none in 10 s tries again 10 s later.
+- No request is ever given up. `timeout` is not a count of requests: every 2 s each connection that
+  has sent nothing for --timeout is one tick, also where it had nothing to send. It is a finding,
+  and no request is a timeout.
+- After a connect, read or write error the connection is opened again and sends the same request
+  once more: these are attempts, and the place in the schedule stays open. So what is unsent is
+  scheduled less answers, less one for each connection, which may have been under way at the end:
+  those are neither waited for nor counted.
+- `Non-2xx or 3xx responses` are those of 400 and above, without telling which.
+- Req/Sec is sampled after the calibration and is -nan where there was no time to; nothing is made
+  of it. A latency that is -nan is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement, Waited
+from loadlab.stats import histograms
+
+# Seconds between two connections of a thread.
+STAGGER_S = 0.005
+
+_NUMBER = r"\d+(?:\.\d+)?"
+_TIME = rf"{_NUMBER}(?:us|ms|s|m|h)"
+_METRIC = rf"(?:{_NUMBER}[kMGTP]?|-?nan)"
+_UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_RECORDED = re.escape("Latency Distribution (HdrHistogram - Recorded Latency)")
+_UNCORRECTED = re.escape(
+    "Latency Distribution (HdrHistogram - Uncorrected Latency "
+    "(measured without taking delayed starts into account))"
+)
+_PERCENTILES = ("50.000", "75.000", "90.000", "99.000", "99.900", "99.990", "99.999", "100.000")
+# What stands on standard error where wrk2 does not run at all.
+_FATAL = ("unable to ", "invalid URL", "number of connections must", "Throughput MUST", "Usage:")
+
+
+class _Lines:
+    """wrk2's lines without indentation; empty ones say nothing and are passed over."""
+
+    def __init__(self, text: str) -> None:
+        numbered = enumerate((line.strip() for line in text.splitlines()), 1)
+        self._left = [(number, line) for number, line in numbered if line]
+        self._last = ""
+
+    def optional(self, pattern: str) -> re.Match[str] | None:
+        """The next line's match, which is then taken; None where it is another line, or the end."""
+        match = re.fullmatch(pattern, self._left[0][1]) if self._left else None
+        if match:
+            self._last = self._left.pop(0)[1]
+        return match
+
+    def take(self, name: str, pattern: str) -> re.Match[str]:
+        match = self.optional(pattern)
+        if match:
+            return match
+        if not self._left:
+            raise GeneratorError(
+                f"wrk2's text is truncated: no {name!r} line after {self._last[-80:]!r}; "
+                "was it run with --latency?"
+            )
+        number, line = self._left[0]
+        if line.startswith(_FATAL):
+            raise GeneratorError(f"wrk2 line {number}, it did not run: {line[:120]!r}")
+        if "nan" in line:
+            raise GeneratorError(
+                f"wrk2 line {number} has no number: {line[:120]!r}; was nothing answered after its "
+                "calibration of 10 s?"
+            )
+        raise GeneratorError(
+            f"wrk2 line {number} not understood: {line[:120]!r}; expected {name!r}"
+        )
+
+    def end(self) -> None:
+        if self._left:
+            number, line = self._left[0]
+            raise GeneratorError(f"wrk2 line {number} stands after the end: {line[:120]!r}")
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """One "Latency Distribution" and its "Detailed Percentile spectrum", in µs."""
+
+    # Percentile, its value, and how far the printed value may be off.
+    distribution: list[tuple[float, float, float]]
+    # The top of a bucket, and how many answers are at it or below.
+    rows: list[tuple[int, int]]
+    # The rows' percentiles.
+    percentiles: list[float]
+    mean: float
+    stdev: float
+    total: int
+
+
+def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurement:
+    """Return the Measurement of wrk2's whole standard output.
+
+    load is the cell's: rate, duration_s, connections. wire_bytes is the expected length of one
+    answer with its headers, None for not checked; as with wrk a mean that is more than 1 % off is a
+    finding. Rates are over wrk2's own run time. Raises GeneratorError for a line that is not
+    wrk2's, one that is missing, -nan where a number is needed, or numbers that do not agree.
+    """
+    lines = _Lines(text)
+    lines.take("running", r"Running \d+[smh] test @ \S+")
+    found = lines.take("threads", r"(\d+) threads and (\d+) connections")
+    threads, connections = int(found[1]), int(found[2])
+    asked = int(load["connections"])
+    if connections != asked or not 0 < threads <= connections:
+        raise GeneratorError(
+            f"wrk2 printed {threads} threads and {connections} connections, {asked} were asked for"
+        )
+    calibrated = 0
+    while lines.optional(
+        rf"Thread calibration: mean lat\.: {_NUMBER} ?(?:ms|usec), "
+        r"rate sampling interval: -?\d+ ?(?:ms|msec)"
+    ):
+        calibrated += 1
+    lines.take("header", r"Thread Stats +Avg +Stdev +Max +\+/- Stdev")
+    lines.take("Latency", rf"Latency +{_TIME} +{_TIME} +{_TIME} +{_NUMBER}%")
+    lines.take("Req/Sec", rf"Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_METRIC}%")
+    lines.take("distribution", _RECORDED)
+    recorded = _spectrum(lines)
+    uncorrected = _spectrum(lines) if lines.optional(_UNCORRECTED) else None
+    found = lines.take(
+        "requests", rf"(\d+) requests in ({_NUMBER})(us|ms|s|m|h), ({_NUMBER})([KMGTP]?)B read"
+    )
+    responses = int(found[1])
+    printed_s, half_s = (x * _UNIT_US[found[3]] / 1e6 for x in (float(found[2]), 0.0051))
+    read_bytes, half_bytes = (x * _UNIT_BYTES[found[5]] for x in (float(found[4]), 0.0051))
+    socket = lines.optional(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)")
+    connect, read, write, ticks = map(int, socket.groups()) if socket else (0, 0, 0, 0)
+    status = lines.optional(r"Non-2xx or 3xx responses: (\d+)")
+    refused = int(status[1]) if status else 0
+    per_second = float(lines.take("Requests/sec", rf"Requests/sec: +({_NUMBER})")[1])
+    lines.take("Transfer/sec", rf"Transfer/sec: +{_NUMBER}[KMGTP]?B")
+    lines.end()
+    if recorded.total > responses or refused > responses:
+        raise GeneratorError(
+            f"wrk2 printed {responses} requests, but {recorded.total} latencies and {refused} "
+            "responses of 400 and above"
+        )
+    if uncorrected and uncorrected.total != recorded.total:
+        raise GeneratorError(
+            f"wrk2 printed {recorded.total} recorded and {uncorrected.total} uncorrected latencies"
+        )
+    seconds = _seconds(responses, per_second, printed_s, half_s)
+    opened = connections // threads * threads
+    scheduled = _scheduled(float(load["rate"]), float(load["duration_s"]), threads, opened)
+    findings = _findings(load, threads, calibrated, opened, ticks, uncorrected)
+    if wire_bytes is not None and responses:
+        mean = read_bytes / responses
+        if abs(mean - wire_bytes) > 0.01 * wire_bytes + half_bytes / responses:
+            findings.append(
+                f"body: {mean:.1f} bytes an answer on average, {wire_bytes} expected, limit 1 %"
+            )
+    exact = _counts(recorded)
+    histogram = histograms.from_counts(*exact)
+    unsent = max(0, scheduled - responses - opened)
+    return Measurement(
+        generator="wrk2",
+        requests=responses + connect + read + write,
+        responses=responses,
+        ok=responses - refused,
+        errors={
+            **dict.fromkeys(ERROR_CLASSES, 0),
+            "connect": connect,
+            "read": read,
+            "write": write,
+            "status_other": refused,
+        },
+        aborted=0,
+        scheduled=scheduled,
+        unsent=unsent,
+        duration_s=seconds,
+        rate_achieved=responses / seconds,
+        goodput=(responses - refused) / seconds,
+        mean_service_us=uncorrected.mean if uncorrected else None,
+        histogram=histogram,
+        # Of these two wrk2 knows more than the rows of its spectrum tell.
+        latency_us={
+            **histograms.summary(histogram),
+            "mean": recorded.mean,
+            "stdev": recorded.stdev,
+        },
+        latency_from="intended",
+        # Of refused answers it does not tell the latencies. What failed otherwise is sent again,
+        # and is answered or unsent in the end.
+        waited=Waited(exact, unsent=unsent, known=recorded.total / responses)
+        if not refused
+        else None,
+        findings=findings,
+    )
+
+
+def _findings(
+    load: dict[str, Any],
+    threads: int,
+    calibrated: int,
+    opened: int,
+    ticks: int,
+    uncorrected: _Spectrum | None,
+) -> list[str]:
+    findings = []
+    if opened != int(load["connections"]):
+        findings.append(
+            f"opened: {opened} connections of {load['connections']} asked, as many on each of "
+            f"{threads} threads"
+        )
+    if calibrated != threads:
+        findings.append(
+            f"calibrated: {calibrated} of {threads} threads; the latencies of the others are of "
+            "the whole run, its first 10 s included"
+        )
+    if ticks:
+        findings.append(
+            f"ticks: {ticks} times wrk2, which looks every 2 s, saw a connection that had sent "
+            "nothing for the request timeout; these are no requests, and count as no errors"
+        )
+    if uncorrected is None:
+        findings.append("service: it ran without --u_latency, the service time is not known")
+    return findings
+
+
+def _scheduled(rate: float, duration_s: float, threads: int, opened: int) -> int:
+    """Requests that the schedules of all connections have before the end."""
+    each = opened // threads
+    pace = rate / threads / each
+    spans = (max(0.0, duration_s - STAGGER_S * position) for position in range(each))
+    # A request that falls on the end itself is not sent any more.
+    return threads * sum(math.ceil(span * pace - 1e-9) for span in spans)
+
+
+def _seconds(responses: int, per_second: float, printed_s: float, half_s: float) -> float:
+    """The run time, from whichever of the two tells it better: as printed, or by the rate."""
+    if not responses:
+        if per_second:
+            raise GeneratorError(f"wrk2 printed 0 requests, but {per_second} a second")
+        best = printed_s
+    else:
+        low, high = responses / (per_second + 0.0051), responses / max(per_second - 0.0051, 1e-9)
+        if low > printed_s + half_s or high < printed_s - half_s:
+            raise GeneratorError(
+                f"wrk2 printed {responses} requests in {printed_s:g} s, but {per_second} a second"
+            )
+        best = responses / per_second if per_second and high - low < 2 * half_s else printed_s
+    if best <= 0:
+        raise GeneratorError("wrk2 printed a run time of 0, it must be above 0")
+    return best
+
+
+def _us(value: str, unit: str) -> tuple[float, float]:
+    """A time as printed, with two decimals, in µs, and how far it may be off."""
+    return float(value) * _UNIT_US[unit], 0.0051 * _UNIT_US[unit]
+
+
+def _spectrum(lines: _Lines) -> _Spectrum:
+    distribution = []
+    for name in _PERCENTILES:
+        found = lines.take(f"{name}%", rf"{re.escape(name)}% +({_NUMBER})(us|ms|s|m|h)")
+        distribution.append((float(name), *_us(found[1], found[2])))
+    lines.take("spectrum", r"Detailed Percentile spectrum:")
+    lines.take("columns", r"Value +Percentile +TotalCount +1/\(1-Percentile\)")
+    rows: list[tuple[int, int]] = []
+    percentiles: list[float] = []
+    ended = False
+    while not ended:
+        found = lines.take(
+            "row of the spectrum", rf"(\d+\.\d{{3}}) +([01]\.\d{{6}}) +(\d+) +({_NUMBER}|inf)"
+        )
+        value, percentile, count = round(float(found[1]) * 1000), float(found[2]), int(found[3])
+        ended = found[4] == "inf"
+        lowest = (*rows[-1], percentiles[-1]) if rows else (0, 0, 0.0)
+        if any(new < old for new, old in zip((value, count, percentile), lowest, strict=True)):
+            raise GeneratorError(f"wrk2's spectrum does not rise at {found[0]!r}")
+        rows.append((value, count))
+        percentiles.append(percentile)
+    last, total = rows[-1]
+    for (value, count), percentile in zip(rows, percentiles, strict=True):
+        # Six decimals are printed.
+        if count < (percentile - 1e-6) * total:
+            raise GeneratorError(
+                f"wrk2's spectrum has {count} of {total} answers at {value} µs, {percentile:.6f} "
+                "is printed there"
+            )
+    footer = rf"= +({_NUMBER})"
+    found = lines.take("Mean", rf"#\[Mean +{footer}, StdDeviation +{footer}\]")
+    mean, stdev = float(found[1]) * 1000, float(found[2]) * 1000
+    found = lines.take("Max", rf"#\[Max +{footer}, Total count +{footer}\]")
+    highest, told = float(found[1]) * 1000, int(found[2])
+    lines.take("Buckets", rf"#\[Buckets +{footer}, SubBuckets +{footer}\]")
+    lines.take("rule", r"-{10,}")
+    # The maximum is the lowest value of its bucket, or the highest; a bucket is 0.1 % wide.
+    if told != total or not total or not last * 0.998 - 1 <= highest <= last + 0.5:
+        raise GeneratorError(
+            f"wrk2's spectrum ends at {last} µs and {total} answers, below it stand "
+            f"{highest:.0f} µs and {told}"
+        )
+    return _Spectrum(distribution, rows, percentiles, mean, stdev, total)
+
+
+def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Integers]:
+    """Return (latencies µs, counts): a histogram with the printed percentiles.
+
+    Between two rows it is not known where answers lie; they are put at the upper one, so no
+    percentile is told too low. Where the distribution above it has a percentile in between, such
+    as the 99th, those up to its rank are put at that value.
+    """
+    points = {count: value for value, count in reversed(spectrum.rows)}
+    for percentile, value, off in spectrum.distribution:
+        rank = max(1, int(percentile / 100 * spectrum.total + 0.5))
+        above = next(i for i, row in enumerate(spectrum.rows) if row[1] >= rank)
+        top, count = spectrum.rows[above]
+        bottom = spectrum.rows[above - 1][0] if above else 0
+        if not bottom - off <= value <= top + off:
+            raise GeneratorError(
+                f"wrk2's distribution has {percentile:g} % at {value:.0f} µs, its spectrum between "
+                f"{bottom} and {top} µs"
+            )
+        told = round(percentile / 100, 6) in spectrum.percentiles
+        # All of the first row are in one bucket.
+        if above and not told and rank < count and bottom < top:
+            points[rank] = round(min(max(value, bottom + 1), top))
+    values, counts, before = [], [], 0
+    highest = histograms.LOWEST_US
+    for count in sorted(points):
+        if count > before:
+            # Two percentiles that are printed alike may have been cut to one value.
+            highest = max(highest, points[count])
+            values.append(highest)
+            counts.append(count - before)
+            before = count
+    return histograms.add_up(values, counts)

@@ -1,0 +1,99 @@
+"""The pairs of hosts, a server with its clients each, and which of them measures what. Pure.
+
+A cell stays on its pair for the whole run, and so do cells that are compared with each other: what
+two pairs differ by is not in what is told apart. Only the cells of a claim's longer order may be on
+several, for they may be all of a study (see claims.compared).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loadlab.core.run_dir import NAME
+
+
+def of_inventory(
+    servers: Sequence[str], clients: Sequence[str], serves: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Each server with its clients: {number, server, client, clients, hosts, suffix}.
+
+    ``serves``: for each client the server that its host variable of this name says, or "". One that
+    says none is the client of the server of the same place, counted without those that do; it
+    comes first. The first of a server's clients leads (``client``). ``suffix`` is that of the
+    pair's files. An inventory that refusal() refuses may have servers without clients here.
+    """
+    said = list(zip(clients, serves, strict=True))
+    plain = [client for client, server in said if not server]
+    found = []
+    for number, server in enumerate(servers):
+        own = [*plain[number : number + 1], *(client for client, name in said if name == server)]
+        found.append(
+            {
+                "number": number,
+                "server": server,
+                "client": own[0] if own else "",
+                "clients": own,
+                "hosts": [server, *own],
+                "suffix": f"-{server}" if number else "",
+            }
+        )
+    return found
+
+
+def refusal(
+    servers: Sequence[str],
+    clients: Sequence[str],
+    serves: Sequence[str],
+    places: Mapping[str, Sequence[Any]],
+) -> str:
+    """Why the groups of an inventory are no pairs; empty where they are.
+
+    ``places``: (address, port) of each host, the address "" where its name is that.
+    """
+    one = _one_machine(servers, clients, places)
+    if one:
+        return f"{one}. Two on one machine take its processors from each other: give each its own."
+    for client, server in zip(clients, serves, strict=True):
+        if server and server not in servers:
+            return (
+                f"has the client {client} with serves: '{server}', which is no host of the group "
+                f"servers. There are: {', '.join(servers) or 'none'}."
+            )
+    found = of_inventory(servers, clients, serves)
+    counts = [len(pair["clients"]) for pair in found]
+    if not found or 0 in counts or sum(counts) < len(clients):
+        return (
+            f"has {len(servers)} hosts in the group servers and {len(clients)} in clients; the lab "
+            "needs a client for each server, and at least one pair. A client beyond that says "
+            "which server it `serves`."
+        )
+    if len(set(counts)) > 1:
+        told = ", ".join(f"{pair['server']} {len(pair['clients'])}" for pair in found)
+        return (
+            f"has not as many clients to each server ({told}). A cell may be measured on any of "
+            "them: give each as many."
+        )
+    names = [client for client in clients if not NAME.fullmatch(client)]
+    if names and counts[0] > 1:
+        return (
+            f"has the client '{names[0]}', which cannot name a folder of its raw files beside "
+            "those of others. Give it a name of letters, digits, dots, dashes or underscores."
+        )
+    return ""
+
+
+def _one_machine(
+    servers: Sequence[str], clients: Sequence[str], places: Mapping[str, Sequence[Any]]
+) -> str:
+    """Which hosts of the inventory are one; empty where none are."""
+    for name in servers:
+        if name in clients:
+            return f"has the host {name} in both groups, servers and clients"
+    seen: dict[tuple[str, str], str] = {}
+    for name in [*servers, *clients]:
+        address, port = places[name]
+        other = seen.setdefault((address or name, str(port)), name)
+        if other != name:
+            return f"has the hosts {other} and {name} at one address, {address or name}"
+    return ""

@@ -1,0 +1,223 @@
+"""What the user gave with -e: names that nothing reads, empty values, and options that nothing of
+what is measured uses. Pure.
+
+What an inventory or a study gives is a default for many runs, and is not refused for being unused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, TemplateSyntaxError, nodes
+
+from loadlab.core.catalog import load_yaml, names
+from loadlab.core.errors import PlanError
+from loadlab.generators.registry import USERS
+from loadlab.planning.options import range_of
+
+# Ansible's own variables.
+ANSIBLE = "ansible_"
+# Main variables whose values are names of files: where these are.
+_CATALOGUES = {
+    "framework": ("apps", "*/app.yml"),
+    "tuning": ("files/tuning", "*.yml"),
+    "network": ("files/network", "*.yml"),
+    "study": ("files/studies", "*.yml"),
+    "lesson": ("files/lessons", "*.yml"),
+}
+
+
+# How a value of a type is written, and what another one is.
+_WRITTEN = {
+    "bool": "true|false|yes|no|on|off|y|n|t|f|0|1",
+    "int": r"[+-]?\d+",
+    "float": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?",
+}
+_OTHER = {"bool": "neither true nor false", "int": "not a whole number", "float": "not a number"}
+
+
+class _Tagged(yaml.CSafeLoader):
+    """Reads a playbook with tags of Ansible's, as !vault, whose values are not looked at."""
+
+
+_Tagged.add_multi_constructor("!", lambda loader, suffix, node: None)
+
+
+def refuse_names(
+    root: Path,
+    main: Sequence[str],
+    given: Mapping[str, Any],
+    playbooks: Iterable[Path],
+    inventory: Iterable[Mapping[str, Any]],
+) -> None:
+    """Raise PlanError for a name that nothing reads, and for a value that an option of a role does
+    not take; the main variables, ``main``, have narrower limits, which are the plan's.
+
+    ``playbooks``: those that were called; ``inventory``: the variables of each host and group.
+    """
+    options = role_options(root)
+    refuse_unknown(given, main, known(root, options, playbooks, inventory))
+    refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
+
+
+def role_options(root: Path) -> dict[str, Any]:
+    """The options of every role, by name, as its argument specs have them."""
+    return {
+        name: option
+        for path in root.glob("roles/*/meta/argument_specs.yml")
+        for point in load_yaml(path)["argument_specs"].values()
+        for name, option in point.get("options", {}).items()
+    }
+
+
+def known(
+    root: Path,
+    options: Iterable[str],
+    playbooks: Iterable[Path],
+    inventory: Iterable[Mapping[str, Any]],
+) -> set[str]:
+    """The names that may be given: options of the roles, what the lab's inventories and the one in
+    use have or read, and what the playbooks and the roles' defaults read and do not set themselves.
+
+    ``options``: of role_options(); ``playbooks``: those that were called, beside the lab's own;
+    ``inventory``: the variables of each host and group, not templated.
+    """
+    files = {*root.glob("playbooks/*.yml"), *root.glob("roles/*/defaults/main.yml"), *playbooks}
+    plays = [yaml.load(path.read_text(encoding="utf-8"), Loader=_Tagged) for path in sorted(files)]
+    roles = tuple(f"{path.name}_" for path in root.glob("roles/*"))
+    # A role's facts are no options of it.
+    read = {name for name in _read(plays) if not name.startswith(("__", *roles))}
+    groups = map(load_yaml, root.glob("inventory/*/group_vars/*.yml"))
+    hosts = [*inventory, *groups]
+    own = {name for variables in hosts for name in variables}
+    return set(options) | (read - set(_set(plays))) | own | set(_read(hosts))
+
+
+def _read(value: Any) -> Iterator[str]:
+    """The variables that the templates in it name."""
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _read(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _read(each)
+    elif isinstance(value, str) and "{{" in value:
+        try:
+            yield from (name.name for name in Environment().parse(value).find_all(nodes.Name))
+        except TemplateSyntaxError:
+            # Text that is no template names no variable.
+            return
+
+
+def _set(value: Any) -> Iterator[str]:
+    """The variables that plays and tasks give a value themselves."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _set(each)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            if key in ("vars", "ansible.builtin.set_fact") and isinstance(each, Mapping):
+                yield from each
+            elif key in ("register", "loop_var", "index_var"):
+                yield str(each)
+            yield from _set(each)
+
+
+def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str]) -> None:
+    """Raise PlanError where a name is none of ``there_are``, with the nearest that is; ``main`` are
+    the main variables."""
+    wrong = [name for name in given if name not in there_are and not name.startswith(ANSIBLE)]
+    if not wrong:
+        return
+    near = {
+        # Of the many options of roles only one that is almost the same.
+        name: get_close_matches(name, main, 1) or get_close_matches(name, sorted(there_are), 1, 0.8)
+        for name in wrong
+    }
+    told = [
+        f"{name}: nothing reads a variable of this name."
+        + (f" Did you mean {near[name][0]}?" if near[name] else "")
+        for name in wrong
+    ]
+    if not all(near.values()):
+        told.append(f"The main ones are: {', '.join(main)}.")
+    told.append(
+        "All are described in roles/*/meta/argument_specs.yml; yours are to stand in the inventory."
+    )
+    raise PlanError(" ".join(told))
+
+
+def refuse_wrong(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raise PlanError where one of the options was given a value that it does not take."""
+    for name, value in given.items():
+        spec = options.get(name, {})
+        text = str(value)
+        if "{{" in text:
+            # Known only where it is read.
+            continue
+        if spec.get("choices") and text not in map(str, spec["choices"]):
+            there_are = ", ".join(map(str, spec["choices"]))
+            raise PlanError(f"{name}: '{text}' is not known. There are: {there_are}.")
+        if not re.fullmatch(_WRITTEN.get(spec.get("type", ""), ".*"), text, re.DOTALL | re.I):
+            raise PlanError(
+                f"{name}: '{text}' is {_OTHER[spec['type']]}. It stands for: {spec['description']}"
+            )
+
+
+def refuse_empty(
+    root: Path, specs: Mapping[str, Any], given: Mapping[str, Any], asked: Iterable[str]
+) -> None:
+    """Raise PlanError where a main variable was given without a value."""
+    for name in asked:
+        value = given.get(name)
+        if name in specs and (value is None or value == [] or not str(value).strip()):
+            raise PlanError(f"{name}: it is empty. {_wanted(root, name, specs[name])}")
+
+
+def _wanted(root: Path, name: str, spec: Mapping[str, Any]) -> str:
+    there_are = spec.get("choices", [])
+    if name in _CATALOGUES:
+        folder, pattern = _CATALOGUES[name]
+        there_are = names(root / folder, pattern)
+    elif name == "endpoint":
+        there_are = sorted(load_yaml(root / "files" / "endpoints.yml"))
+    elif spec["type"] == "bool":
+        there_are = ["true", "false"]
+    if there_are:
+        return f"There are: {', '.join(there_are)}. Give one, or leave {name} out."
+    if spec.get("elements", spec["type"]) in ("int", "float"):
+        return f"{range_of(name)}, or leave {name} out."
+    return f"Give -e {name}=<value>, or leave {name} out."
+
+
+def refuse_unused(
+    asked: Iterable[str],
+    given: Mapping[str, Any],
+    what: str,
+    cells: Sequence[tuple[Iterable[str], str]],
+) -> None:
+    """Raise PlanError for an option that was given and that no cell uses.
+
+    ``cells``: of each the names of its own options, which nothing wins over, and its generator;
+    ``what``: whose cells they are.
+    """
+    for name in asked:
+        value = f"'{given[name]}'" if name in given else "it"
+        free = [generator for own, generator in cells if name not in own]
+        if not free:
+            raise PlanError(
+                f"{name}: {value} would change nothing: each cell of {what} has its own. "
+                f"Leave {name} out."
+            )
+        users = USERS.get(name, free)
+        if not set(users) & set(free):
+            raise PlanError(
+                f"{name}: {value} would change nothing: generator={'|'.join(dict.fromkeys(free))} "
+                f"does not read it, {', '.join(users)} alone would. Leave {name} out, or give "
+                f"-e generator={users[0]}."
+            )

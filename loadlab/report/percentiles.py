@@ -1,0 +1,34 @@
+"""Percentiles as a table of the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loadlab.core import formatting
+from loadlab.report import html
+from loadlab.stats import inference
+from loadlab.stats.percentiles import bounds, title
+
+
+def table(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The report's table of a cell's percentiles; None where it has no valid repetition."""
+    known = found.get("latency_interval_us")
+    if not known or not found["n"]:
+        return None
+    rows = [
+        [
+            title(name),
+            formatting.ms(found["latency_us"][name]),
+            one["why"] or bounds(one),
+        ]
+        for name, one in known.items()
+    ]
+    return html.table(
+        f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
+        "as of answers that do not wait for each other: what this run's answers tell, and not what "
+        "the next repetition will.",
+        ["percentile", "ms", "interval, ms"],
+        rows,
+        " n",
+    )

@@ -1,0 +1,279 @@
+"""The report's figures as SVG: latency by percentile, differences, and over time. Pure.
+
+Times are in µs as in the documents and drawn in ms. Which repetitions are drawn is the caller's
+choice; void ones must not be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
+
+from loadlab.report.plots import svg
+from loadlab.stats.inference import ABOVE
+
+TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999)
+MODES = {
+    "user": svg.BLUE,
+    "system": svg.ORANGE,
+    "softirq": svg.GREEN,
+    "iowait": svg.PURPLE,
+    "steal": svg.VERMILION,
+}
+LINE, DASHES, AREA = "━━", "╍╍", "■"  # the legends' signs
+MARKED = 15  # points of a line up to which each is marked
+
+ROW, ASIDE = 19, (66.0, 28.0, 112.0, 45.0)  # px: of the differences' rows, and around them
+BAND = "#DDDDDD"
+LINEAR_TO = 1.0  # largest difference, either sign, up to which their axis is linear
+SMALLEST = 1 / 64  # ratio of head to base below which nothing is told apart
+
+Points = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Latency by percentile: points (percentile 0 to 100, µs), and of how many values."""
+
+    points: Points
+    count: int
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A row of the differences: fractions of the base, None where unknown, and the conclusion."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    floor: float | None
+    word: str
+
+
+def position(percentile: float) -> float:
+    """Where a percentile below 100 lies on the axis: 1/(1-p), so 90 % at 10 and 99 % at 100."""
+    return 1 / (1 - percentile / 100)
+
+
+def highest(count: int) -> float | None:
+    """The highest percentile that ``count`` values carry; None where there is none."""
+    return 100 * (1 - ABOVE / count) if count > ABOVE else None
+
+
+def carried(curve: Curve) -> list[tuple[float, float]]:
+    """The points that may be drawn: (position on the axis, ms)."""
+    limit = highest(curve.count)
+    if limit is None:
+        return []
+    # A little slack, for percentiles are binary fractions.
+    return [(position(p), us / 1000) for p, us in curve.points if p <= limit + 1e-9]
+
+
+def latency_by_percentile(
+    name: str, label: str, merged: Curve, repetitions: Sequence[Curve], floor: Curve | None
+) -> str | None:
+    """The usual plot over 1/(1-p), log; None where no percentile is carried.
+
+    ``repetitions`` are those merged, or empty for a single one; ``floor`` is the instrument's own.
+    """
+    main = carried(merged)
+    if len(main) < 2:
+        return None
+    plot = svg.Plot(name, label, "Answers within, %", "Latency, ms")
+    lines = [("the instrument's floor", [carried(floor)], svg.GREY, 1.2)] if floor else []
+    if repetitions:
+        each = [carried(curve) for curve in repetitions]
+        lines.append(("each repetition", each, svg.SKY, 1.0))
+        lines.append((f"all {len(each)} added", [main], svg.BLUE, 2.2))
+    else:
+        lines.append(("this stack", [main], svg.BLUE, 2.2))
+    for _, curves, colour, width in lines:
+        for points in curves:
+            if points:
+                x, y = zip(*points, strict=True)
+                plot.axes.plot(x, y, color=colour, linewidth=width)
+    right = max(main[-1][0], *(p[0] for _, curves, *_ in lines for c in curves for p in c), 100)
+    axis = plot.axes.xaxis
+    plot.axes.set_xscale("log")
+    plot.axes.set_xlim(1, 1.1 * right)
+    axis.set_minor_locator(NullLocator())
+    ticks = [tick for tick in TICKS if position(tick) <= 1.1 * right]
+    plot.axes.set_xticks([position(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
+    svg.latency_axis(plot.axes, [p[1] for _, curves, *_ in lines for c in curves for p in c])
+    return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines])
+
+
+def rate(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
+    """Requests scheduled, answered and verified in each second; a result's per_second.
+
+    A batch has no schedule: those begun, answered and verified in each second.
+    """
+    when = "Second of the load" if batch else "Second of the load in which they were due"
+    plot = svg.Plot(name, label, when, "Requests per second")
+    x = [second + 0.5 for second in series["second"]]
+    keys = []
+    for text, key, colour, width, style in (
+        ("begun" if batch else "asked", "intended", "#C8C8C8", 6.0, "-"),
+        ("answered", "responses", svg.SKY, 2.6, "-"),
+        ("verified", "ok", svg.INK, 1.1, (0, (3, 2))),
+    ):
+        _line(plot.axes, x, series[key], colour, width, style)
+        keys.append((LINE if style == "-" else DASHES, colour, text))
+    top = max((value for key in ("intended", "responses") for value in series[key]), default=1)
+    plot.axes.set_ylim(0, 1.12 * max(top, 1))
+    plot.axes.yaxis.set_major_locator(MaxNLocator(5))
+    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    svg.seconds_axis(plot.axes, len(x))
+    return plot.svg(keys)
+
+
+def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
+    """p50, p99 and maximum of each second's requests; a gap where nothing was answered."""
+    when = f"Second of the load in which they were {'answered' if batch else 'due'}"
+    plot = svg.Plot(name, label, when, "Latency, ms")
+    x = [second + 0.5 for second in series["second"]]
+    drawn: list[float] = []
+    keys = []
+    for text, key, colour, width in (
+        ("max", "max_us", svg.VERMILION, 1.0),
+        ("p99", "p99_us", svg.ORANGE, 1.6),
+        ("p50", "p50_us", svg.BLUE, 2.2),
+    ):
+        values = [math.nan if us is None else us / 1000 for us in series[key]]
+        # Of several clients a second's percentiles are not known.
+        if drawn and all(map(math.isnan, values)):
+            continue
+        drawn += [value for value in values if not math.isnan(value)]
+        _line(plot.axes, x, values, colour, width, "-")
+        keys.append((LINE, colour, text))
+    svg.latency_axis(plot.axes, drawn)
+    svg.seconds_axis(plot.axes, len(x))
+    return plot.svg(keys)
+
+
+def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float) -> str:
+    """One host's CPU by mode, stacked, percent of its own cores; telemetry's per_second.
+
+    ``end`` is the load's length in seconds; what was scraped around it is cut off.
+    """
+    share = f"CPU, % of {cores} cores" if cores > 1 else "CPU, % of its 1 core"
+    plot = svg.Plot(name, label, "Second of the load", share)
+    # Entry k is of the interval that ends at t[k]; the first one's length is not told.
+    edges = [series["t"][0] - 1, *series["t"]] if series["t"] else []
+    floor = [0.0] * len(edges)
+    for mode, colour in MODES.items():
+        values = [100 * value for value in series[f"cpu_{mode}"]]
+        top = [low + v for low, v in zip(floor, [*values[:1], *values], strict=True)]
+        plot.axes.fill_between(edges, floor, top, step="pre", color=colour, linewidth=0)
+        floor = top
+    plot.axes.set_ylim(0, 100)
+    plot.axes.yaxis.set_major_locator(MultipleLocator(25))
+    svg.seconds_axis(plot.axes, end)
+    return plot.svg([(AREA, colour, mode) for mode, colour in MODES.items()])
+
+
+def differences(name: str, label: str, groups: Sequence[tuple[str, Sequence[Apart]]]) -> str:
+    """A row each: the difference, its interval, and the noise floor as a band; by titled groups.
+
+    Beyond LINEAR_TO the axis is one of ratios: half and double lie as far from 0.
+    """
+    rows = [row for _, several in groups for row in several]
+    known = [
+        number
+        for row in rows
+        for number in (row.value, row.low, row.high, row.floor, row.floor and -row.floor)
+        if number is not None
+    ]
+    most = max(map(abs, known), default=0.0)
+    ratios = most > LINEAR_TO
+
+    def place(fraction: float) -> float:
+        return math.log2(max(1 + fraction, SMALLEST)) if ratios else 100 * fraction
+
+    height = ROW * (len(rows) + 1.3 * len(groups)) + ASIDE[1] + ASIDE[3]
+    across = "Difference from the base, %" + (" (axis of ratios)" if ratios else "")
+    plot = svg.Plot(name, label, across, "", round(height), ASIDE)
+    axes = plot.axes
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.axvline(0, color=svg.INK, linewidth=1.0)
+    at: dict[float, str] = {}
+    marks: dict[str, tuple[str, str, str]] = {}
+    y = 0.0
+    for title, several in groups:
+        axes.text(
+            4 / plot.across - ASIDE[0] / plot.across, y + 0.75, title,
+            transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT, color=svg.INK,
+            fontweight="bold", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
+        y += 1.3
+        for row in several:
+            at[y + 0.5] = row.name
+            key = _apart(axes, y + 0.5, row, place)
+            marks[key[-1]] = key
+            y += 1
+    axes.set_ylim(y, 0)
+    axes.set_yticks(list(at), list(at.values()))
+    axes.tick_params(axis="y", length=0)
+    edges = [place(number) for number in known] or [0.0]
+    low, high = min(0.0, *edges), max(0.0, *edges)
+    pad = max(0.04 * (high - low), 0.05 if ratios else 0.5)
+    axes.set_xlim(low - pad, high + pad)
+    if ratios:
+        step = max(1, round((high - low) / 7))
+        axes.xaxis.set_major_locator(MultipleLocator(step))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(100 * (2**x - 1))))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(x)))
+    band = [(AREA, BAND, "noise floor")] if any(row.floor is not None for row in rows) else []
+    return plot.svg([*marks.values(), *band])
+
+
+def _percent(value: float) -> str:
+    return "0" if abs(value) < 1e-9 else f"{value:+,.3g}" if abs(value) < 1000 else f"{value:+,.0f}"
+
+
+def _apart(
+    axes: svg.Axes, y: float, row: Apart, place: Callable[[float], float]
+) -> tuple[str, str, str]:
+    """Draw one difference; its key for the legend."""
+    sign, colour, text = {
+        "no difference": ("●", svg.INK, "no difference"),
+        "undecided": ("○", svg.GREY, "undecided"),
+    }.get(row.word, ("●", svg.BLUE, "a difference"))
+    if row.floor is not None:
+        ends = [place(-row.floor), place(row.floor)]
+        axes.fill_between(ends, y - 0.5, y + 0.5, color=BAND, linewidth=0)
+    if row.low is not None and row.high is not None:
+        axes.plot([place(row.low), place(row.high)], [y, y], color=colour, linewidth=2.2)
+    if row.value is not None:
+        inside = "white" if row.word == "undecided" else colour
+        axes.plot(
+            [place(row.value)], [y], color=colour, marker="o", markersize=6,
+            markerfacecolor=inside, linestyle="",
+        )  # fmt: skip
+    axes.text(
+        1.02, y, row.word, transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT,
+        color=svg.INK,
+    )  # fmt: skip
+    return sign, colour, text
+
+
+def _line(
+    axes: svg.Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    colour: str,
+    width: float,
+    style: Any,
+) -> None:
+    marker = "o" if len(x) <= MARKED else None
+    axes.plot(
+        x, y, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=width + 2
+    )

@@ -1,0 +1,89 @@
+"""A flame graph of stacks as an SVG element for a page. Pure; nothing in it moves or is fetched."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from loadlab.telemetry.pyspy import Stack, is_idle, is_python, name
+
+WIDTH, ROW = 1100, 17  # px
+LETTER = 7  # px that a letter takes, about
+LEAST = 0.001  # of all samples: a narrower frame is not drawn
+# Python's frames, native ones, and where a thread waited: light, for dark text.
+PYTHON, NATIVE, WAITING = ("#F6C36B", "#F2B04A", "#F8D08C"), ("#9CCBE8", "#86BCDF"), ("#D9D9D9",)
+ROOT = "all"
+
+
+@dataclass
+class Node:
+    """A frame on the same frames below it: samples of it and all above; ``idle`` of them waited."""
+
+    frame: str
+    samples: int = 0
+    idle: int = 0
+    above: dict[str, Node] = field(default_factory=dict)
+
+
+def tree(stacks: Sequence[Stack]) -> Node:
+    root = Node(ROOT)
+    for frames, count in stacks:
+        nodes = [root]
+        for frame in frames:
+            nodes.append(nodes[-1].above.setdefault(frame, Node(frame)))
+        for node in nodes:
+            node.samples += count
+            node.idle += count if is_idle(frames) else 0
+    return root
+
+
+def svg(stacks: Sequence[Stack], label: str) -> str:
+    """The <svg> element: the outermost frames at the bottom, as wide as their share of samples.
+
+    ``label`` says in words what is seen (any text). Pointing at a frame tells it in full.
+    """
+    root = tree(stacks)
+    drawn = []
+    waiting = [(root, 0, 0.0)]
+    while waiting:
+        node, depth, left = waiting.pop()
+        drawn.append((node, depth, left))
+        for one in sorted(node.above.values(), key=lambda one: one.frame):
+            if one.samples >= LEAST * root.samples:
+                waiting.append((one, depth + 1, left))
+            left += one.samples / root.samples * WIDTH
+    height = (max(depth for _, depth, _ in drawn) + 1) * ROW
+    body = "".join(
+        _rectangle(node, left, height - (depth + 1) * ROW, root.samples)
+        for node, depth, left in drawn
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {height}" '
+        f'role="img" aria-label="{html.escape(label)}" font-size="11" fill="#222">{body}</svg>'
+    )
+
+
+def _rectangle(node: Node, left: float, top: float, samples: int) -> str:
+    width = node.samples / samples * WIDTH
+    letters = int((width - 6) / LETTER)
+    text = ""
+    if letters >= 3:
+        shown = name(node.frame)
+        words = shown if len(shown) <= letters else f"{shown[: letters - 1]}…"
+        text = f'<text x="{left + 3:.1f}" y="{top + 12:.1f}">{html.escape(words)}</text>'
+    share = 100 * node.samples / samples
+    title = html.escape(f"{node.frame}: {node.samples:,} samples, {share:.1f} %")
+    return (
+        f'<g><title>{title}</title><rect x="{left:.1f}" y="{top:.1f}" '
+        f'width="{max(width - 0.5, 0.3):.1f}" height="{ROW - 1}" fill="{_colour(node)}"/>{text}</g>'
+    )
+
+
+def _colour(node: Node) -> str:
+    colours: Sequence[str] = PYTHON if node.frame == ROOT or is_python(node.frame) else NATIVE
+    if not node.above and node.idle == node.samples:
+        colours = WAITING
+    # Neighbours are told apart, and a function has the same one wherever it is.
+    return colours[crc32(node.frame.encode()) % len(colours)]

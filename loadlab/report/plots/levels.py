@@ -1,0 +1,132 @@
+"""Figures of sweeps and searches. Pure; see loadlab/report/plots/curves.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from loadlab.report.plots import svg
+from loadlab.report.plots.curves import LINE
+
+DOTS, RING, CROSS, STROKE = "●", "○", "✕", "┆"
+LEVELS = {"connections": "Connections", "rate": "Requests per second asked for"}
+
+
+# px around the axes: five digits stand beside the y axis' label.
+FRAME, LABEL = (77.0, *svg.FRAME[1:]), 56.0
+
+
+def _plot(name: str, label: str, x: str, y: str) -> svg.Plot:
+    plot = svg.Plot(name, label, x, y, frame=FRAME)
+    plot.axes.yaxis.set_label_coords(-LABEL / plot.across, 0.5)
+    return plot
+
+
+def _levels(axes: svg.Axes, values: Sequence[float], by: str) -> None:
+    """The x axis: a power of two a step for connections, plain for rates."""
+    if by == "connections":
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(min(values) / 1.2, max(values) * 1.2)
+        axes.set_xticks(list(values), [svg.number(value) for value in values])
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_xlim(0, 1.05 * max(values))
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+
+
+def _stopped(axes: svg.Axes, at: float | None) -> list[tuple[str, str, str]]:
+    """Mark where the sweep stopped; its key for the legend."""
+    if at is None:
+        return []
+    axes.axvline(at, color=svg.VERMILION, linewidth=1.2, linestyle=(0, (4, 3)))
+    return [(STROKE, svg.VERMILION, "saturated")]
+
+
+def throughput(
+    name: str,
+    label: str,
+    levels: Sequence[Mapping[str, Any]],
+    by: str,
+    stopped: float | None,
+    best: float | None,
+) -> str:
+    """Verified answers a second at each level, with their intervals; summary.json's levels."""
+    plot = _plot(name, label, LEVELS[by], "Verified answers per second")
+    axes = plot.axes
+    x = [level["value"] for level in levels]
+    y = [level["goodput"]["median"] for level in levels]
+    keys = [(LINE, svg.BLUE, "median")]
+    if by == "rate":
+        # What was asked for: the line that a server which holds it stays on.
+        axes.plot([0, max(x)], [0, max(x)], color="#C8C8C8", linewidth=4)
+        keys.append((LINE, "#C8C8C8", "asked"))
+    for level in levels:
+        low, high = level["goodput"]["low"], level["goodput"]["high"]
+        if low is not None and high is not None:
+            axes.plot([level["value"]] * 2, [low, high], color=svg.SKY, linewidth=4)
+    axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=5)
+    keys += _stopped(axes, stopped)
+    if best is not None:
+        top = y[x.index(best)]
+        axes.plot([best], [top], color=svg.GREEN, marker="o", markersize=9, linestyle="")
+        keys.append((DOTS, svg.GREEN, "most"))
+    axes.set_ylim(0, 1.12 * max([*y, 1]))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    _levels(axes, x, by)
+    return plot.svg(keys)
+
+
+def latency(
+    name: str, label: str, levels: Sequence[Mapping[str, Any]], by: str, stopped: float | None
+) -> str:
+    """The p99 at each level."""
+    plot = _plot(name, label, LEVELS[by], "p99, ms")
+    x = [level["value"] for level in levels]
+    y = [level["p99_us"] / 1000 for level in levels]
+    plot.axes.plot(x, y, color=svg.ORANGE, linewidth=1.8, marker="o", markersize=5)
+    svg.latency_axis(plot.axes, y)
+    keys = [(LINE, svg.ORANGE, "p99"), *_stopped(plot.axes, stopped)]
+    _levels(plot.axes, x, by)
+    return plot.svg(keys)
+
+
+def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float | None) -> str:
+    """The rate of each measurement of a search, one after another, and whether it met."""
+    plot = _plot(name, label, "Measurement", "Requests per second asked for")
+    axes = plot.axes
+    numbers = list(range(1, len(rows) + 1))
+    rates = [row["rate"] for row in rows]
+    axes.plot(numbers, rates, color="#C8C8C8", linewidth=1.0)
+    keys = []
+    for met, sign, colour, marker, text in (
+        (True, DOTS, svg.BLUE, "o", "met"),
+        (False, CROSS, svg.VERMILION, "x", "not met"),
+        (None, RING, svg.GREY, "o", "void or failed"),
+    ):
+        those = [
+            (number, rate)
+            for number, rate, row in zip(numbers, rates, rows, strict=True)
+            if row["met"] is met
+        ]
+        if those:
+            x, y = zip(*those, strict=True)
+            inside = "white" if met is None else colour
+            axes.plot(
+                x, y, color=colour, marker=marker, markersize=7, markeredgewidth=2,
+                markerfacecolor=inside, linestyle="",
+            )  # fmt: skip
+            keys.append((sign, colour, text))
+    if found is not None:
+        axes.axhline(found, color=svg.GREEN, linewidth=1.2, linestyle=(0, (4, 3)))
+        keys.append((LINE, svg.GREEN, "found"))
+    # Rates are ratios apart, as the search's steps are.
+    svg.latency_axis(axes, rates)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(0, 1.12 * max(rates))
+    axes.set_xlim(0.5, len(rows) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    return plot.svg(keys)

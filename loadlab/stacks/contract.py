@@ -1,0 +1,120 @@
+"""The endpoints' contract: is an answer what files/endpoints.yml says? Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loadlab.stacks import book_text
+
+# An answer may take so much longer than by design; files/endpoints.yml.
+CONTRACT_SLACK_MS = 1000
+# Texts of `text_from`, by name.
+TEXTS = {"book": book_text.text}
+
+Dataset = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class ContractError(ValueError):
+    """An answer differs from the contract; the text says where."""
+
+
+def expected_body(contract: Mapping[str, Any], dataset: Dataset) -> bytes:
+    """The body that the contract asks for, byte for byte."""
+    if "text_from" in contract:
+        return TEXTS[contract["text_from"]]()
+    if "text" in contract:
+        text = contract["text"]
+        return (text if isinstance(text, str) else "".join(text)).encode()
+    return json.dumps(_expected_json(contract, dataset), separators=(",", ":")).encode()
+
+
+def _expected_json(contract: Mapping[str, Any], dataset: Dataset) -> Any:
+    if "json" in contract:
+        return contract["json"]
+    name = contract["json_from"]
+    status = {row["agent_id"]: row for row in dataset["login_status"]}
+    return {
+        name: [
+            {**row, "status": status[row["id"]]["status"], "since": status[row["id"]]["since"]}
+            for row in dataset[name]
+        ]
+    }
+
+
+def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers (names in lower case) and body of an HTTP/1.x answer as curl prints it."""
+    head, separator, body = answer.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    status = re.match(r"HTTP/\S+ ([0-9]{3})(?: |$)", lines[0])
+    if not separator or not status:
+        raise ContractError(f"not an HTTP answer: {answer[:80]!r}")
+    pairs = (line.partition(":") for line in lines[1:])
+    return int(status[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, body
+
+
+def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, float]]:
+    """Answers printed one after another, each followed by ``mark``, the seconds that it took, and
+    ``mark`` again: name to (answer, seconds)."""
+    *parts, rest = text.encode("utf-8", "surrogateescape").split(mark.encode())
+    if len(parts) != 2 * len(names) or rest.strip():
+        raise ContractError(
+            f"{len(names)} answers were asked for, {len(parts) // 2} came"
+            f"{' and something after them' if parts and rest.strip() else ''}: {text[-200:]!r}"
+        )
+    try:
+        return {
+            name: (answer, float(seconds))
+            for name, answer, seconds in zip(names, parts[::2], parts[1::2], strict=True)
+        }
+    except ValueError as problem:
+        raise ContractError(f"the time of an answer is no number: {problem}") from None
+
+
+def check(
+    contract: Mapping[str, Any], answer: bytes, seconds: float, dataset: Dataset
+) -> dict[str, Any]:
+    """Raise ContractError where the answer, which took ``seconds``, differs from the contract;
+    else its {sha256, body_bytes, wire_bytes}."""
+    status, headers, body = split(answer)
+    path = contract["path"]
+    if status != contract["status"]:
+        raise ContractError(
+            f"{path} answered status {status}, the contract says {contract['status']}: "
+            f"{body[:200].decode('utf-8', 'replace')!r}"
+        )
+    wanted = expected_body(contract, dataset)
+    _header(path, headers, "content-type", contract["content_type"])
+    # An answer in chunks would be more bytes on the wire than the others'.
+    _header(path, headers, "content-length", str(len(wanted)))
+    if body != wanted:
+        first = next(
+            (n for n, (a, b) in enumerate(zip(body, wanted, strict=False)) if a != b),
+            min(len(body), len(wanted)),
+        )
+        raise ContractError(
+            f"{path} answered {len(body)} bytes, the contract says {len(wanted)}; from byte "
+            f"{first} on {body[first : first + 80]!r} instead of {wanted[first : first + 80]!r}"
+        )
+    least = contract.get("minimum_ms", 0)
+    most = contract.get("maximum_ms", least + CONTRACT_SLACK_MS)
+    if not least <= seconds * 1000 <= most:
+        raise ContractError(
+            f"{path} took {seconds * 1000:.1f} ms, the contract says {least} to {most} ms"
+        )
+    return {
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "body_bytes": len(body),
+        "wire_bytes": len(answer),
+    }
+
+
+def _header(path: str, headers: Mapping[str, str], name: str, wanted: str) -> None:
+    found = headers.get(name, "").lower()
+    if found != wanted:
+        raise ContractError(
+            f"{path} answered {name} {found or '(none)'!r}, the contract says {wanted!r}"
+        )

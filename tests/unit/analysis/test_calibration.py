@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.action.calibration import ActionModule
+
+from loadlab.analysis import calibration, calibration_reuse, result
+from loadlab.analysis.calibration import CalibrationError
+from loadlab.core import documents, errors
+from loadlab.core.schema import validate
+from loadlab.telemetry.iperf3 import Iperf3Error
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text())
+PING = """\
+PING 10.77.1.11 (10.77.1.11) 56(84) bytes of data.
+
+--- 10.77.1.11 ping statistics ---
+50 packets transmitted, 50 received, 0% packet loss, time 788ms
+rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The third calibration of a run: wrk's recording as its ceiling, oha's as its floor."""
+    shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "ceiling" / "rep-3")
+    floor = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "floor" / "rep-3"))
+    (floor / result.DATABASE).write_bytes(gzip.decompress((floor / result.KEPT).read_bytes()))
+    (floor / result.KEPT).unlink()
+    # The server's clock is 1000 s ahead.
+    scrapes = tmp_path / "ceiling" / "rep-3" / "telemetry-server.prom.gz"
+    pages = re.sub(
+        r"(?m)^(node_time_seconds) (.*)$",
+        lambda line: f"{line[1]} {float(line[2]) + 1000!r}",
+        gzip.decompress(scrapes.read_bytes()).decode(),
+    )
+    scrapes.write_bytes(gzip.compress(pages.encode()))
+    link = tmp_path / "link" / "rep-3"
+    link.mkdir(parents=True)
+    for name, recording in (
+        ("client_to_server", "forward"),
+        ("server_to_client", "reverse"),
+    ):
+        shutil.copy(FIXTURES / "iperf3" / f"{recording}.json", link / f"iperf3-{name}.json")
+    (link / "ping.txt").write_text(PING)
+    return tmp_path
+
+
+def derive(folder: Path, generator: str = "oha") -> dict[str, Any]:
+    return calibration.derive(folder, 3, generator, THRESHOLDS)
+
+
+def test_round_trip_in_microseconds() -> None:
+    assert calibration.round_trip(PING) == pytest.approx(
+        {"min": 43, "mean": 55, "max": 1136, "mdev": 12}
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ping: connect: Network is unreachable",
+        "50 packets transmitted, 0 received, 100% packet loss, time 788ms\n",
+        "round-trip min/avg/max = 0.043/0.055/1.136 ms",
+    ],
+)
+def test_a_ping_without_round_trips_is_shown(text: str) -> None:
+    with pytest.raises(CalibrationError) as problem:
+        calibration.round_trip(text)
+    assert str(problem.value) == f"ping's output has no round-trip times: {text!r}"
+
+
+def test_a_calibration(folder: Path) -> None:
+    found = derive(folder)
+    validate(found, "calibration", SCHEMA)
+    built = {
+        part: json.loads((folder / part / "rep-3" / "result.json").read_text())
+        for part in ("ceiling", "floor")
+    }
+    assert found["ceiling"] == {
+        "requests_per_second": built["ceiling"]["rate_achieved"],
+        "connections": 8,
+        "duration_s": built["ceiling"]["duration_s"],
+        "client_cpu_busy": built["ceiling"]["telemetry"]["client"]["cpu_busy"],
+        "server_cpu_busy": built["ceiling"]["telemetry"]["server"]["cpu_busy"],
+        "generator": "wrk",
+    }
+    assert found["floor_us"] == built["floor"]["latency_us"]
+    assert found["jitter_us"] == built["floor"]["jitter_us"]
+    assert found["jitter_us"]["p99"] is not None
+    there = json.loads((FIXTURES / "iperf3" / "forward.json").read_text())["end"]
+    back = json.loads((FIXTURES / "iperf3" / "reverse.json").read_text())["end"]
+    for direction, end in (("client_to_server", there), ("server_to_client", back)):
+        bits = found["iperf3"][direction]["bits_per_second"]
+        assert bits == end["sum_received"]["bits_per_second"]
+    assert found["round_trip_us"]["max"] == pytest.approx(1136)
+    # Scraped on one machine: its clock and the controller's are the same, nearly.
+    assert found["clock_offset_s"]["client"] == pytest.approx(0, abs=1)
+    assert found["clock_offset_s"]["server"] == pytest.approx(1000, abs=1)
+    left = {path.name for path in (folder / "floor" / "rep-3").iterdir()}
+    assert result.REDUCED in left
+    assert result.DATABASE not in left
+
+
+def test_where_only_the_closed_loop_is_used_there_is_no_floor(folder: Path) -> None:
+    shutil.rmtree(folder / "floor")
+    found = derive(folder, "wrk")
+    assert (found["floor_us"], found["jitter_us"]) == (None, None)
+    assert len(calibration.text(found).splitlines()) == 1
+
+
+def use_again(run_dir: Path, number: int) -> dict[str, Any]:
+    """What a run does that looks for a calibration of the last hour."""
+    (run_dir / "plan.json").parent.mkdir(exist_ok=True)
+    (run_dir / "plan.json").write_text("{}")
+    return ActionModule.__new__(ActionModule).work(
+        {
+            "run_dir": str(run_dir),
+            "name": "calibration",
+            "repetition": number,
+            "link": None,
+            "hosts": ["server", "client"],
+            "conditions": {"rate": 1000},
+            "generator": "oha",
+            "root": str(ROOT),
+        }
+    )
+
+
+def test_a_calibration_is_used_again(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With the same numbers, from files of the run's own, also where that run used it again."""
+    results = tmp_path_factory.mktemp("results")
+    first = shutil.copytree(folder, results / "first" / "calibration")
+    conditions = calibration_reuse.conditions({"rate": 1000}, {}, ["server", "client"])
+    origin = {"run_id": "first", "measured": time.time() - 60}
+    link = first / "link" / "rep-3"
+    (link / calibration_reuse.CONDITIONS).write_bytes(
+        documents.dump({**origin, "conditions": conditions})
+    )
+    made = calibration.derive(first, 3, "oha", THRESHOLDS)
+
+    for run_id in ("second", "third"):
+        again = use_again(results / run_id, 1)
+        assert again["said"] == "Calibration of run first, 60 s ago"
+        assert again["calibration"] == made
+        assert made["origin"] == origin
+        assert documents.load(results / run_id / "calibration.json") == made
+        validate(made, "calibration", SCHEMA)
+        shutil.rmtree(first, ignore_errors=True)
+    # The run goes on: what is in force stays so, under its number.
+    assert use_again(results / "third", 2)["calibration"] == made
+    assert calibration.numbers(results / "third" / "calibration") == [1]
+
+    # A raw file that is damaged is no calibration, and leaves nothing behind.
+    (results / "second/calibration/ceiling/rep-1/wrk.txt").write_text("Running 5s test")
+    shutil.rmtree(results / "third")
+    assert use_again(results / "fourth", 1) == {"found": False}
+    assert calibration.numbers(results / "fourth" / "calibration") == []
+
+
+@pytest.mark.parametrize("part", ["ceiling", "floor"])
+def test_a_part_that_failed_is_named(folder: Path, part: str) -> None:
+    (folder / part / "rep-3" / "error.txt").write_text("nginx did not start\n")
+    with pytest.raises(CalibrationError) as problem:
+        derive(folder)
+    assert str(problem.value) == f"calibration/{part}/rep-3: nginx did not start"
+
+
+@pytest.mark.parametrize("name", ["ping.txt", "iperf3-server_to_client.json"])
+def test_a_missing_file_of_the_link_is_named(folder: Path, name: str) -> None:
+    (folder / "link" / "rep-3" / name).unlink()
+    with pytest.raises(errors.ResultError, match=f"^{name} is not there$"):
+        derive(folder)
+
+
+def test_a_failed_iperf3_says_so_itself(folder: Path) -> None:
+    link = folder / "link" / "rep-3"
+    shutil.copy(FIXTURES / "iperf3" / "error.json", link / "iperf3-client_to_server.json")
+    words = json.loads((FIXTURES / "iperf3" / "error.json").read_text())["error"]
+    with pytest.raises(Iperf3Error) as problem:
+        derive(folder)
+    assert words in str(problem.value)
+
+
+def test_the_calibration_in_words() -> None:
+    found: dict[str, Any] = {
+        "generator": "oha",
+        "iperf3": {
+            "client_to_server": {"bits_per_second": 15.26e9},
+            "server_to_client": {"bits_per_second": 9.41e9},
+        },
+        "round_trip_us": {"mean": 55.4},
+        "ceiling": {"generator": "wrk", "requests_per_second": 61234.5},
+        "floor_us": {"p50": 140, "p99": 1450, "max": 12_340},
+        "jitter_us": {"p99": 70},
+    }
+    link = (
+        "Link 15.3 Gb/s to the server, 9.4 back, round trip 55 µs; ceiling wrk against nginx "
+        "alone 61,234 requests/s"
+    )
+    floor = "Floor of oha at the asked rate: p50 0.14 ms, p99 1.45 ms, max 12.3 ms"
+    assert calibration.text(found) == f"{link}\n{floor}; its clock is late by 0.07 ms at p99"
+    assert calibration.text({**found, "jitter_us": None}) == f"{link}\n{floor}"
+    assert calibration.text({**found, "floor_us": None, "jitter_us": None}) == link

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from loadlab.analysis import result
+from loadlab.core import documents
+from loadlab.core.errors import ResultError
+from loadlab.core.schema import SchemaError, validate
+from loadlab.generators import wrk
+from loadlab.stats import histograms
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+# The recordings come from a shared machine with some steal, which is not what is tested here.
+THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+
+
+@pytest.fixture
+def oha_dir(tmp_path: Path) -> Path:
+    directory = tmp_path / "rep-1"
+    shutil.copytree(FIXTURES / "rep-oha", directory)
+    kept = directory / result.KEPT
+    (directory / result.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
+    kept.unlink()
+    return directory
+
+
+@pytest.fixture
+def wrk_dir(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "rep-1"))
+
+
+@pytest.fixture
+def python_dir(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "rep-python", tmp_path / "rep-1"))
+
+
+def build(directory: Path) -> dict[str, Any]:
+    found = result.build(directory, THRESHOLDS, None)
+    validate(found, "result", SCHEMA)
+    return found
+
+
+def test_an_oha_repetition(oha_dir: Path) -> None:
+    found = build(oha_dir)
+    assert found["error"] is None
+    assert found["verdict"]["valid"]
+    assert (found["requests"], found["scheduled"], found["unsent"]) == (1594, 1600, 6)
+    # What nginx counted, less the page that told it.
+    assert found["server_requests"] == found["requests"]
+    assert found["latency_from"] == "intended"
+    assert found["client"] is None
+    histogram = histograms.decode(found["histogram"]["data"])
+    assert histogram.total_count == found["responses"]
+    assert found["telemetry"]["client"]["cores"] == 1
+    for name, sha256 in found["raw"].items():
+        assert hashlib.sha256((oha_dir / name).read_bytes()).hexdigest() == sha256
+    assert len(found["raw"]) == 8
+
+
+def test_a_wrk_repetition(wrk_dir: Path) -> None:
+    found = build(wrk_dir)
+    assert found["verdict"]["valid"]
+    assert found["latency_from"] == "sent"
+    assert (found["unsent"], found["per_second"], found["jitter_us"]) == (None, None, None)
+    # wrk does not count what was under way at its end: at most one a connection.
+    assert 0 <= found["server_requests"] - found["requests"] <= 8
+    assert "wrk.txt" in found["raw"]
+    before = sorted(path.name for path in wrk_dir.iterdir())
+    (wrk_dir / "result.json").write_bytes(documents.dump(found))
+    result.reduce(wrk_dir, keep_requests=False)
+    assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
+
+
+def test_a_closed_loop_whose_rate_and_latencies_contradict_each_other(wrk_dir: Path) -> None:
+    """Little's law: wrk's own output, with each latency half as long again."""
+    path = wrk_dir / "wrk.txt"
+    text, marker, report = path.read_text().rpartition(wrk.MARKER)
+    before = build(wrk_dir)
+    assert not any(words.startswith("littles_law") for words in before["verdict"]["findings"])
+    told = json.loads(report)
+    # Of those that came; wrk had added invented ones.
+    real = histograms.counts_of(histograms.decode(before["histogram"]["data"]))
+    told["latency_us"] = [[int(1.5 * us), int(count)] for us, count in zip(*real, strict=True)]
+    path.write_text(f"{text}{marker}{json.dumps(told)}\n")
+    after = build(wrk_dir)
+    assert after["error"] is None
+    assert after["rate_achieved"] == before["rate_achieved"]
+    (words,) = (w for w in after["verdict"]["findings"] if w.startswith("littles_law: "))
+    assert "8 connections, limit 1.05: rate and latency do not agree" in words
+
+
+def test_a_python_clients_repetition(python_dir: Path) -> None:
+    """2000 requests at once by a client that may have 1024 open files."""
+    found = build(python_dir)
+    assert found["verdict"]["valid"]
+    assert (found["requests"], found["ok"], found["errors"]["connect"]) == (2000, 1015, 985)
+    assert found["server_requests"] == 1015
+    assert found["client"]["failures"] == {"EMFILE": 985}
+    assert found["client"]["seconds"] == found["duration_s"]
+    # The client's own times, not those of its process, which also starts Python and writes a file.
+    run = documents.load(python_dir / "run.json")
+    assert run["started"] + 0.2 < found["started"] < found["finished"] < run["finished"]
+    assert found["finished"] - found["started"] == pytest.approx(found["duration_s"], abs=0.01)
+    times = found["telemetry"]["client"]["per_second"]["t"]
+    assert times[-2] < found["duration_s"] <= times[-1]
+    assert "python-async.json.gz" in found["raw"]
+    before = content(python_dir)
+    result.reduce(python_dir, keep_requests=False)
+    assert content(python_dir) == before
+
+
+def test_a_wrk2_repetition(wrk_dir: Path) -> None:
+    """A published output of wrk2 beside the telemetry of another load."""
+    cell = documents.load(wrk_dir / "cell.json")
+    load = {"generator": "wrk2", "mode": "constant", "rate": 2000, "connections": 100}
+    cell["cell"]["load"] = {**load, "duration_s": 30, "warmup_s": 0}
+    (wrk_dir / "cell.json").write_bytes(documents.dump(cell))
+    shutil.copy(FIXTURES / "wrk2" / "saturated.txt", wrk_dir / "wrk2.txt")
+    found = build(wrk_dir)
+    assert found["error"] is None
+    assert (found["requests"], found["scheduled"], found["unsent"]) == (7477, 59_800, 52_223)
+    assert (found["latency_from"], found["jitter_us"]) == ("intended", None)
+    assert histograms.decode(found["histogram"]["data"]).total_count == 5011
+    # All connections were in use: the server was the limit and not the generator.
+    said = [word.partition(":")[0] for word in found["verdict"]["findings"]]
+    assert said == ["body", "uncalibrated", "saturated", "unsent"]
+    assert "rate_missed" not in str(found["verdict"]["reasons"])
+    assert "wrk2.txt" in found["raw"]
+    (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
+    assert build(wrk_dir)["error"].startswith("wrk2 line 1, it did not run: 'unable to connect")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("python-async.json.gz", b"\x1f\x8b", "the client's result is truncated"),
+        ("python-async.json.gz", None, "python-async.json.gz is not there"),
+        ("error.txt", b"python-async ended with 137: Killed", "ended with 137: Killed"),
+    ],
+)
+def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
+    python_dir: Path, name: str, data: bytes | None, words: str
+) -> None:
+    if data is None:
+        (python_dir / name).unlink()
+    else:
+        (python_dir / name).write_bytes(data)
+    found = build(python_dir)
+    assert words in found["error"]
+    assert found["client"] is None
+
+
+def test_only_a_batch_has_requests_and_no_duration(python_dir: Path) -> None:
+    found = build(python_dir)
+    for wrong in ({"duration_s": 5}, {"rate": 5}, {"mode": "closed"}, {"reuse": "yes"}):
+        load = {**found["cell"]["load"], **wrong}
+        with pytest.raises(SchemaError, match="load"):
+            validate({**found, "cell": {**found["cell"], "load": load}}, "result", SCHEMA)
+    del found["cell"]["load"]["open_files"]
+    with pytest.raises(SchemaError, match="open_files"):
+        validate(found, "result", SCHEMA)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("keep", "left"), [(False, result.REDUCED), (True, result.KEPT)], ids=["reduced", "kept"]
+)
+def test_the_same_result_after_reducing(oha_dir: Path, keep: bool, left: str) -> None:
+    first = build(oha_dir)
+    documents.write(oha_dir / "result.json", documents.dump(first))
+    size = (oha_dir / result.DATABASE).stat().st_size
+    result.reduce(oha_dir, keep_requests=keep)
+    assert not (oha_dir / result.DATABASE).exists()
+    assert (oha_dir / left).stat().st_size < size * 0.6
+    assert documents.dump(build(oha_dir)) == documents.dump(first)
+    result.reduce(oha_dir, keep_requests=keep)  # again changes nothing
+    assert documents.dump(build(oha_dir)) == documents.dump(first)
+
+
+def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
+    (oha_dir / "oha.json").write_text("{")
+    documents.write(oha_dir / "result.json", documents.dump(build(oha_dir)))
+    result.reduce(oha_dir, keep_requests=False)
+    assert (oha_dir / result.KEPT).exists()
+
+
+def spoil(directory: Path, name: str, text: str | None) -> None:
+    if text is None:
+        (directory / name).unlink()
+    else:
+        (directory / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("error.txt", "gunicorn did not start\n", "gunicorn did not start"),
+        ("oha.json", None, "oha.json is not there"),
+        ("oha.json", "{", "truncated"),
+        ("oha.sqlite", None, "none of oha.sqlite"),
+        ("oha.sqlite", "rubbish", "truncated or not oha's"),
+        ("run.json", None, "run.json is not there"),
+        ("run.json", "{}", "exit_code"),
+        ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "TypeError"),
+        ("run.json", '{"exit_code": 3', "run.json is truncated"),
+        ("nginx-after.txt", "<html>", "nginx-after.txt is no stub_status page"),
+        ("telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
+        ("telemetry-server.prom.gz", "x", "telemetry-server.prom.gz is truncated"),
+    ],
+)
+def test_what_fails_is_a_record_with_its_error(
+    oha_dir: Path, name: str, text: str | None, words: str
+) -> None:
+    spoil(oha_dir, name, text)
+    found = build(oha_dir)
+    assert words in found["error"]
+    assert str(oha_dir) not in json.dumps(found)
+    assert not found["verdict"]["valid"]
+    assert found["verdict"]["reasons"] == [f"failed: {found['error']}"]
+    assert (found["requests"], found["goodput"], found["histogram"]) == (None, None, None)
+    assert found["cell"]["framework"] == "aiohttp"
+
+
+def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
+    run = json.loads((oha_dir / "run.json").read_text())
+    (oha_dir / "run.json").write_text(json.dumps({**run, "exit_code": 124}))
+    assert "generator_failed: exit code 124, 0 expected" in build(oha_dir)["verdict"]["reasons"]
+    (oha_dir / "oha.json").unlink()
+    assert build(oha_dir)["error"] == "generator_failed: exit code 124, no oha.json"
+
+
+def test_an_unknown_generator_is_named(oha_dir: Path) -> None:
+    cell = json.loads((oha_dir / "cell.json").read_text())
+    cell["cell"]["load"]["generator"] = "hey"
+    (oha_dir / "cell.json").write_text(json.dumps(cell))
+    assert "'hey'" in result.build(oha_dir, THRESHOLDS, None)["error"]
+
+
+def test_without_a_cell_there_is_no_record(oha_dir: Path) -> None:
+    (oha_dir / "cell.json").write_text("{}")
+    with pytest.raises(ResultError, match="cell_id"):
+        result.build(oha_dir, THRESHOLDS, None)
+
+
+def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
+    """A server whose clock is 1000 s ahead has the same figures."""
+    first = build(oha_dir)["telemetry"]["server"]
+    path = oha_dir / "telemetry-server.prom.gz"
+    with gzip.open(path, "rt") as file:
+        lines = file.read().splitlines()
+    moved = [
+        f"node_time_seconds {float(line.split()[1]) + 1000!r}"
+        if line.startswith("node_time_seconds")
+        else line
+        for line in lines
+    ]
+    path.write_bytes(gzip.compress("\n".join(moved).encode()))
+    ahead = build(oha_dir)["telemetry"]["server"]
+    assert ahead["cpu"] == first["cpu"]
+    assert ahead["per_second"]["t"] == pytest.approx(first["per_second"]["t"], abs=1e-3)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "result.json"
+    documents.write(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        documents.write(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
+    description = documents.load(oha_dir / "cell.json")
+    description["cell"] |= {"front": "none", "upstream_keepalive": True}
+    (oha_dir / "cell.json").write_bytes(documents.dump(description))
+    for when in ("before", "after"):
+        (oha_dir / f"nginx-{when}.txt").unlink()
+    found = build(oha_dir)
+    assert found["error"] is None
+    assert found["server_requests"] is None
+    assert any(finding.startswith("uncounted: ") for finding in found["verdict"]["findings"])
+    assert not [name for name in found["raw"] if name.startswith("nginx")]

@@ -1,0 +1,121 @@
+"""Two hosts are fetched from at once, by rsync as the role calls it, into one folder."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from loadlab.core import arrivals
+
+ROLE = Path(__file__).parents[3] / "roles" / "collect"
+RUN = "a-run"
+REP = "cells/one/rep-1"
+OF_A_HOST = {
+    "server": ("processes.txt.gz", "database.jsonl.gz"),
+    "client": ("oha.json", "run.json", "clients/client/wrk.txt"),
+}
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    path = tmp_path / "results" / RUN
+    path.mkdir(parents=True)
+    return path
+
+
+def write(folder: Path, content: str, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+
+def below(folder: Path) -> dict[str, str]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
+
+
+def rsync(host: str, run_dir: Path) -> tuple[list[str], Path]:
+    """The words of rsync that the role has for a host, and the folder that it fetches into."""
+    (block,) = yaml.safe_load((ROLE / "tasks" / "fetch.yml").read_text())
+    (task,) = (one for one in block["block"] if "ansible.posix.synchronize" in one)
+    known: dict[str, Any] = {
+        **yaml.safe_load((ROLE / "vars" / "main.yml").read_text()),
+        "collect_run_dir": str(run_dir),
+        "inventory_hostname": host,
+        "group_names": ["lab", f"{host}s"],
+    }
+    known = {name: trust(value) for name, value in known.items()}
+    templar = Templar(loader=DataLoader(), variables=known)
+    asked = templar.template(trust(task["ansible.posix.synchronize"]))
+    # As the module makes them; its own default for what is not said.
+    flags = ["--recursive"] * asked["recursive"] + ["--times"] * asked["times"]
+    delayed = ["--delay-updates", "-F"] * asked.get("delay_updates", True)
+    return [*delayed, *flags, *asked["rsync_opts"]], Path(asked["dest"])
+
+
+def trust(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: trust(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [trust(one) for one in value]
+    return trust_as_template(value) if isinstance(value, str) else value
+
+
+def test_hosts_that_are_fetched_from_at_once_do_not_meet(run_dir: Path, tmp_path: Path) -> None:
+    words = {host: rsync(host, run_dir) for host in OF_A_HOST}
+
+    def fetch(host: str) -> str:
+        options, arrived = words[host]
+        command = ["rsync", *options, str(tmp_path / host / RUN), f"{arrived}/"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        arrivals.move(arrived, run_dir)
+        return done.stderr
+
+    with ThreadPoolExecutor(len(OF_A_HOST)) as pool:
+        for number in range(50):
+            expected: dict[str, str] = {}
+            for host, names in OF_A_HOST.items():
+                write(tmp_path / host / RUN / REP, f"{host} {number}", *names)
+                expected |= {f"{REP}/{name}": f"{host} {number}" for name in names}
+            # A server is believed of itself alone.
+            write(tmp_path / "server" / RUN / REP, "forged", "oha.json", ".hidden", "cell.json")
+            assert list(pool.map(fetch, OF_A_HOST)) == ["", ""]
+            assert below(run_dir) == expected
+            assert below(tmp_path / "client") == {}
+            shutil.rmtree(run_dir / "cells")
+
+
+def test_what_is_there_stays_and_what_was_cut_off_comes(run_dir: Path) -> None:
+    arrived = run_dir / ".arriving-client"
+    came = arrived / RUN / REP
+    write(run_dir / REP, "first", "oha.json", "same.txt", "error.txt")
+    # An earlier controller had fetched them; of the last it was in the middle.
+    new = ("run.json", "clients/a/wrk.txt")
+    write(came, "second", "oha.json", "error.txt", *new, ".wrk.txt.Xa3f9k")
+    write(came, "first", "same.txt")
+    moved, taken = arrivals.move(arrived, run_dir)
+    assert moved == [f"{REP}/clients/a/wrk.txt", f"{REP}/run.json"]
+    # The controller's own word of an error has the client's in it.
+    assert taken == [f"{REP}/oha.json"]
+    assert below(run_dir / REP) == {
+        **dict.fromkeys(("oha.json", "same.txt", "error.txt"), "first"),
+        **dict.fromkeys(new, "second"),
+    }
+    assert not arrived.exists()
+    assert arrivals.move(arrived, run_dir) == ([], [])
+
+
+def test_a_file_is_no_folder_and_a_folder_no_file(run_dir: Path) -> None:
+    arrived = run_dir / ".arriving-client"
+    write(run_dir, "ours", "plan.json", f"{REP}/cell.json")
+    write(arrived / RUN, "theirs", "plan.json/x/y", "cells/one")
+    assert arrivals.move(arrived, run_dir) == ([], ["cells/one", "plan.json/x/y"])
+    assert below(run_dir) == {"plan.json": "ours", f"{REP}/cell.json": "ours"}

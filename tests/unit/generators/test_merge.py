@@ -1,0 +1,377 @@
+"""Several clients of one server, from recorded raw files to one result."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from ansible_collections.lab.bench.plugins.action import moment
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.analysis import calibration, derive, response_time, result
+from loadlab.analysis.summary import summary
+from loadlab.analysis.verdict import judge_together
+from loadlab.core import documents
+from loadlab.core.errors import ResultError
+from loadlab.core.schema import validate
+from loadlab.generators import merge
+from loadlab.generators.measurement import ERROR_CLASSES, Measurement, Waited
+from loadlab.report import clients
+from loadlab.scheduling import records
+from loadlab.stats import histograms
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+# The recordings come from a shared machine with some steal, which is not what is tested here.
+THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+CLIENTS = ("client", "clientb")
+# The second one's clock is that much ahead, and it began that much later, seconds.
+AHEAD, LATER = 100.0, 0.05
+SAMPLES = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200)
+
+
+CALIBRATION: dict[str, Any] = {
+    "iperf3": {
+        "client_to_server": {"bits_per_second": 1e9},
+        "server_to_client": {"bits_per_second": 1e9},
+    }
+}
+
+
+def link(tx: float, rx: float) -> dict[str, Any]:
+    """Of a client's telemetry what its link carried."""
+    return {"network": {"tx_bits_per_second": tx, "rx_bits_per_second": rx}}
+
+
+def codes(found: dict[str, Any]) -> list[str]:
+    return [reason.partition(":")[0] for reason in found["reasons"]]
+
+
+def measurement(values: list[int], **changed: Any) -> Measurement:
+    histogram = histograms.from_values(np.array(values))
+    found = Measurement(
+        generator="oha",
+        requests=len(values) + 1,
+        responses=len(values),
+        ok=len(values),
+        errors={**dict.fromkeys(ERROR_CLASSES, 0), "timeout": 1},
+        aborted=0,
+        scheduled=len(values) + 3,
+        unsent=2,
+        duration_s=10.0,
+        rate_achieved=len(values) / 10,
+        goodput=len(values) / 10,
+        mean_service_us=float(np.mean(values)),
+        histogram=histogram,
+        latency_us=histograms.summary(histogram),
+        latency_from="intended",
+    )
+    return replace(found, **changed)
+
+
+@given(st.lists(SAMPLES, min_size=2, max_size=4))
+def test_merged_histograms_are_the_histogram_of_all_samples(several: list[list[int]]) -> None:
+    every = [value for values in several for value in values]
+    merged = merge.merge([measurement(values) for values in several])
+    whole = histograms.from_values(np.array(every))
+    for one, other in zip(
+        histograms.counts_of(merged.histogram), histograms.counts_of(whole), strict=True
+    ):
+        assert np.array_equal(one, other)
+    assert merged.latency_us == histograms.summary(whole)
+    assert merged.responses == merged.ok == len(every)
+    assert (merged.scheduled, merged.unsent) == (len(every) + 3 * len(several), 2 * len(several))
+    assert merged.errors["timeout"] == len(several)
+    assert merged.rate_achieved == pytest.approx(len(every) / 10)
+    assert merged.mean_service_us == pytest.approx(np.mean(every))
+
+
+def test_what_a_client_does_not_tell_the_whole_does_not_know() -> None:
+    closed = measurement([5], scheduled=None, unsent=None)
+    merged = merge.merge([closed, measurement([7])])
+    assert (merged.scheduled, merged.unsent, merged.per_second) == (None, None, None)
+    none = replace(closed, responses=0, mean_service_us=None)
+    assert merge.merge([none, none]).mean_service_us is None
+    assert merge.merge([none, measurement([7])]).mean_service_us == 7
+
+
+def test_series_are_added_and_percentiles_are_not() -> None:
+    def series(*seconds: tuple[int, int | None]) -> dict[str, list[Any]]:
+        counts = [count for count, _ in seconds]
+        largest = [most for _, most in seconds]
+        return {
+            "second": list(range(len(seconds))),
+            **dict.fromkeys(("intended", "responses", "ok"), counts),
+            **dict.fromkeys(("p50_us", "p99_us", "max_us"), largest),
+        }
+
+    parts = [
+        measurement([1], per_second=series((3, 10), (4, None))),
+        measurement([1], per_second=series((5, 90), (6, None), (1, 7))),
+    ]
+    assert merge.merge(parts).per_second == {
+        "second": [0, 1, 2],
+        **{key: [8, 10, 1] for key in ("intended", "responses", "ok")},
+        **{key: [None, None, None] for key in ("p50_us", "p99_us")},
+        "max_us": [90, None, 7],
+    }
+
+
+@given(SAMPLES, SAMPLES)
+def test_reactivity_is_that_of_all_requests(one: list[int], other: list[int]) -> None:
+    def found(values: list[int]) -> Any:
+        waited = Waited(histograms.count_values(np.array(values)), unanswered=1)
+        return response_time.summarise(waited, 10, 30, 10_000)
+
+    whole = found([*one, *other])
+    merged = response_time.add_up([found(one), found(other)])
+    assert merged is not None
+    assert merged["requests"] == whole["requests"] + 1
+    assert merged["at_timeout"] == 2
+    assert response_time.add_up([found(one), None]) is None
+    timeouts = 30e6 * (merged["at_timeout"] - whole["at_timeout"])
+    assert merged["mean_us"] * merged["requests"] == pytest.approx(
+        whole["mean_us"] * whole["requests"] + timeouts
+    )
+
+
+def scrapes(path: Path, change: Callable[[float], float]) -> None:
+    """Change the host's clock in a recording."""
+    text = re.sub(
+        r"(?m)^(node_time_seconds) (.*)$",
+        lambda line: f"{line[1]} {change(float(line[2]))!r}",
+        gzip.decompress(path.read_bytes()).decode(),
+    )
+    path.write_bytes(gzip.compress(text.encode()))
+
+
+def nginx(path: Path, change: int) -> None:
+    """Change how many requests a page of nginx's counters tells of."""
+
+    def counted(found: re.Match[str]) -> str:
+        return f"{int(found[1]) + change} \n"
+
+    path.write_text(re.sub(r"(\d+) \n(?=Reading)", counted, path.read_text()))
+
+
+@pytest.fixture
+def rep_dir(tmp_path: Path) -> Path:
+    """What two clients left that each did as the recorded one, on a run's own place."""
+    place = tmp_path / "a-run" / "cells" / "two" / "rep-1"
+    recorded = FIXTURES / "rep-oha"
+    for client in CLIENTS:
+        folder = Path(shutil.copytree(recorded, place / "clients" / client))
+        for name in ("cell.json", "telemetry-server.prom.gz"):
+            (folder / name).unlink()
+        (folder / result.DATABASE).write_bytes(gzip.decompress((folder / result.KEPT).read_bytes()))
+        (folder / result.KEPT).unlink()
+    shutil.copy(recorded / "telemetry-server.prom.gz", place)
+    description = documents.load(recorded / "cell.json")
+    share = {"rate": 400, "connections": 8, "cpus": [1], "interface": "eth0"}
+    description["cell_id"] = "two"
+    description["cell"]["load"] |= {"rate": 800, "connections": 16, "clients": 2}
+    description["clients"] = [{"name": name, **share} for name in CLIENTS]
+    (place / "cell.json").write_bytes(documents.dump(description))
+    second = place / "clients" / "clientb"
+    run = documents.load(second / "run.json")
+    moved = {key: run[key] + AHEAD + LATER for key in ("started", "finished")}
+    (second / "run.json").write_bytes(documents.dump({**run, **moved}))
+    scrapes(second / "telemetry-client.prom.gz", lambda now: now + AHEAD)
+    # Both readings before count themselves, and the last after has all requests and both readings.
+    requests = 1594
+    nginx(second / "nginx-before.txt", 1)
+    nginx(second / "nginx-after.txt", 1 + requests + 1)
+    return place
+
+
+def build(rep_dir: Path) -> dict[str, Any]:
+    found = result.build(rep_dir, THRESHOLDS, None, None)
+    validate(found, "result", SCHEMA)
+    return found
+
+
+def test_two_clients_make_one_result(rep_dir: Path) -> None:
+    alone = result.build(FIXTURES / "rep-oha", THRESHOLDS, None)
+    found = build(rep_dir)
+    assert found["error"] is None
+    assert found["verdict"]["valid"], found["verdict"]
+    for name in ("requests", "responses", "ok", "scheduled", "unsent", "rate_achieved", "goodput"):
+        assert found[name] == pytest.approx(2 * alone[name]), name
+    # What nginx counted, less the pages that told it.
+    assert found["server_requests"] == found["requests"]
+    assert found["latency_us"]["p99"] == alone["latency_us"]["p99"]
+    total = histograms.decode(found["histogram"]["data"]).total_count
+    assert total == sum(one["responses"] for one in found["clients"]) == found["responses"]
+    assert found["reactivity"]["requests"] == 2 * alone["reactivity"]["requests"]
+    assert found["per_second"]["ok"] == [2 * count for count in alone["per_second"]["ok"]]
+    assert [one["name"] for one in found["clients"]] == list(CLIENTS)
+    for one in found["clients"]:
+        assert (one["rate"], one["connections"], one["verdict"]["valid"]) == (400, 8, True)
+        assert one["latency_us"] == alone["latency_us"]
+    first, second = found["clients"]
+    assert second["clock_offset_s"] - first["clock_offset_s"] == pytest.approx(AHEAD, abs=1e-3)
+    # Times are by the clock of the first.
+    assert found["started"] == first["started"]
+    assert found["finished"] == pytest.approx(alone["finished"] + LATER, abs=1e-3)
+    assert {name for name in found["raw"] if "/" not in name} == {
+        "cell.json",
+        "telemetry-server.prom.gz",
+    }
+    assert "clients/clientb/oha.sqlite" in found["raw"]
+
+
+def test_it_comes_out_the_same_from_what_is_kept(rep_dir: Path) -> None:
+    found = build(rep_dir)
+    for keep, name in ((False, result.REDUCED), (True, result.KEPT)):
+        copy = Path(shutil.copytree(rep_dir, rep_dir.parent / name))
+        (copy / "result.json").write_bytes(documents.dump(found))
+        result.reduce(copy, keep)
+        for client in CLIENTS:
+            assert (copy / "clients" / client / name).exists()
+            assert not (copy / "clients" / client / result.DATABASE).exists()
+        assert documents.dump(build(copy)) == documents.dump(found)
+
+
+def test_clients_that_began_apart_are_void(rep_dir: Path) -> None:
+    limit = THRESHOLDS["start_spread_max_s"]
+    path = rep_dir / "clients" / "clientb" / "run.json"
+    run = documents.load(path)
+    run["started"] += limit
+    path.write_bytes(documents.dump(run))
+    found = build(rep_dir)
+    assert all(one["verdict"]["valid"] for one in found["clients"])
+    assert found["verdict"]["reasons"] == [
+        f"start_spread: {limit + LATER:.3f} s between the first and the last client's start, "
+        f"limit {limit}"
+    ]
+
+
+def test_a_client_that_is_void_voids_by_its_name(rep_dir: Path) -> None:
+    path = rep_dir / "clients" / "clientb" / "telemetry-client.prom.gz"
+    # Near the end, so that what it is ahead of the controller's most of the time stays as it was.
+    late = documents.load(rep_dir / "clients" / "clientb" / "run.json")["started"] + 3.5
+    scrapes(path, lambda now: now + 0.35 if now > late else now)
+    found = build(rep_dir)
+    (reason,) = found["verdict"]["reasons"]
+    assert reason.startswith("clientb: clock_jump: 0.3")
+    assert [one["verdict"]["valid"] for one in found["clients"]] == [True, False]
+
+
+def test_what_is_missing_is_told_with_the_clients_name(rep_dir: Path) -> None:
+    (rep_dir / "clients" / "clientb" / "run.json").unlink()
+    assert build(rep_dir)["error"] == "clientb: run.json is not there"
+    (rep_dir / "clients" / "client" / "error.txt").write_text("http://x does not answer\n")
+    assert build(rep_dir)["error"] == "client: http://x does not answer"
+
+
+def test_a_client_cannot_name_another_folder(rep_dir: Path) -> None:
+    description = documents.load(rep_dir / "cell.json")
+    for name in ("../../elsewhere", "", ".hidden", "a/b"):
+        description["clients"][1]["name"] = name
+        with pytest.raises(ResultError, match="names no folder"):
+            result.parts(rep_dir, description)
+
+
+def test_the_verdict_on_several() -> None:
+    def said(*reasons: str, findings: tuple[str, ...] = ()) -> dict[str, Any]:
+        return {"valid": not reasons, "reasons": [*reasons], "findings": [*findings]}
+
+    merged = measurement([1000] * 1000, unsent=200, scheduled=1201)
+    cell = {"load": {"mode": "constant", "rate": 120, "connections": 4, "duration_s": 10}}
+    found = judge_together(
+        {
+            "a": said("steal: 0.1 on server", findings=("errors: timeout 1", "pacer: late")),
+            "b": said("steal: 0.1 on server", "generator_cpu: busy", findings=("uncalibrated: x",)),
+        },
+        merged,
+        cell,
+        {"cpu_busy": 0.95},
+        [link(1e6, 1e6)] * 2,
+        [CALIBRATION, None],
+        0.0,
+        THRESHOLDS,
+    )
+    assert found["reasons"] == ["steal: 0.1 on server", "b: generator_cpu: busy"]
+    told = [words.partition(": ")[0] for words in found["findings"]]
+    # Counts are told of the whole.
+    assert told == ["a", "b", "saturated", "unsent", "errors"]
+    assert not found["valid"]
+    good = measurement([1], errors=dict.fromkeys(ERROR_CLASSES, 0), unsent=0)
+    parts = {"a": said(), "b": said()}
+    idle: Any = {"cpu_busy": 0.1}
+
+    def judged(*each: tuple[float, float], known: Any = (CALIBRATION, CALIBRATION)) -> Any:
+        used = [link(*rates) for rates in each]
+        return judge_together(parts, good, cell, idle, used, known, 0.1, THRESHOLDS)
+
+    assert judged((4e8, 1e8), (4e8, 1e8)) == said()
+    # Each has room on its own link, and the server has one for both.
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8))["reasons"] == [
+        "link: 9e+08 bits/s of 2 clients client_to_server of 1e+09 measured by iperf3, limit 0.8"
+    ]
+    assert codes(judged((1e8, 4.5e8), (1e8, 4.5e8), known=(None, CALIBRATION))) == ["link"]
+    faster = {"iperf3": {way: {"bits_per_second": 2e9} for way in CALIBRATION["iperf3"]}}
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(CALIBRATION, faster)) == said()
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(None, None)) == said()
+
+
+def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
+    run_dir = rep_dir.parents[2]
+    for name in ("calibration", "calibration+clientb"):
+        ceiling = run_dir / name / "ceiling" / "rep-1"
+        ceiling.mkdir(parents=True)
+        (ceiling / "run.json").write_text('{"finished": 1}')
+        document = {"of": name, "ceiling": {"requests_per_second": 20_000}}
+        (run_dir / f"{name}.json").write_bytes(documents.dump(document))
+    found = calibration.in_force(run_dir, rep_dir)
+    assert [one and one["of"] for one in found] == ["calibration", "calibration+clientb"]
+    # What they can offer together.
+    assert records.ceiling(run_dir) == 40_000
+
+
+def test_a_repetition_is_cut_off_where_a_client_did_not_end(rep_dir: Path) -> None:
+    run_dir = rep_dir.parents[2]
+    assert derive.cut_off(run_dir) == []
+    second = rep_dir / "clients" / "clientb"
+    (second / "run.json").unlink()
+    (second / "progress.txt").write_text("warming up\n")
+    assert derive.cut_off(run_dir) == [rep_dir]
+    assert "last seen warming up" in (rep_dir / "error.txt").read_text()
+
+
+def test_the_report_has_a_row_for_each(rep_dir: Path) -> None:
+    (rep_dir / "result.json").write_bytes(documents.dump(build(rep_dir)))
+    found = summary(rep_dir.parents[2])
+    validate(found, "summary", SCHEMA)
+    (cell,) = found["cells"]
+    table = clients.section(cell)
+    assert table is not None
+    rows = [[text["text"] for text in row["cells"]] for row in table["rows"]]
+    assert [row[:4] for row in rows] == [["1", name, "400", "8"] for name in CLIENTS]
+    assert [row[-2] for row in rows] == ["0", "50.0"]
+    assert {row[-1] for row in rows} == {"valid"}
+    for rep in cell["repetitions"]:
+        del rep["clients"]
+    assert clients.section(cell) is None
+
+
+def test_the_moment_is_by_each_hosts_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets = {"http://a": 0.0, "http://b": 7.5}
+    monkeypatch.setattr(moment, "ahead", offsets.__getitem__)
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    action = moment.ActionModule.__new__(moment.ActionModule)
+    exporters = {"client": "http://a", "clientb": "http://b"}
+    assert action.work({"exporters": exporters, "seconds": 15.0}) == {
+        "begin": {"client": 1015.0, "clientb": 1022.5}
+    }

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadlab.generators import oha, oha_database
+from loadlab.generators.measurement import GeneratorError, Measurement
+from loadlab.stats import histograms
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "oha"
+COLUMNS = "url, start, start_latency_correction, end, duration, status, len_bytes, run"
+TABLE = (
+    "CREATE TABLE oha (url TEXT NOT NULL, start REAL NOT NULL, start_latency_correction REAL, "
+    "end REAL NOT NULL, duration REAL NOT NULL, status INTEGER NOT NULL, "
+    "len_bytes INTEGER NOT NULL, run INTEGER NOT NULL)"
+)
+Row = tuple[float | None, float, float, int, int]  # intended, start, end, status, body bytes
+
+
+def unpack(name: str, directory: Path) -> Path:
+    path = directory / "oha.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / f"{name}.sqlite.gz").read_bytes()))
+    return path
+
+
+def recorded(
+    name: str, directory: Path, rate: float, seconds: float, body: int | None
+) -> Measurement:
+    reduction = oha_database.reduce(unpack(name, directory), rate, seconds)
+    return oha.measure((FIXTURES / f"{name}.json").read_text(), reduction, body)
+
+
+def database(path: Path, rows: Iterable[Row], run: int = 1) -> Path:
+    with sqlite3.connect(path) as base:
+        base.execute(TABLE.replace("TABLE oha", "TABLE IF NOT EXISTS oha"))
+        base.executemany(
+            f"INSERT INTO oha ({COLUMNS}) VALUES ('http://x/', ?, ?, ?, ?, ?, ?, {run})",
+            [
+                (s, i, e, e - (s if i is None else i), status, size)
+                for i, s, e, status, size in rows
+            ],
+        )
+    base.close()
+    return path
+
+
+def document(total: float, statuses: dict[str, int], **errors: int) -> str:
+    return json.dumps(
+        {
+            "summary": {"total": total},
+            "statusCodeDistribution": statuses,
+            "errorDistribution": {k.replace("_", " "): v for k, v in errors.items()},
+        }
+    )
+
+
+def test_a_normal_run(tmp_path: Path) -> None:
+    found = recorded("normal", tmp_path, 500, 3, 13)
+    assert (found.requests, found.responses, found.ok) == (1500, 1500, 1500)
+    assert (found.scheduled, found.unsent, found.aborted) == (1500, 0, 0)
+    assert set(found.errors.values()) == {0}
+    assert found.goodput == found.rate_achieved == pytest.approx(500, rel=1e-3)
+    assert found.latency_from == "intended"
+    # oha's own arithmetic over the same requests, in its JSON.
+    said = json.loads((FIXTURES / "normal.json").read_text())
+    summary = found.latency_us
+    assert summary["mean"] == pytest.approx(said["summary"]["average"] * 1e6, abs=0.5)
+    assert summary["max"] == pytest.approx(said["summary"]["slowest"] * 1e6, abs=0.5)
+    for name in ("p50", "p90"):
+        truth = said["latencyPercentiles"][name] * 1e6
+        assert summary[name] == pytest.approx(truth, rel=0.01), name
+    assert found.duration_s == said["summary"]["total"]
+    assert found.per_second is not None
+    assert found.per_second["intended"] == [500, 500, 500]
+    assert sum(found.per_second["responses"]) == sum(found.per_second["ok"]) == 1500
+    assert found.jitter_us is not None
+    # Sleeps end on the next tick of 1 ms.
+    assert found.jitter_us["p50"] == pytest.approx(1000, rel=0.5)
+
+
+def test_a_saturated_run(tmp_path: Path) -> None:
+    found = recorded("saturated", tmp_path, 2000, 3, 13)
+    assert (found.scheduled, found.requests, found.unsent) == (6000, 1562, 4438)
+    # A server of 500/s: neither the 62 answers after the deadline nor the wait for them count.
+    assert found.goodput == pytest.approx(500, rel=0.005)
+    assert found.duration_s > 3.1
+    # All 64 connections waited.
+    assert found.mean_service_us == pytest.approx(64 / 500 * 1e6, rel=0.05)
+    assert found.latency_us["max"] == pytest.approx(2_345_454)
+    assert found.jitter_us is not None
+    assert found.per_second is not None
+    assert found.per_second["intended"] == [2000, 2000, 2000]
+    assert found.per_second["responses"] == [1562, 0, 0]
+    assert found.per_second["p99_us"][1:] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("missing", "status_4xx"), ("broken", "status_5xx"), ("refused", "connect")]
+)
+def test_failures_are_counted_by_class(tmp_path: Path, name: str, kind: str) -> None:
+    found = recorded(name, tmp_path, 100, 1, 13)
+    assert found.requests == 100
+    assert {k: v for k, v in found.errors.items() if v} == {kind: 100}
+    assert (found.ok, found.goodput) == (0, 0.0)
+
+
+def test_nothing_answered_has_null_latencies(tmp_path: Path) -> None:
+    found = recorded("refused", tmp_path, 100, 1, None)
+    assert found.responses == 0
+    assert set(found.latency_us.values()) == {None}
+    assert found.mean_service_us is None
+    assert found.jitter_us is None
+
+
+def test_each_request_is_in_one_class(tmp_path: Path) -> None:
+    found = recorded("flaky", tmp_path, 100, 3, 13)
+    assert {k: v for k, v in found.errors.items() if v} == {
+        "read": 66,
+        "timeout": 18,
+        "body": 13,
+    }
+    assert found.requests == found.ok + sum(found.errors.values()) == 300
+    assert found.unsent == 0
+    # Errors leave gaps in the file that would look like lateness.
+    assert found.jitter_us is None
+    assert found.per_second is not None
+    assert sum(found.per_second["ok"]) == found.ok
+    assert recorded("flaky", tmp_path, 100, 3, None).ok == 216
+
+
+def test_requests_cut_off_are_aborted_not_errors(tmp_path: Path) -> None:
+    found = recorded("aborted", tmp_path, 20, 1, None)
+    assert (found.aborted, found.requests, found.scheduled) == (4, 4, 20)
+    assert found.unsent == 16
+    assert sum(found.errors.values()) == 0
+
+
+def test_a_stall_is_in_the_percentiles_as_it_was(tmp_path: Path) -> None:
+    """2 s without answers in 20 s at 2000/s, after which all that waited are answered at once."""
+    intended = np.arange(40_000) / 2000
+    stalled = (intended >= 8) & (intended < 10)
+    ends = np.where(stalled, 10.0, intended) + 0.0001
+    rows = [(i, i, e, 200, 13) for i, e in zip(intended.tolist(), ends.tolist(), strict=True)]
+    reduction = oha_database.reduce(database(tmp_path / "stall.sqlite", rows), 2000, 20)
+    found = oha.measure(document(20.0, {"200": 40_000}), reduction, 13).latency_us
+    assert found["p95"] == pytest.approx(1.0e6, rel=0.01)
+    assert found["p99"] == pytest.approx(1.8e6, rel=0.01)
+    assert found["max"] == pytest.approx(2.0e6, rel=0.01)
+    assert found["mean"] == pytest.approx(0.1e6, rel=0.01)
+
+
+def test_a_slow_start_and_a_slow_end_leave_the_rate_alone(tmp_path: Path) -> None:
+    """Each answer takes 3 s of a 30 s run at 10/s: none in the first 3 s, 30 after the end."""
+    rows = [(i / 10, i / 10, i / 10 + 3, 200, 13) for i in range(300)]
+    reduction = oha_database.reduce(database(tmp_path / "slow.sqlite", rows), 10, 30)
+    found = oha.measure(document(33.0, {"200": 300}), reduction, 13)
+    assert found.rate_achieved == pytest.approx(10, rel=0.01)
+    assert (found.duration_s, found.unsent) == (33.0, 0)
+
+
+def test_the_reduction_survives_json_unchanged(tmp_path: Path) -> None:
+    reduction = oha_database.reduce(unpack("flaky", tmp_path), 100, 3)
+    text = (FIXTURES / "flaky.json").read_text()
+    again = oha.measure(text, json.loads(json.dumps(reduction)), 13)
+    first = oha.measure(text, reduction, 13)
+    for name in ("latency_us", "per_second", "goodput", "mean_service_us", "errors"):
+        assert getattr(again, name) == getattr(first, name)
+    assert histograms.encode(again.histogram) == histograms.encode(first.histogram)
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds", "count"), [(1000, 30, 30_000), (0.1, 30, 3), (3, 0.5, 2), (0.3, 10, 3)]
+)
+def test_scheduled(rate: float, seconds: float, count: int) -> None:
+    assert oha_database.scheduled_requests(rate, seconds) == count
+
+
+def test_a_fractional_rate_spreads_over_the_seconds(tmp_path: Path) -> None:
+    rows = [(i / 2.5, i / 2.5, i / 2.5 + 0.01, 200, 1) for i in range(10)]
+    reduction = oha_database.reduce(database(tmp_path / "f.sqlite", rows), 2.5, 4)
+    assert reduction["per_second"]["intended"] == [3, 2, 3, 2]
+    assert [sum(c for _, _, c in s) for s in reduction["per_second"]["answers"]] == [3, 2, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Connection refused (os error 111)", "connect"),
+        ("Cannot assign requested address (os error 99)", "connect"),
+        ("Too many open files (os error 24)", "connect"),
+        ("connection closed before message completed", "read"),
+        ("error writing a body to connection", "write"),
+        ("timeout", "timeout"),
+        ("aborted due to deadline", "aborted"),
+    ],
+)
+def test_classes(message: str, kind: str) -> None:
+    assert oha.classify(message) == kind
+
+
+def test_an_unknown_error_is_quoted(tmp_path: Path) -> None:
+    reduction = oha_database.reduce(database(tmp_path / "x.sqlite", []), 10, 1)
+    with pytest.raises(GeneratorError, match="'the moon was full'"):
+        oha.measure(document(1.0, {}, the_moon_was_full=1), reduction, None)
+
+
+def test_a_lost_row_is_refused(tmp_path: Path) -> None:
+    path = unpack("normal", tmp_path)
+    with sqlite3.connect(path) as base:
+        base.execute("DELETE FROM oha WHERE rowid = (SELECT max(rowid) FROM oha)")
+    base.close()
+    with pytest.raises(GeneratorError, match=r"SQLite has 1499 .* JSON has 1500"):
+        oha.measure((FIXTURES / "normal.json").read_text(), oha_database.reduce(path, 500, 3), 13)
+
+
+def test_truncated_files_are_refused(tmp_path: Path) -> None:
+    path = unpack("normal", tmp_path)
+    reduction = oha_database.reduce(path, 500, 3)
+    text = (FIXTURES / "normal.json").read_text()
+    with pytest.raises(GeneratorError, match="truncated"):
+        oha.measure(text[: len(text) // 2], reduction, 13)
+    path.write_bytes(path.read_bytes()[:20_000])
+    with pytest.raises(GeneratorError, match="truncated"):
+        oha_database.reduce(path, 500, 3)
+    with pytest.raises(GeneratorError, match="is not there"):
+        oha_database.reduce(tmp_path / "none.sqlite", 500, 3)
+
+
+def test_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
+    path = database(tmp_path / "two.sqlite", [(0.0, 0.0, 0.1, 200, 1)], run=1)
+    database(path, [(0.0, 0.0, 0.1, 200, 1)], run=2)
+    with pytest.raises(GeneratorError, match="holds 2 runs"):
+        oha_database.reduce(path, 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ((None, 0.0, 0.1, 200, 1), "--latency-correction"),
+        ((0.2, 0.1, 0.3, 200, 1), "contradict"),
+        ((0.1, 0.3, 0.2, 200, 1), "contradict"),
+        ((-0.1, 0.3, 0.4, 200, 1), "contradict"),
+    ],
+)
+def test_impossible_rows_are_refused(tmp_path: Path, row: Any, words: str) -> None:
+    with pytest.raises(GeneratorError, match=words):
+        oha_database.reduce(database(tmp_path / "r.sqlite", [row]), 10, 1)
+
+
+def test_a_schedule_of_another_rate_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GeneratorError, match="before its turn"):
+        oha_database.reduce(unpack("normal", tmp_path), 400, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said", "aborted", "unsent"),
+    [
+        # Each connection says that it was cut off, and none had a request under way.
+        (10, 4, 0, 0),
+        (8, 4, 2, 0),
+        # More are missing than there are connections: the rest were never sent.
+        (3, 4, 4, 3),
+    ],
+)
+def test_over_http2_a_deadline_is_told_by_each_connection(
+    tmp_path: Path, rows: int, said: int, aborted: int, unsent: int
+) -> None:
+    answers = [(i / 10, i / 10, i / 10 + 0.01, 200, 13) for i in range(rows)]
+    reduction = oha_database.reduce(database(tmp_path / "oha.sqlite", answers), 10, 1)
+    text = document(1.0, {"200": rows}, aborted_due_to_deadline=said)
+    found = oha.measure(text, reduction, 13, http2=True)
+    assert (found.responses, found.aborted, found.unsent) == (rows, aborted, unsent)
+    assert (found.requests, found.scheduled) == (10 - unsent, 10)
+    # Of HTTP/1.1 each is a request.
+    assert oha.measure(text, reduction, 13).aborted == said
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("http2 error", "read"),
+        ("unexpected EOF", "connect"),
+        (
+            "error:0A000086:SSL routines:tls_post_process_server_certificate:certificate verify "
+            "failed:../ssl/statem/statem_clnt.c:2123: (self-signed certificate)",
+            "connect",
+        ),
+    ],
+)
+def test_messages_of_tls_and_http2(message: str, kind: str) -> None:
+    assert oha.classify(message) == kind

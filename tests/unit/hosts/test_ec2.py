@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.hosts import ec2
+
+ROOT = Path(__file__).parents[3]
+PRICES: dict[str, Any] = yaml.safe_load((ROOT / "files" / "aws_prices.yml").read_text())
+ROLE = ROOT / "roles" / "aws_hosts"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHtLPyYYDvzdVYxOVgoyhVxJHMLVGGaPsrWbtNT1xXGk"
+KIND = {
+    "architecture": "x86_64",
+    "cores": 4,
+    "threads_per_core": 2,
+    "threads": [1, 2],
+    "nitro": True,
+    "cluster": True,
+    "burstable": False,
+    "spot": True,
+}
+ZONES = ["us-east-1a", "us-east-1b"]
+
+
+def unfit(zones: list[str] = ZONES, zone: str = "", asked: int = 1, **kind: Any) -> list[str]:
+    offer = {"types": {"c7i.2xlarge": {**KIND, **kind}}, "zones": zones}
+    return ec2.unfit(offer, {"server": "c7i.2xlarge"}, True, asked, zone, "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("NoCredentialsError", ["no credentials", "AWS_PROFILE"]),
+        ("RequestExpired", ["have expired", "aws sso login", "clock"]),
+        ("AuthFailure", ["does not accept", "get-caller-identity"]),
+        ("OptInRequired", ["has not enabled the region eu-x-1", "AWS_REGION="]),
+        ("UnauthorizedOperation", ["may not do", "docs/aws.md"]),
+        ("EndpointConnectionError", ["out of reach", "HTTPS_PROXY"]),
+        ("InsufficientInstanceCapacity", ["no capacity", "aws_hosts_zone", "teardown.yml"]),
+        ("VcpuLimitExceeded", ["quota", "Service Quotas in eu-x-1"]),
+        ("SpotMaxPriceTooLow", ["spot price", "aws_hosts_spot=false"]),
+        ("InvalidInstanceType", ["not known in eu-x-1", "aws_hosts_server_type="]),
+    ],
+)
+def test_a_refusal_has_what_aws_said_and_the_remedy(code: str, words: list[str]) -> None:
+    told = ec2.refusal(code, "AWS's\n own  words.", "eu-x-1")
+    assert "(AWS's own words)" in told
+    for word in words:
+        assert word in told
+
+
+def test_what_is_not_known_is_left_to_aws_own_words() -> None:
+    assert ec2.refusal("SomethingNew", "words", "eu-x-1") == ""
+
+
+def test_every_code_has_one_meaning() -> None:
+    groups = (
+        ec2.ABSENT,
+        ec2.EXPIRED,
+        ec2.NOT_ACCEPTED,
+        ec2.DENIED,
+        ec2.OUT_OF_REACH,
+        ec2.NO_CAPACITY,
+        ec2.LIMIT,
+        ec2.SPOT_PRICE,
+    )
+    assert len(set.union(*groups)) == sum(map(len, groups))
+    assert all(ec2.refusal(code, "words", "eu-x-1") for group in groups for code in group)
+
+
+def test_a_fit_type_is_not_refused() -> None:
+    assert unfit() == []
+    assert unfit(asked=2) == []
+    assert unfit(zone="us-east-1b") == []
+    # A core with one thread needs nobody to switch the other off.
+    assert unfit(asked=2, architecture="arm64", threads_per_core=1, threads=[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        ({"nitro": False}, "not ENA"),
+        ({"cluster": False}, "cluster placement group"),
+        ({"burstable": True}, "CPU credits"),
+        ({"spot": False}, "cannot be had as spot"),
+        # A whole machine has what it has.
+        ({"threads": []}, "aws_hosts_threads_per_core=2"),
+        ({"zones": []}, "No zone of us-east-1 has c7i.2xlarge"),
+        ({"zone": "us-east-1c"}, "There are: us-east-1a, us-east-1b"),
+    ],
+)
+def test_each_way_to_be_unfit(asked: dict[str, Any], word: str) -> None:
+    (reason,) = unfit(**asked)
+    assert word in reason
+
+
+def test_the_zones_have_every_type() -> None:
+    zones = [{"ZoneName": name, "ZoneType": "availability-zone"} for name in ("1a", "1b", "1c")]
+    # First in the alphabet, and far away.
+    zones += [{"ZoneName": "1-atl-1a", "ZoneType": "local-zone"}]
+    zones += [{"ZoneName": "1-wl1-atl-wlz-1", "ZoneType": "wavelength-zone"}]
+    offerings = [
+        {"InstanceType": kind, "Location": zone}
+        for kind, places in (
+            ("a", ["1b", "1a", "1-atl-1a"]),
+            ("b", ["1-wl1-atl-wlz-1", "1-atl-1a", "1b", "1c"]),
+            ("c", ["1a"]),
+        )
+        for zone in places
+    ]
+    assert ec2.common_zones(zones, offerings, ["a", "b"]) == ["1b"]
+    assert ec2.common_zones(zones, offerings, ["a"]) == ["1a", "1b"]
+    assert ec2.common_zones(zones, offerings, ["a", "nosuch"]) == []
+
+
+def test_the_estimate_counts_hosts_disks_and_addresses() -> None:
+    prices = {
+        "regions": {"us-east-1": {"big": 1.0, "small": 0.25}},
+        "volume_gb_month": 0.073,
+        "address_hour": 0.005,
+        "dedicated_region_hour": 2.0,
+    }
+    # Of each GB a month's 730th.
+    assert ec2.estimate(prices, "us-east-1", ["big", "small"], 100, False) == pytest.approx(1.28)
+    assert ec2.estimate(prices, "us-east-1", ["big"], 0, True) == pytest.approx(3.005)
+    assert ec2.estimate(prices, "us-east-1", ["big", "other"], 1, False) is None
+    assert ec2.estimate(prices, "eu-west-1", ["big"], 1, False) is None
+
+
+def test_the_table_of_prices_has_the_defaults_and_a_date() -> None:
+    defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+    table = PRICES["regions"]["us-east-1"]
+    assert {defaults["aws_hosts_server_type"], defaults["aws_hosts_client_type"]} <= set(table)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(PRICES["date"]))
+    assert PRICES["source"].startswith("https://aws.amazon.com/")
+    for kind, price in table.items():
+        assert 0 < price < 10, kind
+    # Within a family a size costs in proportion to its cores.
+    size = {"large": 1, "xlarge": 2, "2xlarge": 4, "4xlarge": 8, "8xlarge": 16}
+    for kind, price in table.items():
+        family, _, name = kind.partition(".")
+        assert price == pytest.approx(table[f"{family}.large"] * size[name]), kind
+
+
+def test_the_console_gives_the_keys_and_the_end() -> None:
+    text = (
+        f"ec2: -----BEGIN SSH HOST KEY KEYS-----\r\nec2: {KEY} root@ip-10-78-0-5\r\n"
+        "ec2: -----END SSH HOST KEY KEYS-----\r\n"
+    )
+    assert ec2.console(text) == {"keys": [KEY], "ends": None}
+    ended = "[ 8.1] loadlab: terminates itself at 2026-11-21 13:00:00 UTC\r\n" + text
+    assert ec2.console(ended) == {"keys": [KEY], "ends": "2026-11-21 13:00:00"}
+    # After a second boot with new keys the last ones count.
+    other = KEY.replace("HtL", "AAA")
+    assert ec2.console(text + text.replace(KEY, other)) == {"keys": [other], "ends": None}
+
+
+@pytest.mark.parametrize("end", range(0, 150, 10))
+def test_a_console_that_is_not_there_yet_gives_nothing(end: int) -> None:
+    text = f"-----BEGIN SSH HOST KEY KEYS-----\n{KEY} root@host\n-----END SSH HOST KEY KEYS-----\n"
+    assert ec2.console(text[:end]) is None
+
+
+@given(st.text())
+def test_any_console_is_read(text: str) -> None:
+    """Whatever it says, a key is a type and base64, which no line of known_hosts breaks out of."""
+    wrapped = f"-----BEGIN SSH HOST KEY KEYS-----{text}-----END SSH HOST KEY KEYS-----"
+    for key in (ec2.console(wrapped) or {"keys": []})["keys"]:
+        assert re.fullmatch(r"[a-z0-9-]+ [A-Za-z0-9+/=]+", key)
+
+
+def test_region_and_name_are_read_the_same_way_by_the_inventory_and_the_role() -> None:
+    plugin = yaml.safe_load((ROOT / "inventory" / "aws" / "aws_ec2.yml").read_text())
+    variables = yaml.safe_load((ROOT / "inventory" / "aws" / "group_vars" / "all.yml").read_text())
+    assert plugin["regions"] == [variables["aws_hosts_region"]]
+    assert plugin["filters"]["tag:loadlab"] == variables["aws_hosts_lab"]

@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.hosts import hardware
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "roles" / "host_check" / "files" / "hardware.sh"
+
+# As the script writes it: a server with a card of four queues, and nothing to object to.
+NORMAL = """nic\teth1
+management_nic\teth0
+driver\tixgbe
+speed_mbit\t10000
+duplex\tfull
+queue\t0
+queue\t1
+queue\t2
+queue\t3
+interrupt\t121 0
+interrupt\t122 1
+interrupt\t123 2
+interrupt\t124 3
+interrupt\t125 0-3
+offload\ttcp-segmentation-offload on
+offload\tgeneric-segmentation-offload on
+offload\tgeneric-receive-offload on
+governor\tperformance
+governor\tperformance
+governor\tperformance
+governor\tperformance
+no_turbo\t1
+smt\t0
+node\t0-3
+clock_synchronised\tyes
+"""
+NOTHING: dict[str, Any] = {
+    "nic": None,
+    "management_nic": None,
+    "governors": None,
+    "turbo": None,
+    "smt": None,
+    "numa_nodes": None,
+    "clock_synchronised": None,
+}
+
+
+def host(text: str, **changed: Any) -> dict[str, Any]:
+    """A host of the manifest, with what decides about its warnings."""
+    found = {"virtualisation": "none", "kernel": "6.12.48", "cpus": [0, 1, 2, 3]}
+    return {**found, "hardware": hardware.parse(text), **changed}
+
+
+def told(text: str, **changed: Any) -> list[str]:
+    return hardware.spoilers({"server": host(text, **changed)})
+
+
+def test_a_reading() -> None:
+    assert hardware.parse(NORMAL) == {
+        "nic": {
+            "name": "eth1",
+            "driver": "ixgbe",
+            "speed_mbit": 10000,
+            "duplex": "full",
+            "queues": 4,
+            "interrupts": {"121": [0], "122": [1], "123": [2], "124": [3], "125": [0, 1, 2, 3]},
+            "offloads": {
+                "tcp-segmentation-offload": True,
+                "generic-segmentation-offload": True,
+                "generic-receive-offload": True,
+            },
+        },
+        "management_nic": "eth0",
+        "governors": {"performance": 4},
+        "turbo": False,
+        "smt": False,
+        "numa_nodes": 1,
+        "clock_synchronised": True,
+    }
+    assert told(NORMAL) == []
+
+
+def test_what_is_not_told_is_not_made_up_and_not_objected_to() -> None:
+    assert hardware.parse("") == NOTHING
+    assert told("") == []
+    bare = hardware.parse("nic\ttest0\nspeed_mbit\t-1\nduplex\tunknown\n")
+    assert bare["nic"] == {
+        "name": "test0",
+        "driver": None,
+        "speed_mbit": None,
+        "duplex": None,
+        "queues": None,
+        "interrupts": None,
+        "offloads": None,
+    }
+    assert told("nic\ttest0\nspeed_mbit\t-1\nduplex\tunknown\n") == []
+    # A run of an older lab has no hardware in its manifest.
+    older = {"virtualisation": "none", "kernel": "6.1", "cpus": [0]}
+    assert hardware.spoilers({"server": older, "client": older}) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "value", "remedy"),
+    [
+        (
+            "governor\tperformance\n" * 4,
+            "governor\tpowersave\n" * 3 + "governor\tperformance\n",
+            "CPU governor powersave on 3 of 4 processors",
+            "Give -e tuning=production",
+        ),
+        ("speed_mbit\t10000", "speed_mbit\t100", "eth1 runs at 100 Mb/s", "See cable and switch"),
+        ("duplex\tfull", "duplex\thalf", "eth1 runs half duplex", "See cable and switch"),
+        ("no_turbo\t1", "no_turbo\t0", "turbo is on", "1 into intel_pstate/no_turbo"),
+        ("no_turbo\t1", "boost\t1", "turbo is on", "0 into cpufreq/boost"),
+        ("smt\t0", "smt\t1", "SMT is on", "off into /sys/devices/system/cpu/smt/control"),
+        ("node\t0-3\n", "node\t0-1\nnode\t2-3\n", "2 NUMA nodes", "a machine with one node"),
+        (
+            "management_nic\teth0",
+            "management_nic\teth1",
+            "eth1 carries management and load",
+            "Set test_address to an address of another card",
+        ),
+        (
+            "clock_synchronised\tyes",
+            "clock_synchronised\tno",
+            "its clock is not synchronised",
+            "Have systemd-timesyncd or chrony running",
+        ),
+        (
+            "generic-receive-offload on",
+            "generic-receive-offload off",
+            "generic-receive-offload off on eth1",
+            "ethtool -K eth1 tso on gso on gro on",
+        ),
+        (
+            "121 0\ninterrupt\t122 1\ninterrupt\t123 2\ninterrupt\t124 3\ninterrupt\t125 0-3",
+            "121 2\ninterrupt\t122 2",
+            "all 2 interrupts of eth1 come to processor 2",
+            "Have irqbalance running",
+        ),
+    ],
+)
+def test_what_spoils_is_told_with_its_value_and_remedy(
+    was: str, is_now: str, value: str, remedy: str
+) -> None:
+    assert was in NORMAL
+    (line,) = told(NORMAL.replace(was, is_now))
+    assert line.startswith(f"server: {value}")
+    assert remedy in line
+
+
+@pytest.mark.parametrize("text", ["boost\t0", "no_turbo\t1\nboost\t1"])
+def test_turbo_that_is_off(text: str) -> None:
+    assert hardware.parse(text)["turbo"] is False
+
+
+def test_one_processor_takes_all_interrupts_because_there_is_one() -> None:
+    assert told("nic\teth1\ninterrupt\t30 0\ninterrupt\t31 0\n", cpus=[0]) == []
+    # And one interrupt has to come somewhere.
+    assert told("nic\teth1\ninterrupt\t30 0\n") == []
+
+
+def test_no_card_needs_no_offloads() -> None:
+    assert told("nic\ttest0\ndriver\tveth\noffload\tgeneric-receive-offload off\n") == []
+
+
+def test_a_guest() -> None:
+    (line,) = told(NORMAL, virtualisation="kvm")
+    assert line.startswith("server: no machine of its own (kvm)")
+
+
+def test_the_same_of_both_hosts_is_told_once() -> None:
+    slow = NORMAL.replace("10000", "100")
+    hosts = {"server": host(slow), "client": host(slow.replace("smt\t0", "smt\t1"))}
+    first, second = hardware.spoilers(hosts)
+    assert first.startswith("server, client: eth1 runs at 100 Mb/s")
+    assert second.startswith("client: SMT is on")
+
+
+def test_kernels_that_differ() -> None:
+    hosts = {"server": host(NORMAL), "client": host(NORMAL, kernel="6.1.0-40")}
+    assert hardware.spoilers(hosts) == [
+        "different kernels (server 6.12.48, client 6.1.0-40): what one host's network code can do "
+        "the other's cannot. Boot the same on all."
+    ]
+
+
+@pytest.mark.parametrize("line", ["", "sh: 1: ip: not found", "nic\teth9", "colour\tred"])
+def test_another_line_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="not a line of the script"):
+        hardware.parse(f"{NORMAL}{line}\n")
+
+
+@given(st.dictionaries(st.sampled_from(["performance", "powersave", "schedutil"]),
+                       st.integers(1, 200), min_size=1))  # fmt: skip
+def test_every_processors_governor_counts(governors: dict[str, int]) -> None:
+    text = "".join(f"governor\t{name}\n" * count for name, count in governors.items())
+    assert hardware.parse(text)["governors"] == governors
+    assert len(told(text)) == (set(governors) != {"performance"})
+
+
+def machine(root: Path, files: dict[str, str], links: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / "sys" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for name, target in links.items():
+        (root / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "sys" / name).symlink_to(target)
+
+
+def look(root: Path, **programs: str) -> dict[str, Any]:
+    """The script on a stand-in for /sys, with these programs beside the usual ones."""
+    (root / "bin").mkdir()
+    for name, words in programs.items():
+        (root / "bin" / name.replace("_", "-")).write_text(f"#!/bin/sh\n{words}\n")
+        (root / "bin" / name.replace("_", "-")).chmod(0o755)
+    text = SCRIPT.read_text()
+    for was, is_now in (("SYS=/sys", f"SYS={root}/sys"), ("/proc/irq", f"{root}/sys/irq"),
+                        ("PATH=$PATH", f"PATH={root}/bin:$PATH")):  # fmt: skip
+        assert was in text
+        text = text.replace(was, is_now)
+    done = subprocess.run(
+        ["sh", "-c", text],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "TEST_ADDRESS": "10.0.1.1",
+             "SSH_CONNECTION": "10.0.0.9 50000 10.0.0.1 22"},
+    )  # fmt: skip
+    return hardware.parse(done.stdout)
+
+
+IP = """[ "$5" = 10.0.1.1 ] && echo '3: eth1    inet 10.0.1.1/24 brd 10.0.1.255 scope global eth1'
+[ "$5" = 10.0.0.1 ] && echo '2: eth0    inet 10.0.0.1/24 scope global eth0'
+true"""
+CARD = "class/net/eth1"
+FILES = {
+    f"{CARD}/speed": "1000\n",
+    f"{CARD}/duplex": "full\n",
+    f"{CARD}/queues/rx-0/rps_cpus": "0\n",
+    f"{CARD}/queues/rx-1/rps_cpus": "0\n",
+    f"{CARD}/queues/tx-0/xps_cpus": "0\n",
+    "irq/40/effective_affinity_list": "0\n",
+    "irq/41/effective_affinity_list": "0-1\n",
+    "devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+    "devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave\n",
+    "devices/system/cpu/intel_pstate/no_turbo": "0\n",
+    "devices/system/cpu/smt/active": "1\n",
+    "devices/system/node/node0/cpulist": "0-1\n",
+    # Memory without processors.
+    "devices/system/node/node1/cpulist": "\n",
+}
+ETHTOOL = """case $1 in
+-i) echo 'driver: veth' ;;
+-k) printf 'Features for eth1:\\ntcp-segmentation-offload: off\\n\\ttx-tcp-segmentation: off\\n'
+    printf 'generic-receive-offload: on [fixed]\\nlarge-receive-offload: off\\n' ;;
+esac"""
+
+
+def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
+    card = {f"{CARD}/device/msi_irqs/40": "msix\n", f"{CARD}/device/msi_irqs/41": "msix\n"}
+    links = {f"{CARD}/device/driver": "../../../bus/pci/drivers/igb"}
+    machine(tmp_path, {**FILES, **card}, links)
+    found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 1",
+                 timedatectl="echo no")  # fmt: skip
+    assert found == {
+        "nic": {
+            "name": "eth1",
+            "driver": "igb",
+            "speed_mbit": 1000,
+            "duplex": "full",
+            "queues": 2,
+            "interrupts": {"40": [0], "41": [0, 1]},
+            "offloads": {"tcp-segmentation-offload": False, "generic-receive-offload": True},
+        },
+        "management_nic": "eth0",
+        "governors": {"powersave": 2},
+        "turbo": True,
+        "smt": True,
+        "numa_nodes": 1,
+        "clock_synchronised": False,
+    }
+
+
+def test_the_script_on_a_virtio_card_and_in_a_container(tmp_path: Path) -> None:
+    # The device of the card is one of its carrier, which has the interrupts.
+    carrier = "devices/pci0/virtio2"
+    machine(
+        tmp_path,
+        {**FILES, f"{carrier}/driver": "", "devices/pci0/msi_irqs/40": "msix\n"},
+        {f"{CARD}/device": f"../../../{carrier}"},
+    )
+    (tmp_path / "sys" / carrier / "driver").unlink()
+    (tmp_path / "sys" / carrier / "driver").symlink_to("../../bus/virtio/drivers/virtio_net")
+    found = look(tmp_path, ip=IP, ethtool="exit 1", systemd_detect_virt="exit 0",
+                 timedatectl="echo no")  # fmt: skip
+    assert found["nic"]["driver"] == "virtio_net"
+    assert found["nic"]["interrupts"] == {"40": [0]}
+    assert found["nic"]["offloads"] is None
+    # It is the machine's clock; whether that is synchronised a container is not told.
+    assert found["clock_synchronised"] is None
+
+
+def test_the_script_where_there_is_next_to_nothing(tmp_path: Path) -> None:
+    machine(tmp_path, {f"{CARD}/mtu": "1500\n"}, {})
+    found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 0", timedatectl="")
+    assert found == {
+        **NOTHING,
+        "nic": {
+            "name": "eth1",
+            # Of what is no card on a bus the kernel knows it.
+            "driver": "veth",
+            "speed_mbit": None,
+            "duplex": None,
+            "queues": None,
+            "interrupts": None,
+            "offloads": {"tcp-segmentation-offload": False, "generic-receive-offload": True},
+        },
+        "management_nic": "eth0",
+    }

@@ -1,0 +1,462 @@
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.core.fingerprint import fingerprint
+from loadlab.hosts import probe as host
+from loadlab.hosts.cpu_list import cpu_list
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "roles" / "host_check" / "files" / "probe.sh"
+LINES = {
+    "user": "debian",
+    "machine_id": "5e0c",
+    "booted": "1795224996",
+    "os": "debian 13",
+    "os_name": "Debian GNU/Linux 13 (trixie)",
+    "kernel": "6.18.5",
+    "machine": "x86_64",
+    "cpu_model": "AMD EPYC 7B13",
+    "cores": "4",
+    "cpus": "0-1,3",
+    "memory_kib": "2048",
+    "virtualisation": "kvm",
+    "clock_source": "tsc",
+    "governor": "performance",
+    "python": "3.13.5",
+    "nofile": "20000",
+    "interface": "eth1",
+    "own_address": "10.77.0.11",
+    "netem": "no",
+    "wrk2": "/snap/bin/wrk2",
+    "sources": "http://deb.debian.org https://mirror.example.org:8443",
+    "deployed": "c0ffee",
+}
+ROUTES = {"10.0.0.2": "eth1 10.0.0.1", "10.0.0.3": ""}
+PACKAGES = ["nginx 1.26.3-3 ii ", "postgresql-17 17.6-0+deb13u1 hi ", "apache2 2.4 rc "]
+
+
+def probe(packages: list[str] | None = None, **changed: str | None) -> str:
+    lines = [f"{k}\t{v}" for k, v in {**LINES, **changed}.items() if v is not None]
+    return "\n".join([*lines, *(f"package\t{package}" for package in packages or [])]) + "\n"
+
+
+def test_a_probe() -> None:
+    assert host.parse(probe(PACKAGES)) == {
+        "user": "debian",
+        "machine_id": "5e0c",
+        "booted": 1795224996,
+        "os": "debian 13",
+        "machine": "x86_64",
+        "cpus": [0, 1, 3],
+        "interface": "eth1",
+        "routes": {},
+        "own_address": "10.77.0.11",
+        "python": "3.13.5",
+        "netem": False,
+        "wrk2": "/snap/bin/wrk2",
+        "sources": ["deb.debian.org:80", "mirror.example.org:8443"],
+        "deployed": "c0ffee",
+        "manifest": {
+            "cpu_model": "AMD EPYC 7B13",
+            "cores": 4,
+            "cpus": [0, 1, 3],
+            "memory_bytes": 2048 * 1024,
+            "kernel": "6.18.5",
+            "os": "Debian GNU/Linux 13 (trixie)",
+            "virtualisation": "kvm",
+            "clock_source": "tsc",
+            "governor": "performance",
+            "nofile": 20000,
+            # On hold is installed; removed with its configuration kept is not.
+            "packages": {"nginx": "1.26.3-3", "postgresql-17": "17.6-0+deb13u1"},
+        },
+    }
+
+
+def test_the_ways_to_the_others() -> None:
+    lines = "".join(f"route\t{peer} {way}\n" for peer, way in ROUTES.items())
+    assert host.parse(probe() + lines)["routes"] == {
+        "10.0.0.2": ["eth1", "10.0.0.1"],
+        "10.0.0.3": [],
+    }
+
+
+# What `ip -o route get` says, and what the probe makes of it.
+WAYS = {
+    "10.0.0.2 dev eth1 src 10.0.0.1 uid 0 \\    cache ": "eth1 10.0.0.1",
+    "10.0.0.2 via 10.9.0.1 dev eth0 src 10.9.0.7 uid 1000 \\    cache ": "eth0 10.9.0.7",
+    "10.0.0.2 from 10.0.0.1 via 10.0.0.9 dev eth1 uid 0 \\    cache ": "eth1 10.0.0.1",
+    "local 10.0.0.2 dev lo src 10.0.0.2 uid 0 \\    cache <local> ": "lo 10.0.0.2",
+    "": " ",
+}
+
+
+@pytest.mark.parametrize("said", WAYS)
+@pytest.mark.parametrize("answers", ["", "yes"])
+def test_the_probe_finds_the_way(tmp_path: Path, said: str, answers: str) -> None:
+    asked = tmp_path / "asked"
+    (tmp_path / "ip").write_text(f"#!/bin/sh\necho \"$@\" >>{asked}\necho '{said}'\n")
+    (tmp_path / "ip").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text()],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "TEST_ADDRESS": "10.0.0.1",
+            "PEERS": "10.0.0.2 10.0.0.3",
+            "ANSWERS": answers,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    way = WAYS[said]
+    assert f"route\t10.0.0.2 {way}\nroute\t10.0.0.3 {way}\n" in done.stdout
+    source = " from 10.0.0.1" if answers else ""
+    assert f"-o route get 10.0.0.2{source}\n-o route get 10.0.0.3{source}\n" in asked.read_text()
+
+
+def test_what_a_host_need_not_have() -> None:
+    found = host.parse(probe(governor=None, deployed=None, cpu_model="", interface=""))
+    assert (found["deployed"], found["interface"]) == ("", "")
+    assert found["manifest"]["governor"] is None
+    assert found["manifest"]["cpu_model"] == "unknown"
+    assert host.parse(probe(netem="yes"))["netem"] is True
+
+
+@pytest.mark.parametrize("name", sorted(set(LINES) - {"governor", "deployed"}))
+def test_what_a_probe_must_tell(name: str) -> None:
+    with pytest.raises(ValueError, match=f"the probe did not tell '{name}'"):
+        host.parse(probe(**{name: None}))
+
+
+@pytest.mark.parametrize("line", ["sh: 1: ip: not found", "", "package\tnginx"])
+def test_another_line_is_no_probe(line: str) -> None:
+    with pytest.raises(ValueError, match=r"not a line of the probe|not enough values"):
+        host.parse(probe() + line + "\n")
+
+
+def test_the_probe_itself_makes_what_is_parsed() -> None:
+    """The script on this machine: each line has its form, whatever the machine lacks."""
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text()], capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert all("\t" in line for line in lines)
+    names = {line.split("\t")[0] for line in lines}
+    assert set(LINES) - {"governor", "deployed"} <= names <= {*LINES, "package"}
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "told"),
+    [
+        ("processor\\t: 0\\nmodel name\\t: AMD EPYC 7B13", "AMD EPYC 7B13"),
+        ("processor\\t: 0\\nCPU part\\t: 0xd40", "Neoverse-V1"),
+    ],
+)
+def test_the_probe_names_the_processor(tmp_path: Path, cpuinfo: str, told: str) -> None:
+    lscpu = "Vendor ID:   ARM\\n  Model name:  Neoverse-V1\\n  Model name:  Cortex-A55"
+    (tmp_path / "lscpu").write_text(f"#!/bin/sh\nprintf '{lscpu}\\n'\n")
+    (tmp_path / "lscpu").chmod(0o755)
+    (tmp_path / "cpuinfo").write_text(cpuinfo.encode().decode("unicode_escape"))
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text().replace("/proc/cpuinfo", f"{tmp_path}/cpuinfo")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"cpu_model\t{told}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("programs", "told"),
+    [
+        # What each program does: the shell's words of a stand-in, None where there is none.
+        ({"unshare": 'shift; exec "$@"', "tc": "exit 0", "id": "echo 0"}, "yes"),
+        ({"unshare": 'shift; exec "$@"', "tc": "exit 2", "id": "echo 0"}, "no"),
+        ({"unshare": "exit 1", "tc": "exit 0", "id": "echo 0"}, "no"),
+        ({"unshare": None, "tc": "exit 0", "id": "echo 0"}, "no"),
+        ({"unshare": 'shift; exec "$@"', "tc": None, "id": "echo 0"}, "no"),
+        # Who is not root looks whether there is a module.
+        ({"tc": "exit 1", "cat": "echo kernel/net/sched/sch_netem.ko.xz:", "id": "echo 7"}, "yes"),
+        ({"tc": "exit 1", "cat": "echo kernel/net/sched/sch_tbf.ko:", "id": "echo 7"}, "no"),
+        ({"tc": None, "cat": "echo kernel/net/sched/sch_netem.ko:", "id": "echo 7"}, "no"),
+    ],
+)
+def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], told: str) -> None:
+    script = SCRIPT.read_text()
+    for name, words in {"uname": "echo 6.1", "grep": 'exec /usr/bin/grep "$@"', **programs}.items():
+        if words is not None:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
+            (tmp_path / name).chmod(0o755)
+    alone = script.replace("PATH=$PATH:/usr/sbin:/sbin", f"PATH={tmp_path}")
+    assert alone != script
+    done = subprocess.run(["sh", "-c", alone], capture_output=True, text=True, check=False)
+    assert f"netem\t{told}\n" in done.stdout
+
+
+OTHERS = {"server": "5e0c", "client": "aaaa"}
+
+
+STACK = {
+    "framework": "tornado",
+    "server": "uwsgi",
+    "python_below": "3.12",
+    "python_reason": "its loops crash there",
+}
+
+
+LAN: dict[str, Any] = {"lan": {"description": "as it is"}}
+FAR: dict[str, Any] = {**LAN, "transatlantic": {"rate_mbit": 1000, "delay_ms": 45}}
+
+
+def refusals(
+    others: dict[str, str] = OTHERS,
+    stack: dict[str, Any] | None = None,
+    network: dict[str, Any] = LAN,
+    **changed: str,
+) -> list[str]:
+    found = host.parse(probe(None, **changed))
+    return host.refusals(found, "server", others, "10.0.0.1", [stack] if stack else [], network)
+
+
+@pytest.mark.parametrize("system", host.SUPPORTED)
+def test_a_host_that_can_serve(system: str) -> None:
+    assert refusals(os=system) == []
+
+
+@pytest.mark.parametrize("system", ["fedora 43", "debian 11", "ubuntu 22.04", "debian 130", " "])
+def test_another_system_is_refused_with_those_that_will_do(system: str) -> None:
+    assert refusals(os=system, os_name=f"Some {system}") == [
+        f"it runs Some {system}; the lab knows Debian 12, Debian 13 and Ubuntu 24.04. "
+        "Install one of these."
+    ]
+
+
+def test_an_address_that_is_on_no_interface() -> None:
+    (told,) = refusals(interface="")
+    assert told.startswith("the address 10.0.0.1 is on none of its interfaces. Set test_address")
+    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", [], LAN)
+    assert told.startswith("the address (none) is on none of its interfaces.")
+
+
+def test_load_that_would_take_another_link() -> None:
+    def told(*routes: str, others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
+        lines = "".join(f"route\t{route}\n" for route in routes)
+        found = host.parse(probe(None, **changed) + lines)
+        return host.refusals(found, "server", others, "10.0.0.1", [], LAN)
+
+    assert told("10.0.0.2 eth1 10.0.0.1", "10.0.0.3 eth1 10.0.0.1") == []
+    (by_another,) = told("10.0.0.2 eth0 10.9.0.7", "10.0.0.3 eth1 10.0.0.1")
+    assert by_another.startswith(
+        "its way to 10.0.0.2 is eth0 from 10.9.0.7, and not eth1 from 10.0.0.1: load would take "
+    )
+    assert "(ip route replace 10.0.0.2 dev eth1 src 10.0.0.1), or set test_address" in by_another
+    # The interface's first address, where the test address is its second.
+    (from_another,) = told("10.0.0.2 eth1 10.0.0.9")
+    assert from_another.startswith("its way to 10.0.0.2 is eth1 from 10.0.0.9, and not eth1 from")
+    (no_way,) = told("10.0.0.2 ")
+    assert no_way.startswith("its way to 10.0.0.2 is none, and not eth1 from 10.0.0.1: ")
+    # What is wrong then has been told.
+    (twin,) = told("10.0.0.2 lo 10.0.0.2", others={"server": "5e0c", "client": "5e0c"})
+    assert twin.startswith("it is the same machine as client; ")
+    (nowhere,) = told("10.0.0.2 eth0 10.9.0.7", interface="")
+    assert nowhere.startswith("the address 10.0.0.1 is on none of its interfaces.")
+
+
+def test_a_client_on_its_own_server() -> None:
+    (told,) = refusals({"server": "5e0c", "one": "5e0c", "two": "aaaa", "three": "5e0c"})
+    assert told.startswith("it is the same machine as one, three; ")
+    assert told.endswith("Give two machines.")
+
+
+def test_a_server_whose_python_is_too_new_for_its_stack() -> None:
+    (told,) = refusals(stack=STACK)
+    assert told.startswith(
+        "tornado does not run with server=uwsgi on Python 3.13.5: its loops crash there. "
+        "Use Debian 12 on the server"
+    )
+    assert refusals(stack=STACK, python="3.11.2", os="debian 12") == []
+    assert refusals(stack={**STACK, "python_below": None}) == []
+
+
+def test_a_network_profile_that_the_kernel_cannot_do() -> None:
+    assert refusals(network=FAR) == [
+        "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
+        "6.18.5 does not have (module sch_netem). Use a profile with a rate only "
+        "(-e network=gigabit), or a host with that module."
+    ]
+    assert refusals(network=FAR, netem="yes") == []
+    assert refusals(network={"gigabit": {"rate_mbit": 1000}}) == []
+
+
+def test_a_client_without_a_way_to_wrk2() -> None:
+    def told(packages: list[str], needs: bool, wrk2: str) -> list[str]:
+        found = host.parse(probe(packages, wrk2=wrk2))
+        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, needs)
+
+    assert told([], True, "") == [
+        "the generator wrk2 is not there, and neither is snapd, which could install the snap wrk2. "
+        "Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the package "
+        "snapd, or measure with -e generator=oha."
+    ]
+    assert told([], True, "/usr/local/bin/wrk2") == []
+    assert told(["snapd 2.67 ii "], True, "") == []
+    assert len(told(["snapd 2.67 rc "], True, "")) == 1
+    assert told([], False, "") == []
+
+
+def test_a_client_without_a_way_to_wrk2_and_without_internet() -> None:
+    def told(packages: list[str], wrk2: str) -> list[str]:
+        found = host.parse(probe(packages, wrk2=wrk2, sources=""))
+        return host.refusals(
+            found, "server", OTHERS, "10.0.0.1", [], LAN, needs_wrk2=True, fetched=[]
+        )
+
+    # The snap store is no source of packages.
+    for packages in ([], ["snapd 2.67 ii "]):
+        (refused,) = told(packages, "")
+        assert refused.startswith("the generator wrk2 is not there, and snapd cannot install")
+        assert "-e wrk2_binary=/path/to/wrk2, or measure with -e generator=oha." in refused
+    assert told([], "/snap/bin/wrk2") == []
+
+
+def test_sources_that_nobody_fetches_from() -> None:
+    def told(sources: str, fetched: list[str] | None) -> list[str]:
+        found = host.parse(probe(sources=sources))
+        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, fetched=fetched)
+
+    german = "http://de.archive.ubuntu.com http://security.ubuntu.com"
+    known = ["security.ubuntu.com:80", "archive.ubuntu.com:80"]
+    assert told(german, None) == []
+    assert told(german, [*known, "de.archive.ubuntu.com:80"]) == []
+    assert told("", []) == []
+    (refused,) = told(german, known)
+    assert refused.startswith("its packages come from de.archive.ubuntu.com:80, which this machine")
+    (refused,) = told("https://archive.ubuntu.com", known)
+    assert "from archive.ubuntu.com:443, which" in refused
+    assert "Add that to package_sources" in refused
+
+
+def test_the_probe_finds_the_sources(tmp_path: Path) -> None:
+    """Of both forms, without those that are commented out, of source code, or on a disk."""
+    files = {
+        "sources.list": "# deb http://one.example.org/x y z\ndeb-src http://two.example.org x y\n"
+        "deb [signed-by=/a/b.gpg] http://three.example.org/debian trixie main\n"
+        "deb cdrom:[x]/ y z\ndeb https://four.example.org:8443 ./\n",
+        "sources.list.d/a.list": "deb http://three.example.org/security y z\n",
+        "sources.list.d/b.sources": "Types: deb\nURIs: http://five.example.org/a\n"
+        "  http://six.example.org/b\nSuites: x\n#URIs: http://seven.example.org\n",
+        "sources.list.d/c.save": "deb http://eight.example.org y z\n",
+    }
+    script = SCRIPT.read_text()
+    done = subprocess.run(
+        ["sh", "-c", script.replace("cd /etc/apt ", f"cd {tree(tmp_path, files)} ")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = ("http://five", "http://six", "http://three", "https://four")
+    told = " ".join(f"{name}.example.org" for name in names)
+    assert f"sources\t{told}:8443\n" in done.stdout
+
+
+def test_a_program_for_another_machine() -> None:
+    def told(machine: str, **programs: str) -> list[str]:
+        found = host.parse(probe(machine=machine))
+        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, programs=programs)
+
+    assert told("x86_64", oha="x86_64", wrk2="x86_64") == []
+    # A script is for any.
+    assert told("aarch64", oha="", wrk2="aarch64") == []
+    assert told("aarch64", oha="x86_64", wrk2="aarch64") == [
+        "it is aarch64, and the oha that it would get from this machine is for x86_64. Name one "
+        "for aarch64 with -e oha_binary=/path/to/oha."
+    ]
+    assert len(told("aarch64", oha="x86_64", wrk2="another (ELF machine 243)")) == 2
+
+
+def test_what_machine_a_program_is_for(tmp_path: Path) -> None:
+    assert host.program_machine("") == ""
+    assert host.program_machine(sys.executable) == platform.machine()
+    head = b"\x7fELF\2%b\1" + bytes(9) + b"\2\0%b"
+    for order, number, machine in (
+        (b"\1", b"\x3e\0", "x86_64"),
+        (b"\1", b"\xb7\0", "aarch64"),
+        (b"\1", b"\xf3\0", "another (ELF machine 243)"),
+        (b"\2", b"\0\x16", "another (ELF machine 22)"),
+    ):
+        program = tmp_path / "program"
+        program.write_bytes(head % (order, number) + bytes(44))
+        assert host.program_machine(str(program)) == machine
+    for content in (b'#!/bin/sh\nexec oha-for-any "$@"\n', b"\x7fELF", b""):
+        program.write_bytes(content)
+        assert host.program_machine(str(program)) == ""
+    with pytest.raises(OSError, match="No such file"):
+        host.program_machine(str(tmp_path / "none"))
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    twins = {"server": "5e0c", "client": "5e0c"}
+    assert len(refusals(twins, STACK, FAR, os="x 1", interface="")) == 5
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_any_set_of_processors_reads_back(processors: set[int]) -> None:
+    ranges: list[list[int]] = []
+    for number in sorted(processors):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    text = ",".join(f"{low}-{high}" if low < high else f"{low}" for low, high in ranges)
+    assert cpu_list(text + "\n") == sorted(processors)
+
+
+@pytest.mark.parametrize("text", ["", "-", "0-", "a", "0,", "3-1", "0--1", "0-1-2", "-1"])
+def test_what_is_no_list_of_processors(text: str) -> None:
+    with pytest.raises(ValueError, match="not a list of processors"):
+        cpu_list(text)
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_a_fingerprint_tells_every_difference(tmp_path: Path) -> None:
+    files = {"roles/a": "1", "roles/b/c": "2", "lock": "3", "aside": "4"}
+    paths = ["roles", "lock"]
+    values: dict[str, Any] = {"x": 1, "y": [1, 2]}
+    base = fingerprint(values, str(tree(tmp_path / "base", files)), paths)
+    # Neither the place of the tree, the order of keys, nor what lies beside counts.
+    (tmp_path / "base" / "aside").write_text("5")
+    tree(tmp_path / "base", {"roles/__pycache__/x": "6"})
+    assert fingerprint({"y": [1, 2], "x": 1}, str(tmp_path / "base"), paths) == base
+    assert fingerprint(values, str(tree(tmp_path / "same", files)), paths) == base
+    others = {
+        "value": fingerprint({"x": 1, "y": [2, 1]}, str(tmp_path / "base"), paths),
+        "paths": fingerprint(values, str(tmp_path / "base"), ["roles"]),
+    }
+    for name, changed in {
+        "content": {**files, "roles/b/c": "7"},
+        "single file": {**files, "lock": "7"},
+        "name": {"roles/a": "1", "roles/b/d": "2", "lock": "3"},
+        "one more": {**files, "roles/b/d": ""},
+        "one less": {"roles/a": "1", "lock": "3"},
+    }.items():
+        others[name] = fingerprint(values, str(tree(tmp_path / name, changed)), paths)
+    assert len({base, *others.values()}) == len(others) + 1

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.hosts import qdisc
+
+ROOT = Path(__file__).parents[3]
+PROFILES: dict[str, Any] = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in sorted((ROOT / "files" / "network").glob("*.yml"))
+}
+COUNTERS = '"bytes":0,"packets":0,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0'
+# What `tc -j -s qdisc show dev X` of iproute2 6.1 printed on Linux 6.18.
+NOQUEUE = (
+    '[{"kind":"noqueue","handle":"0:","root":true,"refcnt":2,"options":{},' + COUNTERS + "}]\n"
+)
+PFIFO_FAST = (
+    '[{"kind":"pfifo_fast","handle":"0:","root":true,"refcnt":2,"options":{"bands":3,"priomap":'
+    '[1,2,2,2,1,2,0,0,1,1,1,1,1,1,1,1],"multiqueue":false},' + COUNTERS + "}]\n"
+)
+# Added by hand, which its handle tells.
+MQ = (
+    '[{"kind":"mq","handle":"8002:","root":true,"options":{},' + COUNTERS + "},"
+    '{"kind":"pfifo_fast","handle":"0:","parent":"8002:1","options":{"bands":3,"priomap":'
+    '[1,2,2,2,1,2,0,0,1,1,1,1,1,1,1,1],"multiqueue":false},' + COUNTERS + "}]\n"
+)
+HTB = (
+    '[{"kind":"htb","handle":"5:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0",'
+    '"direct_packets_stat":0,"direct_qlen":1000},' + COUNTERS + "}]\n"
+)
+GIGABIT = (
+    '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":125000000,'
+    '"burst":250000,"lat":50000},' + COUNTERS + "}]\n"
+)
+# rate 1000mbit burst 262144 latency 50ms: what the kernel's ticks make of it.
+GIGABIT_256K = (
+    '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":125000000,'
+    '"burst":262125,"lat":50000},' + COUNTERS + "}]\n"
+)
+FAST_ETHERNET = (
+    '[{"kind":"tbf","handle":"1ab:","root":true,"refcnt":3,"options":{"rate":12500000,'
+    '"burst":80000,"lat":50000},' + COUNTERS + "}]\n"
+)
+
+
+def netem(profile: dict[str, Any], **changed: float) -> str:
+    """What tc would print for a profile. Not recorded, as this kernel has no netem.
+
+    The shape is that of iproute2 6's tc/q_netem.c as quoted in the tests of other projects: delay
+    and jitter in seconds, loss a fraction, rate in bytes a second, what is zero left out.
+    """
+    wanted = {**(qdisc.qdisc(profile) or {}), **changed}
+    options: dict[str, Any] = {"limit": wanted["limit"]}
+    if wanted["delay"] or wanted["jitter"]:
+        options["delay"] = {"delay": wanted["delay"], "jitter": wanted["jitter"], "correlation": 0}
+    if wanted["loss"]:
+        options["loss-random"] = {"loss": wanted["loss"], "correlation": 0}
+    if wanted["rate"]:
+        rate = {"packetoverhead": 0, "cellsize": 0, "celloverhead": 0}
+        options["rate"] = {"rate": int(wanted["rate"]), **rate}
+    options |= {"ecn": False, "gap": 0}
+    entry = {"kind": "netem", "handle": "1ab:", "root": True, "refcnt": 3, "options": options}
+    return json.dumps([entry])
+
+
+WITH_NETEM = sorted(name for name in PROFILES if qdisc.needs_netem(PROFILES[name]))
+
+
+def test_the_profiles_are_those_of_the_documentation() -> None:
+    assert WITH_NETEM == ["mobile_3g", "mobile_4g", "transatlantic"]
+    assert sorted(PROFILES) == sorted([*WITH_NETEM, "fast_ethernet", "gigabit", "lan"])
+    assert qdisc.qdisc(PROFILES["lan"]) is None
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_says_what_it_is_and_where_that_is_from(name: str) -> None:
+    spec = ROOT / "roles" / "network_profile" / "meta" / "argument_specs.yml"
+    options = yaml.safe_load(spec.read_text())["argument_specs"]["main"]["options"]
+    profile = PROFILES[name]
+    assert {"description"} <= set(profile) <= set(options["network_profile_shape"]["options"])
+    assert ("source" in profile) == (set(profile) != {"description"})
+    figures = {k: v for k, v in profile.items() if k not in ("description", "source")}
+    assert all(isinstance(value, int | float) and value > 0 for value in figures.values())
+    assert figures.get("jitter_ms", 0) <= figures.get("delay_ms", 0)
+    assert figures.get("loss_percent", 0) <= 100
+    # Without a rate, netem's jitter puts frames out of order.
+    assert "jitter_ms" not in figures or "rate_mbit" in figures
+
+
+def test_a_rate_alone_is_a_tbf_that_takes_whole_segments() -> None:
+    assert qdisc.qdisc({"rate_mbit": 100}) == {
+        "kind": "tbf",
+        "rate": 12_500_000,
+        "burst": 80_000,
+        "latency": 0.05,
+    }
+    # 64 KiB in frames of 1448 bytes, each with 66 bytes of headers.
+    assert qdisc.BURST_BYTES > 65_536 + 66 * -(-65_536 // 1448)
+    gigabit = qdisc.qdisc({"rate_mbit": 1000})
+    assert gigabit
+    assert gigabit["burst"] == 250_000
+
+
+def test_delay_jitter_and_loss_are_a_netem_that_holds_all_that_is_under_way() -> None:
+    assert qdisc.qdisc({"rate_mbit": 12, "delay_ms": 35, "jitter_ms": 5, "loss_percent": 0.1}) == {
+        "kind": "netem",
+        # 12 Mbit/s in frames of 66 bytes for 35 + 5 + 50 ms.
+        "limit": 2046,
+        "delay": 0.035,
+        "jitter": 0.005,
+        "loss": 0.001,
+        "rate": 1_500_000,
+    }
+    for profile in ({"delay_ms": 50}, {"loss_percent": 1}, {"delay_ms": 10, "jitter_ms": 1}):
+        wanted = qdisc.qdisc(profile)
+        assert wanted
+        assert wanted["kind"] == "netem"
+        assert wanted["rate"] == 0
+        # A million frames a second.
+        assert wanted["limit"] == 50_000 + 1000 * sum(
+            profile.get(key, 0) for key in ("delay_ms", "jitter_ms")
+        )
+
+
+def test_what_tc_tells() -> None:
+    assert qdisc.root(NOQUEUE) == {"kind": "noqueue", "handle": "0:"}
+    assert qdisc.root(MQ) == {"kind": "mq", "handle": "8002:"}
+    assert qdisc.root(FAST_ETHERNET) == {
+        "kind": "tbf",
+        "handle": "1ab:",
+        "rate": 12_500_000,
+        "burst": 80_000,
+        "latency": 0.05,
+    }
+    assert qdisc.root(netem({"loss_percent": 1})) == {
+        "kind": "netem",
+        "handle": "1ab:",
+        "limit": 50_000,
+        "delay": 0,
+        "jitter": 0,
+        "loss": 0.01,
+        "rate": 0,
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[]\n", '[{"kind":"ingress","handle":"ffff:"}]'])
+def test_an_interface_that_has_no_root_qdisc(text: str) -> None:
+    with pytest.raises(ValueError, match="not one root qdisc"):
+        qdisc.root(text)
+
+
+def test_what_has_not_to_be_changed() -> None:
+    def left(name: str, text: str) -> list[str]:
+        found = qdisc.root(text)
+        differences = qdisc.differences(PROFILES[name], found)
+        assert bool(qdisc.commands(PROFILES[name], found, "eth1")) == bool(differences)
+        return differences
+
+    # lan removes what the lab put there, and nothing else.
+    for text in (NOQUEUE, PFIFO_FAST, MQ, HTB):
+        assert left("lan", text) == []
+    assert left("lan", GIGABIT) == ["tbf 1ab: instead of none"]
+    assert left("gigabit", GIGABIT) == []
+    assert left("fast_ethernet", FAST_ETHERNET) == []
+    assert left("fast_ethernet", NOQUEUE) == ["noqueue 0: instead of tbf 1ab:"]
+    assert left("fast_ethernet", GIGABIT) == [
+        "rate: asked 12500000, is 125000000",
+        "burst: asked 80000, is 250000",
+    ]
+    assert left("mobile_3g", GIGABIT) == ["tbf 1ab: instead of netem 1ab:"]
+    # Another's tbf is not the lab's, whatever its parameters.
+    assert left("gigabit", GIGABIT.replace("1ab:", "8001:")) == ["tbf 8001: instead of tbf 1ab:"]
+    # Where the limit is below the burst, tc tells no latency.
+    assert left("gigabit", GIGABIT.replace(',"lat":50000', "")) == ["latency: asked 0.05, is None"]
+
+
+def test_the_ticks_of_the_kernel_are_no_difference() -> None:
+    wanted = {"rate": 125_000_000, "burst": 262_144, "latency": 0.05}
+    found = qdisc.root(GIGABIT_256K)
+    near = {key: abs(found[key] / value - 1) for key, value in wanted.items()}
+    assert 0 < max(near.values()) < qdisc.TOLERANCE
+
+
+@pytest.mark.parametrize("name", WITH_NETEM)
+def test_every_parameter_of_netem_is_read_back(name: str) -> None:
+    profile = PROFILES[name]
+    wanted = qdisc.qdisc(profile)
+    assert wanted
+    assert qdisc.differences(profile, qdisc.root(netem(profile))) == []
+    for key in set(wanted) - {"kind"}:
+        for value in (0, wanted[key] * 1.1):
+            (told,) = qdisc.differences(profile, qdisc.root(netem(profile, **{key: value})))
+            assert told.startswith(f"{key}: asked ")
+
+
+def test_another_qdisc_is_refused_before_a_change() -> None:
+    for text in (NOQUEUE, PFIFO_FAST, GIGABIT):
+        assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(text), "gigabit", "eth1") is None
+    for text in (MQ, HTB):
+        assert qdisc.obstacle(PROFILES["lan"], qdisc.root(text), "lan", "eth1") is None
+    assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(HTB), "gigabit", "eth1") == (
+        "eth1 has the queueing discipline htb 5: already, which is neither the kernel's default "
+        "nor the lab's, and the network profile gigabit would replace it. Use -e network=lan, "
+        "which leaves it, or remove it with `tc qdisc del dev eth1 root`."
+    )
+    assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(MQ), "gigabit", "eth1")
+
+
+def test_the_commands() -> None:
+    def commands(name: str, text: str) -> list[str]:
+        return qdisc.commands(PROFILES[name], qdisc.root(text), "eth1")
+
+    remove = "tc qdisc del dev eth1 root handle 1ab:"
+    add = "tc qdisc add dev eth1 root handle 1ab:"
+    fast = f"{add} tbf rate 100000000bit burst 80000 latency 50000us"
+    assert commands("fast_ethernet", NOQUEUE) == [fast]
+    assert commands("fast_ethernet", GIGABIT) == [remove, fast]
+    assert commands("lan", GIGABIT) == [remove]
+    assert commands("mobile_3g", PFIFO_FAST) == [
+        f"{add} netem limit 652 delay 150000us 15000us loss random 0.5% rate 1600000bit"
+    ]
+    assert qdisc.commands({"delay_ms": 0.5}, qdisc.root(NOQUEUE), "eth1") == [
+        f"{add} netem limit 50500 delay 500us 0us"
+    ]
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "rate_mbit": st.floats(0.1, 100_000),
+            "delay_ms": st.floats(0.1, 10_000),
+            "jitter_ms": st.floats(0.1, 10_000),
+            "loss_percent": st.floats(0.01, 100),
+        },
+    )
+)
+def test_any_profile_is_added_once_and_removed_whole(profile: dict[str, Any]) -> None:
+    found = qdisc.root(NOQUEUE)
+    added = qdisc.commands(profile, found, "eth1")
+    assert len(added) == bool(profile)
+    if qdisc.needs_netem(profile):
+        there = qdisc.root(netem(profile))
+        assert qdisc.commands(profile, there, "eth1") == []
+        assert len(qdisc.commands({}, there, "eth1")) == 1

@@ -1,0 +1,147 @@
+"""Front, TLS, HTTP/2 and headers of a load: what is refused, and what a cell has of them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.core.errors import PlanError
+from loadlab.planning import cells, load_options, options
+from loadlab.planning import plan as plans
+from loadlab.scheduling import dispatch, schedule
+from loadlab.stacks import stacks
+
+ROOT = Path(__file__).parents[3]
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+SPECS: dict[str, Any] = yaml.safe_load(
+    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
+)["argument_specs"]["main"]["options"]
+
+
+def planned(**given: Any) -> tuple[dict[str, Any], list[Any]]:
+    """The stack and the cells of the repository's own files."""
+    values = options.options(SPECS, {"endpoint": "index", **given})
+    load_options.refuse(values)
+    chosen = stacks.stack(ROOT, values, "3.13")
+    return chosen, cells.cells(values, chosen, {"production": 4096}, {"index": {}})
+
+
+@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
+def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
+    chosen, cells = planned(framework=framework, front="none")
+    assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
+    assert all(item["cell"]["front"] == "none" for item in cells)
+    assert all("-direct-b4096-" in item["cell_id"] for item in cells)
+
+
+def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
+    ids = {
+        planned(framework="flask", server="uwsgi", front="none", upstream_keepalive=kept)[1][0][
+            "cell_id"
+        ]
+        for kept in (True, False)
+    }
+    assert len(ids) == 2
+
+
+def test_nothing_asked_leaves_no_trace() -> None:
+    chosen, cells = planned(framework="aiohttp")
+    assert (chosen["front"], chosen["port"]) == ("nginx", 80)
+    for item in cells:
+        assert "front" not in item["cell"]
+        assert not {"tls", "http2", "headers"} & set(item["cell"]["load"])
+
+
+def test_the_calibrating_closed_loop_stays_http_1() -> None:
+    _, cells = planned(framework="aiohttp", tls=True, http2=True, headers={"X-Lab": "yes"})
+    oha, wrk = (item["cell"]["load"] for item in cells)
+    assert oha["http2"] is True
+    assert "http2" not in wrk
+    assert oha["tls"] is wrk["tls"] is True
+    assert oha["headers"] == wrk["headers"] == {"X-Lab": "yes"}
+    assert "-http2-headers" in cells[0]["cell_id"]
+    assert "-tls-headers" in cells[1]["cell_id"]
+
+
+@pytest.mark.parametrize(
+    "value", [{"X-Lab": "a: b", "Accept": "*/*"}, ["X-Lab: a: b", "Accept:*/*"]]
+)
+def test_headers_are_a_mapping_or_lines(value: Any) -> None:
+    assert load_options.headers(value) == {"X-Lab": "a: b", "Accept": "*/*"}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("X-Lab", "'X-Lab' with '' is no header"),
+        ({"X-Lab": ""}, "is no header"),
+        ({"X Lab": "yes"}, "'X Lab' with 'yes' is no header"),
+        ({"X-Lab": "a\nHost: b"}, "is no header"),
+        ({"X-Lab": "caf\xe9"}, "is no header"),
+        ({"@/etc/passwd": "yes"}, "is no header"),
+        ({"hOST": "elsewhere"}, "hOST is not to be set"),
+        ("Connection: close", "Connection is not to be set"),
+        ({"Content-Length": 3}, "Content-Length is not to be set"),
+        (["X-Lab: a", "x-lab: b"], "x-lab is there twice"),
+        ({"X-Lab": "a" * 4096}, "4105 bytes in all, at most 4096"),
+    ],
+)
+def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        load_options.headers(value)
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=12), max_size=3))
+def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, str]) -> None:
+    try:
+        found = load_options.headers(value)
+    except PlanError:
+        return
+    for name, text in found.items():
+        line = f"{name}: {text}"
+        assert line.isascii()
+        assert line.isprintable()
+        assert name.lower() not in load_options.RESERVED
+
+
+def test_a_measured_cell_is_profiled_once() -> None:
+    asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "repetitions": 3}
+    found = plans.plan(ROOT, SPECS, {**asked, "tuning": "stock,production"}, True, True, NOW)
+    assert found["profile"] is True
+    records: dict[str, list[Any]] = {}
+    purposes = []
+    while item := schedule.next_item(found, records, {}, None, 0):
+        purposes.append((item["purpose"], item["cell"]["tuning"]))
+        assert (item["purpose"] == "profile") == item["cell_id"].endswith("w10s-profile")
+        record = {"repetition": item["repetition"], "error": None, "verdict": {"valid": True}}
+        records.setdefault(item["cell_id"], []).append(record)
+    assert len(purposes) == found["measurements"]
+    assert purposes.count(("measure", "stock")) == purposes.count(("twin", "stock")) == 3
+    assert purposes.count(("profile", "stock")) == purposes.count(("profile", "production")) == 1
+    # The first block measures every track once.
+    assert not [one for one, _ in purposes[len(found["tracks"]) :] if one == "profile"]
+    # It is in no comparison, and nothing is its twin.
+    assert not [one for one in found["comparisons"] if "-profile" in one["base"] + one["head"]]
+    assert not [pair for pair in found["twins"] if "-profile" in "".join(pair)]
+
+
+def test_a_profile_that_failed_is_tried_again_in_the_first_block_only() -> None:
+    asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "generator": "wrk"}
+    tracks = plans.plan(ROOT, SPECS, asked, True, True, NOW)["tracks"]
+    track = next(one for one in tracks if one["cells"][0]["purpose"] == "profile")
+    cell_id = track["cells"][0]["cell_id"]
+    failed = {cell_id: [{"repetition": 1, "error": "broken", "verdict": {"valid": False}}]}
+    again = dispatch.following(track, 1, failed)
+    assert again is not None
+    assert again["cell_id"] == cell_id
+    # Even a void one is enough.
+    had = {cell_id: [{"repetition": 1, "error": None, "verdict": {"valid": False}}]}
+    assert [dispatch.following(track, block, had) for block in (1, 2, 9)] == [None] * 3
+    assert (dispatch.left(track, 9, {}), dispatch.left(track, 9, had)) == (1, 0)

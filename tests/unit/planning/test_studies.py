@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import datetime
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.analysis import claims
+from loadlab.core import catalog
+from loadlab.core.errors import PlanError
+from loadlab.planning import claims as planning_claims
+from loadlab.planning import plan, studies
+from loadlab.scheduling import schedule
+
+ROOT = Path(__file__).parents[3]
+FILES = {
+    name: catalog.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
+    for name in catalog.names(ROOT / "files" / "studies", "*.yml")
+}
+SPECS: dict[str, Any] = yaml.safe_load(
+    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
+)["argument_specs"]["main"]["options"]
+# About what the hosts' setting up for another stack takes, and a measurement beside its load.
+SWITCH_S, BESIDE_S = 12, 4
+SIZES = [(name, scale) for name, file in FILES.items() for scale in file["scales"]]
+
+
+def write(root: Path, **file: Any) -> Path:
+    folder = root / "files" / "studies"
+    folder.mkdir(parents=True)
+    (folder / "one.yml").write_text(yaml.safe_dump({"description": "d", **file}, sort_keys=False))
+    return root
+
+
+def find(root: Path, **given: Any) -> dict[str, Any]:
+    found = studies.find(root, {"study": "one", **given}, None)
+    assert found is not None
+    return found
+
+
+def test_a_matrix_multiplies_a_cell(tmp_path: Path) -> None:
+    cells = [
+        {
+            "name": "r4",
+            "about": ["listen_overflows"],
+            "matrix": {
+                "stack": {"one": {"framework": "a"}, "two": {"framework": "b", "workers": 2}},
+                "endpoint": ["index", "agents"],
+            },
+            "options": {"rate": 10, "workers": 1},
+            "at": {"large": {"rate": 20}},
+        },
+        {"name": "huge", "only": ["large"]},
+    ]
+    root = write(tmp_path, cells=cells, scales={"small": {}, "large": {}})
+    found = find(root)["cells"]
+    assert [cell["name"] for cell in found] == [
+        "r4-one-index", "r4-one-agents", "r4-two-index", "r4-two-agents",
+    ]  # fmt: skip
+    assert found[2]["options"] == {"rate": 10, "workers": 2, "framework": "b", "endpoint": "index"}
+    assert found[2]["about"] == ["listen_overflows"]
+    large = find(root, scale="large")["cells"]
+    assert (len(large), large[0]["options"]["rate"], large[-1]["name"]) == (5, 20, "huge")
+
+
+def test_a_rate_goes_by_its_rule_but_where_the_scale_has_a_number(tmp_path: Path) -> None:
+    rule = {"share": 0.8, "of": ["one"]}
+    root = write(
+        tmp_path,
+        cells=[{"name": "one", "options": {"rate": "much"}}, {"name": "two"}],
+        rates={"much": {"says": "as it was", "rule": rule, "published": 4000}},
+        scales={"local": {}, "published": {}},
+    )
+    assert find(root)["cells"][0]["options"]["rate"] == rule
+    assert find(root, scale="published")["cells"][0]["options"]["rate"] == 4000
+    (told,) = find(root)["published"]["rates"]
+    assert told == {"name": "much", "says": "as it was", "published": 4000, "here": rule}
+
+
+def test_what_the_published_scale_has_otherwise_is_told(tmp_path: Path) -> None:
+    scales = {"local": {"duration": 3}, "published": {"duration": 300, "workers": 16}}
+    root = write(tmp_path, options={"workers": 16}, scales=scales)
+    assert find(root)["published"]["settings"] == [
+        {"name": "duration", "published": 300, "here": 3}
+    ]
+    assert find(root, scale="published")["published"]["settings"] == []
+    # The user's own word stands.
+    assert {"name": "workers", "published": 16, "here": 2} in (
+        find(root, workers=2)["published"]["settings"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "written", "number"),
+    [
+        ("goodput", 587.99, 587.99),
+        ("latency_us.mean", "65.98 ms", 65980),
+        ("latency_us.max", "295200 ms", 295_200_000),
+        ("latency_us.max", "1.37 min", 82_200_000),
+        ("client.seconds", "1.5 min", 90),
+        ("client.max_rss_bytes", "53704 KiB", 54_992_896),
+        ("failed_share", "85.28 %", 0.8528),
+    ],
+)
+def test_figures_are_kept_as_printed_and_read_in_the_metrics_unit(
+    metric: str, written: Any, number: float
+) -> None:
+    assert studies.in_unit(metric, written) == number
+
+
+@pytest.mark.parametrize("written", ["4 furlongs", "many", "", "1 ms of it"])
+def test_a_figure_that_is_none_is_refused(written: str) -> None:
+    with pytest.raises(PlanError, match="is not a number with one of the units us, ms"):
+        studies.in_unit("latency_us.mean", written)
+
+
+@given(st.floats(0, 1e9), st.sampled_from(["us", "ms", "s"]))
+def test_latencies_are_in_microseconds_whatever_the_unit(number: float, unit: str) -> None:
+    size = {"us": 1, "ms": 1e3, "s": 1e6}[unit]
+    found = studies.in_unit("latency_us.p50", f"{number} {unit}")
+    assert found == pytest.approx(number * size, rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize(("name", "scale"), SIZES)
+def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
+    """Claims name cells that this scale has; figures and mistakes those that some scale has."""
+    found = studies.find(ROOT, {"study": name, "scale": scale}, "study")
+    assert found is not None
+    named = [cell["name"] for cell in found["cells"]]
+    assert len(set(named)) == len(named)
+    planning_claims.check(found["claims"], {one: [one] for one in named})
+    of = [one["here"]["of"] for one in found["published"]["rates"] if isinstance(one["here"], dict)]
+    assert {one for names in of for one in names} <= set(named)
+    # Of what is published, nothing is by rule.
+    assert scale != "published" or not of
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_was_published_is_whole(name: str) -> None:
+    file = FILES[name]
+    every = [studies.find(ROOT, {"study": name, "scale": one}, "study") for one in file["scales"]]
+    cells = {cell["name"] for one in every if one is not None for cell in one["cells"]}
+    published = every[0]["published"] if every[0] else {}
+    if published["source"] is None:
+        assert not published["figures"]
+        return
+    assert published["question"]
+    assert {"title", "date", "url"} <= set(published["source"])
+    # A date or version that YAML reads as something else would be written otherwise.
+    versions = (published["setup"] or {}).get("versions", {})
+    assert all(isinstance(one, str) for one in [*published["source"].values(), *versions.values()])
+    assert studies.PUBLISHED in file["scales"]
+    assert published["differs"]
+    for group in published["figures"]:
+        assert group["reference"] is None or group["reference"] in group["cells"]
+        if group["not_repeated"] is None:
+            assert {one.partition("@")[0] for one in group["cells"]} <= cells
+    assert {one["cell"] for one in published["mistakes"] if "cell" in one} <= cells
+    # Beside each claim stands what was published.
+    for claim in every[0]["claims"] if every[0] else []:
+        judged = claims.judge(claim, {}, "study", published["figures"])
+        assert any(part["published"] for part in judged["parts"]), claim["says"]
+
+
+def minutes(name: str, scale: str) -> float:
+    """What a study takes at most, about."""
+    now = datetime.datetime(2026, 11, 20)
+    made = plan.plan(ROOT, SPECS, {"study": name, "scale": scale}, True, True, now, "3.13", "study")
+    turns = list(schedule.order(made, None))
+    setups = [str(schedule.setup(track["cells"][0])) for _, track in turns]
+    switches = 1 + sum(one != other for one, other in itertools.pairwise(setups))
+    items = {(item["cell_id"], n): item for n, track in turns for item in track["cells"]}
+    load = sum(item["expected_s"] + BESIDE_S for item in items.values())
+    return float((load + switches * SWITCH_S) / 60)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "ablation"])
+def test_at_scale_local_a_study_is_over_in_twenty_minutes(name: str) -> None:
+    assert 5 < minutes(name, "local") <= 20
+    assert minutes(name, "smoke") <= 5
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if FILES[name].get("claims")])
+@pytest.mark.parametrize("scale", ["local", "published"])
+def test_on_two_pairs_a_ratio_is_of_one_and_every_pair_has_work(name: str, scale: str) -> None:
+    given = {"study": name, "scale": scale}
+    now = datetime.datetime(2026, 11, 20)
+    made = plan.plan(ROOT, SPECS, given, True, True, now, "3.13", "study", pairs=2)
+    pair_of = {i["cell_id"]: track["pair"] for track in made["tracks"] for i in track["cells"]}
+    named = {one: pair_of[ids[0]] for one, ids in made["study"]["cells"].items()}
+    asked = [one for claim in made["study"]["claims"] for one in planning_claims.statements(claim)]
+    for one in asked:
+        order = one.get("order", [])
+        together = one.get("ratio", order if len(order) == 2 else []) + one.get("against", [])
+        assert len({named[each] for each in together}) <= 1, one
+    # What is a share of a saturation is on the pair of that.
+    for track in made["tracks"]:
+        assert {pair_of[cell_id] for cell_id in track.get("of", [])} <= {track["pair"]}
+    base, across = made["twins"][-1]
+    assert pair_of[base] != pair_of[across]
+    work = {track["pair"] for track in made["tracks"] if track["cells"][0]["cell_id"] != across}
+    # In one study all rates are shares of what one cell came to, in the other all is of one stack.
+    whole = (name, scale) == ("avito-2018", "local") or name == "pawelmhm-2016"
+    assert work == ({0} if whole else {0, 1})

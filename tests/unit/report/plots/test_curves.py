@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from loadlab.report.plots import curves, svg
+from loadlab.report.plots.curves import Apart, Curve
+
+SERIES: dict[str, list[Any]] = {
+    "second": [0, 1, 2],
+    "intended": [100, 100, 100],
+    "responses": [100, 40, 0],
+    "ok": [100, 30, 0],
+    "p50_us": [400, 500, None],
+    "p99_us": [900, 1200, None],
+    "max_us": [1500, 90_000, None],
+}
+CPU: dict[str, list[float]] = {
+    "t": [0.5, 1.5, 2.5],
+    "cpu_user": [0.2, 0.3, 0.4],
+    "cpu_system": [0.1, 0.1, 0.1],
+    "cpu_softirq": [0.0, 0.1, 0.0],
+    "cpu_iowait": [0.0, 0.0, 0.0],
+    "cpu_steal": [0.0, 0.0, 0.01],
+}
+
+
+NEAR = [Apart("goodput", 0.41, 0.35, 0.48, 0.03, "higher"),
+        Apart("p50", 0.01, -0.02, 0.04, 0.05, "no difference"),
+        Apart("p99", None, None, None, None, "undecided")]  # fmt: skip
+FAR = [Apart("goodput", 1.0, 0.9, 3.0, 0.5, "higher"),
+       Apart("p99", -0.5, -1.0, -0.4, None, "lower")]  # fmt: skip
+
+
+def curve(count: int, levels: tuple[float, ...] = (0, 50, 90, 99, 99.9, 99.99, 100)) -> Curve:
+    return Curve([(level, 1000.0 * (1 + index)) for index, level in enumerate(levels)], count)
+
+
+def draw_all() -> list[str | None]:
+    return [
+        curves.latency_by_percentile("a", "A", curve(200_000), [], curve(5000)),
+        curves.rate("b", "B", SERIES),
+        curves.latency_over_time("c", "C", SERIES),
+        curves.cpu("d", "D", CPU, 2, 3),
+        curves.differences("e", "E", [("one against other", NEAR), ("one <against> two", FAR)]),
+    ]
+
+
+def parse(page: str | None) -> ET.Element:
+    assert page is not None
+    return ET.fromstring(page)
+
+
+def texts(page: str | None) -> dict[str, float]:
+    """Every text of an SVG with its x."""
+    found = parse(page).iter("{http://www.w3.org/2000/svg}text")
+    at: dict[str, float] = {}
+    for text in found:
+        # The x axis is drawn before the y axis.
+        at.setdefault("".join(text.itertext()), float(text.get("x", "nan")))
+    return at
+
+
+def lines(page: str | None, colour: str) -> list[list[tuple[float, float]]]:
+    """The points of every line of a colour that is not the legend's."""
+    found = []
+    for path in parse(page).iter("{http://www.w3.org/2000/svg}path"):
+        if f"stroke: {colour.lower()}" in path.get("style", "") and "clip-path" in path.attrib:
+            numbers = [float(n) for n in re.findall(r"-?[\d.]+", path.get("d", ""))]
+            found.append(list(zip(numbers[::2], numbers[1::2], strict=True)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("percentile", "at"), [(0, 1), (50, 2), (90, 10), (99, 100), (99.9, 1000), (99.99, 10_000)]
+)
+def test_percentiles_lie_at_one_over_what_is_left(percentile: float, at: float) -> None:
+    assert curves.position(percentile) == pytest.approx(at)
+
+
+def test_ticks_and_points_lie_where_the_logarithm_puts_them() -> None:
+    page = curves.latency_by_percentile("a", "A", curve(200_000), [], None)
+    at = texts(page)
+    decade = at["99"] - at["90"]
+    assert at["99.9"] - at["99"] == pytest.approx(decade, abs=0.2)
+    assert at["99.99"] - at["99.9"] == pytest.approx(decade, abs=0.2)
+    assert at["50"] - at["0"] == pytest.approx(0.30103 * decade, abs=0.2)
+    drawn = [x for x, _ in lines(page, svg.BLUE)[0]]
+    wanted = [at[name] for name in ("0", "50", "90", "99", "99.9", "99.99")]
+    assert drawn == pytest.approx(wanted, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("count", "last"), [(200_000, 99.99), (100_000, 99.99), (99_999, 99.9), (1000, 99), (999, 90)]
+)
+def test_nothing_is_drawn_beyond_what_the_sample_carries(count: int, last: float) -> None:
+    points = curves.carried(curve(count))
+    assert points[-1][0] == pytest.approx(curves.position(last))
+    drawn = lines(curves.latency_by_percentile("a", "A", curve(count), [], None), svg.BLUE)
+    assert len(drawn[0]) == len(points)
+
+
+def test_too_few_values_give_no_figure() -> None:
+    assert curves.highest(10) is None
+    assert curves.latency_by_percentile("a", "A", curve(10), [], None) is None
+    assert curves.latency_by_percentile("a", "A", Curve([], 0), [], None) is None
+
+
+def test_each_repetition_has_a_line_beside_the_sum() -> None:
+    page = curves.latency_by_percentile("a", "A", curve(6000), [curve(3000)] * 3, curve(3000))
+    assert [len(lines(page, c)) for c in (svg.SKY, svg.BLUE, svg.GREY)] == [3, 1, 1]
+    assert any("the instrument's floor" in text for text in texts(page))
+
+
+def test_a_second_without_answers_is_a_gap() -> None:
+    page = curves.latency_over_time("c", "C", SERIES)
+    assert len(lines(page, svg.BLUE)[0]) == 2
+
+
+def test_cpu_is_stacked_and_cut_at_the_ends_of_the_load() -> None:
+    page = curves.cpu("d", "D", CPU, 2, 3)
+    at = texts(page)
+    assert {"0", "1", "2", "3", "25", "100", "CPU, % of 2 cores", "Second of the load"} <= set(at)
+    assert page.count("clip-path=") >= len(curves.MODES)
+
+
+def test_the_same_input_gives_the_same_bytes_and_well_formed_elements() -> None:
+    first, second = draw_all(), draw_all()
+    assert first == second
+    for page in first:
+        root = parse(page)
+        assert root.get("role") == "img"
+        assert root.get("aria-label")
+        assert "<text" in str(page)
+        assert "matplotlib" not in str(page)
+        assert len(str(page)) < 20_000
+
+
+def test_references_stay_and_differ_between_figures() -> None:
+    ids: list[str] = []
+    for page in map(str, draw_all()):
+        own = re.findall(r' id="([^"]+)"', page)
+        assert own
+        assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page)) == {
+            (name, "") if name.startswith("m") else ("", name) for name in own
+        }
+        ids += own
+    assert len(ids) == len(set(ids))
+
+
+def test_labels_of_any_origin_are_escaped() -> None:
+    page = curves.rate("b", '<script>alert("1")</script> & $x$', SERIES)
+    assert "<script" not in page
+    assert parse(page).get("aria-label") == '<script>alert("1")</script> & $x$'
+
+
+def test_latency_axis_is_logarithmic_only_where_the_span_is_large() -> None:
+    narrow = curves.latency_by_percentile("a", "A", curve(200_000), [], None)
+    assert "0" in [text for text in texts(narrow) if text == "0"]
+    wide = curves.latency_over_time("c", "C", SERIES)
+    assert {"1", "10"} <= set(texts(wide))
+
+
+def test_differences_lie_on_the_axis_of_percent() -> None:
+    page = curves.differences("e", "E", [("production against stock", NEAR)])
+    at = texts(page)
+    assert {"production against stock", "goodput", "p99", "no difference"} <= set(at)
+    assert "noise floor" in page
+    each = (at["+40"] - at["0"]) / 40
+    ((low, _), (high, _)) = lines(page, svg.BLUE)[0]
+    assert (low, high) == pytest.approx((at["0"] + 35 * each, at["0"] + 48 * each), abs=0.3)
+    # What is unknown has no line, but its row.
+    assert [len(lines(page, colour)) for colour in (svg.BLUE, svg.GREY)] == [1, 0]
+
+
+def test_large_differences_lie_on_an_axis_of_ratios() -> None:
+    page = curves.differences("e", "E", [("a", FAR), ("b", NEAR)])
+    at = texts(page)
+    assert at["0"] - at["-50"] == pytest.approx(at["+100"] - at["0"], abs=0.2)
+    assert at["+300"] - at["+100"] == pytest.approx(at["+100"] - at["0"], abs=0.2)
+    # Nothing at all left is no ratio, and is drawn at the end.
+    assert len(lines(page, svg.BLUE)) == 3
+
+
+def test_the_figure_grows_with_its_rows() -> None:
+    one, two = (parse(curves.differences("e", "E", [("a", NEAR)] * n)) for n in (1, 2))
+    heights = [int(str(root.get("viewBox")).split()[3]) for root in (one, two)]
+    assert heights[1] - heights[0] == pytest.approx(curves.ROW * (len(NEAR) + 1.3), abs=1)
+
+
+def test_nothing_known_is_drawn_too() -> None:
+    assert "undecided" in curves.differences("e", "E", [("a", NEAR[2:])])
+
+
+def test_one_second_alone_is_drawn() -> None:
+    one = {key: values[:1] for key, values in SERIES.items()}
+    assert "<text" in curves.rate("b", "B", one)
+    assert "<text" in curves.latency_over_time("c", "C", one)
+    assert "<text" in curves.cpu("d", "D", {key: v[:1] for key, v in CPU.items()}, 1, 1)

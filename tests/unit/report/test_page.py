@@ -1,0 +1,813 @@
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from loadlab.analysis import result as results
+from loadlab.analysis import summary as summaries
+from loadlab.core import documents, formatting
+from loadlab.core.errors import ResultError
+from loadlab.core.schema import validate
+from loadlab.hosts import hardware
+from loadlab.report import cells as report_cells
+from loadlab.report import comparison, environment, labels, processes, python_clients
+from loadlab.report import page as report
+from loadlab.report.cell_figures import Entry
+from loadlab.report.page import render
+
+ROOT = Path(__file__).parents[3]
+RUN = ROOT / "tests" / "fixtures" / "report"
+TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
+SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
+INDEX = "cells/aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
+AGENTS = INDEX.replace("index", "agents")
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RUN, tmp_path / "a-run"))
+
+
+def page(run: Path) -> str:
+    return render(TEMPLATE, report.build(run)).decode()
+
+
+def repetition(run: Path, cell: str, number: int, change: Change) -> None:
+    """Write repetition ``number`` as a changed copy of the first, and the summary anew."""
+    result = json.loads((run / cell / "rep-1" / "result.json").read_text())
+    result["repetition"] = number
+    change(result)
+    folder = run / cell / f"rep-{number}"
+    folder.mkdir(exist_ok=True)
+    documents.write(folder / "result.json", documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+
+
+def void(result: dict[str, Any]) -> None:
+    result["verdict"] = {"valid": False, "reasons": ["steal: 0.050 on server, limit 0.01"],
+                         "findings": []}  # fmt: skip
+
+
+def failed(words: str) -> Change:
+    def change(result: dict[str, Any]) -> None:
+        keep = ("schema", "cell_id", "purpose", "cell", "repetition")
+        for key in set(result) - set(keep):
+            result[key] = None
+        result["error"], result["raw"] = words, {}
+        result["verdict"] = {"valid": False, "reasons": [f"failed: {words}"], "findings": []}
+
+    return change
+
+
+def same(result: dict[str, Any]) -> None:
+    """A further repetition like the first."""
+
+
+def measured(run: Path) -> list[Entry]:
+    cells = documents.load(run / "summary.json")["cells"]
+    return labels.entries([cell for cell in cells if cell["purpose"] == "measure"], {})
+
+
+def headlines(run: Path) -> list[str]:
+    return [report_cells.headline(entry.cell, entry.path)["text"] for entry in measured(run)]
+
+
+def section(run: Path, cell: str) -> dict[str, Any]:
+    entry = next(e for e in measured(run) if cell.endswith(e.cell["cell_id"]))
+    return report_cells.section(run, entry, None)
+
+
+def cells_of(table: dict[str, Any]) -> list[list[str]]:
+    return [[cell["text"] for cell in row["cells"]] for row in table["rows"] if not row["title"]]
+
+
+def test_the_fixtures_are_documents_of_the_lab() -> None:
+    for name in ("summary", "manifest", "calibration", "tuning"):
+        validate(documents.load(RUN / f"{name}.json"), name, SCHEMA)
+    for path in RUN.glob("cells/*/rep-*/result.json"):
+        validate(documents.load(path), "result", SCHEMA)
+
+
+def test_the_verdict_comes_first(run: Path) -> None:
+    assert headlines(run) == [
+        "aiohttp on Gunicorn (unix, http) did not hold 1,000 requests/s on /agents: 944 verified "
+        "answers/s, 273 requests never sent (4.5 %), p99 534 ms, no errors; saturated, the "
+        "server's CPU was the limit.",
+        "aiohttp on Gunicorn (unix, http) held 1,000 requests/s on /index: p99 1.84 ms, no errors.",
+    ]
+    text = page(run)
+    assert text.index("did not hold") < text.index("held 1,000") < text.index("<table")
+
+
+def test_the_table_has_every_number_rounded(run: Path) -> None:
+    table = report_cells.overview(measured(run))
+    assert cells_of(table)[1] == [
+        "/index", "1,000", "999", "999", "0.457", "0.784", "1.84", "-", "-", "10.4", "0.532", "0",
+        "3", "33 %", "17 %", "held",
+    ]  # fmt: skip
+    titles = [cell["title"] for cell in table["rows"][1]["cells"]]
+    assert titles[6] == "95 % interval 1.67 to 2.10 ms"
+    assert titles[7] == "5,997 answers, a p99.9 takes 10,000: 10 must lie above it"
+    (saturated, _) = table["rows"]
+    # 273 never sent; the last 10 ms of the schedule are the generator's own.
+    assert saturated["cells"][10]["text"] == "≥ 1,501"
+    assert saturated["cells"][10]["title"] == "263 of 5,990 requests got no right answer"
+    assert 'title="5,997 answers, a p99.9' in page(run)
+
+
+def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
+    text = page(run)
+    assert text.startswith("<!-- Ansible managed")
+    for words in ("24.9 Gb/s", "76,567 requests/s", "net.core.somaxconn", "host_global",
+                  "belongs to the machine", "Intel(R) Xeon(R)", "tsc", "Closed loop",
+                  "cannot be compared", "the instrument&#39;s floor", "aria-label",
+                  "ansible-playbook lab.yml -e framework=aiohttp",
+                  f'href="{INDEX}/rep-1/result.json"', 'href="summary.json"'):  # fmt: skip
+        assert words in text or words.replace("&#39;", "&#x27;") in text, words
+    assert "<script" not in text
+    assert "src=" not in text
+
+
+def with_processes(result: dict[str, Any]) -> None:
+    used = {"cpu_s": 1.2, "cpu": 0.2, "rss_max_bytes": 2**25, "threads_max": 4, "processes_max": 3,
+            "voluntary_switches": 11454, "involuntary_switches": None}  # fmt: skip
+    result["telemetry"]["server"] |= {
+        "processes": {"nginx": used, "application": {**used, "cpu_s": 3.0}, "postgresql": None},
+        "database": {
+            "connections_max": 10,
+            "sessions": 0,
+            "transactions": 12345,
+            "statements": [
+                {"query": "SELECT <1>", "calls": 5727, "mean_us": 60.5, "total_s": 0.3465}
+            ],
+        },
+    }
+
+
+def test_the_servers_processes_by_request(run: Path) -> None:
+    assert "Server processes" not in page(run)
+    repetition(run, AGENTS, 1, with_processes)
+    validate(documents.load(run / AGENTS / "rep-1" / "result.json"), "result", SCHEMA)
+    server = processes.section(measured(run), [])
+    # 5,727 requests.
+    assert cells_of(server["processes"]) == [
+        ["/agents", "oha, 1,000/s", "210", "524", "-", "20 %", "20 %", "-", ""]
+    ]
+    assert cells_of(server["details"])[0] == [
+        "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "2.00", "-",
+    ]  # fmt: skip
+    assert cells_of(server["database"]) == [
+        ["/agents", "oha, 1,000/s", "10", "12,345", "SELECT <1>", "5,727", "60.5", "0.346", ""]
+    ]
+    text = page(run)
+    assert "Server processes" in text
+    assert "SELECT &lt;1&gt;" in text
+    repetition(run, AGENTS, 1, void)
+    assert "Server processes" not in page(run)
+
+
+class _Balance(HTMLParser):
+    """Raises on a tag that closes what is not open."""
+
+    VOID = ("meta", "br", "img", "link", "input")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None: ...
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, more: int) -> None:
+    for number in range(2, 2 + more):
+        repetition(run, INDEX, number, same)
+    text = page(run)
+    parser = _Balance()
+    parser.feed(text)
+    assert parser.open == []
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for target in re.findall(r'<a href="([^"]+)"', text):
+        if target.startswith("#"):
+            assert target[1:] in ids
+        elif not target.endswith(("oha.json", "wrk.txt")):  # not among the fixtures
+            assert (run / target).exists(), target
+
+
+def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
+    # The fixture's run is of a lab that did not look at the hardware.
+    assert "card of the load" not in page(run)
+    document = documents.load(run / "manifest.json")
+    document["hosts"]["server"]["hardware"] = hardware.parse(
+        "nic\teth1\ndriver\tigb\nspeed_mbit\t100\nduplex\tfull\nqueue\t0\ninterrupt\t40 0-1\n"
+        "offload\tgeneric-receive-offload on\nmanagement_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
+    )
+    validate(document, "manifest", SCHEMA)
+    documents.write(run / "manifest.json", documents.dump(document))
+    manifest = environment.manifest(document)
+    assert manifest
+    told, hosts = manifest["tables"][:2]
+    assert [row[0].split(":")[0] for row in cells_of(told)] == [
+        "server, client", "server", "server", "server",
+    ]  # fmt: skip
+    assert cells_of(told)[1][0].startswith("server: eth1 runs at 100 Mb/s")
+    rows = {row[0]: row[1:] for row in cells_of(hosts)}
+    assert rows["card of the load"] == ["eth1 (igb): 100 Mb/s, full duplex, 1 queue", "not told"]
+    assert rows["its interrupts"] == ["1, to processor 0, 1", "not told"]
+    assert rows["its offloads"] == ["generic-receive-offload on", "not told"]
+    assert rows["SMT"] == ["on", "not told"]
+    assert rows["turbo"] == ["not told", "not told"]
+    assert "What spoils a measurement here" in page(run)
+
+
+def test_the_same_files_give_the_same_bytes(run: Path) -> None:
+    first = page(run)
+    (run / "report.html").write_text(first)
+    assert page(run) == first
+
+
+def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
+    alone = section(run, INDEX)
+    repetition(run, INDEX, 2, void)
+    beside = section(run, INDEX)
+    assert beside["figures"] == alone["figures"]
+    rows = beside["repetitions"]["rows"]
+    assert [row["class"] for row in rows] == ["", "void"]
+    assert {"kind": "void", "rep": "repetition 2", "code": "steal",
+            "text": "0.050 on server, limit 0.01"} in beside["remarks"]  # fmt: skip
+    assert headlines(run)[1].endswith("no errors. 1 of 2 repetitions void and left out.")
+
+
+def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> None:
+    for number, revision in ((1, "a" * 40), (2, "b" * 40 + "+")):
+        made_of = {"definition": {"lab": revision}}
+        repetition(run, INDEX, number, lambda result, made_of=made_of: result.update(made_of))  # type: ignore[misc]
+        told = [one["text"] for one in section(run, INDEX)["remarks"] if one["code"] == "lab"]
+        assert len(told) == number - 1
+    assert told == [
+        "2 revisions of it measured this: aaaaaaaaaaaa measured repetition 1; bbbbbbbbbbbb with "
+        "changes of its own measured repetition 2"
+    ]
+
+
+def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
+    repetition(run, INDEX, 1, void)
+    assert headlines(run)[1] == (
+        "aiohttp on Gunicorn (unix, http) on /index void: steal: 0.050 on server, limit 0.01; "
+        "nothing can be concluded."
+    )
+    found = section(run, INDEX)
+    assert found["figures"] == {"percentiles": None, "series": []}
+    assert cells_of(report_cells.overview(measured(run)))[1][2:6] == ["-"] * 4
+    assert "nothing is plotted" in page(run)
+
+
+def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
+    repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
+    assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in headlines(run)[1]
+    assert section(run, INDEX)["repetitions"]["rows"][0]["cells"][14]["text"] == "failed"
+    page(run)
+
+
+def test_what_a_server_said_is_escaped(run: Path) -> None:
+    bad = '<script>alert(1)</script>\x1b[31m\n"&{{ 7*7 }}'
+    repetition(run, INDEX, 1, failed(bad))
+    text = page(run)
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7*7 }}" in text
+    assert "\x1b" not in text
+    assert all("\n" not in line and "\x1b" not in line for line in headlines(run))
+
+
+def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
+    repetition(run, INDEX, 2, same)
+    found = section(run, INDEX)["figures"]
+    assert "all 2 added" in found["percentiles"]["svg"]
+    assert "each repetition" in found["percentiles"]["svg"]
+    assert "of 11,994 answers" in found["percentiles"]["caption"]
+    assert [(s["title"], s["open"]) for s in found["series"]] == [
+        ("Repetition 1", True), ("Repetition 2", False),
+    ]  # fmt: skip
+    assert "Repetition 2 over time" in page(run)
+
+
+def test_a_rate_held_in_some_repetitions_only_is_not_held(run: Path) -> None:
+    def slow(result: dict[str, Any]) -> None:
+        result["goodput"] = 700.0
+        result["errors"]["status_5xx"] = 1797
+
+    repetition(run, INDEX, 2, slow)
+    assert "did not hold 1,000 requests/s on /index in 1 of 2 repetitions" in headlines(run)[1]
+    assert "1,797 errors (15 % of requests)" in headlines(run)[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["summary.json", "manifest.json", "calibration.json", "tuning.json", "calibration"]
+)
+def test_a_run_may_lack_any_part(run: Path, name: str) -> None:
+    path = run / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert "</html>" in page(run)
+
+
+def test_an_empty_run_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    assert "Nothing was measured yet." in page(tmp_path)
+
+
+def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
+    def bare(result: dict[str, Any]) -> None:
+        result["per_second"] = None
+        result["latency_us"] = dict.fromkeys(result["latency_us"])
+        result["jitter_us"] = None
+        for host in result["telemetry"].values():
+            host.pop("per_second")
+
+    repetition(run, INDEX, 1, bare)
+    assert section(run, INDEX)["figures"]["series"][0]["figures"] == []
+    assert "</html>" in page(run)
+
+
+def test_no_answers_at_all_render(run: Path) -> None:
+    document = json.loads((run / "summary.json").read_text())
+    cell = next(c for c in document["cells"] if INDEX.endswith(c["cell_id"]))
+    rep, found = cell["repetitions"][0], cell["statistics"]
+    for part in (rep, found):
+        part["responses"] = part["ok"] = 0
+        part["latency_us"] = dict.fromkeys(part["latency_us"])
+    found["percentile_curve"] = []
+    rep["goodput"] = found["goodput"]["median"] = 0.0
+    documents.write(run / "summary.json", documents.dump(document))
+    assert "max - ms" in headlines(run)[1]
+    assert "too few for any percentile" in page(run)
+
+
+def test_a_measured_closed_loop_is_never_said_to_hold_a_rate(run: Path) -> None:
+    document = json.loads((run / "summary.json").read_text())
+    for cell in document["cells"]:
+        cell["purpose"] = "measure"
+    documents.write(run / "summary.json", documents.dump(document))
+    assert "answered 7,353 requests/s on /index in a closed loop of 64 connections" in "".join(
+        headlines(run)
+    )
+    found = section(run, INDEX.replace("oha-1000rps-c64-6s", "wrk-closed-c64-5s"))
+    assert "floor" not in found["figures"]["percentiles"]["svg"]
+    assert "/index (closed loop, 5 s)" in found["title"]
+
+
+def test_a_broken_document_is_named(run: Path) -> None:
+    (run / "tuning.json").write_text('{"schema"')
+    with pytest.raises(ResultError, match=r"tuning\.json is truncated"):
+        report.build(run)
+
+
+def test_cells_that_differ_in_more_than_the_endpoint_are_told_apart(run: Path) -> None:
+    cells = json.loads((run / "summary.json").read_text())["cells"]
+    other = copy.deepcopy(cells[0])
+    other["cell"]["framework"], other["cell"]["load"]["rate"] = "flask", 2000
+    titles = [entry.title for entry in labels.entries([cells[0], other], {})]
+    assert titles == ["/agents (aiohttp, 1,000/s)", "/agents (flask, 2,000/s)"]
+
+
+def compare(run: Path, factor: float = 1.3, count: int = 5, twin: bool = True) -> None:
+    """Measure /index so often, its twin, and /index with tuning stock and other goodput."""
+    heads = {"": 1.0, "-stock": factor, **({"-twin": 1.0} if twin else {})}
+    for suffix, times in heads.items():
+
+        def change(result: dict[str, Any], suffix: str = suffix, times: float = times) -> None:
+            result["cell_id"] += suffix
+            result["purpose"] = "twin" if suffix == "-twin" else "measure"
+            result["cell"]["tuning"] = "stock" if suffix == "-stock" else "production"
+            result["goodput"] *= times * (1 + result["repetition"] / 1000)
+
+        for number in range(1, count + 1):
+            result = json.loads((RUN / INDEX / "rep-1" / "result.json").read_text())
+            result["repetition"] = number
+            change(result)
+            folder = run / f"{INDEX}{suffix}" / f"rep-{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            documents.write(folder / "result.json", documents.dump(result))
+    name = INDEX.removeprefix("cells/")
+    asked = {
+        "comparisons": [{"by": "tuning", "base": name, "head": f"{name}-stock"}],
+        "twins": [[name, f"{name}-twin"]] if twin else [],
+    }
+    documents.write(run / "plan.json", documents.dump({"plan": asked}))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+
+
+def compared(run: Path) -> dict[str, Any]:
+    """The comparison of the report."""
+    found = comparison.build(documents.load(run / "summary.json"), {}, measured(run))
+    assert found is not None
+    return found
+
+
+def test_without_comparisons_there_is_no_section(run: Path) -> None:
+    assert report.build(run)["comparison"] is None
+    assert 'id="comparison"' not in page(run)
+    document = documents.load(run / "summary.json")
+    # As a summary of before there were comparisons.
+    del document["comparisons"], document["noise_floor"]
+    documents.write(run / "summary.json", documents.dump(document))
+    assert report.build(run)["comparison"] is None
+
+
+def test_a_comparison_comes_first_in_a_sentence(run: Path) -> None:
+    compare(run)
+    for path in run.glob(f"{INDEX}*/*/result.json"):
+        path.unlink()  # which only the figures of the cells take
+    said = report.build(run)["headlines"]
+    assert said[0] == {
+        "anchor": "comparison",
+        "state": "decided",
+        "text": "stock against production on /index: goodput +30 % (95 % interval 30 to 30 %), "
+        "noise floor 0.3 %: higher; no difference in p50 (0.0 %, noise floor 0 %) and p99 (0.0 %, "
+        "noise floor 0 %).",
+    }
+    # Then the cells, told apart, and the twin not among them.
+    assert len(said) == 4
+    assert [text.partition(":")[0].rpartition(" on ")[2] for text in
+            (one["text"] for one in said[1:])] == [
+        "/agents (production)", "/index (production)", "/index (stock)",
+    ]  # fmt: skip
+
+
+def test_no_difference_is_said_as_plainly(run: Path) -> None:
+    compare(run, factor=1.0)
+    (first,) = compared(run)["headlines"]
+    assert first["state"] == "same"
+    assert first["text"].startswith(
+        "stock against production on /index: no difference in goodput (0.0 %, noise floor 0.3 %), p"
+    )
+    assert "undecided" not in first["text"]
+
+
+def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None:
+    compare(run, count=3, twin=False)
+    found = compared(run)
+    (first,) = found["headlines"]
+    assert first["state"] == "undecided"
+    assert first["text"] == (
+        "stock against production on /index: undecided in goodput (+30 %), p50 (0.0 %) and p99 "
+        "(0.0 %): 3 repetitions against 3 cannot tell: p is 0.10 at best, 0.05 is needed."
+    )
+    assert found["noise_floor"] is None
+    assert "75 or 88 %" in found["explained"]
+
+
+def test_the_tables_of_a_comparison(run: Path) -> None:
+    compare(run)
+    found = compared(run)
+    (endpoint,) = found["endpoints"]
+    assert endpoint["path"] == "/index"
+    assert cells_of(endpoint["table"]) == [
+        ["goodput, requests/s", "1,002 (1,000 to 1,004)",
+         "1,303 (1,300 to 1,306)", "+30 % (30 to 30 %)", "0.3 %", "higher",
+         "corrected p 0.024, above the noise floor"],
+        ["p50, ms", "0.457 (0.457 to 0.457)",
+         "0.457 (0.457 to 0.457)", "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
+         "the whole interval is within the noise floor of 0 %"],
+        ["p99, ms", "1.84 (1.84 to 1.84)", "1.84 (1.84 to 1.84)",
+         "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
+         "the whole interval is within the noise floor of 0 %"],
+        ["failed requests", "0 %", "0 %", "", "", "",
+         "valid repetitions: 5 against 5"],
+    ]  # fmt: skip
+    title, *rows = endpoint["table"]["rows"]
+    assert title["title"] == "stock against production"
+    classes = [row["cells"][5]["class"] for row in rows]
+    assert classes == ["better", "same", "same", ""]
+    assert cells_of(found["noise_floor"])[0] == [
+        "/index (production)", "goodput", "0.0 % (-0.3 to 0.3 %)", "0.3 %",
+    ]  # fmt: skip
+    assert "stock against production on /index" in found["figure"]["svg"]
+
+
+def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
+    compare(run)
+    for path in run.glob(f"{INDEX}-stock/*/result.json"):
+        result = documents.load(path)
+        result["errors"]["timeout"] = 300
+        documents.write(path, documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    found = compared(run)
+    assert found["headlines"][0]["text"].endswith("; failed requests 5.0 % against 0 %.")
+    last = found["endpoints"][0]["table"]["rows"][-1]
+    assert (last["class"], last["cells"][2]["text"]) == ("bad", "5.0 %")
+
+
+def test_twins_are_nowhere_among_the_measured(run: Path) -> None:
+    compare(run, count=1)
+    document = report.build(run)
+    twin = f"{INDEX.removeprefix('cells/')}-twin"
+    shown = [cell["cell_id"] for part in document["endpoints"] for cell in part["cells"]]
+    assert twin not in shown
+    assert len(shown) == len(document["overview"]["rows"]) == 3
+    index = next(part for part in document["endpoints"] if part["path"] == "/index")
+    assert len(index["closed_loop"]["rows"]) == 1
+
+
+def test_closed_loops_of_several_tunings_are_told_apart(run: Path) -> None:
+    cells = documents.load(run / "summary.json")["cells"]
+    loops = [cell for cell in cells if cell["purpose"] == "calibration"][:1]
+    other = copy.deepcopy(loops[0])
+    other["cell"]["tuning"] = "stock"
+    one, two = (report_cells.closed_loop(labels.entries(each, {}))
+                for each in (loops, [*loops, other]))  # fmt: skip
+    assert one is not None
+    assert two is not None
+    assert [row[0] for row in cells_of(one)] == ["wrk"]
+    assert [row[0] for row in cells_of(two)] == ["/agents (production)", "/agents (stock)"]
+
+
+def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
+    compare(run, count=3)
+    plan = documents.load(run / "plan.json")
+    del plan["plan"]["comparisons"]
+    documents.write(run / "plan.json", documents.dump(plan))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    found = compared(run)
+    assert (found["title"], found["headlines"], found["figure"]) == ("Noise floor", [], None)
+    _Balance().feed(page(run))
+
+
+@pytest.mark.parametrize(("count", "twin"), [(1, True), (4, False)])
+def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, twin: bool) -> None:
+    compare(run, count=count, twin=twin)
+    for path in run.glob(f"{INDEX}-stock/rep-1/result.json"):
+        result = documents.load(path)
+        void(result)
+        documents.write(path, documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    text = page(run)
+    _Balance().feed(text)
+    words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null"):
+        assert not re.search(rf"\b{hole}\b", words), hole
+    assert ("the noise floor is not known" in words) is not twin
+    assert f"valid repetitions: {count - 1} (1 void, left out) against {count}" in words
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_comparisons_are_called_by_what_differs_beside(run: Path) -> None:
+    compare(run)
+    (one,) = documents.load(run / "summary.json")["comparisons"]
+    other = copy.deepcopy(one)
+    other["cell"]["load"]["rate"] = 2000
+    assert comparison.titles([one, other], {}) == ["/index (1,000/s)", "/index (2,000/s)"]
+    assert comparison.titles([one], {"index": {"path": "/x"}}) == ["/x"]
+    other["by"], other["base"]["name"], other["head"]["name"] = "workers", "2", "4"
+    assert comparison.subject(other) == "workers 4 against workers 2"
+
+
+def test_comparisons_at_the_terminal(run: Path) -> None:
+    compare(run)
+    document = documents.load(run / "summary.json")
+    head, name, *said = comparison.lines(document)
+    assert name == "stock against production on /index"
+    assert said[0].split() == [
+        "goodput", "1,002/s", "1,303/s", "+30", "%", "30", "to", "30", "%", "0.3", "%", "higher",
+    ]  # fmt: skip
+    assert said[1].split()[:3] == ["p50", "0.457ms", "0.457ms"]
+    assert [head.index("conclusion")] * 2 == [
+        said[0].index("higher"),
+        said[1].index("no difference"),
+    ]
+    assert comparison.lines({"comparisons": []}) == []
+
+
+def test_loads_are_told_apart_by_all_that_may_differ(run: Path) -> None:
+    (cell, *_) = documents.load(run / "summary.json")["cells"]
+    others = [copy.deepcopy(cell) for _ in range(3)]
+    others[0]["cell"]["load"]["keepalive"] = False
+    others[1]["cell"]["load"]["pause"] = {"after_s": 5, "seconds": 2}
+    others[2]["cell"]["load"]["beside"] = "index"
+    titles = [entry.title for entry in labels.entries([cell, *others], {})]
+    assert titles == [
+        "/agents (client connections kept)",
+        "/agents (a client connection for each request)",
+        "/agents (client connections kept, stopped for 2 s)",
+        "/agents (client connections kept, beside index)",
+    ]
+
+
+def test_a_tuning_is_called_by_its_whole_name(run: Path) -> None:
+    (cell, *_), name = documents.load(run / "summary.json")["cells"], "x-without-net.core.somaxconn"
+    other = copy.deepcopy(cell)
+    other["cell"]["tuning"] = name
+    entries = labels.entries([cell, other], {})
+    assert [entry.where for entry in entries] == ["/agents (production)", f"/agents ({name})"]
+    assert report_cells.part({"worker_class": "a.b.Worker"}, "worker_class") == "Worker"
+
+
+CLIENT = "cells/python-async-emfile"
+
+
+@pytest.fixture
+def clients(run: Path) -> Path:
+    """The run and a Python client's repetition beside it."""
+    thresholds = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+    raw = ROOT / "tests" / "fixtures" / "rep-python"
+    folder = Path(shutil.copytree(raw, run / CLIENT / "rep-1"))
+    documents.write(folder / "result.json", documents.dump(results.build(folder, thresholds, None)))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    return run
+
+
+def of_client(run: Path) -> Entry:
+    return next(entry for entry in measured(run) if python_clients.is_client(entry.cell))
+
+
+def client_headline(run: Path) -> dict[str, str]:
+    return python_clients.headline(of_client(run).cell, "/book")
+
+
+def all_answered(result: dict[str, Any]) -> None:
+    result["ok"] = result["requests"]
+    result["errors"]["connect"] = 0
+    result["client"]["failures"] = {}
+
+
+def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> None:
+    document = report.build(clients)
+    stacks = [row[0] for row in cells_of(document["overview"])]
+    assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
+    assert cells_of(document["clients"]) == [[
+        "/book (none, none)", "python-async", "2,000", "2,000", "1,024", "yes", "3.53", "288",
+        "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %", "985 failed",
+    ]]  # fmt: skip
+    book = next(part for part in document["endpoints"] if part["path"] == "/book")
+    (section,) = book["cells"]
+    assert cells_of(section["errors"]) == [
+        ["EMFILE", "985", "49 %", "connect", "Too many open files; no connection"]
+    ]
+    assert {"open_files", "errors"} <= {remark["code"] for remark in section["remarks"]}
+    assert cells_of(section["repetitions"])[0][1:3] == ["3.53", "288"]
+    titles = [figure["title"] for figure in section["figures"]["series"][0]["figures"]]
+    assert titles == ["Latency over time", "Rate over time", "CPU of the server",
+                      "CPU of the client"]  # fmt: skip
+
+
+def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
+    repetition(clients, CLIENT, 2, void)
+    repetition(clients, CLIENT, 3, failed("python-async ended with 137: Killed"))
+    words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page(clients), flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null", "closed loop of", "{}"):
+        assert not re.search(rf"\b{re.escape(hole)}\b", words), hole
+    for words_ in ("Failures by cause", "985 failed (1 of 3 valid)", "ended with 137", "begun"):
+        assert words_ in words
+    _Balance().feed(page(clients))
+
+
+def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
+    asked = "python-async: 2,000 requests at once to /book of aiohttp on Gunicorn (unix, http) "
+    used = "peak memory 50.1 MiB, 0.527 s of CPU time."
+    assert client_headline(clients) == {
+        "state": "missed",
+        "short": "985 failed",
+        "text": f"{asked}took 3.53 s; 985 failed (49 % of requests: EMFILE), {used}",
+    }
+    repetition(clients, CLIENT, 2, void)
+    assert client_headline(clients)["text"].endswith(
+        f"{used} 1 of 2 repetitions void and left out."
+    )
+    shutil.rmtree(clients / CLIENT / "rep-2")
+    repetition(clients, CLIENT, 1, all_answered)
+    found = client_headline(clients)
+    assert found["text"] == f"{asked}took 3.53 s, all answered: 288 requests/s, {used}"
+    assert (found["state"], found["short"]) == ("held", "all answered")
+    assert python_clients.section(clients, of_client(clients))["errors"] is None
+    repetition(clients, CLIENT, 1, failed("killed"))
+    assert client_headline(clients)["text"] == f"{asked}failed: killed; nothing can be concluded."
+    cells = cells_of(python_clients.overview([of_client(clients)]) or {})
+    assert cells[0][6:] == ["-"] * 8 + ["failed"]
+
+
+def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:
+    def short(result: dict[str, Any]) -> None:
+        result["per_second"] = {name: values[:2] for name, values in result["per_second"].items()}
+
+    repetition(clients, CLIENT, 1, short)
+    (series,) = python_clients.section(clients, of_client(clients))["figures"]["series"]
+    assert [f["title"] for f in series["figures"]] == ["CPU of the server", "CPU of the client"]
+
+
+def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
+    cell = of_client(clients).cell
+    others = [copy.deepcopy(cell) for _ in range(3)]
+    others[0]["cell"]["load"]["reuse"] = False
+    others[1]["cell"]["load"].update(generator="python-bounded", connections=1000)
+    others[2]["cell"]["load"].update(requests=10_000, open_files=20_000)
+    titles = [entry.title for entry in labels.entries([cell, *others], {})]
+    assert titles == [
+        "/book (python-async, 2,000 requests, 1,024 open files, connections reused)",
+        "/book (python-async, 2,000 requests, 1,024 open files, new connections)",
+        "/book (python-bounded, 2,000 requests, 1,000 at a time, 1,024 open files, connections "
+        "reused)",
+        "/book (python-async, 10,000 requests, 20,000 open files, connections reused)",
+    ]
+    assert {entry.stack for entry in labels.entries([cell, *others], {})} == {"/book"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.0451, "0.0451"), (0.457, "0.457"), (9.996, "10.0"), (10.43, "10.4"),
+     (533.9, "534"), (15_012, "15,012")],
+)  # fmt: skip
+def test_three_significant_digits(value: float, text: str) -> None:
+    assert formatting.significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(0.414, "+41 %"), (-0.032, "-3.2 %"), (0.0, "0.0 %"), (-0.0001, "0.0 %"), (2.5, "+250 %"),
+     (0.0996, "+10 %"), (12.345, "+1,234 %"), (1.0, "+100 %"), (None, "-")],
+)  # fmt: skip
+def test_differences_have_a_sign(fraction: float | None, text: str) -> None:
+    assert formatting.signed(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.35, 0.48, "35 to 48 %"), (-0.01, 0.021, "-1.0 to 2.1 %"), (-0.43, 0.04, "-43 to 4 %"),
+     (-0.0001, 0.0, "0.0 to 0.0 %"), (None, None, "-")],
+)  # fmt: skip
+def test_both_bounds_have_as_many_decimals(
+    low: float | None, high: float | None, text: str
+) -> None:
+    assert formatting.span(low, high) == text
+
+
+def test_shares_and_percents() -> None:
+    assert formatting.share(0, 0) == "-"
+    assert formatting.share(0, 5) == "0 %"
+    assert formatting.share(1, 1_000_000) == "< 0.01 %"
+    assert formatting.share(12, 30_000) == "0.04 %"
+    assert formatting.percent(0.004) == "0.4 %"
+    assert formatting.percent(None) == "-"
+
+
+def test_stacks_are_ranked_in_the_page(run: Path) -> None:
+    """A second stack like the first, with half its goodput, five repetitions each."""
+    other = run / INDEX.replace("aiohttp", "flask")
+    shutil.copytree(run / INDEX, other)
+
+    def vary(result: dict[str, Any]) -> None:
+        result["goodput"] *= 0.4 + 0.001 * result["repetition"]
+
+    def another(result: dict[str, Any]) -> None:
+        vary(result)
+        result["goodput"] /= 2
+        result["cell_id"] = other.name
+        result["cell"]["framework"] = "flask"
+
+    for number in range(5, 0, -1):
+        for folder, change in ((INDEX, vary), (str(other.relative_to(run)), another)):
+            result = json.loads((run / folder / "rep-1" / "result.json").read_text())
+            result["repetition"] = number
+            change(result)
+            (run / folder / f"rep-{number}").mkdir(exist_ok=True)
+            documents.write(run / folder / f"rep-{number}" / "result.json", documents.dump(result))
+    document = summaries.summary(run)
+    validate(document, "summary", SCHEMA)
+    documents.write(run / "summary.json", documents.dump(document))
+    (table,) = report.build(run)["ranking"]
+    assert [row[:3] for row in cells_of(table)] == [
+        ["1", "/index (aiohttp)", "403"],
+        ["2", "/index (flask)", "201"],
+    ]
+    assert cells_of(table)[1][4].startswith("goodput -50 %: corrected p 0.00")
+    text = page(run)
+    assert "Ranking on /index" in text
+    assert text.index("Ranking on") < text.index('id="endpoint-1"')
+
+
+def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
+    table = section(run, INDEX)["percentiles"]
+    rows = {row[0]: row[1:] for row in cells_of(table)}
+    assert rows["p99"] == ["1.84", "1.67 to 2.10"]
+    assert rows["p99.99"] == ["-", "5,997 answers, a p99.99 takes 100,000: 10 must lie above it"]
+    repetition(run, INDEX, 1, void)
+    assert section(run, INDEX)["percentiles"] is None

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.stacks import book_text, contract
+from loadlab.stacks.contract import ContractError
+
+FILES = Path(__file__).parents[3] / "files"
+CONTRACTS: dict[str, Any] = yaml.safe_load((FILES / "endpoints.yml").read_text())
+DATASET: dict[str, Any] = yaml.safe_load((FILES / "dataset.yml").read_text())
+INDEX = {
+    "path": "/index",
+    "status": 200,
+    "content_type": "application/json",
+    "json": {"hello": "world", "ready": True, "n": 1},
+}
+BODY = b'{"hello":"world","ready":true,"n":1}'
+
+
+def answer(
+    body: bytes = BODY,
+    status: str = "200 OK",
+    media: str | None = "application/json",
+    length: str | None = "right",
+) -> bytes:
+    """None leaves a header out."""
+    lines = [f"HTTP/1.1 {status}", "Server: nginx"]
+    lines += [] if media is None else [f"Content-Type: {media}"]
+    lines += (
+        [] if length is None else [f"Content-Length: {length.replace('right', str(len(body)))}"]
+    )
+    return "\r\n".join([*lines, "\r\n"]).encode() + body
+
+
+def refusal(given: bytes, seconds: float = 0.01, **changed: Any) -> str:
+    with pytest.raises(ContractError) as problem:
+        contract.check({**INDEX, **changed}, given, seconds, {})
+    return str(problem.value)
+
+
+def test_a_right_answer_is_measured() -> None:
+    given = answer(media="Application/JSON")
+    assert contract.check(INDEX, given, 0.01, {}) == {
+        "sha256": hashlib.sha256(BODY).hexdigest(),
+        "body_bytes": len(BODY),
+        "wire_bytes": len(given),
+    }
+
+
+def test_the_parts_of_an_answer() -> None:
+    given = b"HTTP/2 204 \r\nX-Two:  a: b \r\nETAG:x\r\n\r\nbody\r\n\r\nmore"
+    headers = {"x-two": "a: b", "etag": "x"}
+    assert contract.split(given) == (204, headers, b"body\r\n\r\nmore")
+    assert contract.split(b"HTTP/1.0 200\r\n\r\n") == (200, {}, b"")
+
+
+DATA = {
+    "agents": [{"id": 7, "name": "x"}, {"id": 3, "name": "y"}],
+    "login_status": [
+        {"agent_id": 3, "status": "paused", "since": "2015-02-01T00:00:00"},
+        {"agent_id": 7, "status": "on_call", "since": "2015-02-02T00:00:00"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ({"json": {"b": [1, True, None], "a": "x y"}}, b'{"b":[1,true,null],"a":"x y"}'),
+        # Joined by agent, in the agents' order.
+        (
+            {"json_from": "agents"},
+            b'{"agents":['
+            b'{"id":7,"name":"x","status":"on_call","since":"2015-02-02T00:00:00"},'
+            b'{"id":3,"name":"y","status":"paused","since":"2015-02-01T00:00:00"}]}',
+        ),
+        ({"text": "Hello, \u00e9!"}, b"Hello, \xc3\xa9!"),
+        ({"text": ["<table>", "<tr></tr>", "</table>"]}, b"<table><tr></tr></table>"),
+        ({"text_from": "book"}, book_text.text()),
+    ],
+)
+def test_each_kind_of_body(kind: dict[str, Any], body: bytes) -> None:
+    assert contract.expected_body(kind, DATA) == body
+    own = {"path": "/x", "status": 200, "content_type": "application/json", **kind}
+    assert contract.check(own, answer(body), 0.01, DATA)["body_bytes"] == len(body)
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "301 Moved", "201 Created"])
+def test_another_status(status: str) -> None:
+    told = refusal(answer(status=status))
+    assert told.startswith(f"/index answered status {status[:3]}, the contract says 200: ")
+    assert "hello" in told
+
+
+@pytest.mark.parametrize(
+    ("media", "wanted"),
+    [
+        ("text/html", "application/json"),
+        ("application/jsonx", "application/json"),
+        # With a charset or without is as many bytes more or less on the wire.
+        ("application/json; charset=utf-8", "application/json"),
+        ("text/plain", "text/plain; charset=utf-8"),
+        ("text/plain; charset=iso-8859-1", "text/plain; charset=utf-8"),
+        ("text/plain;charset=utf-8", "text/plain; charset=utf-8"),
+        ("", "application/json"),
+        (None, "application/json"),
+    ],
+)
+def test_another_type(media: str | None, wanted: str) -> None:
+    assert refusal(answer(media=media), content_type=wanted) == (
+        f"/index answered content-type '{media or '(none)'}', the contract says '{wanted}'"
+    )
+
+
+@pytest.mark.parametrize("length", [None, "", "35", "37", "036", "36, 36", "0x24"])
+def test_a_length_that_is_missing_or_wrong(length: str | None) -> None:
+    assert refusal(answer(length=length)) == (
+        f"/index answered content-length '{length or '(none)'}', the contract says '36'"
+    )
+
+
+def test_an_answer_in_chunks() -> None:
+    given = answer(length=None).replace(b"Server: nginx", b"Transfer-Encoding: chunked")
+    assert refusal(given).startswith("/index answered content-length '(none)', ")
+
+
+@pytest.mark.parametrize(
+    ("body", "first"),
+    [
+        (b"", 0),
+        (BODY[:-1], 35),  # cut off
+        (BODY + b"\n", 36),
+        (BODY.replace(b"world", b"World"), 10),
+        # The same to whoever reads the JSON; not to whoever sends it.
+        (b'{"ready":true,"hello":"world","n":1}', 2),
+        (BODY.replace(b"1", b"1.0"), 35),
+        (b" " + BODY, 0),
+        (b"\xff\xfe\x1b" + BODY[3:], 0),
+    ],
+)
+def test_other_bytes_are_told_with_their_place(body: bytes, first: int) -> None:
+    told = refusal(answer(body, length="36"))
+    assert told == (
+        f"/index answered {len(body)} bytes, the contract says 36; from byte {first} on "
+        f"{body[first:]!r} instead of {BODY[first:]!r}"
+    )
+
+
+def test_of_many_other_bytes_the_first_are_told() -> None:
+    told = refusal(answer(b"a" * 500 + b"c" * 500), text="a" * 500 + "b" * 500)
+    assert told == (
+        "/index answered 1000 bytes, the contract says 1000; from byte 500 on "
+        f"{b'c' * 80!r} instead of {b'b' * 80!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "least", "most"),
+    [
+        ({}, 0, 1000),
+        ({"minimum_ms": 50}, 50, 1050),
+        ({"minimum_ms": 400, "maximum_ms": 3000}, 400, 3000),
+        ({"maximum_ms": 4000}, 0, 4000),
+    ],
+)
+def test_an_answer_takes_its_time_and_not_much_more(
+    times: dict[str, int], least: int, most: int
+) -> None:
+    for fine in (least, (least + most) / 2, most):
+        assert contract.check({**INDEX, **times}, answer(), fine / 1000, {})
+    for wrong in (least - 1, most + 1):
+        assert refusal(answer(), wrong / 1000, **times) == (
+            f"/index took {wrong:.1f} ms, the contract says {least} to {most} ms"
+        )
+    assert refusal(answer(), float("nan"), **times)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"",
+        b"curl: (7) Failed to connect to 10.0.0.1 port 80",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n",  # cut in its head
+        b"HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 \r\n\r\n",
+        b"HTTP/1.1 \xb200 OK\r\n\r\n",  # a superscript two is a digit to Python
+        b"HTTP/1.1 OK 200\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"\x00\xff" * 50 + b"\r\n\r\n",
+    ],
+)
+def test_what_is_no_answer(given: bytes) -> None:
+    told = refusal(given)
+    assert told == f"not an HTTP answer: {given[:80]!r}"
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\n"]))
+def test_no_bytes_do_worse_than_a_refusal(tail: bytes, head: bytes) -> None:
+    for given_bytes in (head + tail, head + tail + b"\r\n\r\n" + BODY, answer(tail)):
+        told = refusal(given_bytes)
+        # It is shown at a terminal and written to a file.
+        assert told.encode()
+        assert "\x1b" not in told.partition(", the contract says")[2]
+
+
+MARK = "=== end of answer ==="
+
+
+def test_answers_are_told_apart() -> None:
+    bodies = {"a": answer(b'"\xff\xfe\xc3\xa9"'), "b": b"", "c": answer(b"\r\n\r\n")}
+    times = {"a": "0.051834", "b": "0.000000", "c": "3"}
+    mark = MARK.encode()
+    text = b"".join(bodies[n] + mark + times[n].encode() + mark for n in bodies) + b"\n"
+    # As Ansible has it: what is no UTF-8 comes back as the same bytes.
+    found = contract.cut(text.decode("utf-8", "surrogateescape"), MARK, list(bodies))
+    assert found == {name: (bodies[name], float(times[name])) for name in bodies}
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("", "0 came"),
+        ("sh: 1: curl: not found", "0 came"),
+        (f"x{MARK}", "0 came"),  # ended before its time
+        (f"x{MARK}1{MARK}", "1 came"),
+        (f"x{MARK}1{MARK}y{MARK}", "1 came"),
+        (f"x{MARK}1{MARK}" * 3, "3 came"),
+        # What follows the last is somebody else's.
+        (f"x{MARK}1{MARK}" * 2 + "curl: (7) Failed", "2 came and something after them"),
+    ],
+)
+def test_too_few_or_too_many_answers(text: str, came: str) -> None:
+    with pytest.raises(ContractError) as problem:
+        contract.cut(text, MARK, ["a", "b"])
+    assert str(problem.value).startswith(f"2 answers were asked for, {came}")
+    assert str(problem.value).endswith(f": {text!r}")
+
+
+BODIES = {"json", "json_from", "text", "text_from"}
+NEEDS = {"database", "upstream", "book", "cpu_work"}
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACTS))
+def test_every_contract_has_the_form_that_its_file_tells(name: str) -> None:
+    own = CONTRACTS[name]
+    always = {"path", "method", "status", "content_type"}
+    sometimes = {"minimum_ms", "maximum_ms", "needs", "measured"}
+    assert always <= set(own) <= always | sometimes | BODIES
+    assert len(BODIES & set(own)) == 1
+    assert own["path"] == f"/{name}"
+    # Compared without regard to case.
+    assert own["content_type"] == own["content_type"].lower()
+    assert set(own.get("needs", [])) <= NEEDS
+    assert ("database" in own.get("needs", [])) == ("json_from" in own)
+    # Other bytes than these are not written alike in every language.
+    assert contract.expected_body(own, DATASET).isascii()
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACTS))
+def test_every_contract_can_be_met_and_missed(name: str) -> None:
+    own = CONTRACTS[name]
+    body = contract.expected_body(own, DATASET)
+    right = answer(body, media=own["content_type"])
+    least = own.get("minimum_ms", 0) / 1000
+    assert contract.check(own, right, least, DATASET)["body_bytes"] > 2
+    for wrong, seconds in (
+        (answer(b"{}", media=own["content_type"]), least),
+        (answer(body, media="text/css"), least),
+        (right, least - 0.001),
+        (right, 5),
+    ):
+        with pytest.raises(ContractError, match="the contract says"):
+            contract.check(own, wrong, seconds, DATASET)

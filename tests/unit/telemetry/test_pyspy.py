@@ -1,0 +1,160 @@
+"""Profiles of a worker: py-spy's stacks, their figures, the flame graph and what claims read."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.core.errors import ResultError
+from loadlab.report.plots import flamegraph
+from loadlab.telemetry import pyspy
+
+# As py-spy 0.4.3 wrote it with --native, of an event loop of asyncio; shortened.
+LOOP = "0x7f67d2c4524a (libc.so.6);run (asyncio/runners.py:160);_run_once (base_events.py:1845)"
+WAITING = "select (selectors.py:451);select_epoll_poll (selectmodule.c:841);epoll_wait (libc.so.6)"
+RECORDED = f"""\
+{LOOP};{WAITING} 60
+{LOOP};Handle._run (asyncio/events.py:78);main (app.py:8);work (app.py:2) 30
+{LOOP};Handle._run (asyncio/events.py:78);task_step (_asynciomodule.c:2990);main (app.py:8) 10
+"""
+
+
+def test_the_figures_of_an_event_loop() -> None:
+    assert pyspy.figures(pyspy.read(RECORDED)) == {
+        "samples": 100,
+        "idle_share": 0.6,
+        # Native frames are none of Python's.
+        "depth_median": 5,
+        "depth_interval": [5, 5],
+        "native": True,
+        "top": [
+            {"function": "work (app.py:2)", "share": 0.75},
+            {"function": "main (app.py:8)", "share": 0.25},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        "epoll_wait (libc.so.6)",
+        "__poll (libc.so.6)",
+        "EpollSelector.select (selectors.py:451)",
+        "Condition.wait (threading.py:327)",
+        "pthread_cond_timedwait (libc.so.6)",
+        "clock_nanosleep (libc.so.6)",
+    ],
+)
+def test_a_thread_that_waits_is_idle(leaf: str) -> None:
+    assert pyspy.is_idle(["run (app.py:1)", leaf])
+    # What calls it and then goes on is not.
+    assert not pyspy.is_idle([leaf, "work (app.py:2)"])
+
+
+# As py-spy wrote it of uvloop on Debian 13, whose libc waits in functions that have no name.
+UVLOOP = "run (asyncio/runners.py:195);run_forever (loop.c:31528);uv_run (core.c:452);uv__io_poll "
+UNNAMED = "0x7f245ffb63cd (libc.so.6);0x7f245ffb63a7 (libc.so.6)"
+
+
+def test_a_frame_without_a_name_is_that_of_its_caller() -> None:
+    idle = f"{UVLOOP}(linux.c:1432);epoll_pwait (libc.so.6);{UNNAMED} 72\n"
+    reads = f"{UVLOOP}(linux.c:1528);uv__read (stream.c:1059);read (libc.so.6);{UNNAMED} 28\n"
+    found = pyspy.figures(pyspy.read(idle + reads))
+    assert found["idle_share"] == 0.72
+    assert found["top"] == [{"function": "read (libc.so.6)", "share": 1}]
+    (stack,) = pyspy.read(f"{UNNAMED} 1\n")
+    assert stack == ([UNNAMED.partition(";")[0]], 1)
+    assert not pyspy.is_idle(stack[0])
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        "selected (app.py:1)",
+        "poll_results (app.py:2)",
+        "waits (x.so)",
+        "sleep (asyncio/tasks.py:637)",
+        "recv (libc.so.6)",
+    ],
+)
+def test_a_name_that_only_looks_like_waiting_is_work(leaf: str) -> None:
+    assert not pyspy.is_idle([leaf])
+
+
+def test_outside_of_python_nothing_runs_of_the_application() -> None:
+    # As py-spy writes a worker of uWSGI that waits for a request.
+    found = pyspy.figures(pyspy.read(" 99\nindex (app.py:3) 1\n"))
+    assert (found["samples"], found["idle_share"]) == (100, 0.99)
+    assert (found["depth_median"], found["native"]) == (1, False)
+    idle = pyspy.figures(pyspy.read(" 99\n"))
+    assert (idle["idle_share"], idle["depth_median"], idle["top"]) == (1, None, [])
+    assert (found["depth_interval"], idle["depth_interval"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "profile.txt is not there: py-spy: no such process"),
+        ("", "profile.txt holds no samples"),
+        ("main (app.py:1)\n", "a line that is no stack: 'main (app.py:1)'"),
+    ],
+)
+def test_what_is_no_profile_is_told(tmp_path: Path, content: str | None, words: str) -> None:
+    (tmp_path / pyspy.LOG).write_text("py-spy: no such process\n")
+    if content is not None:
+        (tmp_path / pyspy.STACKS).write_text(content)
+    with pytest.raises(ResultError, match=re.escape(words)):
+        pyspy.reduce(tmp_path)
+
+
+def test_the_depth_has_the_interval_of_a_median() -> None:
+    """Of 100 stacks 1 to 100 deep the 40th and the 61st bound it, as binomial tables have it."""
+    frame = "f (app.py:1)"
+    found = pyspy.figures([([frame] * depth, 1) for depth in range(1, 101)])
+    assert (found["depth_median"], found["depth_interval"]) == (50.5, [40, 61])
+
+
+FRAMES = st.sampled_from(
+    ["a (app.py:1)", "b (app.py:2)", "<lambda> (app.py:3)", "epoll_wait (libc.so.6)", "& (x.so)"]
+)
+
+
+@given(st.lists(st.tuples(st.lists(FRAMES, max_size=6), st.integers(1, 500)), min_size=1))
+def test_any_stacks_are_figures_and_a_flame_graph(stacks: list[pyspy.Stack]) -> None:
+    text = "".join(f"{';'.join(frames)} {count}\n" for frames, count in stacks)
+    assert pyspy.read(text) == stacks
+    found = pyspy.figures(stacks)
+    assert found["samples"] == sum(count for _, count in stacks)
+    assert 0 <= found["idle_share"] <= 1
+    assert sum(one["share"] for one in found["top"]) <= 1 + 1e-9
+    if found["depth_interval"]:
+        low, high = found["depth_interval"]
+        assert low <= found["depth_median"] <= high
+
+    page = ET.fromstring(flamegraph.svg(stacks, 'of "a" <worker>'))
+    assert page.get("aria-label") == 'of "a" <worker>'
+    width = float(str(page.get("viewBox")).split()[2])
+    for rectangle in page.iter("{http://www.w3.org/2000/svg}rect"):
+        left, wide = float(rectangle.attrib["x"]), float(rectangle.attrib["width"])
+        assert left >= 0
+        assert left + wide <= width + 0.5
+
+
+def test_a_flame_graph_shows_shares_by_width() -> None:
+    page = ET.fromstring(flamegraph.svg(pyspy.read(RECORDED), "seen"))
+    drawn = {
+        group[0].text: float(group[1].attrib["width"])
+        for group in page.iter("{http://www.w3.org/2000/svg}g")
+    }
+    assert drawn["all: 100 samples, 100.0 %"] == pytest.approx(flamegraph.WIDTH, abs=1)
+    assert drawn["work (app.py:2): 30 samples, 30.0 %"] == pytest.approx(330, abs=1)
+    colours = {
+        group[0].text: group[1].attrib["fill"]
+        for group in page.iter("{http://www.w3.org/2000/svg}g")
+    }
+    assert colours["epoll_wait (libc.so.6): 60 samples, 60.0 %"] in flamegraph.WAITING

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from loadlab.scheduling import dispatch
+from loadlab.tuning import sizing
+
+ROOT = Path(__file__).parents[3]
+PROFILES: dict[str, dict[str, Any]] = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in sorted((ROOT / "files" / "tuning").glob("*.yml"))
+}
+MANIFESTS: dict[str, Any] = {
+    path.parent.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("apps/*/app.yml")
+}
+SIZE = {"memory": 4096, "cores": 4, "connections": 44}
+
+
+def host(cores: int = 4, memory_mb: int = 8192, booted: int = 100) -> dict[str, Any]:
+    return {
+        "cpus": list(range(cores)),
+        "booted": booted,
+        "manifest": {"memory_bytes": memory_mb * 1024**2, "kernel": "6.18"},
+    }
+
+
+def stack(workers: int | None = None, threads: int = 1, pool_size: int = 10) -> dict[str, Any]:
+    app = {"pool_size": pool_size}
+    return {"framework": "aiohttp", "app": app, "workers": workers, "threads": threads}
+
+
+def test_the_sizes_of_a_host() -> None:
+    one = host()
+    assert sizing.sizes(one, [one, host(booted=102)], [], 10) == {
+        "memory": 8192, "cores": 4, "connections": 44,
+    }  # fmt: skip
+    # Hosts on one machine share its memory.
+    assert sizing.sizes(one, [one, host(booted=101)], [], 10)["memory"] == 4096
+    # The largest pool, whatever the stack's own is: all have the same PostgreSQL.
+    assert sizing.sizes(one, [one], [stack(8, 5, 0), stack()], 10)["connections"] == 120
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (16384, "16384"),
+        ("1024\t65535 ", "1024 65535"),
+        ("off", "off"),
+        ({"of": "cores"}, "4"),
+        ({"of": "memory", "times": 0.25, "unit": "MB"}, "1024MB"),
+        ({"of": "memory", "times": 0.25, "at_most": 512, "unit": "MB"}, "512MB"),
+        ({"of": "memory", "times": 0.001, "at_least": 8, "unit": "MB"}, "8MB"),
+        ({"of": "connections", "plus": 40, "at_least": 200}, "200"),
+        ({"of": "cores", "times": 0.3}, "1"),
+    ],
+)
+def test_a_value(wanted: Any, expected: str) -> None:
+    assert sizing.value(wanted, SIZE) == expected
+    assert sizing.sized([{"key": "a", "value": wanted}], SIZE) == [{"key": "a", "value": expected}]
+
+
+@pytest.mark.parametrize("wanted", [{"of": "disk"}, {"times": 2}, {"of": "cores", "per": 2}])
+def test_what_is_no_value(wanted: Any) -> None:
+    with pytest.raises(ValueError, match="no value of a tuning profile: it is made of memory"):
+        sizing.value(wanted, SIZE)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8, 64, 256])
+@pytest.mark.parametrize("memory_mb", [512, 4096, 24_000, 1_000_000])
+def test_production_fits_every_host(cores: int, memory_mb: int) -> None:
+    size = sizing.sizes(host(cores, memory_mb), [], [], sizing.largest_pool(ROOT))
+    settings = sizing.sized(PROFILES["production"]["postgresql"], size)
+    found = {entry["name"]: entry["value"] for entry in settings}
+    mb = {name: int(found[name].removesuffix("MB")) for name in found if found[name][-2:] == "MB"}
+    assert 128 <= mb["shared_buffers"] <= max(128, memory_mb // 4)
+    assert mb["shared_buffers"] <= mb["effective_cache_size"] <= max(256, memory_mb // 2)
+    assert mb["work_mem"] * 250 <= max(1000, memory_mb)
+    assert int(found["max_connections"]) >= 200
+    assert int(found["max_parallel_workers"]) <= int(found["max_worker_processes"])
+
+
+@pytest.mark.parametrize("app", sorted(MANIFESTS))
+@pytest.mark.parametrize("cores", [1, 2, 16, 128])
+@pytest.mark.parametrize("workers", [None, 1, 300])
+def test_the_pools_of_all_workers_fit_productions_max_connections(
+    app: str, cores: int, workers: int | None
+) -> None:
+    run = {**stack(workers, threads=4), "framework": app, "app": MANIFESTS[app]}
+    size = sizing.sizes(host(cores), [], [run], sizing.largest_pool(ROOT))
+    admitted = sizing.max_connections(PROFILES["production"]["postgresql"], size)
+    assert sizing.pools_refusal(run, cores, admitted, "production") is None
+    # One more connection for each thread, as an endpoint without a pool opens it.
+    pools = sizing.workers(run, cores) * (run["app"]["pool_size"] + run["threads"])
+    assert pools + sizing.RESERVED <= admitted
+
+
+def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None:
+    settings = PROFILES["stock"]["postgresql"]
+    assert (admitted := sizing.max_connections(settings, SIZE)) == 100
+    assert sizing.pools_refusal(stack(9), 1, admitted, "stock") is None
+    assert sizing.pools_refusal(stack(pool_size=0), 500, admitted, "stock") is None
+    assert sizing.pools_refusal(stack(), 10, admitted, "the tuning profile stock") == (
+        "aiohttp would open 10 workers x 10 = 100 database connections, more than "
+        "max_connections = 100 of the tuning profile stock leaves (96; 4 are kept for the "
+        "superuser and for telemetry). Give fewer with -e workers=9, lower pool_size in "
+        "apps/aiohttp/app.yml, or choose another profile with -e tuning=<name>."
+    )
+    assert sizing.max_connections(PROFILES["gasc-2015"]["postgresql"], SIZE) == 1000
+
+
+def test_open_files_are_raised_where_the_profile_gives_too_few() -> None:
+    limit = [{"key": "limit.systemd.nofile", "value": 65536}]
+    assert sizing.open_files([], 64) == {"asked": 1024, "raised": False}
+    assert sizing.open_files([], 2000) == {"asked": 4512, "raised": True}
+    assert sizing.open_files(limit, 2000) == {"asked": 65536, "raised": False}
+    assert sizing.open_files(limit, 60000) == {"asked": 120512, "raised": True}
+
+
+def test_nginx_has_room_for_every_connection() -> None:
+    asked = [
+        {"name": "worker_connections", "value": "1000", "reason": "why"},
+        {"name": "multi_accept", "value": "on", "reason": "why"},
+    ]
+    assert sizing.nginx([], 64) == []
+    assert sizing.nginx(asked, 400) == asked
+    for settings in ([], asked):
+        found = {entry["name"]: entry["value"] for entry in sizing.nginx(settings, 2000)}
+        assert found == {"worker_connections": "4128"} | (
+            {"multi_accept": "on"} if settings else {}
+        )
+
+
+def test_what_nobody_says_is_what_the_role_has() -> None:
+    own = yaml.safe_load((ROOT / "roles" / "nginx" / "vars" / "main.yml").read_text())
+    assert own["__nginx_own"]["worker_connections"] == str(sizing.WORKER_CONNECTIONS)
+
+
+def test_only_stacks_and_profiles_that_meet_are_held_against_each_other() -> None:
+    def item(key: str, tuning: str) -> dict[str, Any]:
+        return dispatch.fixed({"stack": key, "cell": {"tuning": tuning}})
+
+    plan = {
+        "stacks": {"small": stack(2), "large": stack(20)},
+        "tunings": {name: PROFILES[name] for name in ("stock", "production")},
+        "tracks": [item("small", "stock"), item("large", "production")],
+    }
+    assert sizing.pools_refusals(plan, host(), ROOT) == []
+    plan["tracks"] = [*plan["tracks"], item("large", "stock"), item("large", "stock")]
+    (told,) = sizing.pools_refusals(plan, host(), ROOT)
+    assert told.startswith("aiohttp would open 20 workers x 10 = 200 database connections")
+    assert "of the tuning profile stock leaves" in told
