@@ -70,8 +70,8 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
     rows.append([
         "Ceiling",
         f"{formatting.rate(ceiling['requests_per_second'])} requests/s with "
-        f"{ceiling['generator']}, {ceiling['connections']} connections; client {busy['client']} busy, server "
-        f"{busy['server']}",
+        f"{ceiling['generator']}, {ceiling['connections']} connections; "
+        f"client {busy['client']} busy, server {busy['server']}",
         "the most to be had from nginx's own static answer",
         {"links": _newest(run_dir, "ceiling", "result.json", OUTPUTS[CLOSED_LOOP])},
     ])  # fmt: skip
