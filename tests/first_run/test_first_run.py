@@ -31,7 +31,6 @@ LIMIT_S = 1500
 
 MACHINE = """
 set -eu
-mount --make-rprivate /
 mount -t proc proc "$0/proc"
 mount -o bind,ro /proc/sys "$0/proc/sys"
 mount --rbind /sys "$0/sys"
@@ -108,7 +107,8 @@ def test_the_first_command_sets_all_up_on_a_bare_debian(machine: Path) -> None:
         timeout=LIMIT_S,
     ).stdout
     # It went as far as it may, and the generator was built meanwhile by what Debian has.
-    assert output.count("FAILED!") + output.count("[ERROR]") == 1, output
-    assert "Boot the hosts" in output, output
+    assert re.findall(r"TASK \[(.*)\]", output)[-1].startswith("local_hosts : Boot the hosts"), (
+        output
+    )
     assert "cargo-web: /usr/bin/cargo" in output, output
     assert re.search(r"(?m)^oha \d+\.\d+\.\d+$", output), output
