@@ -128,7 +128,7 @@ def missing(run_dir: Path) -> list[str]:
     return [f"{one['cell']} ({one['why']})" for one in found]
 
 
-def failed(run_dir: Path) -> list[str]:
+def given_up(run_dir: Path) -> list[str]:
     """The cells that were given up before there was anything valid, each with why."""
     found = []
     for cell_id, kept in records.load(run_dir).items():

@@ -410,6 +410,6 @@ def test_cells_that_failed_and_have_nothing_valid_are_named(run_dir: Path) -> No
     edit(first, verdict=valid)
     # What is void did not fail.
     edit(wrk, verdict={**valid, "valid": False})
-    assert derive.failed(run_dir) == []
+    assert derive.given_up(run_dir) == []
     edit(first, verdict={**valid, "valid": False})
-    assert derive.failed(run_dir) == ["aiohttp-oha-400rps (gunicorn did not start)"]
+    assert derive.given_up(run_dir) == ["aiohttp-oha-400rps (gunicorn did not start)"]

@@ -26,5 +26,5 @@ class ActionModule(ControllerAction):
             table = terminal.tables(*derive.summary(run_dir, root))
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        without = {"missing": derive.missing(run_dir), "failed": derive.failed(run_dir)}
+        without = {"missing": derive.missing(run_dir), "given_up": derive.given_up(run_dir)}
         return {"changed": True, "table": table, **without}

@@ -54,7 +54,7 @@ missing:
   description: A study's cells without a valid repetition, each with why.
   type: list
   returned: success
-failed:
+given_up:
   description: Any run's cells that failed and have no valid repetition, each with why.
   type: list
   returned: success
