@@ -53,7 +53,7 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy loadlab collections tests
-	lint-imports --quiet
+	lint-imports --no-cache --no-logo
 	yamllint --strict .
 	ansible-lint --offline
 
