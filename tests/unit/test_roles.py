@@ -99,6 +99,14 @@ def test_names_tell_whose_variable_it_is(role: Path) -> None:
     assert [n for n in variables(role, "vars") if not own.fullmatch(n)] == []
 
 
+def test_the_table_of_the_architecture_names_every_role() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    section = page.partition("\n## Roles\n")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| (\w+) \| \S.* \|$", section, re.MULTILINE)
+    assert sorted(set(named) - {"role"}) == [role.name for role in ROLES]
+    assert len(named) == len(ROLES) + 1
+
+
 def test_rsync_forwards_nothing() -> None:
     """It does not share the connection that is kept, which has the forwards of the inventory."""
 
