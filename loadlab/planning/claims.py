@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadlab.planning import claims as planning_claims
-
 # What the id of a cell's profile adds to the cell's.
 PROFILE = "-profile"
 
@@ -32,7 +30,7 @@ def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]
                 raise ValueError(
                     f"a claim of {form[0]} has at_least or at_most wrongly: {dict(claim)}"
                 )
-            for name in planning_claims.names(statement):
+            for name in names(statement):
                 if len(cells.get(name, [])) != 1:
                     raise ValueError(
                         f"the claim '{claim['says']}' names '{name}', which stands for "
@@ -55,7 +53,7 @@ def compared(
     noise. ``cells``: the cell_ids of each name.
     """
     return [
-        [cell_id for name in planning_claims.names(one) for cell_id in cells[name]]
+        [cell_id for name in names(one) for cell_id in cells[name]]
         for claim in claims
         for one in statements(claim)
         if "ratio" in one or len(one.get("order", ())) == 2
