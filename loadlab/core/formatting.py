@@ -126,8 +126,8 @@ def plural(number: int, one: str) -> str:
 
 
 def one_line(text: str, limit: int = 400) -> str:
-    """Return untrusted text on one line, without control characters, cut at ``limit`` characters.
-    """
+    """Return untrusted text on one line, without control characters, cut at
+    ``limit`` characters."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return words if len(words) <= limit else f"{words[:limit]}…"
 

@@ -78,8 +78,8 @@ def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
 
 
 def _rows(database: Path) -> npt.NDArray[np.float64]:
-    """Return one row for each answer: intended start, start, end, duration (s), status, body bytes.
-    """
+    """Return one row for each answer: intended start, start, end, duration (s), status,
+    body bytes."""
     if not database.is_file():
         raise GeneratorError(f"{database.name} is not there; oha was stopped before it wrote it")
     try:

@@ -57,8 +57,8 @@ class _Lines:
         self._last = ""
 
     def optional(self, pattern: str) -> re.Match[str] | None:
-        """Take the next line and return its match; None, taking nothing, where it does not match.
-        """
+        """Take the next line and return its match; None, taking nothing, where it does
+        not match."""
         match = re.fullmatch(pattern, self._left[0][1]) if self._left else None
         if match:
             self._last = self._left.pop(0)[1]
@@ -247,8 +247,8 @@ def _scheduled(rate: float, duration_s: float, threads: int, opened: int) -> int
 
 
 def _seconds(responses: int, per_second: float, printed_s: float, half_s: float) -> float:
-    """Return the run time in s, from the printed time or from the rate, whichever is more precise.
-    """
+    """Return the run time in s, from the printed time or from the rate, whichever is
+    more precise."""
     if not responses:
         if per_second:
             raise GeneratorError(f"wrk2 printed 0 requests, but {per_second} a second")

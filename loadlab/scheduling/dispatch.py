@@ -92,8 +92,8 @@ def scaled_rate(track: Track, records: Records) -> float | None:
 
 
 def following(track: Track, block: int, records: Records) -> Item | None:
-    """Return the item to measure next for this track in a block (from 1); None when it is complete.
-    """
+    """Return the item to measure next for this track in a block (from 1); None when it
+    is complete."""
     if track["kind"] == "sweep":
         return sweep.following(track, block, records)
     if track["kind"] == "search":

@@ -1,5 +1,5 @@
-"""Types and functions that all kinds of tracks share; loadlab/scheduling/dispatch.py defines them.
-"""
+"""Types and functions that all kinds of tracks share; loadlab/scheduling/dispatch.py
+defines them."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def at(item: Item, rate: float, purpose: str) -> dict[str, Any]:
 
 
 def said(item: Item, record: Item) -> str:
-    """Return for the terminal whether a measurement met its objective; empty without an objective.
-    """
+    """Return for the terminal whether a measurement met its objective; empty without
+    an objective."""
     if "slo" not in item or record["error"] is not None:
         return ""
     found = judge(item, record)

@@ -72,8 +72,8 @@ def add_up(values: npt.ArrayLike, counts: npt.ArrayLike) -> tuple[Integers, Inte
 
 
 def from_counts(values_us: Integers, counts: Integers) -> Histogram:
-    """Build a histogram from distinct values in µs and their counts, as count_values returns them.
-    """
+    """Build a histogram from distinct values in µs and their counts, as count_values
+    returns them."""
     histogram = empty()
     if values_us.size == 0:
         return histogram
