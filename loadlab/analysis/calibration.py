@@ -1,4 +1,4 @@
-"""calibration.json: what the link and the generators can do. Pure."""
+"""Derive calibration.json: the capacity of the link and of the generators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ class CalibrationError(ValueError):
 
 
 def round_trip(ping: str) -> dict[str, float]:
-    """min, mean, max and mdev in µs from the last line of `ping -q`."""
+    """Return {min, mean, max, mdev} in µs from the last line of `ping -q`.
+
+    Raises CalibrationError where it has no such times.
+    """
     match = _PING.search(ping)
     if not match:
         raise CalibrationError(f"ping's output has no round-trip times: {ping[-200:]!r}")
@@ -33,10 +36,11 @@ def round_trip(ping: str) -> dict[str, float]:
 def derive(
     calibration_dir: Path, repetition: int, generator: str, thresholds: dict[str, Any]
 ) -> dict[str, Any]:
-    """Build calibration.json from calibration/{link,ceiling,floor}/rep-<n>/.
+    """Return calibration.json from calibration/{link,ceiling,floor}/rep-<n>/.
 
-    The floor and its jitter are null where only the closed loop is to be used. Raises
-    CalibrationError where a part did not come out.
+    Writes result.json of ceiling and floor and reduces their raw files. The baseline latency
+    (floor_us) and its jitter_us are None where only the closed loop is used. See _document for the
+    keys. Raises CalibrationError where a part failed.
     """
     rep = f"rep-{repetition}"
     for part in ("ceiling",) if generator == "wrk" else ("ceiling", "floor"):
@@ -49,18 +53,21 @@ def derive(
 
 
 def folders(run_dir: Path) -> list[Path]:
-    """A run's folders of raw files: calibration, of the first pair, calibration-<server>, and each
-    with +<client> for the further clients of that pair."""
+    """Return a run's sorted folders of calibration files.
+
+    These are calibration, of the first host pair, calibration-<server> of the others, and each with
+    +<client> for further clients of that pair.
+    """
     return sorted(path for path in run_dir.glob("calibration*") if path.is_dir())
 
 
 def numbers(calibration_dir: Path) -> list[int]:
-    """The numbers of a pair's calibrations, the first first."""
+    """Return the numbers of a folder's calibrations, ascending."""
     return sorted(int(path.name[4:]) for path in calibration_dir.glob("ceiling/rep-*"))
 
 
 def generator(calibration_dir: Path, repetition: int) -> str:
-    """What the floor of a calibration was measured with; wrk where none was."""
+    """Return the generator that measured a calibration's baseline latency; "wrk" where none did."""
     description = calibration_dir / "floor" / f"rep-{repetition}" / "cell.json"
     if not description.exists():
         return "wrk"
@@ -68,12 +75,11 @@ def generator(calibration_dir: Path, repetition: int) -> str:
 
 
 def in_force(run_dir: Path, rep_dir: Path) -> list[dict[str, Any] | None]:
-    """The calibrations that a repetition is judged by, one for each of its clients: that client's
-    last that ended before the load began.
+    """Return the calibration of each client of a repetition, the last that ended before its load.
 
-    A run that is gone on with is calibrated anew, and calibration.json is of the newest. None where
-    there was none, and for a repetition without times, which is not judged. Times are of the
-    client's clock.
+    A resumed run is calibrated again, and calibration.json is the newest, so it may be too new. An
+    item is None where there was none, and where the repetition has no times and so is not judged.
+    Times are of the client's clock.
     """
     description = documents.load(rep_dir / "cell.json")
     folder = run_dir / f"calibration-{description.get('pair')}"
@@ -98,13 +104,14 @@ def _in_force(folder: Path, began: float | None) -> dict[str, Any] | None:
         try:
             return _document(folder, number, generator(folder, number))
         except ValueError:
-            # That calibration failed, and left no document then either.
+            # That calibration failed and left no document.
             continue
     return None
 
 
 def _moment(rep_dir: Path, which: str) -> float | None:
-    """A time of run.json; None where it cannot be told, for then the repetition is a failed one."""
+    """Return a time of run.json in unix seconds; None where it is absent, as in a failed
+    repetition."""
     try:
         return float(documents.load(rep_dir / "run.json")[which])
     except (ValueError, LookupError, TypeError):
@@ -112,7 +119,13 @@ def _moment(rep_dir: Path, which: str) -> float | None:
 
 
 def _document(calibration_dir: Path, repetition: int, generator: str) -> dict[str, Any]:
-    """calibration.json from the link's raw files and result.json of ceiling and floor."""
+    """Return calibration.json from the link's raw files and result.json of ceiling and floor.
+
+    Keys: schema; origin {run_id, measured} where recorded; generator; iperf3 {client_to_server,
+    server_to_client: iperf3.parse()}; ceiling {requests_per_second, connections, duration_s,
+    client_cpu_busy, server_cpu_busy, generator}; jitter_us and floor_us (latency summaries or
+    None); round_trip_us; clock_offset_s {server, client}.
+    """
     rep = f"rep-{repetition}"
     link = calibration_dir / "link" / rep
     ceiling = documents.load(calibration_dir / "ceiling" / rep / "result.json")
@@ -148,7 +161,7 @@ def _document(calibration_dir: Path, repetition: int, generator: str) -> dict[st
 
 
 def _origin(link: Path) -> dict[str, Any]:
-    """Which run measured it, and when, where that was noted."""
+    """Return which run measured the calibration and when, where that was recorded."""
     if not (link / calibration_reuse.CONDITIONS).exists():
         return {}
     record = documents.load(link / calibration_reuse.CONDITIONS)
@@ -156,7 +169,7 @@ def _origin(link: Path) -> dict[str, Any]:
 
 
 def text(calibration: Mapping[str, Any]) -> str:
-    """The calibration in two or three lines for the terminal."""
+    """Return the calibration in one or two lines for the terminal."""
     there, back = (
         calibration["iperf3"][direction]["bits_per_second"] / 1e9
         for direction in ("client_to_server", "server_to_client")

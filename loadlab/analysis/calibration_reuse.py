@@ -1,9 +1,9 @@
-"""A calibration that is used again: what it was made under, and the newest one of the same. Pure.
+"""Reuse a recent calibration that was made under the same conditions.
 
 conditions.json, beside the raw files of the link, is {run_id, measured, conditions}: the run that
-measured it, when (unix seconds of the controller), and all that another must have in common with
-it. A run that uses it again has a copy of the raw files, that file with them, and derives its
-numbers from the copy.
+measured it, the time (unix seconds of the controller), and everything that a reusing run must have
+in common with it. That run copies the raw files, this file included, and derives its numbers from
+the copy.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any
 from loadlab.core import documents
 
 CONDITIONS = "conditions.json"
-# Seconds for which it is used again.
+# Maximum age in seconds.
 AGE_MAX_S = 3600
-# The link last: what has conditions.json is whole.
+# The link comes last, so a copy that has conditions.json is complete.
 PARTS = ("ceiling", "floor", "link")
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """A calibration by its folder and number; ``run_id`` measured it, at ``measured``."""
+    """A calibration, by its folder and number; run ``run_id`` measured it at ``measured``."""
 
     folder: Path
     number: int
@@ -34,10 +34,11 @@ class Earlier:
     measured: float
 
     def part(self, name: str) -> Path:
+        """Return the folder of a part: ceiling, floor or link."""
         return self.folder / name / f"rep-{self.number}"
 
     def said(self, now: float) -> str:
-        """Whose it is and how old, in words."""
+        """Return which run measured it and how long ago, in words; ``now`` is in unix seconds."""
         age = now - self.measured
         words = f"{age:.0f} s" if age < 90 else f"{age / 60:.0f} min"
         return f"Calibration of run {self.run_id}, {words} ago"
@@ -46,8 +47,11 @@ class Earlier:
 def conditions(
     given: Mapping[str, Any], ledger: Mapping[str, Any], hosts: Sequence[str]
 ) -> dict[str, Any]:
-    """What a calibration depends on: ``given``, and what tuning.json (``ledger``, empty where there
-    is none) says was read back on its hosts. The application is not in its path."""
+    """Return the conditions of a calibration: ``given`` and `tuned`, host -> key -> value.
+
+    The values are those read back in tuning.json (``ledger``, empty where there is none) for
+    ``hosts``. The application's keys are left out, as it takes no part in a calibration.
+    """
     tuned = {
         host: {
             row["key"]: row["after"]
@@ -56,14 +60,17 @@ def conditions(
         }
         for host in hosts
     }
-    # As it is read from its file.
+    # Passed through JSON, so that it compares equal with what is read from a file.
     found: dict[str, Any] = json.loads(documents.dump({**given, "tuned": tuned}))
     return found
 
 
 def found(results: Path, asked: Mapping[str, Any], now: float) -> Iterator[Earlier]:
-    """The calibrations in the runs below ``results`` that were made under the conditions ``asked``
-    less than AGE_MAX_S before ``now``, the newest first; of none that failed."""
+    """Yield the usable calibrations below ``results``, newest first.
+
+    They were made under the conditions ``asked``, less than AGE_MAX_S before ``now`` (unix
+    seconds), and did not fail.
+    """
     usable = [
         earlier
         for path in sorted(results.glob(f"*/calibration*/link/rep-*/{CONDITIONS}"))
@@ -89,19 +96,19 @@ def _usable(path: Path, asked: Mapping[str, Any], now: float) -> Earlier | None:
         )
         return earlier if whole and parts[0].exists() else None
     except (ValueError, LookupError, TypeError):
-        # Another run's folder that somebody changed is no calibration.
+        # A damaged or edited folder of another run is not a calibration.
         return None
 
 
 def copy(earlier: Earlier, folder: Path, number: int) -> None:
-    """Copy its files into a run's folder of calibrations, under the number ``number``."""
+    """Copy a calibration's files into a run's calibration folder, as number ``number``."""
     for name in PARTS:
         if earlier.part(name).exists():
             shutil.copytree(earlier.part(name), folder / name / f"rep-{number}")
 
 
 def drop(folder: Path, number: int) -> None:
-    """Remove a copy of which nothing could be derived."""
+    """Remove a copied calibration from which nothing could be derived."""
     for name in PARTS:
         copied = folder / name / f"rep-{number}"
         if copied.exists():

@@ -1,4 +1,4 @@
-"""Claims in words, for the terminal and the report; judged in loadlab/analysis/claims.py. Pure."""
+"""Write claims as text for the terminal and the report; loadlab/analysis/claims.py judges them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from loadlab.core import formatting
 from loadlab.planning.claims import names
 
-# The first of these that a part has is the claim's verdict.
+# The first of these that one of its parts has is the claim's verdict.
 VERDICTS = ("refuted", "undecided", "confirmed")
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:
-    """A line for each claim, for the terminal, and for each cell that decides nothing.
+    """Return a line for each claim of claims.json and for each cell that was not measured.
 
-    Of a longer order it has the step that decided.
+    For a longer order the line shows only the step that decided.
     """
     said = []
     for claim in found["claims"]:
@@ -31,7 +31,7 @@ def lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _shown_parts(parts: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
-    """The parts in few words, each with what to say beside it."""
+    """Return the parts to show, each with a note."""
     shown: list[tuple[Mapping[str, Any], str]] = []
     for order, several in groupby(parts, key=lambda part: part["order"]):
         steps = list(several)
@@ -43,7 +43,8 @@ def _shown_parts(parts: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, 
 
 
 def deciding(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Of an order's steps the one that decided: of the worst verdict, the smallest ratio."""
+    """Return the step that decided an order: of the worst verdict, the one with the
+    smallest ratio."""
 
     def key(step: Mapping[str, Any]) -> tuple[int, float]:
         return VERDICTS.index(step["verdict"]), -1.0 if step["value"] is None else step["value"]
@@ -52,8 +53,9 @@ def deciding(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def failing_step(claim: Mapping[str, Any]) -> str:
-    """The step for which a longer order is not confirmed, in words; empty where there is none."""
-    # Claims of before orders were judged by steps have none.
+    """Return the step that kept a longer order from being confirmed, in words; "" where there is
+    none."""
+    # Claims from before orders were judged by steps have none.
     steps = [part for part in claim["parts"] if part.get("order")]
     decided = deciding(steps) if steps else None
     if decided is None or not claim["verdict"] == decided["verdict"] != "confirmed":
@@ -62,19 +64,19 @@ def failing_step(claim: Mapping[str, Any]) -> str:
 
 
 def figure(claim: Mapping[str, Any]) -> str:
-    """What was measured of a claim, in words."""
+    """Return the measured values of a claim's parts, in words."""
     return "; ".join(measured(part) for part in claim["parts"])
 
 
 def measured(part: Mapping[str, Any]) -> str:
-    """What was measured of one statement, in words."""
+    """Return the measured value of one part, in words, or why there is none."""
     if part["value"] is None:
         return str(part["why"])
     shown = _shown(part)
     interval = ""
     if part["interval"]:
         low, high = (shown(bound) for bound in part["interval"])
-        # Claims of before levels were told have none.
+        # Claims from before the confidence level was recorded have none.
         level = formatting.percent(part.get("level"))
         interval = f", {low} to {high} ({level} interval)"
     why = f"; {part['why']}" if part["why"] else ""
@@ -82,7 +84,7 @@ def measured(part: Mapping[str, Any]) -> str:
 
 
 def published(part: Mapping[str, Any]) -> str:
-    """What was published of one statement, in words; empty where nothing was."""
+    """Return the published value of one part, in words; empty where there is none."""
     told = part["published"]
     if told is None:
         return ""
@@ -91,13 +93,16 @@ def published(part: Mapping[str, Any]) -> str:
 
 
 def _shown(part: Mapping[str, Any]) -> Callable[[float], str]:
-    """How the statement's value is written: in the metric's unit, or a ratio without one."""
+    """Return the function that formats the part's value: in the metric's unit, or as a ratio."""
     metric = part["metric"] if len(part["figures"]) == 1 else ""
     return lambda number: quantity(metric, number)
 
 
 def quantity(metric: str, number: float) -> str:
-    """A metric's value as people read it: latencies in ms, shares in percent, memory in MiB."""
+    """Format a metric's value: latencies in ms, shares in percent, memory in MiB.
+
+    ``metric`` is "" for a ratio.
+    """
     if " / " not in metric:
         if "_us" in metric:
             return f"{formatting.ms(number)} ms"
@@ -111,7 +116,7 @@ def quantity(metric: str, number: float) -> str:
 
 
 def bound(claim: Mapping[str, Any], number: float) -> str:
-    """A bound as people read it: a metric that has a unit in it, all else as the claim has it."""
+    """Format a bound: in the metric's unit where it has one, otherwise as the claim has it."""
     metric = claim["metric"]
     united = "_us" in metric or metric.endswith(("_share", "_bytes"))
     if "cell" in claim and "over" not in claim and united:
@@ -120,7 +125,7 @@ def bound(claim: Mapping[str, Any], number: float) -> str:
 
 
 def wanted(claim: Mapping[str, Any]) -> str:
-    """The statement's bounds in words."""
+    """Return the statement's bounds in words."""
     if "order" in claim:
         return " > ".join(claim["order"])
     what = " / ".join(names(claim)[:2])

@@ -1,22 +1,28 @@
-"""Claims of a study or lesson: statements on its cells that figures confirm or refute. Pure.
+"""Judge the claims of a study or lesson: statements about its cells, confirmed or refuted by
+figures.
 
 A claim is {says (in words), and a statement, or all: a list of statements that must all hold}. It
-may have only (the scales that have it) and published {value and/or says, where}, where what was
-published does not follow from the file's figures. A statement is {metric, and one of
-  cell: name, with at_least and/or at_most: the metric of that cell against the bounds,
-  ratio: [name, name], with at_least and/or at_most: the first cell's metric over the second's;
-    against: [name, name]: that ratio over the ratio of these two,
-  order: [name, name, ...]: each cell's metric above the next one's}.
-A metric is a path into a repetition of summary.json, such as goodput (requests/s), latency_us.p99
-(µs), errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE; of a path
-that ends at several numbers their sum (errors, client.cpu_s); load.rate and the rest of the cell's
-load; or failed_share, the fraction of the requests due that had no right answer. over: another
-metric that it is divided by, repetition by repetition. For a sweep its level with the highest
-median goodput speaks. profile.* is of the one repetition that was profiled, whose samples give its
-interval.
+may have only (the scales that have it) and published {value and/or says, where}, where the
+published value does not follow from the file's figures. A statement is {metric, and one of the
+following}:
+- cell: name, with at_least and/or at_most: that cell's metric against the bounds
+- ratio: [name, name], with at_least and/or at_most: the first cell's metric divided by the
+  second's. against: [name, name] divides that ratio by the ratio of these two
+- order: [name, name, ...]: each cell's metric is above the next one's
 
-An order is judged step by step. A ratio, and a step of an order, that is no further from a bound
-than a cell is from its twin (the noise floor of that metric) is undecided.
+A metric is one of:
+- a path into a repetition of summary.json, such as goodput (requests/s), latency_us.p99 (µs),
+  errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
+  at several numbers means their sum (errors, client.cpu_s)
+- load.rate and the other keys of the cell's load
+- failed_share: the fraction of the requests due that got no right answer
+- profile.*: from the one repetition measured with py-spy; its samples give the interval
+
+over names another metric that it is divided by, repetition by repetition. A sweep is represented by
+its level with the highest median goodput.
+
+An order is judged step by step. A ratio or step is undecided where its distance from a bound is
+within the noise floor, the difference between a cell and its twin in that metric.
 """
 
 from __future__ import annotations
@@ -34,16 +40,19 @@ from loadlab.planning import claims as planning_claims
 from loadlab.planning.claims import PROFILE, statements
 from loadlab.stats import inference
 
-# What a repetition may lack because it was not recorded there.
+# Keys that a repetition lacks where they were not recorded.
 _OPTIONAL = ("processes", "database", "profile", "reactivity")
-# By name, the cells of summary.json that it stands for: one, or the levels of a sweep.
+# Name -> the cells of summary.json that it stands for: one, or the levels of a sweep.
 Cells = Mapping[str, Sequence[Mapping[str, Any]]]
 # A cell of summary.json and its twin.
 Twin = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def _steps(statement: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str | None]]:
-    """A longer order as orders of two, each with the whole in words; else the statement."""
+    """Split a longer order into orders of two, each with the whole order in words.
+
+    Any other statement is returned alone, with None.
+    """
     order = statement.get("order", ())
     if len(order) <= 2:
         return [(statement, None)]
@@ -52,10 +61,10 @@ def _steps(statement: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str | 
 
 
 def value(repetition: Mapping[str, Any], metric: str) -> float | None:
-    """The metric of one repetition; None where it was not measured.
+    """Return the metric of one repetition; None where it was not measured.
 
-    A failure that is not in the counts did not happen: 0. Raises ResultError for a path that the
-    schema does not have.
+    A kind of failure that is absent from client.failures did not occur: 0. Raises ResultError for a
+    path that the schema does not have.
     """
     if metric == "failed_share":
         due = repetition["scheduled"] or repetition["requests"]
@@ -76,9 +85,9 @@ def value(repetition: Mapping[str, Any], metric: str) -> float | None:
 
 
 def speaking(levels: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The cell that speaks for a name: of a sweep's levels that with the highest median goodput.
+    """Return the cell that represents a name: a sweep's level with the highest median goodput.
 
-    None where none of them has a valid repetition.
+    None where none has a valid repetition.
     """
     valid = [cell for cell in levels if _sample(cell, "goodput")]
     return max(valid, key=lambda cell: statistics.median(_sample(cell, "goodput")), default=None)
@@ -91,13 +100,16 @@ def judge(
     figures: Sequence[Mapping[str, Any]] = (),
     twins: Sequence[Twin] = (),
 ) -> dict[str, Any]:
-    """{says, verdict, why, parts}: confirmed where all parts are, refuted where one is.
+    """Return {says, verdict, why, parts} of a claim.
 
-    A part is {metric, order, figures [{cell, median, n}], value, interval, level, noise_floor,
-    wanted, published, verdict, why}; each step of an order is one. ``figures``: the published ones.
-    verdict: confirmed, refuted or undecided. A study needs an interval that lies on one side of the
-    bounds, and a ratio further from them than the noise floor that ``twins`` give; a lesson, whose
-    effects are large and which measures once, goes by its medians.
+    verdict is "confirmed" where all parts are, "refuted" where one is, else "undecided". A part is
+    {metric, order, figures [{cell, median, n}], value, interval, level, noise_floor, wanted,
+    published, verdict, why}; each step of an order is one. value and interval are in the metric's
+    unit, or ratios.
+
+    ``kind``: "study" or "lesson". A study needs an interval that lies on one side of the bounds
+    and, for a ratio, a distance from them above the noise floor of ``twins``. A lesson measures
+    once and has large effects, so its medians decide. ``figures``: the published ones.
     """
     parts = [
         {**_judge(step, cells, kind, figures, twins), "order": whole}
@@ -190,7 +202,7 @@ def _judge(
     if "cell" not in claim and not profiled:
         floor, noise = _noise(speakers, metric, over, twins)
         if floor is not None and "against" in claim:
-            # Each of the two ratios may be off by it.
+            # Each of the two ratios may be off by the noise floor.
             floor = (1 + floor) ** 2 - 1
         judged["noise_floor"] = floor
         noise = noise or _near(found.value, [low, high], floor)
@@ -200,7 +212,7 @@ def _judge(
 
 
 def _estimate(claim: Mapping[str, Any], samples: Sequence[Sequence[float]]) -> inference.Estimate:
-    """The statement's value, from each of its cells' values."""
+    """Return the statement's value from the values of each of its cells."""
     if "cell" in claim:
         return inference.median(samples[0])
     if "against" in claim:
@@ -211,7 +223,8 @@ def _estimate(claim: Mapping[str, Any], samples: Sequence[Sequence[float]]) -> i
 def _of_profiles(
     cells: Sequence[Mapping[str, Any]], metric: str, over: str | None
 ) -> inference.Estimate:
-    """The statement's value of one profile each, whose samples give the interval."""
+    """Return the statement's value from one py-spy profile of each cell; its samples give the
+    interval."""
     found = [_of_profile(cell, metric, over) for cell in cells]
     while len(found) > 1:
         found = [inference.over(*found[at : at + 2]) for at in range(0, len(found), 2)]
@@ -225,7 +238,7 @@ def _of_profile(cell: Mapping[str, Any], metric: str, over: str | None) -> infer
     )
     if over is None and metric == "profile.idle_share" and "samples" in profile:
         return inference.share(round(figure * profile["samples"]), profile["samples"])
-    # Missing where the profile is older than what records it.
+    # Absent in older profiles.
     bounds = profile.get("depth_interval") if over is None and metric.endswith("median") else None
     low, high = bounds or (None, None)
     return inference.Estimate(figure, low, high)
@@ -234,8 +247,11 @@ def _of_profile(cell: Mapping[str, Any], metric: str, over: str | None) -> infer
 def _noise(
     cells: Sequence[Mapping[str, Any]], metric: str, over: str | None, twins: Sequence[Twin]
 ) -> tuple[float | None, str]:
-    """The noise floor of a ratio of these cells, a fraction, None where no twin tells it; and why
-    nothing can be told of them at all, empty where it can."""
+    """Return (noise floor of a ratio of these cells, why the ratio cannot be judged).
+
+    The first is a fraction, None where no twin gives it; the second is empty where it can be
+    judged.
+    """
     rows = [
         {
             "metric": metric,
@@ -265,7 +281,7 @@ def _noise(
 
 
 def _near(value: float, bounds: Sequence[float | None], floor: float | None) -> str:
-    """That a ratio is no further from a bound than the noise floor; empty where it is further."""
+    """Return that a ratio is within the noise floor of a bound; empty where it is not."""
     for bound in bounds:
         if bound is not None and floor is not None and abs(value - bound) <= floor * bound:
             return f"no further from {bound:g} than the noise floor of {formatting.percent(floor)}"
@@ -275,7 +291,8 @@ def _near(value: float, bounds: Sequence[float | None], floor: float | None) -> 
 def _published(
     claim: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """{value, says, where}: what the published figures give for the statement; None where none."""
+    """Return {value, says, where} from the published figures for the statement; None
+    without them."""
     found = [_figure(name, claim["metric"], groups) for name in planning_claims.names(claim)]
     under = [
         _figure(name, claim["over"], groups)
@@ -309,9 +326,12 @@ def _figure(
 
 
 def document(summary: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, Any]:
-    """claims.json: every claim of the study judged by the cells of summary.json.
+    """Return claims.json: every claim of the study, judged by the cells of summary.json.
 
-    ``study``: the plan's {kind, name, scale, description, claims, cells, published}.
+    ``study``: the plan's {kind, name, scale, description, claims, cells, published}. Keys: schema,
+    run_id, kind, name, scale, description, question, source; claims: [judge()]; figures: [{title,
+    where, reference, not_repeated, rows}]; mistakes: [{what, printed, corrected, where, cell,
+    metric, measured}]; unmeasured: [{cell, why}].
     """
     published = study["published"]
     cells = _cells(summary, study)
@@ -332,7 +352,7 @@ def document(summary: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, 
 
 
 def _twins(summary: Mapping[str, Any]) -> list[Twin]:
-    """The cells that were measured twice, each with its twin."""
+    """Return the cells that were measured twice, each with its twin."""
     measured = {cell["cell_id"]: cell for cell in summary["cells"]}
     rows = summary["noise_floor"]
     several = dict.fromkeys((row["cell_id"], row["twin_id"]) for row in rows)
@@ -342,7 +362,7 @@ def _twins(summary: Mapping[str, Any]) -> list[Twin]:
 def _cells(
     summary: Mapping[str, Any], study: Mapping[str, Any]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """By the study's name, the cells of the summary that it stands for, each with its profile."""
+    """Return the study's names -> their cells in the summary, each with its py-spy profile."""
     measured = {cell["cell_id"]: cell for cell in summary["cells"]}
     return {
         name: [
@@ -355,9 +375,9 @@ def _cells(
 
 
 def unmeasured(summary: Mapping[str, Any], study: Mapping[str, Any]) -> list[dict[str, str]]:
-    """{cell, why} of each of the study's cells without a valid repetition.
+    """Return [{cell, why}] of the study's cells without a valid repetition.
 
-    Of a sweep, which may stop before its last level, one level with a valid repetition is enough.
+    A sweep may stop before its last level, so one level with a valid repetition is enough.
     """
     found = []
     for name, levels in _cells(summary, study).items():
@@ -374,7 +394,7 @@ def unmeasured(summary: Mapping[str, Any], study: Mapping[str, Any]) -> list[dic
 
 
 def _beside(group: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
-    """A group of published figures, each beside what was measured, both also as ratios."""
+    """Return a group of published figures, each with the measured value, both also as ratios."""
     reference = group["reference"]
 
     def seen(name: str, metric: str) -> list[float]:
@@ -383,7 +403,7 @@ def _beside(group: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
     rows = []
     for name, figures in group["cells"].items():
         for metric, figure in figures.items():
-            # What was offered is no result.
+            # The load offered is not a result.
             if metric.startswith("load."):
                 continue
             sample = seen(name, metric)
@@ -407,7 +427,8 @@ def _beside(group: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
 
 
 def _level(name: str, cells: Cells) -> Mapping[str, Any] | None:
-    """The cell of a published figure: <name>, or <name>@<connections> for one level of it."""
+    """Return the cell of a published figure: <name>, or <name>@<connections> for one level
+    of it."""
     if name in cells:
         return speaking(cells[name])
     name, _, level = name.rpartition("@")
@@ -418,7 +439,7 @@ def _level(name: str, cells: Cells) -> Mapping[str, Any] | None:
 
 
 def _mistake(one: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
-    """{what, printed, corrected, where, cell, metric, measured}: the last None if not measured."""
+    """Return {what, printed, corrected, where, cell, metric, measured}; measured may be None."""
     sample = _sample(speaking(cells.get(one.get("cell", ""), ())), one.get("metric", "goodput"))
     return {
         **{key: one[key] for key in ("what", "printed", "corrected")},
@@ -428,7 +449,7 @@ def _mistake(one: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
 
 
 def _sample(cell: Mapping[str, Any] | None, metric: str, over: str | None = None) -> list[float]:
-    """The metric of each valid repetition, divided by another's where one is given."""
+    """Return the metric of each valid repetition, divided by the metric ``over`` if given."""
     if cell is not None and metric.startswith("profile."):
         cell = cell.get("profile")
     if cell is None:
@@ -458,7 +479,7 @@ def _side(
     strict: bool,
     claim: Mapping[str, Any],
 ) -> tuple[str, str]:
-    """Verdict and why, from an interval and the bounds."""
+    """Return (verdict, why) from an interval and the bounds."""
     below, above = seen
     if low is not None and (above < low or (strict and above <= low)):
         return "refuted", f"all of it is below {claim_text.bound(claim, low)}"

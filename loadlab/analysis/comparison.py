@@ -1,7 +1,7 @@
-"""The comparisons that a run's plan asks for: its cells' metrics side by side. Pure.
+"""Compare the cells that a run's plan asks to compare, metric by metric.
 
-Goodput is in requests/s, p50 and p99 in µs, each of the valid repetitions' own values; differences
-and noise floors are fractions of the base.
+Goodput is in requests/s, p50 and p99 in µs, one value for each valid repetition. Differences and
+noise floors are fractions of the base.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ def build(
     plan: Mapping[str, Any],
     idle: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """{comparisons, noise_floor} of summary.json, both empty where the plan asks for none.
+    """Return {comparisons, noise_floor} of summary.json, both empty where the plan asks for none.
 
-    ``cells`` are summary.json's, ``plan`` is plan.json's "plan": of it comparisons [{by, base,
-    head}], twins [[cell_id, twin's cell_id]] (a twin on another pair of hosts tells only what cells
-    of two pairs differ by) and tracks are read, and each may be missing. ``idle``: the tunings that
-    are not measured, as ablation.idle has them; nothing is compared with them.
-    Raises ResultError where neither cell of a comparison is known.
+    ``cells``: those of summary.json. ``plan``: plan.json's "plan", of which comparisons [{by, base,
+    head}], twins [[cell_id, twin's cell_id]] and tracks are read; each may be absent. A twin on
+    another host pair applies only to comparisons across pairs. ``idle``: tunings that are not
+    measured, from ablation.idle; nothing is compared with them.
+
+    A comparison is {by, cell, base, head, rows}; base and head are {cell_id, name, n, n_void,
+    failed_share}. A row is {metric, base, head, difference {value, low, high}, p, effect_size,
+    p_corrected, conclusion, why, noise_floor, noise_floor_from}. twin() describes an item of
+    noise_floor. Raises ResultError where neither cell of a comparison is known.
     """
     found = {cell["cell_id"]: cell for cell in cells}
     known = {item["cell_id"]: item["cell"] for item in experiments.items(plan.get("tracks", []))}
@@ -60,14 +64,14 @@ def build(
 
 
 def measured_on(cell: Mapping[str, Any]) -> str | None:
-    """The pair of hosts that measured a cell; None where its results do not say."""
+    """Return the host pair that measured a cell, by its server; None where the results lack it."""
     return next((rep["pair"] for rep in cell.get("repetitions", []) if rep.get("pair")), None)
 
 
 def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:
-    """A metric's value in each valid repetition that has one; none of a cell not measured.
+    """Return a metric's value in each valid repetition that has one; empty for a cell not measured.
 
-    Of reactivity it is the mean, in µs.
+    ``metric`` is goodput (requests/s), reactivity (mean in µs) or a key of latency_us (µs).
     """
     reps = [] if cell is None else [r for r in cell["repetitions"] if r["verdict"]["valid"]]
     if metric == "goodput":
@@ -79,13 +83,13 @@ def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:
 
 
 def sample(of: Sequence[float]) -> dict[str, Any]:
-    """The schema's part_sample of so many values."""
+    """Return {n, median, low, high}: the number of values, their median and its interval."""
     middle = inference.median(of)
     return {"n": len(of), "median": middle.value, "low": middle.low, "high": middle.high}
 
 
 def _pair(base: Sequence[float], head: Sequence[float]) -> dict[str, Any]:
-    """How the head's values differ from the base's."""
+    """Return how the head's values differ from the base's."""
     apart = inference.difference(base, head)
     ranks = inference.ranks(base, head) if base and head else None
     return {
@@ -104,7 +108,11 @@ def twin(
     twin_id: str,
     metric: str,
 ) -> dict[str, Any]:
-    """A row of noise_floor: the twin is the head."""
+    """Return a row of noise_floor, with the twin as the head.
+
+    Keys: metric, cell_id, twin_id, base and head (see sample), difference {value, low, high}, p,
+    effect_size (Cliff's delta), noise_floor (a fraction, or None).
+    """
     pair = _pair(values(cell, metric), values(twin, metric))
     return {
         "metric": metric,
@@ -118,7 +126,7 @@ def twin(
 def _comparison(
     found: Mapping[str, Any], known: Mapping[str, Any], asked: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One comparison; its rows still lack what takes all rows of the run."""
+    """Return one comparison; its rows lack the keys that depend on all rows of the run."""
     base, head = (found.get(asked[side]) for side in ("base", "head"))
     cell = known.get(asked["base"], known.get(asked["head"]))
     if cell is None:
@@ -144,7 +152,7 @@ def _comparison(
 def _side(
     cell_id: str, found: Mapping[str, Mapping[str, Any]], known: Mapping[str, Any], by: str
 ) -> dict[str, Any]:
-    """What a comparison says of one of its cells."""
+    """Return what a comparison holds on one of its cells."""
     cell = known.get(cell_id, {})
     name = cell.get(by, cell.get("load", {}).get(by))
     had: Mapping[str, Any] = (
@@ -163,7 +171,7 @@ def _side(
 def _incomparable(
     base: Mapping[str, Any] | None, head: Mapping[str, Any] | None, metric: str
 ) -> str | None:
-    """Why the metric of two cells is not to be compared, whatever its values; else None."""
+    """Return why the metric of two cells cannot be compared, whatever its values; else None."""
     both = {}
     for side, cell in (("base", base), ("head", head)):
         if cell is None:
@@ -182,7 +190,7 @@ def _incomparable(
     if len(origins) > 1:
         return f"latencies from {' and '.join(sorted(origins))} are never compared"
     for side, cell in both.items():
-        # A Python client's latencies are of its ok answers.
+        # A Python client's latencies are those of its ok answers only.
         counted = "ok" if cell["cell"]["load"]["mode"] == "batch" else "responses"
         least = min(rep[counted] for rep in cell["repetitions"] if rep["verdict"]["valid"])
         if not inference.carries(least, histograms.PERCENTILES[metric]):
@@ -199,7 +207,11 @@ def floor(
     floors: Sequence[Mapping[str, Any]],
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """{noise_floor, noise_floor_from}: of twins of the cell's endpoint and load, else of any."""
+    """Return {noise_floor, noise_floor_from} of a cell, a fraction and where it is from.
+
+    "same": from twins with the cell's endpoint and load. "other": from any twins. Both are None
+    without twins.
+    """
     had = [row for row in floors if row["metric"] == metric and row["noise_floor"] is not None]
     same = [
         row["noise_floor"]
@@ -215,8 +227,8 @@ def floor(
 def _conclude(rows: Sequence[dict[str, Any]]) -> None:
     """Add p_corrected, conclusion and why to every row of the run.
 
-    Rows that could not show a difference whatever their values are not among those that p is
-    corrected for.
+    Rows that could not show a difference, whatever their values, are left out of the correction for
+    multiple testing.
     """
     tested = [row for row in rows if row["why"] is None]
     p_values = [row["p"] for row in tested]

@@ -1,4 +1,4 @@
-"""From a run's directory to its documents, each checked against the schema. Pure."""
+"""Derive a run's documents from its files, check them against the schema and write them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ from loadlab.scheduling import experiments, records
 
 
 def write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
-    """Write a document that the schema holds for right. Raises SchemaError before it is written."""
+    """Write a document after checking it. Raises SchemaError before anything is written."""
     validate(document, name, root / "files" / "schema" / "lab-1.schema.json")
     documents.write(path, documents.dump(document))
 
 
 def thresholds(run_dir: Path, root: Path) -> dict[str, Any]:
-    """What the run's verdicts go by: files/verdict.yml of when it began, as plan.json has it.
+    """Return the thresholds of the run's verdicts: files/verdict.yml as recorded in plan.json.
 
-    One that the file did not have then is as it is now.
+    A threshold that plan.json lacks has its present value.
     """
     now = yaml.safe_load(documents.text(root / "files" / "verdict.yml"))
     return {**now, **documents.load(run_dir / "plan.json").get("thresholds", {})}
 
 
 def results(run_dir: Path, root: Path, keep_requests: bool) -> None:
-    """Write result.json of every repetition that has none yet, and reduce its raw files."""
+    """Write result.json of every repetition that has none, and reduce its raw files."""
     for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
         repetition(description.parent, root, keep_requests)
 
 
 def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
-    """Write result.json of cells/<cell_id>/rep-<n> where there is none; reduce its raw files."""
+    """Write result.json of cells/<cell_id>/rep-<n> if it is absent, and reduce its raw files.
+
+    ``keep_requests``: whether to keep oha's whole file of requests.
+    """
     if not (rep_dir / "result.json").exists():
         run_dir = rep_dir.parents[2]
         in_force = calibration.in_force(run_dir, rep_dir)
@@ -48,11 +51,11 @@ def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
 
 
 def cut_off(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> list[Path]:
-    """Mark as failed what was under way when an earlier controller went away, and return it.
+    """Mark repetitions that an earlier controller left unfinished as failed; return their folders.
 
-    That is each repetition without result whose load did not come to its end on every client; what
-    the hosts had of it has been fetched. And each of a pair of which something could not be
-    fetched: ``unfetched`` has the pair and why.
+    A repetition is unfinished where it has no result and its load did not end on every client; what
+    the hosts have of it was fetched before. So is a repetition without a result of a pair from
+    which something could not be fetched: ``unfetched`` is [{pair, why}].
     """
     found = []
     for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
@@ -75,7 +78,10 @@ def cut_off(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> list[
 def describe(
     run_dir: Path, root: Path, hosts: Mapping[str, Any], controller: Mapping[str, str]
 ) -> None:
-    """Write manifest.json; the run has finished when its last repetition has."""
+    """Write manifest.json; the run's finish time is that of its last repetition.
+
+    ``hosts`` and ``controller``: the manifest's keys of these names.
+    """
     measured = _measured(run_dir)
     locks = {"controller": root / "requirements.txt"}
     for framework in {found["cell"]["framework"] for found in measured}:
@@ -96,7 +102,11 @@ def describe(
 
 
 def describe_again(run_dir: Path, root: Path, known: Mapping[str, Any]) -> None:
-    """Write manifest.json once more; what only its first time could tell is as ``known`` has it."""
+    """Write manifest.json again from the run's files.
+
+    What they do not contain (hosts, controller, lab, pins) is copied from ``known``, an earlier
+    manifest.json.
+    """
     document = manifest.build(
         documents.load(run_dir / "plan.json"),
         _finished(_measured(run_dir)),
@@ -122,14 +132,15 @@ def _iso(unix: float) -> str:
 
 
 def missing(run_dir: Path) -> list[str]:
-    """A study's cells without a valid repetition, each with why; none where the run is no study."""
+    """Return a study's cells without a valid repetition, each with the reason; empty without a
+    study."""
     judged = run_dir / "claims.json"
     found = documents.load(judged)["unmeasured"] if judged.exists() else []
     return [f"{one['cell']} ({one['why']})" for one in found]
 
 
 def given_up(run_dir: Path) -> list[str]:
-    """The cells that were given up before there was anything valid, each with why."""
+    """Return the cells with failures and no valid repetition, each with its last error."""
     found = []
     for cell_id, kept in records.load(run_dir).items():
         errors = [record["error"] for record in kept if record["error"] is not None]
@@ -139,7 +150,10 @@ def given_up(run_dir: Path) -> list[str]:
 
 
 def summary(run_dir: Path, root: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Write summary.json, metrics.prom and a study's claims.json; return the first and the last."""
+    """Write summary.json, metrics.prom and a study's claims.json; return summary and claims.
+
+    The claims are None where the run is no study or lesson.
+    """
     document = summaries.summary(run_dir)
     write(document, "summary", run_dir / "summary.json", root)
     documents.write(run_dir / "metrics.prom", summaries.open_metrics(document).encode())

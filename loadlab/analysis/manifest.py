@@ -1,4 +1,4 @@
-"""manifest.json: what was run, by what, on what. Pure."""
+"""Build manifest.json: what was run, with which versions, on which hosts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from loadlab.core.documents import SCHEMA
 _PIN = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
 )
-# What the manifest keeps of the plan; runs of one stack once had no studies.
+# Keys of the plan that the manifest keeps; older plans lack some of them.
 _PLANNED = (
     "options", "stack", "stacks", "tunings", "networks", "endpoints", "tracks", "study",
 )  # fmt: skip
-# -e, also behind switches that take no value (-Kbe), and what may be joined to it.
+# -e, also after switches that take no value (-Kbe), with or without its value attached.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
-# --extra-vars, also abbreviated: no other option of ansible-playbook begins with --e.
+# --extra-vars or an abbreviation: no other option of ansible-playbook starts with --e.
 _LONG = re.compile(r"(--e[a-z-]*)(?:=(.*))?", re.DOTALL)
 
 
 def pins(locks: Mapping[str, str]) -> dict[str, str]:
-    """Lock files (name to text) as {"<lock>/<package>": version}.
+    """Return {"<lock>/<package>": version} from lock files (name -> text).
 
-    A version that is for some machines only has its condition beside it ("1.3 ; python_version <
-    '3.12'"); several are joined with " or ".
+    A version for some machines only is followed by its condition ("1.3 ; python_version < '3.12'");
+    several are joined with " or ".
     """
     found: dict[str, list[str]] = {}
     for lock, text in locks.items():
@@ -37,10 +37,10 @@ def pins(locks: Mapping[str, str]) -> dict[str, str]:
 
 
 def command_line(argv: Sequence[str], known: Iterable[str]) -> list[str]:
-    """The words of the command, values given with -e only for the main variables.
+    """Return the words of the command; of -e only the main variables, ``known``, keep their values.
 
-    Any other extra variable may hold a secret: its value is replaced by '(not recorded)', and
-    a file of variables or JSON stays out whole.
+    Any other extra variable may hold a secret: its value is replaced by '(not recorded)', and so
+    are a whole file of variables and JSON.
     """
     names = set(known)
     words: list[str] = []
@@ -63,7 +63,8 @@ def command_line(argv: Sequence[str], known: Iterable[str]) -> list[str]:
 
 
 def _extra_vars(text: str, names: set[str]) -> str:
-    """The pairs of one -e. Where Ansible would split the text otherwise, nothing of it is kept."""
+    """Return the pairs of one -e; '(not recorded)' where Ansible would split the
+    text differently."""
     try:
         pairs = [pair.partition("=") for pair in shlex.split(text)]
     except ValueError:
@@ -83,10 +84,15 @@ def build(
     source: Mapping[str, Any],
     locks: Mapping[str, str],
 ) -> dict[str, Any]:
-    """manifest.json from plan.json (``begun``), the described hosts and the lock files' texts."""
+    """Return manifest.json.
+
+    ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``: what
+    describes them. ``source``: from revision.of. ``locks``: lock file -> its text. Keys: schema,
+    run_id, started, finished, lab, command {argv, extra_vars}, controller, hosts, pins, plan.
+    """
     plan = begun["plan"]
     given = {name: value for name, value in plan["given"].items() if value not in (None, "")}
-    # Python precedes the program where the program is a script.
+    # For a script the first word is the Python interpreter.
     argv = list(begun["argv"])
     if argv and "python" in argv[0].rpartition("/")[2]:
         argv = argv[1:]

@@ -1,10 +1,10 @@
-"""The rank of each stack among those that answered the same endpoint under the same load. Pure.
+"""Rank the stacks that answered the same endpoint under the same load.
 
-The first key is goodput, more is better; the second is reactivity (see reactivity.py), less is
-better. It decides among stacks whose goodput cannot be told apart: all kept the rate that was asked
-for, or the inference does not tell them apart. What neither key tells apart shares a rank, which
-does not say that it is equal. Where there are too few repetitions for the inference, medians give
-the order, and it is called unsure.
+The first key is goodput, where more is better; the second is reactivity (see response_time.py),
+where less is better. The second decides among stacks whose goodput cannot be distinguished: all
+kept the rate that was asked for, or the test finds no difference. Stacks that neither key
+distinguishes share a rank, which does not mean that they are equal. With too few repetitions for a
+test the medians give the order, and it is marked as unsure.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from loadlab.core import formatting
 from loadlab.stats import inference
 
 KEYS = ("goodput", "reactivity")
-HELD_FROM = 0.99  # goodput over the rate asked for
+HELD_FROM = 0.99  # smallest goodput / rate asked for at which a stack kept the rate
 
 
 @dataclass(frozen=True)
 class Step:
-    """Cells that one key does not tell apart, and why they come after those before them."""
+    """Cells that one key does not distinguish, and why they rank behind those before them."""
 
     cells: list[Mapping[str, Any]]
     why: str
@@ -34,11 +34,10 @@ class Step:
 
 
 def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """[{endpoint, network, load, rows}] of summary.json, for each two or more cells that compete.
+    """Return [{endpoint, network, load, rows}] for each group of two or more cells that compete.
 
-    ``cells`` are summary.json's, ``plan`` plan.json's "plan", of which twins are read. Void, twin
-    and calibration cells and the Python clients are not ranked. A row is {cell_id, rank, shared,
-    sure, goodput, reactivity_us, why}, best first.
+    ``cells``: those of summary.json. ``plan``: plan.json's "plan", of which twins are read. Void,
+    twin and calibration cells and Python clients are not ranked. rows: see rank.
     """
     known = {cell["cell_id"]: cell["cell"] for cell in cells}
     found = {cell["cell_id"]: cell for cell in cells}
@@ -67,7 +66,11 @@ def build(cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> list[d
 def rank(
     cells: Sequence[Mapping[str, Any]], floors: Mapping[str, float | None]
 ) -> list[dict[str, Any]]:
-    """The rows of cells that compete, each with a valid repetition; floors by key, fractions."""
+    """Return the ranked rows of competing cells, best first; each cell has a valid repetition.
+
+    A row is {cell_id, rank (from 1), shared, sure, goodput (requests/s), reactivity_us, why}.
+    ``floors``: key -> noise floor, a fraction or None.
+    """
     rows: list[dict[str, Any]] = []
     for one in _steps(cells, "goodput", floors["goodput"], _both_held):
         waits = all(comparison.values(cell, "reactivity") for cell in one.cells)
@@ -111,9 +114,9 @@ def _steps(
     floor: float | None,
     alike: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> list[Step]:
-    """The cells by one key, best first; each is compared with the best of the step before it.
+    """Group the cells by one key, best first; each is compared with the best of the step before it.
 
-    p is corrected for all pairs that are not ``alike`` and have repetitions enough.
+    p is corrected for all pairs that are not ``alike`` and have enough repetitions.
     """
     samples = {cell["cell_id"]: comparison.values(cell, key) for cell in cells}
     sign = 1 if key == "reactivity" else -1

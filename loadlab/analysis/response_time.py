@@ -1,20 +1,21 @@
-"""Reactivity: how long a client really waits. Pure.
+"""Reactivity: the time a client really waits, over all requests that were due.
 
-It is the latency from when a request was due to its right answer, over all requests that were due:
-- A right answer counts as long as it took.
-- What got none (no answer, another status, another body, cut off) counts as the request timeout:
-  the client still lacks what it asked for, however fast it was refused. Where it is known to have
-  waited longer, it counts as that.
-- What was due and never sent counts alike: as the timeout, or as long as it waited until the end of
-  the load where that is longer. The wait until the end alone would be a lower bound too, but what
-  is never sent are the last of the schedule: those due just before the end would count as the
-  fastest answers of all, and a server that drops requests would look quicker than one that answers.
-So wherever at_timeout is above 0 the figures are lower bounds: nobody knows how much longer these
-would have waited. Those due so shortly before the end that the generator's own lateness explains
-why they were not sent (pacer_p99_max_us in files/verdict.yml) say nothing of the server, and count
-as not due.
+It counts from the time a request was due to its right answer:
+- A right answer counts with its latency.
+- A request without one (no answer, another status, another body, cut off) counts with the request
+  timeout, as the client still lacks what it asked for, however fast it was refused. Where it is
+  known to have waited longer, it counts with that time.
+- A request that was due and never sent counts with the timeout too, or with its wait until the end
+  of the load where that is longer. The wait alone would also be a lower bound. But unsent requests
+  are the last of the schedule: those due just before the end would count as the fastest answers of
+  all, and a server that drops requests would look faster than one that answers.
 
-A closed loop has no schedule, and what waits to be sent does not show: it has no reactivity.
+So where at_timeout is above 0 the figures are lower bounds. Requests due so shortly before the end
+that the generator's own lateness explains why they were not sent (pacer_p99_max_us in
+files/verdict.yml) say nothing about the server and are left out.
+
+A closed loop has no schedule and does not show what waits to be sent, so it has no reactivity.
+Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from loadlab.stats.histograms import Histogram
 def summarise(
     waited: Waited | None, rate: float | None, timeout_s: float, late_us: float
 ) -> dict[str, Any] | None:
-    """{mean_us, p50_us, p99_us, requests, at_timeout, histogram} of one repetition.
+    """Return {mean_us, p50_us, p99_us, requests, at_timeout, histogram} of one repetition.
 
-    requests is how many were due, at_timeout how many of them got no right answer. ``rate`` in
+    requests is how many were due, at_timeout how many of them got no right answer. ``rate`` is in
     requests/s; ``timeout_s`` (s) and ``late_us`` (µs) are timeout_s and pacer_p99_max_us of
-    files/verdict.yml. None without a schedule, or where the generator does not tell right answers
+    files/verdict.yml. None without a schedule, or where the generator cannot separate right answers
     from wrong ones.
     """
     if waited is None or rate is None:
         return None
     timeout_us = round(timeout_s * 1e6)
-    # The last of the schedule was due one interval before the end, the one before two.
+    # The last request of the schedule was due one interval before the end, the one before it two.
     until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
     until_end = until_end[until_end > late_us]
     if waited.known < 1 and until_end.size:
@@ -70,9 +71,9 @@ def summarise(
 
 
 def add_up(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """Several as summarise has them as one of the same form; None where one has none.
+    """Return several results of summarise as one of the same form; None where one is None.
 
-    The mean is over all requests, percentiles are of the added histograms.
+    The mean is over all requests; percentiles come from the added histograms.
     """
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
@@ -93,9 +94,9 @@ def add_up(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
 
 
 def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """Those of a cell's repetitions as one, without the histogram; None where one has none.
+    """Return the results of a cell's repetitions as one, without histogram; None where one is None.
 
-    Percentiles are null where the sample does not carry them.
+    Percentiles are None where the sample is too small to support them.
     """
     total = add_up(found)
     if total is None:

@@ -1,4 +1,4 @@
-"""One repetition: from its raw files to result.json."""
+"""Build result.json of one repetition from its raw files."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _STUB_STATUS = re.compile(
     r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
     r"Reading: \d+ Writing: \d+ Waiting: \d+ \n"
 )
-# nginx's counters are read before and after the load.
+# When nginx's counters are read: before and after the load.
 _WHEN = ("before", "after")
-# What is null where a repetition failed.
+# Keys that are null where a repetition failed.
 _NUMBERS = (
     "requests",
     "responses",
@@ -61,7 +61,7 @@ _NUMBERS = (
     "started",
     "finished",
 )
-# What result.json tells of each of several clients.
+# Keys that result.json has for each of several clients.
 _OF_A_CLIENT = (
     "requests", "responses", "rate_achieved", "errors", "unsent", "latency_us",
 )  # fmt: skip
@@ -72,13 +72,15 @@ def build(
     thresholds: dict[str, Any],
     *calibrations: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return result.json of a repetition's directory; thresholds is files/verdict.yml.
+    """Return result.json of a repetition's directory.
 
-    ``calibrations``: calibration.json of each client, in the order of cell.json; None without one.
+    ``thresholds``: files/verdict.yml. ``calibrations``: calibration.json of each client, in the
+    order of cell.json; None for a client without one. The keys are described in
+    files/schema/lab-1.schema.json, definition `result`.
 
-    Whatever cannot be read or understood, and an error.txt of the controller, becomes a record
-    with `error`, a void verdict and null numbers. Only a cell.json that is absent or names no
-    cell raises (ResultError): such a record could not be told from another.
+    A raw file that cannot be read or understood, or the controller's error.txt, gives a record with
+    `error`, a void verdict and null numbers. Raises ResultError only where cell.json is absent or
+    incomplete: such a record could not be identified.
     """
     description = documents.load(rep_dir / "cell.json")
     absent = {"cell_id", "repetition", "cell", "purpose"} - set(description)
@@ -96,7 +98,7 @@ def build(
         return {**base, **_measured(rep_dir, description, thresholds, calibrations)}
     except (ValueError, LookupError, TypeError, OSError) as error:
         # Every error of this package is a ValueError; a LookupError or TypeError is a raw file that
-        # lacks something. An OSError's own text would hold a path.
+        # lacks something. The text of an OSError would contain a path.
         words = (
             f"{type(error).__name__}: {error}"
             if isinstance(error, LookupError | TypeError)
@@ -112,11 +114,11 @@ def build(
 
 
 def reduce(rep_dir: Path, keep_requests: bool) -> None:
-    """Replace oha.sqlite, once result.json is there, by what result.json can be made from again.
+    """Replace oha.sqlite, once result.json exists, with data from which result.json can be rebuilt.
 
-    That is the reduction (requests.json.gz), or the file itself compressed (requests.sqlite.gz)
-    where keep_requests asks for it or the repetition failed, for then it is evidence. Does
-    nothing where there is no oha.sqlite: another generator's repetition, or one reduced already.
+    This is the reduction (requests.json.gz), or the compressed file itself (requests.sqlite.gz)
+    where keep_requests asks for it or the repetition failed and the file is evidence. Does nothing
+    without an oha.sqlite: another generator, or reduced already.
     """
     for folder, alone in parts(rep_dir, documents.load(rep_dir / "cell.json")):
         database = folder / DATABASE
@@ -138,13 +140,15 @@ def reduce(rep_dir: Path, keep_requests: bool) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one client offered, and what came of it; a cell's only client, or one of several.
+    """The load of one client and its results; the client is a cell's only one, or one of several.
 
-    cell          the repetition's, with this client's share of the load
-    counters      nginx's requests before and after, None where it is not in the path
-    window        the load by the server's clock
-    clock_offset  the client's clock less the controller's, seconds
-    raw           the raw files of its own, by their names below the repetition
+    - name: the client's folder; cell: the repetition's, with this client's share of the load
+    - counters: nginx's requests before and after, None where nginx is not used
+    - server, client: telemetry of each host during this client's load
+    - window: the load by the server's clock
+    - started, finished: unix seconds of the client's clock
+    - clock_offset: the client's clock minus the controller's, in seconds
+    - raw: SHA-256 of its own raw files, by name below the repetition
     """
 
     name: str
@@ -162,9 +166,9 @@ class _Part:
 
 
 def parts(rep_dir: Path, description: dict[str, Any]) -> list[tuple[Path, dict[str, Any]]]:
-    """The folder of each client's raw files, and cell.json as it would be of that client alone.
+    """Return (folder of raw files, cell.json as if for that client alone) of each client.
 
-    An only client's are the repetition's own. Raises ResultError for a client whose name is none.
+    The folder of an only client is the repetition's. Raises ResultError for an invalid client name.
     """
     if "clients" not in description:
         return [(rep_dir, description)]
@@ -191,7 +195,7 @@ def _measured(
         raise ResultError(documents.text(rep_dir / "error.txt").strip() or "error.txt is empty")
     recording = rep_dir / "telemetry-server.prom.gz"
 
-    # Once, and not before a client's own files.
+    # Read once, and only after a client's own files.
     @cache
     def server() -> list[node_exporter.Sample]:
         return node_exporter.read(_there(recording))
@@ -240,7 +244,7 @@ def _measured(
         "profile": profile,
         "telemetry": {
             "server": {**first.server, **processes.server(rep_dir, first.window, cores)},
-            # Of several the one that came closest to its limit.
+            # Of several clients, the one closest to its limit.
             "client": max(offered, key=lambda one: float(one.client["cpu_busy"])).client,
         },
         "raw": dict(sorted(hashes.items())),
@@ -248,7 +252,7 @@ def _measured(
 
 
 def _alone(one: _Part, verdict: dict[str, Any], waited: dict[str, Any] | None) -> dict[str, Any]:
-    """What a client alone says of its load."""
+    """Return the keys of result.json that come from a load of one client."""
     return {
         **_numbers(one.measurement),
         "reactivity": waited,
@@ -266,7 +270,8 @@ def _together(
     cell: dict[str, Any],
     thresholds: dict[str, Any],
 ) -> dict[str, Any]:
-    """What several say of theirs as one, and `clients`. Times are of the clock of the first."""
+    """Return the merged results of several clients, and `clients`. Times are by the
+    first's clock."""
     merged = merge.merge([one.measurement for one in offered])
     first = offered[0]
     spread = merge.spread_s([(one.started, one.clock_offset) for one in offered])
@@ -308,8 +313,11 @@ def _part(
     description: dict[str, Any],
     server: Callable[[], list[node_exporter.Sample]],
 ) -> _Part:
-    """One client's part of a repetition, from the raw files in its folder; ``server``: the scrapes
-    of the server. Raises ResultError with the client's name where it is one of several."""
+    """Return one client's part of a repetition, from the raw files in its folder.
+
+    ``server``: returns the server's scrapes. Raises ResultError, with the client's name if there
+    are several.
+    """
     if folder == rep_dir:
         return _read(rep_dir, folder, description, server)
     try:
@@ -336,7 +344,7 @@ def _read(
     started, end, finished = _times(run, cell["load"], measurement)
     samples = {"server": server(), "client": node_exporter.read(_there(recording))}
     offsets = {name: node_exporter.clock_offset(found) for name, found in samples.items()}
-    # The server's clock is had by way of the controller's.
+    # The server's clock relative to the client's, by way of the controller's.
     ahead = {name: offset - offsets["client"] for name, offset in offsets.items()}
     hosts = {
         name: node_exporter.summarise(
@@ -369,7 +377,7 @@ def _read(
         window=processes.Window(
             started + ahead["server"],
             end + ahead["server"],
-            # Several wait for each other after the warm-up.
+            # Several clients wait for each other after the warm-up.
             warmed=float(cell["load"]["warmup_s"]) > 0 and folder == rep_dir,
         ),
         started=started,
@@ -391,8 +399,11 @@ def _hashes(folder: Path, names: set[str]) -> dict[str, str]:
 
 
 def _counted(offered: Sequence[_Part]) -> int | None:
-    """The requests that nginx counted from the last reading before the load to the last after it,
-    less those for the pages that were fetched after it, each of which counts itself."""
+    """Return the requests that nginx counted from the last page before the load to the last after
+    it.
+
+    Each page fetched after the load counts itself, so these are subtracted. None without nginx.
+    """
     counters = [one.counters for one in offered if one.counters is not None]
     if not counters:
         return None
@@ -409,7 +420,7 @@ def _output(cell: dict[str, Any]) -> str:
 
 
 def _measurement(rep_dir: Path, description: dict[str, Any]) -> tuple[Measurement, dict[str, str]]:
-    """Return the measurement, and {file: SHA-256} of the per-request file it was made from."""
+    """Return the measurement, and {file: SHA-256} of the file of requests behind it."""
     load = description["cell"]["load"]
     path = rep_dir / _output(description["cell"])
     if load["mode"] == "batch":
@@ -429,7 +440,7 @@ def _measurement(rep_dir: Path, description: dict[str, Any]) -> tuple[Measuremen
 
 
 def _reduction(rep_dir: Path, rate: float, duration_s: float) -> tuple[dict[str, Any], str]:
-    """Return the reduction and the SHA-256 of the SQLite file, whichever form of it is there."""
+    """Return the reduction and the SHA-256 of the SQLite file, from whichever form of it exists."""
     database, kept, reduced = (rep_dir / name for name in (DATABASE, KEPT, REDUCED))
     if database.exists():
         return oha_database.reduce(database, rate, duration_s), documents.digest(
@@ -466,11 +477,11 @@ def _stub_requests(path: Path) -> int:
 def _times(
     run: dict[str, Any], load: dict[str, Any], measurement: Measurement
 ) -> tuple[float, float, float]:
-    """Return when the load began, when telemetry's part ends, and when the load ended.
+    """Return the start of the load, the end for telemetry, and the finish.
 
-    Telemetry is for the duration asked and not up to the finish: the answers waited for after
-    the deadline would make a full machine look idle. A batch has no deadline, and its client
-    knows best when it began: not when its process did. Unix seconds of the client's clock.
+    All are unix seconds of the client's clock. Telemetry ends with the duration asked, not at the
+    finish: while the last answers arrive, a full machine would look idle. A batch has no deadline,
+    and its client knows the start better than its process.
     """
     if measurement.span:
         started, finished = measurement.span

@@ -1,4 +1,4 @@
-"""One run against another: the cells that both measured, compared as within a run. Pure."""
+"""Compare two runs: the cells that both measured, as cells of one run are compared."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from loadlab.core.errors import PlanError
 
 
 def compare(results: Path, base: str, head: str) -> dict[str, Any]:
-    """{base, head, comparisons, noise_floor} as in summary.json, ``by`` "run".
+    """Return {base, head, comparisons, noise_floor}, the last two as in comparison.build, ``by``
+    "run".
 
-    ``results``: the directory of all runs. The noise floor is that of the twins of either run. What
-    changed between two runs apart from what is compared (another day, another host) is in the
-    difference too. Raises PlanError where a run is not named or has no summary, or where both have
-    no cell in common.
+    ``results``: the directory of all runs; ``base``, ``head``: run_ids. The noise floor comes from
+    the twins of both runs. Whatever else changed between the runs (another day, another host) is
+    part of the difference. Raises PlanError where a run is unknown or has no summary, or where the
+    runs have no cell in common.
     """
     cells: list[dict[str, Any]] = []
     twins: list[list[str]] = []

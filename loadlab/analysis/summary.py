@@ -1,4 +1,4 @@
-"""All repetitions of a run: statistics per cell, summary.json and OpenMetrics."""
+"""Summarise all repetitions of a run: statistics of each cell, summary.json and OpenMetrics."""
 
 from __future__ import annotations
 
@@ -27,16 +27,23 @@ _QUANTILES = {
 
 
 def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return one cell's statistics over its valid repetitions.
+    """Return one cell's statistics over its valid repetitions:
+    - n, n_void: number of valid and of void repetitions
+    - requests, responses, ok, aborted, scheduled, unsent, server_requests: sums, None where not
+      known; errors: {class: sum}
+    - goodput, rate_achieved: {median, min, max, stdev} in requests/s; stdev is the sample's, None
+      for n < 2
+    - latency_from: "intended" or "sent"
+    - latency_us: summary of the added histograms in µs; None for a percentile that the sample is
+      too small to support
+    - latency_interval_us: {percentile: {low, high, why}} in µs
+    - reactivity: see response_time.merge
+    - percentile_curve: [[percentile, µs]]
+    - client: of a Python client {seconds, cpu_s, max_rss_bytes as goodput, failures summed}; else
+      None
 
-    {n, n_void, counts summed (None where the generator has none), errors summed, goodput and
-    rate_achieved {median, min, max, stdev (of the sample, None for n < 2)} in requests/s,
-    latency_from, latency_us (summary of the added histograms, µs; None what the sample does not
-    carry), latency_interval_us {percentile: {low, high, why}}, reactivity (see reactivity.merge),
-    percentile_curve [[percentile, µs]], client (of a Python client: seconds, cpu_s and
-    max_rss_bytes as for goodput, failures summed; else None)}. With no valid repetition n is 0 and
-    the rest None or empty. Raises ResultError where latencies of different origin, or of different
-    cells, would be mixed.
+    With no valid repetition n is 0 and the rest None or empty. Raises ResultError where results of
+    different cells, or latencies with different latency_from, would be mixed.
     """
     cells = {result["cell_id"] for result in results}
     if len(cells) > 1:
@@ -69,7 +76,7 @@ def merge(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _client(valid: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """What a Python client used and what broke; None where there was none."""
+    """Return what a Python client used and its failures; None without one."""
     clients = [result["client"] for result in valid if result.get("client")]
     if not clients:
         return None
@@ -98,10 +105,12 @@ def _spread(values: list[float]) -> dict[str, float | None] | None:
 def summary(run_dir: Path) -> dict[str, Any]:
     """Return summary.json of a run, from every cells/<cell_id>/rep-<n>/result.json on disk.
 
-    What is compared with what says plan.json. Cells by cell_id, repetitions by number,
-    comparisons as the plan has them; the same files give the same dict. Raises
-    ResultError where a result lies in another cell's directory, or a cell's results disagree on
-    what was measured.
+    Keys: schema, run_id; cells [{cell_id, cell, purpose, repetitions, statistics: merge()}];
+    comparisons and noise_floor (comparison.build); left_out [{tuning, why}]; sweeps, searches,
+    rates (sweeps_searches.build); ranking (ranking.build). Cells are sorted by cell_id, repetitions
+    by number; the plan decides which cells are compared. The same files give the same dict. Raises
+    ResultError where a result lies in another cell's directory, or a cell's results differ in what
+    they measured.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(run_dir.glob("cells/*/rep-*/result.json")):
@@ -146,7 +155,7 @@ def summary(run_dir: Path) -> dict[str, Any]:
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:
-    """A result without what is long or stands beside it: series, histogram, the cell."""
+    """Return a result without its series, histogram and the keys that its cell holds."""
     dropped = ("schema", "cell_id", "cell", "purpose", "histogram", "per_second")
     short = {key: value for key, value in result.items() if key not in dropped}
     if short["telemetry"] is not None:
@@ -165,7 +174,7 @@ def _short(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _differences(document: dict[str, Any], registry: CollectorRegistry) -> None:
-    """Add the gauges of the comparisons; what could not be told has none."""
+    """Add the gauges of the comparisons; an unknown value has none."""
     labels = ["metric", "base", "head"]
     apart = Gauge(
         "lab_difference_ratio", "Median of head over base, less 1", labels, registry=registry
@@ -188,10 +197,10 @@ def _differences(document: dict[str, Any], registry: CollectorRegistry) -> None:
 
 
 def open_metrics(document: dict[str, Any]) -> str:
-    """Return OpenMetrics text of a summary: gauges in base units, cells of purpose "measure".
+    """Return the OpenMetrics text of a summary: gauges in base units, cells of purpose "measure".
 
-    The label `cell` is the cell_id. A cell without a valid repetition has its counts of repetitions
-    only. Comparisons have their differences, with base and head as cell_ids.
+    The label `cell` is the cell_id. A cell without a valid repetition has only its numbers of
+    repetitions. Comparisons have their differences, labelled with the cell_ids of base and head.
     """
     names = (
         "framework", "server", "transport", "protocol", "worker_class", "event_loop", "workers",

@@ -1,4 +1,4 @@
-"""What sweeps, searches and scaled rates came to: their parts of summary.json. Pure."""
+"""Results of sweeps, searches and scaled rates for summary.json."""
 
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ from loadlab.scheduling.experiments import Item, Records, Track
 def build(
     cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], ceiling: float | None
 ) -> dict[str, Any]:
-    """{sweeps, searches, rates} of summary.json, each empty where the plan has none.
+    """Return {sweeps, searches, rates} of summary.json, each empty where the plan has none.
 
-    ``cells`` are summary.json's; of ``plan``, plan.json's "plan", tracks and options.repetitions
-    are read, and each may be missing. ``ceiling``: requests/s that no search went beyond.
+    ``cells``: those of summary.json. ``plan``: plan.json's "plan", of which tracks and
+    options.repetitions are read. ``ceiling``: the limit of all searches in requests/s, or None.
+    Items:
+    - sweep: {by, cell, cells, levels [{value, cell_id, goodput, server_cpu, p99_us, responses}],
+      unmeasured [level], stopped {at, why} or None, best {value, cell_id} or None}
+    - search: {cell, slo, trace, found (requests/s or None), cell_id, confirmed {of, met} or None,
+      why}; trace: [{cell_id, repetition, purpose, rate, met, why, p99_us, goodput, errors, unsent}]
+    - rate: {cells, share, of [{cell, cell_id, goodput}], rate (requests/s or None)}
     """
     found = {cell["cell_id"]: cell for cell in cells}
     records = {cell_id: cell["repetitions"] for cell_id, cell in found.items()}
@@ -95,14 +101,14 @@ def _search(track: Track, records: Records, repetitions: int) -> dict[str, Any]:
 
 
 def _trace(track: Track, found: float | None, records: Records) -> list[dict[str, Any]]:
-    """Every measurement of a search, in the order in which they were made."""
+    """Return every measurement of a search, in the order in which they were made."""
     template = track["cells"][0]
     items = [search.at(template, rate, "probe") for rate in search.rates(track, records)]
     rates = [] if found is None else search.candidates(track, found)
     items += [search.at(template, rate, "measure") for rate in rates]
     rows: list[tuple[float, int, dict[str, Any]]] = []
     for item in items:
-        # When one that failed began is not known: it was before the next of its cell.
+        # A failed measurement has no start time; it came before the next one of its cell.
         begun = math.inf
         for record in reversed(records.get(item["cell_id"], [])):
             begun = begun if record["started"] is None else record["started"]
@@ -128,7 +134,7 @@ def _traced(item: Item, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rates(tracks: Sequence[Track], records: Records) -> list[dict[str, Any]]:
-    """The scaled rates: cells with the same rule together."""
+    """Return the scaled rates; cells with the same rule share a row."""
     rows: dict[str, dict[str, Any]] = {}
     for track in tracks:
         (item, *_) = track["cells"]

@@ -1,4 +1,4 @@
-"""Whether a repetition may be believed. Limits come from files/verdict.yml."""
+"""Decide whether a repetition is valid. Limits come from files/verdict.yml."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from loadlab.generators.measurement import Measurement
 
-# Findings that are made of counts: of several clients they are told of the whole.
+# Findings that consist of counts; for several clients they are reported for the whole load.
 _COUNTED = ("saturated", "unsent", "aborted", "errors", "littles_law")
 
 
@@ -20,12 +20,13 @@ def judge(
     exit_code: int,
     thresholds: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return {valid, reasons[], findings[]}; every string is "code: value and limit".
+    """Return {valid, reasons, findings}; every reason and finding is "code: value and limit".
 
-    cell is the contract's, with its load; server and client are telemetry.summarise of each
-    host; calibration is calibration.json or None; thresholds is verdict.yml. A reason voids the
-    repetition, a finding does not. In a batch the client is what is measured: what it uses, and
-    where it breaks, is a finding. Raises KeyError for a threshold that is not in the file.
+    ``cell``: with its load. ``server``, ``client``: node_exporter.summarise of each host.
+    ``calibration``: calibration.json or None. ``exit_code``: the generator's. ``thresholds``:
+    files/verdict.yml. A reason voids the repetition; a finding does not. In a batch the client is
+    the subject, so what it uses and its failures are findings. Raises KeyError for a threshold that
+    the file lacks.
     """
     load = cell["load"]
     limit = thresholds
@@ -42,7 +43,7 @@ def judge(
         reasons.append(f"short: {span:.1f} s measured of {asked:g}, limit {limit['duration_min']}")
     void, said = _generator(load["mode"], server["cpu_busy"], client["cpu_busy"], limit)
     reasons, findings = reasons + void, findings + said
-    # Telemetry is of the duration asked, and not of the wait for the last answers.
+    # Telemetry covers the duration asked, not the wait for the last answers.
     watched = span if asked is None else min(span, float(asked))
     for name, host in hosts.items():
         reasons += _host_reasons(name, host, watched, limit)
@@ -51,10 +52,10 @@ def judge(
             f"listen_overflows: {server['tcp']['listen_overflows']} on the server, limit "
             f"{limit['listen_overflows_max']}"
         )
-    # A generator opens a connection only when it has a request for it. More than asked are fine:
-    # the control connection is among them.
+    # A generator opens a connection only when it has a request for it. More than asked are fine, as
+    # the control connection is counted too.
     wanted = min(int(load["connections"]), measurement.requests)
-    # One that is for one request may be over before it is seen.
+    # A connection for a single request may close before it is counted.
     kept = load.get("keepalive", True) and (
         cell.get("front") != "none" or cell["upstream_keepalive"]
     )
@@ -72,7 +73,7 @@ def judge(
     findings += _count_findings(measurement, load, limit)
     if measurement.client is not None:
         findings += _client_findings(measurement, measurement.client, load)
-    # What a study is about does not void its cells.
+    # The subject of a study does not void its cells.
     about = [reason for reason in reasons if reason.partition(":")[0] in cell.get("about", [])]
     reasons = [reason for reason in reasons if reason not in about]
     return {"valid": not reasons, "reasons": reasons, "findings": about + findings}
@@ -88,13 +89,13 @@ def judge_together(
     spread_s: float,
     thresholds: dict[str, Any],
 ) -> dict[str, Any]:
-    """The verdict on a load of several clients: void where one of theirs is, where they filled the
-    server's link together, or where they did not begin together.
+    """Return the verdict on a load of several clients: {valid, reasons, findings}.
 
-    ``verdicts``: judge() of each client by its name, with which its reasons and findings begin;
-    what all say in the same words, of the server, stands once. ``merged`` is of all of them, and
-    ``cell`` the whole. ``clients`` and ``calibrations`` are as for judge(), of each.
-    ``spread_s``: seconds between the first and the last start.
+    It is void where one client's verdict is, where the clients together filled the server's link,
+    or where they did not start together. ``verdicts``: client -> judge(). Each of its texts gets
+    the client's name, except a text that all clients share, which appears once. ``merged``: all
+    measurements merged. ``cell``: with the whole load. ``clients``, ``calibrations``: as for
+    judge(), for each client. ``spread_s``: seconds between the first and the last start.
     """
     reasons = _told({name: verdict["reasons"] for name, verdict in verdicts.items()})
     if measured := [calibration for calibration in calibrations if calibration is not None]:
@@ -108,7 +109,7 @@ def judge_together(
         name: [said for said in verdict["findings"] if said.partition(":")[0] not in _COUNTED]
         for name, verdict in verdicts.items()
     }
-    # That the rate was missed voids, and a client's own verdict has said so.
+    # A missed rate voids, and the client's own verdict already says so.
     _, said = _rate(merged, cell["load"], server, thresholds)
     findings = [*_told(own), *said, *_count_findings(merged, cell["load"], thresholds)]
     return {"valid": not reasons, "reasons": reasons, "findings": findings}
@@ -129,10 +130,11 @@ def _told(said: Mapping[str, Sequence[str]]) -> list[str]:
 def _generator(
     mode: str, server: float, client: float, limit: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """Return (reasons, findings) on a client whose CPU was full; both: busy fractions.
+    """Return (reasons, findings) about a client whose CPU was full; ``server``, ``client``: busy 0
+    to 1.
 
-    A schedule is not kept by a full client. A closed loop may fill it, where the server was full
-    too: with room left there, what was measured is what the client can do, and not the server.
+    A client with a full CPU does not keep a schedule. A closed loop may fill the client's CPU if
+    the server's is full too: if the server had room left, the measurement shows the client's limit.
     """
     if mode == "batch" or client <= limit["generator_cpu_max"]:
         return [], []
@@ -170,8 +172,10 @@ def _link_reasons(
     calibrations: Sequence[Mapping[str, Any]],
     limit: dict[str, Any],
 ) -> list[str]:
-    """Return where the clients together used more of the server's link than is left to be its own
-    limit. How much it takes is not known beyond the most that one of them measured."""
+    """Return reasons where the clients together came too close to the limit of the server's link.
+
+    The link's capacity is taken to be the highest that one client measured.
+    """
     reasons = []
     of = f" of {len(clients)} clients" if len(clients) > 1 else ""
     for direction, way in (("client_to_server", "tx"), ("server_to_client", "rx")):
@@ -186,20 +190,24 @@ def _link_reasons(
 
 
 def concurrency(measurement: Measurement, timeout_s: float) -> float:
-    """Return the mean number of connections in use, by Little's law: throughput times time held.
+    """Return the mean number of connections in use, as throughput times time held.
 
-    Time held is from the actual start, so waiting for a free connection is not in it. A request
-    that timed out held its connection for timeout_s and is in no latency.
+    This is Little's law (Little 1961, A Proof for the Queuing Formula: L = λW). The time held
+    counts from the actual start, so it excludes waiting for a free connection. A request that timed
+    out held its connection for ``timeout_s`` and is in no latency.
     """
     answered = measurement.rate_achieved * (measurement.mean_service_us or 0.0) / 1e6
-    # wrk's late answers did come, but their time is not known: at least they add nothing false.
+    # wrk's late answers arrived, but after an unknown time, so they are left out.
     timed_out = measurement.errors["timeout"] if measurement.latency_from == "intended" else 0
     return answered + timed_out * timeout_s / measurement.duration_s
 
 
 def all_in_use(measurement: Measurement, load: Mapping[str, Any]) -> float:
-    """Return the mean number of connections in use where all of them were as soon and as long as
-    they could be: they fill by what is due and not answered, and at the end the last answers come.
+    """Return the highest mean number of connections that the load could have used.
+
+    All connections are in use as soon and as long as possible. They fill up with the requests that
+    are due and not answered, at the rate asked minus the rate achieved; after the deadline they
+    empty as the last answers arrive. Both are taken as linear in time.
     """
     connections, span = int(load["connections"]), measurement.duration_s
     duration = min(float(load["duration_s"]), span)
@@ -211,18 +219,20 @@ def all_in_use(measurement: Measurement, load: Mapping[str, Any]) -> float:
 def _rate(
     measurement: Measurement, load: dict[str, Any], server: dict[str, Any], limit: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """Return (reasons, findings) on a schedule that was not kept.
+    """Return (reasons, findings) about a schedule that was not kept.
 
-    Who was the limit? A server whose CPU is full was. One with CPU to spare was too, if it merely
-    waits (a sleeping handler, a slow upstream): then every connection of the generator waits for
-    an answer, and by Little's law answers/s times mean service time ≈ connections, less while they
-    filled and at the end. Where neither holds, connections stood idle while requests were due, so
-    the generator did not keep up, and the repetition says nothing of the server. Kept is what was
-    sent: answers in the pipe at the deadline, or errors, are not the schedule's fault.
+    The server was the limit if its CPU was full. It was also the limit if it only waits (a sleeping
+    handler, a slow backend): then every connection of the generator waits for an answer, and by
+    Little's law answers/s times mean service time is about the number of connections, less while
+    they fill up and at the end. Otherwise connections were idle while requests were due: the
+    generator did not keep up, and the repetition says nothing about the server. The schedule counts
+    as kept by what was sent: requests unanswered at the deadline and errors do not count against
+    it.
     """
     if not measurement.scheduled or measurement.unsent is None:
         return [], []
-    # Not by requests: wrk2's are attempts, several of which may be for one place in the schedule.
+    # Not by `requests`, which for wrk2 are attempts: several may belong to one place in the
+    # schedule.
     kept = (measurement.scheduled - measurement.unsent) / measurement.scheduled
     if kept >= limit["rate_min"]:
         return [], []
@@ -277,7 +287,7 @@ def _count_findings(
 def _client_findings(
     measurement: Measurement, client: dict[str, Any], load: dict[str, Any]
 ) -> list[str]:
-    """Return which of the client's own limits it ran into, and what helps."""
+    """Return findings on which of its own limits the client reached, with a remedy."""
     findings = []
     granted, asked = client["open_files"], int(load["open_files"])
     if granted < asked:

@@ -1,9 +1,10 @@
-"""A run as one archive, and back. Pure.
+"""Pack a run into one archive, and unpack it safely.
 
-The same files give the same bytes: names sorted, no owner, one date. With them goes SHA256SUMS,
-which `sha256sum --check` reads too. An archive that comes from elsewhere is not trusted: what is
-not a plain file of one run, within the limits below and as the list says, is refused by its name,
-and so is one that differs in anything from what packing its own files gives.
+The same files give the same bytes: names are sorted, and there is no owner and a single date. The
+archive has a SHA256SUMS, which `sha256sum --check` also reads. An archive from elsewhere is not
+trusted. It is refused, naming the file, where it holds anything but plain files of one run, exceeds
+the limits below, or differs from its list. It is also refused where packing its files again gives
+other bytes.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ from loadlab.core.catalog import RUN_ID, runs
 from loadlab.scheduling import records
 
 SUMS = "SHA256SUMS"
-# Without these a run cannot be verified elsewhere.
+# Files without which a run cannot be verified elsewhere.
 NEEDED = ("plan.json", "manifest.json", "summary.json", "report.html")
-# Of what is packed or unpacked: files, bytes of one (of a .gz also of what is in it), of all.
+# Limits for packing and unpacking: number of files; bytes of one file (of a .gz also unpacked);
+# bytes in total.
 FILES_MAX = 100_000
 FILE_BYTES_MAX = 1 << 30
 BYTES_MAX = 8 << 30
 
-_DATE = 315_532_800  # 1980-01-01: tar warns of dates before
-_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # what GzipFile writes without name and time
+_DATE = 315_532_800  # 1980-01-01: tar warns of earlier dates
+_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # the header that GzipFile writes without name and time
 _CHUNK = 1 << 20
 
 
 class BundleError(ValueError):
-    """A run that cannot be packed, or an archive that is refused; the text says why."""
+    """A run cannot be packed, or an archive is refused; the text says why."""
 
 
 class _Out(Protocol):
@@ -45,7 +47,7 @@ class _Out(Protocol):
 
 
 class _Digest:
-    """Takes what is written and keeps its SHA-256."""
+    """A write-only stream that keeps the SHA-256 and the size of what is written."""
 
     def __init__(self) -> None:
         self.sha256, self._size = hashlib.sha256(), 0
@@ -59,7 +61,8 @@ class _Digest:
 
 
 class _Small(io.FileIO):
-    """A file that tarfile may not read much of at once: headers come from the archive's maker."""
+    """A file that limits how much tarfile reads at once, as the archive's maker sets
+    header sizes."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or not 0 <= size <= _CHUNK:
@@ -68,7 +71,7 @@ class _Small(io.FileIO):
 
 
 def refuse(results: Path, run_id: str) -> None:
-    """Raise BundleError where the run is not there whole; ``run_id`` may be latest."""
+    """Raise BundleError where the run is incomplete; ``run_id`` may be "latest"."""
     run_dir = (results / run_id).resolve()
     absent = [name for name in NEEDED if not (run_dir / name).exists()]
     named = run_id == "latest" or RUN_ID.fullmatch(run_id)
@@ -92,7 +95,7 @@ def refuse(results: Path, run_id: str) -> None:
 
 
 def refuse_absent(archive: str) -> None:
-    """Raise BundleError where no archive was named, or one that is not there."""
+    """Raise BundleError where no archive was named, or the named file does not exist."""
     if not Path(archive).is_file():
         why = f"'{archive}' is not a file" if archive else "none was given"
         raise BundleError(
@@ -102,10 +105,10 @@ def refuse_absent(archive: str) -> None:
 
 
 def names(run_dir: Path) -> list[str]:
-    """Every file of a run, relative to its folder, sorted; hidden ones are being written.
+    """Return the sorted paths of a run's files, relative to its folder.
 
-    Raises BundleError for what is no plain file, for a name that none of the lab's is, and beyond
-    the limits.
+    Hidden files are left out, as they are being written. Raises BundleError for anything but a
+    plain file, for a name that the lab never gives, and beyond the limits.
     """
     found: dict[str, int] = {}
     for path in run_dir.rglob("*"):
@@ -124,7 +127,7 @@ def names(run_dir: Path) -> list[str]:
 
 
 def pack(run_dir: Path, archive: Path) -> dict[str, Any]:
-    """Write the run as ``archive`` (whole or not at all); return {files, bytes, sha256} of it.
+    """Write the run to ``archive``, whole or not at all; return its {files, bytes, sha256}.
 
     Raises BundleError as names() does.
     """
@@ -145,9 +148,9 @@ def pack(run_dir: Path, archive: Path) -> dict[str, Any]:
 
 
 def unpack(archive: Path, into: Path) -> Path:
-    """Unpack an archive below the empty folder ``into``; return the run's folder, as it was packed.
+    """Unpack an archive below the empty folder ``into``; return the run's folder in it.
 
-    Raises BundleError naming what is wrong; then what was unpacked so far is not to be used.
+    Raises BundleError naming the problem; the files unpacked until then must not be used.
     """
     with tempfile.TemporaryDirectory(dir=into.parent) as beside:
         stream = Path(beside) / "stream"
@@ -191,7 +194,7 @@ def _sums(run_dir: Path, found: list[str]) -> bytes:
 
 
 def _write(run_dir: Path, found: list[str], sums: bytes, out: _Out) -> None:
-    """The tar stream of a run; depends on names and contents alone."""
+    """Write the tar stream of a run; it depends only on names and contents."""
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
         top = run_dir.name
         _add(tar, f"{top}/{SUMS}", len(sums), io.BytesIO(sums))
@@ -207,7 +210,10 @@ def _add(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes]) -> None
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    """What a gzip file holds, a piece at a time. Raises BundleError where it is none or goes on."""
+    """Yield the content of a gzip file in pieces.
+
+    Raises BundleError where it is not gzip, is damaged, or has data after its end.
+    """
     inflater = zlib.decompressobj(wbits=31)
     with path.open("rb") as file:
         left = b""
@@ -226,7 +232,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _inflate(archive: Path, stream: Path) -> str:
-    """Write the tar stream of an archive; return its SHA-256."""
+    """Write the tar stream of an archive to ``stream``; return its SHA-256."""
     with archive.open("rb") as file:
         if file.read(len(_HEAD)) != _HEAD:
             raise BundleError("does not begin as a bundle does")
@@ -234,7 +240,7 @@ def _inflate(archive: Path, stream: Path) -> str:
     with stream.open("wb") as out:
         for piece in _chunks(archive):
             digest.write(piece)
-            # A header and padding for each file are in it too.
+            # Allow for a header and padding for each file.
             if digest.tell() > BYTES_MAX + 4096 * FILES_MAX:
                 raise BundleError(f"unpacks to more than {BYTES_MAX:,} bytes, the limit")
             out.write(piece)
@@ -242,7 +248,8 @@ def _inflate(archive: Path, stream: Path) -> str:
 
 
 def _inflate_within(path: Path, name: str) -> None:
-    """Refuse a compressed file that does not fit into memory; one that is damaged is evidence."""
+    """Refuse a compressed file that would not fit into memory; a damaged one is evidence
+    and stays."""
     size = 0
     try:
         for piece in _chunks(path):
@@ -270,14 +277,14 @@ def _extract(stream: Path, into: Path) -> Path:
                 if name in sizes:
                     raise BundleError(f"has {name!r} twice")
                 sizes[name] = member.size
-                # The stream as a whole was within its limit.
+                # The total size was limited when the stream was written.
                 if len(sizes) > FILES_MAX:
                     raise BundleError(f"has more than {FILES_MAX:,} files, the limit")
                 _limit(name, member.size)
                 tar.extract(member, into, set_attrs=False, filter="data")
     except BundleError:
         raise
-    # A header that tarfile cannot make sense of brings about any of these.
+    # tarfile raises any of these for a header it cannot interpret.
     except (tarfile.TarError, ValueError, LookupError, OverflowError) as problem:
         raise BundleError(f"is no tar archive, or damaged, after {name!r}: {problem}") from problem
     except OSError as problem:
@@ -288,7 +295,7 @@ def _extract(stream: Path, into: Path) -> Path:
 
 
 def _compare(given: str, found: bytes) -> None:
-    """Refuse files that are not those of the list, by their names."""
+    """Refuse files that differ from the list, by their names."""
     listed, there = (
         {line[66:]: line[:64] for line in text.splitlines()} for text in (given, found.decode())
     )

@@ -1,4 +1,7 @@
-"""Every document of a bundle made again from its raw files, and compared."""
+"""Verify a bundle: derive every document again from its raw files and compare.
+
+Writes only below the folder ``scratch``.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from loadlab.core import revision as source
 from loadlab.report import lesson
 from loadlab.stats import histograms
 
-# By name, wherever in the run: what is made from the rest.
+# Names of the files, anywhere in the run, that are derived from the rest.
 DERIVED = (
     "result.json",
     "calibration.json",
@@ -35,9 +38,9 @@ DERIVED = (
     "report.html",
     "lesson.md",
 )
-# Of two machines the last digits of a number may differ: they add in another order.
+# Relative. The last digits of a number may differ between machines, which add in another order.
 TOLERANCE = 1e-9
-SHOWN = 5  # differences of a document, and documents, that are told
+SHOWN = 5  # how many documents, and differences of each, are printed
 
 _ABSENT = object()
 _FIGURE = re.compile("[0-9]")
@@ -45,10 +48,15 @@ _FIGURE = re.compile("[0-9]")
 
 @dataclass
 class Outcome:
-    """What came of it: by document what is not the same, and what was derived beside it.
+    """The result of a verification.
 
-    ``more`` are fields that the bundle does not have, and other words or drawings. By the lab that
-    made the run (``own``) they are not the same either; another may know more and draw otherwise.
+    - run_id; revision: of the lab that made the run; own: whether this lab is the same, without
+      changes
+    - raw, documents, numbers: how many raw files were used, and documents and numbers compared
+    - notes: texts for the user
+    - differences: document -> its differences
+    - more: document -> fields that the bundle lacks, and other words or drawings. They count as
+      differences only if ``own``: another version of the lab may know more and draw differently
     """
 
     run_id: str
@@ -63,10 +71,11 @@ class Outcome:
 
     @property
     def same(self) -> bool:
+        """Whether all documents are the same."""
         return not self.differences and not (self.own and self.more)
 
     def lines(self) -> list[str]:
-        """For the terminal, bounded however much differs."""
+        """Return lines for the terminal; their number is limited however much differs."""
         told = list(self.notes)
         wrong = {
             name: [*self.differences.get(name, []), *self.more.get(name, [])]
@@ -89,10 +98,11 @@ class Outcome:
 
 
 def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
-    """Unpack the bundle in the empty folder ``scratch`` and derive its documents again there.
+    """Unpack the bundle in the empty folder ``scratch``, derive its documents there and compare
+    them.
 
-    ``root``: top directory of the lab that derives. Raises BundleError for an archive that is
-    refused, ResultError where it has no plan or manifest to go by.
+    ``root``: top directory of this lab. Raises BundleError for an archive that is refused, and
+    ResultError where it has no usable plan or manifest.
     """
     for name in ("given", "again"):
         (scratch / name).mkdir()
@@ -115,7 +125,8 @@ def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
 
 
 def _derived(name: str) -> bool:
-    """Whether a file is made from the rest; a further pair or client has its own calibration."""
+    """Return whether a file is derived; further pairs and clients have calibrations of
+    their own."""
     path = PurePosixPath(name)
     return path.name in DERIVED or path.match("calibration[-+]*.json")
 
@@ -126,7 +137,7 @@ def _lab(source: Mapping[str, Any]) -> str:
 
 
 def _limits(plan: Mapping[str, Any], root: Path) -> list[str]:
-    """Where the thresholds of the run are not this lab's, and which were gone by."""
+    """Return notes on thresholds of the run that differ from this lab's, and which were used."""
     recorded = plan.get("thresholds")
     if not recorded:
         return ["The run recorded no thresholds; judged by this lab's."]
@@ -143,10 +154,10 @@ def _limits(plan: Mapping[str, Any], root: Path) -> list[str]:
 
 
 class _Again:
-    """The documents in the order in which each is made from those before.
+    """Derives the documents in their order of dependency.
 
-    One that is the same is gone on with as the bundle has it, so that what is rounded differently
-    here does not show again in what is made from it.
+    A document that is the same is replaced with the bundle's copy, so that a rounding difference
+    here does not appear again in documents made from it.
     """
 
     def __init__(self, given: Path, again: Path, root: Path, outcome: Outcome) -> None:
@@ -162,11 +173,12 @@ class _Again:
         self._make(lambda: self._lesson(plan), "lesson")
 
     def _make(self, make: Callable[[], object], *beginnings: str) -> None:
-        """Make documents; those whose names begin so are then compared with the bundle's."""
+        """Derive documents, then compare every file whose name starts with one
+        of ``beginnings``."""
         why = ""
         try:
             make()
-        # Whatever a hostile or damaged file brings about is a document that does not come out.
+        # A hostile or damaged file may raise any of these; its document then counts as not derived.
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
             why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
         both = {*bundle.names(self.given), *bundle.names(self.again)}
@@ -200,22 +212,23 @@ class _Again:
                     generator = calibration.generator(folder, number)
                     found = calibration.derive(folder, number, generator, limits)
                 except ValueError:
-                    # It failed then too, or a document of the bundle is one too many.
+                    # It failed in the run too, or the bundle has a calibration.json that it should
+                    # not have.
                     continue
                 files.write(folder.with_name(f"{folder.name}.json"), files.dump(found))
 
     def _report(self) -> None:
-        # Draws with matplotlib, whose import is a second of CPU: only here.
+        # Imported here: matplotlib takes a second of CPU.
         from loadlab.report import page as report
 
         template = self.root / "roles" / "report" / "templates" / "report.html.j2"
-        # With the sizes of the bundle's own files: what this lab derives may be longer.
+        # With the sizes of the bundle's own files, as newly derived ones may be longer.
         document = report.build(self.again, self.given)
         files.write(self.again / "report.html", report.render(template, document))
 
     def _lesson(self, plan: Mapping[str, Any]) -> None:
         study = plan["plan"].get("study") or {}
-        # A run that was not told as a lesson to its end has no page.
+        # A lesson that was not completed has no page.
         if study.get("kind") == "lesson" and (self.given / "lesson.md").exists():
             pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
             page = lesson.page(self.again, pages[f"{study['name']}.md.j2"])
@@ -223,10 +236,12 @@ class _Again:
 
 
 class Comparison:
-    """Of a document of a bundle with the one derived: where they differ, and both values.
+    """Compares a document of a bundle with the derived one.
 
-    JSON is compared by fields; of other text the pieces that hold figures must be there in their
-    order: lines, or the texts of a page. Numbers are the same up to TOLERANCE.
+    JSON is compared by fields. For other text, the pieces that contain figures must appear in the
+    same order: lines, or the texts of a page. Numbers are equal up to TOLERANCE. ``numbers`` counts
+    the numbers compared, ``differences`` has the place and both values, and ``more`` is as in
+    Outcome.
     """
 
     def __init__(self) -> None:
@@ -235,6 +250,7 @@ class Comparison:
         self.more: list[str] = []
 
     def files(self, given: Path, again: Path) -> None:
+        """Compare two files and add to the results."""
         if given.suffix == ".json":
             try:
                 self._json(files.load(given), files.load(again), "")
@@ -292,7 +308,7 @@ class Comparison:
 
 
 def _same_line(given: str, again: str) -> bool:
-    """Whether two lines end in numbers that are the same and are alike before them."""
+    """Return whether two lines are equal up to their last word, a number that is the same."""
     (one, first), (other, second) = (line.rpartition(" ")[::2] for line in (given, again))
     try:
         return one == other and math.isclose(float(first), float(second), rel_tol=TOLERANCE)
@@ -305,7 +321,8 @@ def _number(value: Any) -> bool:
 
 
 def _same_histogram(given: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
-    """Whether both are one histogram: another zlib packs the same counts otherwise."""
+    """Return whether both are the same histogram; another zlib compresses equal
+    counts differently."""
     if given == again or {given.get("format"), again.get("format")} != {histograms.FORMAT}:
         return False
     try:
@@ -322,7 +339,7 @@ def _told(place: str, given: Any, again: Any) -> str:
         "nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
         for value in (given, again)
     )
-    # Of what is long from where it differs, and a little before.
+    # Show long values from a little before the first difference on.
     pairs = enumerate(zip(one, other, strict=False))
     begin = max(next((index for index, (a, b) in pairs if a != b), 0) - 20, 0)
     return f"{place}: {_short(one, begin)} in the bundle, {_short(other, begin)} derived"
@@ -336,7 +353,7 @@ def _short(text: str, begin: int) -> str:
 
 
 def _texts(page: str) -> list[str]:
-    """The words and figures of a page, those in its drawings too."""
+    """Return the texts of a page, including those in its drawings."""
     reader = _Reader()
     reader.feed(page)
     reader.close()
@@ -349,6 +366,6 @@ class _Reader(HTMLParser):
         self.texts: list[str] = []
 
     def handle_data(self, data: str) -> None:
-        # A page's style is no text of it.
+        # The style sheet is not text of the page.
         if data.strip() and self.lasttag != "style":
             self.texts.append(" ".join(data.split()))

@@ -1,8 +1,8 @@
-"""What was fetched from a host: from the folder that it arrived in to its place in the run.
+"""Move files fetched from a host to their places in the run's folder.
 
-Each host's files arrive in a folder of its own: two that are fetched at once share none. A file
-has its name there as soon as it is whole; a name with a dot in front is rsync's, of one that was
-cut off, which the host still has.
+Files of each host arrive in a folder of their own, so two concurrent transfers never share one.
+rsync gives a file its final name only when the file is whole. A name that starts with a dot is an
+interrupted transfer; the host still has that file.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import filecmp
 import os
 from pathlib import Path
 
-# The controller's word stands; the client's own is in it.
+# The controller's error file is kept; it already contains the client's message.
 ERROR = "error.txt"
 
 
 def move(arrived: Path, run_dir: Path) -> tuple[list[str], list[str]]:
-    """Move the files of the run's folder in ``arrived`` to their places below ``run_dir``, and
-    remove what is left of ``arrived``, which need not be there.
+    """Move the files in ``arrived``/<run_id> to their places below ``run_dir``.
 
-    What is at a place already is somebody's measurement and stays; what came for it goes. Returns
-    the names that were moved, and those whose place something else had.
+    A file that is already in place is an earlier measurement: it stays, and the new arrival is
+    deleted. ``arrived`` itself is removed; it may be absent.
+
+    Returns (paths moved, paths refused because a different file has their place). Both lists are
+    sorted and relative to ``run_dir``.
     """
     moved, taken = [], []
     top = arrived / run_dir.name
@@ -47,7 +49,7 @@ def move(arrived: Path, run_dir: Path) -> tuple[list[str], list[str]]:
 
 
 def _free(place: Path) -> bool:
-    """Whether nothing is there, and its folder is one."""
+    """Create the parent folder of ``place``; return whether ``place`` can be written."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""The repository's named files: which there are, and the refusal of one that is not. Pure."""
+"""List the repository's named files and refuse unknown names."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ import yaml
 
 from loadlab.core.errors import PlanError
 
-# What may name a run, a folder in results/.
+# A run_id, which names a folder in results/.
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# Of the runs there are, how many a refusal names.
+# How many runs an error message lists.
 _RUNS = 5
 
 
 def names(folder: Path, pattern: str) -> list[str]:
-    """The names there are: apps/*/app.yml -> folder names, files/x/*.yml -> file stems."""
+    """Return the sorted names that match ``pattern`` below ``folder``.
+
+    apps/*/app.yml gives the folder names, files/x/*.yml the file stems.
+    """
     found = folder.glob(pattern)
     return sorted(p.parent.name if p.name == "app.yml" else p.stem for p in found)
 
 
 def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None:
-    """Raise PlanError, with the list of those that there are, where ``name`` is not one of them."""
+    """Raise PlanError with the list of names where ``name`` is not in ``there_are``.
+
+    ``how`` is appended to the message, for example how to add a new name.
+    """
     if name not in there_are:
         raise PlanError(
             f"{kind}: '{name}' is not known. There are: {', '.join(there_are) or 'none'}.{how}"
@@ -32,7 +38,7 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
 
 
 def runs(results: Path, document: str = "plan.json") -> str:
-    """A sentence with the newest runs that have the document."""
+    """Return a sentence that lists the newest runs whose folder has ``document``."""
     found = [path for path in results.glob(f"*/{document}") if not path.parent.is_symlink()]
     found.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
     if not found:
@@ -43,5 +49,7 @@ def runs(results: Path, document: str = "plan.json") -> str:
 
 
 def load_yaml(path: Path) -> Any:
-    # libyaml's: a study reads a hundred files, which takes the Python one seven seconds.
+    """Return the content of a YAML file. Raises yaml.YAMLError or OSError."""
+    # libyaml's loader: a study reads a hundred files, which takes PyYAML's Python loader seven
+    # seconds.
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)

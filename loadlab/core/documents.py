@@ -1,4 +1,7 @@
-"""Result files: written whole or not at all, and read with errors that name the file."""
+"""Read and write the JSON documents of a run.
+
+Files are written whole or not at all. Errors name the file.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from typing import Any
 
 from loadlab.core.errors import ResultError
 
-# Of the documents of a run: `schema` in each, files/schema/lab-1.schema.json.
+# The key `schema` of each document of a run; files/schema/lab-1.schema.json defines them.
 SCHEMA = "lab/1"
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write data to path: a temporary name in the same directory, fsync, then rename."""
+    """Write data to path: a temporary name in the same directory, fsync, then rename.
+
+    The file mode becomes 0644. Raises OSError; the temporary file is then removed.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:
@@ -32,13 +38,16 @@ def write(path: Path, data: bytes) -> None:
 
 
 def dump(document: Any) -> bytes:
-    """Return JSON with sorted keys and a final newline; NaN and infinity are a ValueError."""
+    """Return a document as JSON bytes with sorted keys and a final newline.
+
+    Raises ValueError for NaN and infinity.
+    """
     text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
     return text.encode() + b"\n"
 
 
 def text(path: Path) -> str:
-    """Return a file's text. Raises ResultError naming the file where it is absent or no UTF-8."""
+    """Return a file's text. Raises ResultError naming the file if it is absent or not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -48,7 +57,7 @@ def text(path: Path) -> str:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return a file's JSON object. Raises ResultError naming the file where it is none."""
+    """Return a file's JSON object. Raises ResultError naming the file if it holds none."""
     content = text(path)
     try:
         document = json.loads(content)

@@ -1,11 +1,11 @@
-"""What ends the lab's work, as exceptions."""
+"""Exceptions that end a stage with a message for the user."""
 
 from __future__ import annotations
 
 
 class ResultError(ValueError):
-    """A file of a repetition or a run that is absent or not what it should be."""
+    """A file of a repetition or a run is absent or malformed."""
 
 
 class PlanError(ValueError):
-    """The user's words cannot be carried out; the text says which, why, and what to do."""
+    """The user's options cannot be carried out; the text says which, why, and what to do."""

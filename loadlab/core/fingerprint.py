@@ -1,4 +1,4 @@
-"""A fingerprint of everything that decides what a stage puts on a host. Pure."""
+"""Compute a fingerprint of everything that decides what a stage puts on a host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any
 
 
 def fingerprint(values: Any, root: str, paths: Sequence[str]) -> str:
-    """SHA-256 over the values (as JSON) and every file at or below root/<path>."""
+    """Return the SHA-256 (hexadecimal) of the values as JSON and of every file below root/<path>.
+
+    Raises ValueError where a path does not exist. Files in __pycache__ are skipped.
+    """
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
     for path in paths:
         top = Path(root) / path

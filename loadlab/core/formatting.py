@@ -1,20 +1,23 @@
-"""Numbers as the report writes them: rounded, with units. Pure."""
+"""Format numbers for the report and the terminal: rounded, with units.
+
+None becomes "-" wherever a function accepts it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-NONE = "-"  # there is no such number
+NONE = "-"  # shown for an absent number
 
 
 def plain(number: float) -> str:
-    """A number as people write it: no exponent, no digit lost, no .0 at its end."""
+    """Format a number without an exponent, with up to 15 significant digits and no trailing .0."""
     return f"{number:.15g}"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Rounded to so many significant digits, whole digits kept: 0.457, 10.4, 12,346."""
+    """Round to ``digits`` significant digits and keep all whole digits: 0.457, 10.4, 12,346."""
     if value == 0:
         return "0"
     shown = f"{value:.{digits}g}"
@@ -26,28 +29,29 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def count(value: float | None) -> str:
+    """Format a count without decimals: 12,346."""
     return NONE if value is None else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """Per second: one decimal below 100."""
+    """Format a number per second, with one decimal below 100."""
     return NONE if value is None else (f"{value:,.0f}" if value >= 100 else f"{value:.1f}")
 
 
 def asked(load: Mapping[str, Any]) -> str:
-    """The rate as it was asked for, or that none was."""
+    """Return the load a cell asks for: a rate, a number of requests, or "closed loop"."""
     if load["mode"] == "batch":
         return plural(load["requests"], "request")
     return f"{load['rate']:,g}" if load["mode"] == "constant" else "closed loop"
 
 
 def ms(us: float | None) -> str:
-    """µs as ms without the unit, three significant digits."""
+    """Format µs as ms without the unit, to three significant digits."""
     return NONE if us is None else significant(us / 1000)
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction as percent: one decimal below 10 %."""
+    """Format a fraction as percent, with one decimal below 10 %."""
     if fraction is None:
         return NONE
     value = 100 * fraction
@@ -55,12 +59,12 @@ def percent(fraction: float | None) -> str:
 
 
 def share(part: int, whole: int | None) -> str:
-    """How much of the whole, in percent, as part_of has it."""
+    """Format ``part`` / ``whole`` as percent, as part_of does; "-" where ``whole`` is 0 or None."""
     return part_of(part / whole if whole else None)
 
 
 def part_of(fraction: float | None) -> str:
-    """A fraction from 0 in percent; too little to round to 0 is said to be less."""
+    """Format a fraction of 0 or more as percent: "< 0.01 %" where it would round to 0."""
     if not fraction:
         return NONE if fraction is None else "0 %"
     value = 100 * fraction
@@ -70,7 +74,7 @@ def part_of(fraction: float | None) -> str:
 
 
 def signed(fraction: float | None) -> str:
-    """A difference in percent with its sign: one decimal below 10 %."""
+    """Format a relative difference as percent with its sign, with one decimal below 10 %."""
     if fraction is None:
         return NONE
     shown = _hundredths(fraction, abs(fraction))
@@ -79,7 +83,7 @@ def signed(fraction: float | None) -> str:
 
 
 def span(low: float | None, high: float | None) -> str:
-    """An interval of fractions in percent, both bounds with as many decimals."""
+    """Format an interval of fractions as percent, both bounds with the same number of decimals."""
     if low is None or high is None:
         return NONE
     most = max(abs(low), abs(high))
@@ -87,12 +91,13 @@ def span(low: float | None, high: float | None) -> str:
 
 
 def _hundredths(fraction: float, most: float) -> str:
-    """100 times the fraction: one decimal where the largest of them is below 10."""
+    """Return 100 times the fraction, with one decimal where 100 times ``most`` is below 10."""
     shown = f"{100 * fraction:,.{0 if 100 * most >= 9.95 else 1}f}"
     return shown if shown.strip("-0.") else shown.removeprefix("-")
 
 
 def bits(per_second: float) -> str:
+    """Format bits per second with a decimal prefix: 94.1 Mb/s."""
     for size, unit in ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
         if per_second >= size:
             return f"{significant(per_second / size)} {unit}"
@@ -100,7 +105,7 @@ def bits(per_second: float) -> str:
 
 
 def size(octets: float) -> str:
-    """Bytes: GiB and MiB for memory and files."""
+    """Format a number of bytes with a binary prefix: 1.50 GiB."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if octets >= unit:
             return f"{significant(octets / unit)} {name}"
@@ -108,7 +113,7 @@ def size(octets: float) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """How long: seconds below two minutes, minutes below two hours."""
+    """Format a duration: seconds below two minutes, minutes below two hours, then hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -116,19 +121,22 @@ def lasting(seconds: float) -> str:
 
 
 def plural(number: int, one: str) -> str:
-    """'1 error', '2 errors', 'no errors'."""
+    """Return '1 error', '2 errors' or 'no errors'."""
     return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"
 
 
 def one_line(text: str, limit: int = 400) -> str:
-    """Text of any origin on one line: no control characters, and not endless."""
+    """Return untrusted text on one line, without control characters, cut at
+    ``limit`` characters."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return words if len(words) <= limit else f"{words[:limit]}…"
 
 
 def printable(text: str, limit: int = 8000) -> str:
-    """Text of any origin for a terminal: its lines as they are, every other character that is not
-    printable by its number, and not endless."""
+    """Return untrusted text that is safe to print on a terminal, cut at ``limit`` characters.
+
+    Newlines and tabs stay; every other unprintable character becomes its escape sequence.
+    """
     shown = "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
         for c in text[:limit]

@@ -1,8 +1,8 @@
-"""One controller at a time for a run and its hosts: whoever loads or collects it holds its lock.
+"""Lock a run and its hosts, so that only one controller at a time loads or collects it.
 
-The lock is the file .lock of the run's folder, which names the process that holds it and when that
-began. It holds as long as that process lives: nobody gives it back, and one that was killed leaves
-none.
+The lock is the file .lock in the run's folder. It names the process that holds it and the start
+time of that process. The lock is valid while that process is alive: there is no explicit release,
+and a killed process leaves no stale lock.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ NAME = ".lock"
 
 
 class HeldError(ValueError):
-    """Another process holds the run's lock; the text says which, and what to do."""
+    """Another process holds the lock of the run or of its hosts; the text says which, and what to
+    do."""
 
 
 def take(run_dir: Path, pid: int, place: str) -> None:
-    """Give the run, whose folder may not be there yet, to the live process ``pid``, which may have
-    it already.
+    """Take the run's lock for the live process ``pid``, which may already hold it.
 
-    ``place``: what tells its hosts from others, as plan.json has it. Raises HeldError where another
-    process that lives has the run, or another run on the same hosts.
+    ``run_dir`` is created where it is absent. ``place`` identifies the run's hosts, as in
+    plan.json. Raises HeldError where another live process holds this run, or another run on the
+    same hosts.
     """
     run_dir.parent.mkdir(parents=True, exist_ok=True)
-    # Two that take one at once come one after another.
+    # Serializes controllers that take a lock at the same time.
     with alone(run_dir.parent):
         for path in sorted(run_dir.parent.glob(f"*/{NAME}")):
             other = path.parent
@@ -48,7 +49,7 @@ def take(run_dir: Path, pid: int, place: str) -> None:
 
 
 def holder(run_dir: Path) -> int | None:
-    """The live process that has the run; None where nobody has."""
+    """Return the PID of the live process that holds the run's lock; None where there is none."""
     path = run_dir / NAME
     if not path.exists():
         return None
@@ -63,8 +64,11 @@ def _place(run_dir: Path) -> str | None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """One at a time reads what a folder has and writes what follows from it, so that what is
-    written last has all: the pairs of one controller, or two controllers."""
+    """Hold an exclusive lock (flock) on a folder while the context is open.
+
+    Whoever reads the folder and then writes a result of it does both inside, so that the last
+    writer has seen every file: several host pairs of one controller, or two controllers.
+    """
     held = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -74,12 +78,15 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in ticks since boot, which no other of the same number shares; None
-    where there is none, or only what its parent has not taken note of."""
+    """Return a process's start time in ticks since boot; None where it is absent or a zombie.
+
+    PID and start time together identify a process.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # Behind the name, which may hold anything: the state is the third field, the start the 22nd.
+    # The process name may contain anything, so split after its last ")". Of all fields the state is
+    # the third and the start time the 22nd.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else fields[19]

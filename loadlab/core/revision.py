@@ -1,4 +1,4 @@
-"""Which lab it is that measures, from its git repository."""
+"""Read the lab's own revision from its git repository."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 
 def of(root: Path) -> dict[str, Any]:
-    """The lab itself: {revision, dirty}, both None outside of a git repository."""
+    """Return {revision, dirty} of the lab: a commit hash and whether the working tree has changes.
+
+    Both are None outside a git repository.
+    """
 
     def git(*words: str) -> str | None:
         done = subprocess.run(
@@ -24,7 +27,10 @@ def of(root: Path) -> dict[str, Any]:
 
 
 def revision(root: Path) -> str | None:
-    """Its revision, with a + where it has changes of its own; None outside of a git repository."""
+    """Return the commit hash, with a "+" where the working tree has changes.
+
+    None outside a git repository.
+    """
     found = of(root)
     if found["revision"] is None:
         return None

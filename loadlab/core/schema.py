@@ -1,4 +1,4 @@
-"""Results against files/schema/lab-1.schema.json."""
+"""Check documents against files/schema/lab-1.schema.json."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jsonschema.exceptions import best_match
 
 
 class SchemaError(ValueError):
-    """A document that is not what the schema says."""
+    """A document does not match its definition in the schema."""
 
 
 def validate(document: dict[str, Any], name: str, schema_path: Path) -> None:
-    """Check a document against the definition `name` (result, summary, manifest, …).
+    """Check a document against the schema's definition `name` (result, summary, manifest, ...).
 
-    Raises SchemaError naming the place, the value and what was expected of it; also where the
-    schema has no such definition.
+    Raises SchemaError naming the place, the value and the rule it breaks, and where the schema has
+    no such definition.
     """
     schema = json.loads(schema_path.read_text(encoding="utf-8"))
     known = [key for key in schema["$defs"] if "_" not in key]

@@ -1,4 +1,4 @@
-"""What every generator's output is reduced to."""
+"""The Measurement: the common result of every load generator."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ ERROR_CLASSES = (
 
 
 class GeneratorError(ValueError):
-    """A generator's output that is truncated, contradicts itself, or is not understood."""
+    """A generator's output is truncated, contradicts itself, or is not understood."""
 
 
 def total(counts: Sequence[int | None]) -> int | None:
-    """The sum; None where there are none, or one is not known."""
+    """Return the sum of the counts; None where there are none or one is unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One generator run. Counts are of requests unless said otherwise.
+    """One generator run. Counts are of requests unless stated otherwise.
 
-    requests       sent: answered, failed without an answer, or aborted at the deadline; of wrk2
-                   attempts, as it sends again what failed
-    responses      answered in full, whatever the status
-    ok             answered 2xx (wrk and wrk2: below 400) with the expected body length
-    errors         the classes of ERROR_CLASSES: the first four had no answer in time; the
-                   status_* and body had one. Each request is in at most one class
-    aborted        cut off by the generator's own deadline; neither an answer nor an error
-    scheduled      requests the schedule asked for; None for a closed loop or a batch
-    unsent         scheduled and never sent, 0 or more, of wrk2 the least that it can be; None for
-                   a closed loop or a batch
-    duration_s     measured span in seconds, up to the last answer waited for
-    rate_achieved  responses per second; the generator's module says over which span
-    goodput        `ok` per second over the same span
-    mean_service_us  mean of end minus actual start in µs, without any wait before sending; None
-                   where nothing was answered or the generator does not tell
-    latency_us     summary in µs, see latency.summary
-    latency_from   "intended": from when the schedule wanted the request sent; "sent": from when
-                   it was. Never compared with each other
-    per_second     series by second of intended start (of a batch by second of the end), or None
-                   where the generator has none
-    jitter_us      how late the pacer issued requests, in µs, or None where it cannot be told
-    waited         what became of the requests of the schedule, for reactivity; None without one, or
-                   where it cannot be told which answers were right
-    span           (start, end) in unix seconds of the client's clock where the generator tells
-                   them itself; None where they are its process's
-    client         what a Python client used and what broke, result.json's `client`; None for a
-                   load generator, which is an instrument
-    findings       remarks on the run that are no error
+    - requests: sent, whether answered, failed without an answer, or aborted at the deadline. wrk2
+      sends a failed request again, so for it these are attempts
+    - responses: answered in full, with any status
+    - ok: answered 2xx (wrk and wrk2: below 400) with the expected body length
+    - errors: class of ERROR_CLASSES -> count. connect, read, write and timeout had no answer in
+      time; status_* and body had one. Each request is in at most one class
+    - aborted: cut off by the generator's own deadline; neither an answer nor an error
+    - scheduled: requests that the schedule asked for; None for a closed loop or a batch
+    - unsent: scheduled but never sent, 0 or more (wrk2: a lower bound); None for a closed loop or a
+      batch
+    - duration_s: measured span in seconds, up to the last answer that was waited for
+    - rate_achieved: responses per second; the generator's module defines the span
+    - goodput: `ok` per second over the same span
+    - mean_service_us: mean of end minus actual start in µs, without any wait before sending; None
+      where nothing was answered or the generator does not report it
+    - histogram: latencies in µs
+    - latency_us: summary in µs, see histograms.summary
+    - latency_from: "intended" where latencies count from the time the schedule set for the request,
+      "sent" where they count from the actual send. The two are never compared
+    - per_second: {second, intended, responses, ok, p50_us, p99_us, max_us}, a list each, by second
+      of the intended start (for a batch: of the end); None where the generator reports none
+    - jitter_us: summary of how late the pacer issued requests, in µs; None where it is unknown
+    - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
+      schedule, or where right answers cannot be separated from wrong ones
+    - span: (start, end) in unix seconds of the client's clock; None where the generator does not
+      report them and its process's times are used
+    - client: result.json's `client` of a Python client under test; None for a load generator
+    - findings: remarks on the run that are not errors
     """
 
     generator: str
@@ -94,14 +94,14 @@ NONE: tuple[Integers, Integers] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True)
 class Waited:
-    """What became of the requests of a schedule.
+    """Outcomes of the requests of a schedule.
 
-    right_us    (distinct latencies from the intended send in µs, counts) of right answers
-    wrong_us    likewise of answers of another status or body
-    unanswered  sent and not answered in full
-    unsent      due and never sent, the last of the schedule
-    known       fraction of the answers whose latencies are known, above 0 to 1; what is unanswered
-                or unsent counts in that proportion
+    - right_us: (distinct latencies from the intended send in µs, their counts) of right answers
+    - wrong_us: the same for answers with another status or body
+    - unanswered: requests sent but not answered in full
+    - unsent: requests due but never sent, the last of the schedule
+    - known: fraction of the answers whose latencies are known, above 0 to 1; unanswered and unsent
+      requests are scaled by it
     """
 
     right_us: tuple[Integers, Integers]

@@ -1,7 +1,7 @@
-"""The measurements of several clients of a server, who offered one load together, as one. Pure.
+"""Merge the measurements of several clients that offered one load to one server.
 
-Counts, rates, series and histograms are added. A percentile is one of the added histogram, never an
-average; where there is no histogram to add, the whole has none.
+Counts, rates, series and histograms are added. Percentiles come from the merged histogram and are
+never averaged; without histograms the merged result has none.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from loadlab.stats import histograms
 
 
 def merge(parts: Sequence[Measurement]) -> Measurement:
-    """The measurements of one load's clients as one. All are of one generator; none is a batch.
+    """Return one Measurement of all clients of one load.
 
-    duration_s is the longest. Of the latencies all but the percentiles too is the histogram's.
+    All parts are of one generator and none is a batch. duration_s is the longest of all. latency_us
+    comes from the merged histogram.
     """
     histogram = histograms.merge(part.histogram for part in parts)
     served = [(part.mean_service_us, part.responses) for part in parts if part.responses]
@@ -43,8 +44,10 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
 
 
 def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, list[Any]] | None:
-    """Series by second added, the longest as long; None where a client has none. A second's
-    percentiles are null: there is no histogram of it."""
+    """Add the series by second; the result is as long as the longest. None where a client has none.
+
+    A second's percentiles are None, as no histogram of a single second is kept.
+    """
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
         return None
@@ -67,7 +70,10 @@ def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, li
 
 
 def spread_s(started: Sequence[tuple[float, float]]) -> float:
-    """Seconds between the first and the last start, of (start by the client's own clock, that clock
-    less the controller's)."""
+    """Return the seconds between the first and the last start.
+
+    ``started`` holds (start by the client's clock, client's clock minus the controller's) in
+    seconds.
+    """
     moments = [moment - offset for moment, offset in started]
     return max(moments) - min(moments)

@@ -1,18 +1,18 @@
-"""oha 1.16: its JSON and the reduction of its per-request SQLite file, as a Measurement.
+"""oha 1.16: turn its JSON and the reduction of its SQLite file into a Measurement.
 
-What oha does, read in its source (src/client.rs, src/db.rs, src/printer.rs):
+What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 - A pacer issues request i at i/q seconds, as long as that is before the deadline z, into a queue
-  that the connections serve in order. `start_latency_correction` is the moment of issue, so
-  `end - start_latency_correction` is the latency from the intended start, but for the pacer's own
-  lateness (its timer ticks once a millisecond), which jitter_us gives. `start` is when a
-  connection took it up.
-- With -w, requests taken up before the deadline are waited for. Those still queued are dropped
-  without a trace: they are `unsent`.
-- Over HTTP/2 -w does nothing. At the deadline each connection says that it was cut off, whether it
-  had a request under way or not; as many as are missing from the schedule may have been.
-- The SQLite file holds requests answered in full, errors stand in the JSON alone, by message.
+  that the connections serve in order. `start_latency_correction` is the moment of issue, so `end -
+  start_latency_correction` is the latency from the intended start, except for the lateness of the
+  pacer itself (its timer ticks once a millisecond), which jitter_us holds. `start` is when a
+  connection took the request from the queue.
+- With -w, oha waits for requests taken from the queue before the deadline. It drops the queued ones
+  without a record: they are `unsent`.
+- Over HTTP/2 -w has no effect. At the deadline each connection reports an abort, whether it had a
+  request under way or not. At most as many were under way as the schedule lacks.
+- The SQLite file holds requests answered in full. Errors appear only in the JSON, by message.
 - len_bytes is the length of the body as transferred, without headers or chunk framing.
-- SQLite appends: a file that exists already would hold two runs. That is refused.
+- SQLite appends: a file left over from an earlier run would then hold two runs, which is refused.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measur
 from loadlab.generators.oha_database import FORMAT, scheduled_requests
 from loadlab.stats import histograms
 
-# Reductions of before right answers were told from wrong ones: latency_us [[µs, count]] of all.
+# Older reductions do not separate right answers from wrong ones: latency_us is [[µs, count]] of
+# all.
 _FORMER = "oha requests/1"
 
 Counted: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
-# Every message a run can print: ClientError's own, and those of hyper 1.11 that
-# it passes on. hyper says "connection error" for reads and for writes; nothing was read.
+# Every message that a run can print: those of ClientError and those of hyper 1.11, which it passes
+# on. hyper's "connection error" means reads and writes; nothing was read in either case.
 _MESSAGES = {
     "aborted due to deadline": "aborted",
     "timeout": "timeout",
@@ -57,11 +58,11 @@ _MESSAGES = {
     "dispatch task is gone": "write",
     "error writing a body to connection": "write",
     "error shutting down connection": "write",
-    # A stream or connection that the server ended, be it for having had enough requests.
+    # The server ended a stream or connection, for example after its maximum number of requests.
     "http2 error": "read",
 }
-# std::io::Error and OpenSSL's: only connecting, setting TCP_NODELAY and TLS's handshake can return
-# one; what goes wrong later comes from hyper.
+# Messages of std::io::Error and OpenSSL: only connecting, setting TCP_NODELAY and the TLS handshake
+# return them. Later errors come from hyper.
 _CONNECTING = re.compile(
     r".+ \(os error \d+\)|error:[0-9A-F]{8}:.+|unexpected EOF|OpenSSL error"
     r"|the SSL session has been shut down",
@@ -70,9 +71,9 @@ _CONNECTING = re.compile(
 
 
 def classify(message: str) -> str:
-    """Return connect, read, write, timeout or aborted for an errorDistribution message.
+    """Return connect, read, write, timeout or aborted for a message of errorDistribution.
 
-    Raises GeneratorError quoting a message that is not known.
+    Raises GeneratorError quoting an unknown message.
     """
     if message in _MESSAGES:
         return _MESSAGES[message]
@@ -82,7 +83,7 @@ def classify(message: str) -> str:
 
 
 def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
-    """Return (seconds in all, status to count, message to count) of oha's JSON."""
+    """Return (total seconds, status -> count, message -> count) of oha's JSON."""
     try:
         document = json.loads(text)
         total = document["summary"]["total"]
@@ -103,13 +104,14 @@ def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
 def measure(
     text: str, reduction: dict[str, Any], body_bytes: int | None, http2: bool = False
 ) -> Measurement:
-    """Return the Measurement of oha's JSON text and of oha_requests.reduce's reduction.
+    """Return the Measurement of oha's JSON text and of oha_database.reduce's reduction.
 
-    body_bytes is the expected length of a 2xx body, None for not checked; http2 as in the module's
-    head. Rates are the answers
-    that came before the deadline over the deadline less the fastest service time, during which
-    none can have come; so neither a slow start nor the answers waited for afterwards distort
-    them. Raises GeneratorError where file and JSON do not agree.
+    ``body_bytes`` is the expected length of a 2xx body; None skips that check. ``http2`` is whether
+    the load used HTTP/2, see the module docstring. Rates count the answers before the deadline,
+    divided by the deadline minus the fastest service time: no answer can arrive during that first
+    time. So neither a slow start nor answers after the deadline distort them.
+
+    Raises GeneratorError where the SQLite file and the JSON do not agree.
     """
     if reduction.get("format") not in (FORMAT, _FORMER):
         raise GeneratorError(f"reduction is {reduction.get('format')!r}, not {FORMAT!r}")
@@ -166,8 +168,8 @@ def measure(
         latency_us=histograms.summary(histogram, exact),
         latency_from="intended",
         per_second=_answered_per_second(reduction["per_second"], body_bytes),
-        # Requests dropped at the deadline are the last of the schedule and shift nothing; one
-        # that failed leaves a gap that would look like lateness.
+        # Requests dropped at the deadline are the last of the schedule and shift nothing. A failed
+        # request leaves a gap in the file that would look like lateness.
         jitter_us=reduction["jitter_us"] if responses and not unanswered + aborted else None,
         waited=Waited(
             right_us, wrong_us, unanswered=unanswered + aborted, unsent=max(0, scheduled - requests)
@@ -180,7 +182,10 @@ def measure(
 def _latencies(
     reduction: dict[str, Any], body_bytes: int | None
 ) -> tuple[Counted, Counted | None, Counted | None]:
-    """Return (µs, counts) of all answers, of the right ones, and of the wrong ones."""
+    """Return (µs, counts) of all answers, of the right ones and of the wrong ones.
+
+    The last two are None for an older reduction with several kinds of answers.
+    """
     kinds = reduction["latency_us"]
     if reduction["format"] == _FORMER:
         answers = reduction["answers"]
@@ -194,13 +199,16 @@ def _latencies(
 
 
 def _counted(parts: list[list[list[int]]]) -> Counted:
-    """[[µs, count]] of several as one, ascending."""
+    """Merge lists of [µs, count] into (distinct µs ascending, counts)."""
     pairs = np.array([pair for part in parts for pair in part], dtype=np.int64).reshape(-1, 2)
     return histograms.add_up(pairs[:, 0], pairs[:, 1])
 
 
 def answer_class(status: int, length: int, body_bytes: int | None) -> str:
-    """Return ok, body, status_4xx, status_5xx or status_other for one answer."""
+    """Return ok, body, status_4xx, status_5xx or status_other for one answer.
+
+    ``length`` and ``body_bytes`` (expected, or None) are in bytes.
+    """
     if 200 <= status < 300:
         return "ok" if body_bytes is None or length == body_bytes else "body"
     if 400 <= status < 600:

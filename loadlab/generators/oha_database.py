@@ -1,7 +1,7 @@
-"""oha's per-request SQLite file, reduced to what every reported number is derived from.
+"""Reduce oha's SQLite file of requests to the data that all reported numbers derive from.
 
-The reduction takes the file's place once a repetition is recorded. What oha writes into it, and
-when, stands in oha.py.
+The reduction replaces the file once a repetition is recorded. loadlab/generators/oha.py describes
+what oha writes.
 """
 
 from __future__ import annotations
@@ -23,24 +23,33 @@ FORMAT = "oha requests/2"
 
 
 def scheduled_requests(rate: float, duration_s: float) -> int:
-    """Return how many requests the pacer has before the deadline: those i with i/rate < duration.
+    """Return how many requests the pacer issues before the deadline: those i with i/rate <
+    duration.
 
-    rate in requests/s above 0, duration in seconds above 0; both are refused otherwise.
+    ``rate`` is in requests/s and ``duration_s`` in seconds. Raises GeneratorError unless both are
+    above 0.
     """
     if not (rate > 0 and duration_s > 0):
         raise GeneratorError(f"rate {rate}/s and duration {duration_s} s must be above 0")
-    # Rounded first, lest 0.1 * 30 become 4 requests.
+    # Round first: 0.1 * 30 in floating point would give 4 requests.
     return math.ceil(round(rate * duration_s, 6))
 
 
 def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
-    """Reduce oha's SQLite file to what every reported number is derived from.
+    """Reduce oha's SQLite file to plain JSON.
 
-    rate in requests/s and duration in s are those asked for. The reduction is plain JSON and
-    survives a round trip through it unchanged: answers [[status, body bytes, count, of which
-    before the deadline]], latency_us [[status, body bytes, [[µs, count]]]] exact, service_s {sum,
-    min}, per_second, jitter_us. Raises GeneratorError for a file that is not oha's, holds two runs,
-    or a row that cannot be.
+    ``rate`` (requests/s) and ``duration_s`` are those asked for. The dict survives a round trip
+    through JSON unchanged:
+    - format: FORMAT; rate; duration_s
+    - answers: [[status, body bytes, count, count before the deadline]]
+    - latency_us: [[status, body bytes, [[µs, count]]]], exact
+    - service_s: {sum, min} of end minus start in seconds; min is None without answers
+    - per_second: {second, intended, answers: [[status, bytes, count]] of each second, p50_us,
+      p99_us, max_us}, by second of the intended start
+    - jitter_us: summary in µs of how late the pacer issued requests
+
+    Raises GeneratorError for a file that is absent, not oha's or holds two runs, and for impossible
+    rows.
     """
     scheduled_requests(rate, duration_s)
     rows = _rows(database)
@@ -69,7 +78,8 @@ def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
 
 
 def _rows(database: Path) -> npt.NDArray[np.float64]:
-    """Return intended start, start, end, duration (s), status, body bytes: one row an answer."""
+    """Return one row for each answer: intended start, start, end, duration (s), status,
+    body bytes."""
     if not database.is_file():
         raise GeneratorError(f"{database.name} is not there; oha was stopped before it wrote it")
     try:
@@ -91,7 +101,7 @@ def _rows(database: Path) -> npt.NDArray[np.float64]:
             f"{database.name} has rows without start_latency_correction; run oha with -q and "
             "--latency-correction"
         )
-    # By intended start; ties by the rest, so that the same rows always give the same sums.
+    # Sort by intended start and break ties by the rest, so that equal rows always give equal sums.
     return table[np.lexsort((table[:, 2], table[:, 1], table[:, 0]))]
 
 
@@ -101,7 +111,7 @@ def _check_rows(
     end: npt.NDArray[np.float64],
     duration: npt.NDArray[np.float64],
 ) -> None:
-    # Times are doubles of seconds made from nanoseconds: a microsecond is far above rounding.
+    # Times are doubles in seconds made from nanoseconds: a microsecond is far above their rounding.
     wrong = (
         (intended < 0)
         | (start < intended - 1e-6)
@@ -118,7 +128,7 @@ def _check_rows(
 
 def _tally(status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]) -> list[list[int]]:
     """Return [[status, body bytes, count]], ascending."""
-    # One number for both, as a pair would be slow: a body has less than 2**40 bytes.
+    # A combined key is faster than a pair; a body has less than 2**40 bytes.
     keys, counts = np.unique(
         (status.astype(np.int64) << 40) + length.astype(np.int64), return_counts=True
     )
@@ -141,10 +151,10 @@ def _latencies(
 
 
 def _jitter(intended: npt.NDArray[np.float64], rate: float) -> histograms.Summary:
-    """Summarise how many µs after i/rate the i-th request was issued."""
+    """Summarise how many µs after i/rate request i was issued."""
     late = np.rint((np.sort(intended) - np.arange(len(intended)) / rate) * 1e6).astype(np.int64)
-    # The pacer sleeps until i/rate, so it is never early: a request missing from the file makes
-    # the later ones look late, but one too many, or another rate, makes them look early.
+    # The pacer sleeps until i/rate, so it is never early. A request missing from the file makes
+    # later ones look late; an extra request or another rate makes them look early.
     if len(late) and int(late.min()) < -1:
         raise GeneratorError(
             f"a request was issued {-int(late.min())} µs before its turn at {rate}/s; "
@@ -162,7 +172,8 @@ def _per_second(
     rate: float,
     duration_s: float,
 ) -> dict[str, list[Any]]:
-    """Series by second of intended start; answers per second as [[status, bytes, count]]."""
+    """Return series by second of the intended start; `answers` is [[status, bytes, count]] a
+    second."""
     total = scheduled_requests(rate, duration_s)
     seconds = max(math.ceil(duration_s), int(second.max()) + 1 if len(second) else 0)
     # How many i have floor(i / rate) == s, for the schedule of `total` requests.

@@ -1,9 +1,9 @@
-"""The result of files/clients/client.py, reduced to a Measurement.
+"""Turn the result of files/clients/client.py into a Measurement.
 
-A batch: so many requests, begun as the client's own design has it, and over when the last one is.
-There is no schedule, so latencies count from when each request was sent, connecting included;
-those that waited for the bounded client's semaphore had not been sent yet. aiohttp sends a request
-a second time, by itself, where it loses the connection before the answer: the server counts two.
+The load is a batch: a number of requests, started as the client's own design has it, that ends with
+the last of them. It has no schedule, so a latency counts from the send and includes connecting. In
+the bounded client a request that waits for the semaphore has not been sent yet. aiohttp itself
+repeats a request whose connection was lost before the answer; the server counts two.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from loadlab.stats import histograms
 
 FORMAT = "lab python client/1"
 
-# Outcomes of a request without an answer. An errno the client found in what its library raised,
-# else the name of the exception itself: aiohttp's, then those of requests.
+# Outcomes of a request without an answer: the errno in the library's exception, or else the name of
+# the exception. First those of aiohttp, then those of requests.
 _CLASSES = {
     "timeout": "timeout",
     "ETIMEDOUT": "timeout",
@@ -47,9 +47,9 @@ _STATUS = re.compile(r"HTTP (\d{3})")
 
 
 def classify(outcome: str) -> str:
-    """Return ok or the class of ERROR_CLASSES of a request's outcome.
+    """Return "ok" or the class of ERROR_CLASSES for a request's outcome.
 
-    Raises GeneratorError quoting an outcome that is not known.
+    Raises GeneratorError quoting an unknown outcome.
     """
     if outcome in ("ok", "body"):
         return outcome
@@ -64,17 +64,17 @@ def classify(outcome: str) -> str:
 
 
 def answered(outcome: str) -> bool:
-    """Whether a request with that outcome had a whole answer, whatever it was."""
+    """Return whether a request with that outcome had a complete answer, right or wrong."""
     return outcome in ("ok", "body") or _STATUS.fullmatch(outcome) is not None
 
 
 def measure(packed: bytes, load: Mapping[str, Any], body_bytes: int) -> Measurement:
     """Return the Measurement of the client's compressed result.
 
-    load is the cell's, body_bytes the expected length of a body: the client must have been run
-    with them. Rates are over the whole batch, from before the first request to after the last.
-    Latencies are of the ok answers. Raises GeneratorError for a file that is truncated, was made
-    with other settings, or whose numbers do not agree.
+    ``load`` is the cell's and ``body_bytes`` the expected length of a body; the client must have
+    run with both. Rates cover the whole batch, from before the first request to after the last.
+    Latencies are those of the ok answers. Raises GeneratorError for a file that is truncated, was
+    made with other settings, or contradicts itself.
     """
     found = _document(packed)
     _check_settings(found, load, body_bytes)
@@ -153,7 +153,7 @@ def _check_settings(found: dict[str, Any], load: Mapping[str, Any], body_bytes: 
 def _requests(
     found: dict[str, Any],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return start and duration in seconds and the outcome's number of each request, checked."""
+    """Return (start in s, duration in s, index of the outcome) of every request, checked."""
     try:
         start, duration = (np.array(found[f"{n}_s"], np.float64) for n in ("start", "duration"))
         outcome = np.array(found["outcome"], np.int64)
@@ -167,7 +167,7 @@ def _requests(
         )
     if not found["seconds"] > 0:
         raise GeneratorError(f"the client took {found['seconds']} s, which must be above 0")
-    # Written with six decimals, each rounded by itself.
+    # The file has six decimals, each rounded separately.
     wrong = ~((start >= 0) & (duration >= 0) & (start + duration <= found["seconds"] + 2e-6))
     wrong |= (outcome < 0) | (outcome >= len(found["outcomes"]))
     if wrong.any():
@@ -187,7 +187,8 @@ def _per_second(
     whole: npt.NDArray[np.bool_],
     good: npt.NDArray[np.bool_],
 ) -> dict[str, list[Any]]:
-    """Series by second of the end, for a client may begin all its requests in the first one."""
+    """Return series by second of the end, as a client may start all its requests in the first
+    second."""
     seconds = int(end.max()) + 1
     begun, over = start.astype(np.int64), end.astype(np.int64)
     series: dict[str, list[Any]] = {

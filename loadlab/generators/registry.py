@@ -1,22 +1,22 @@
-"""What is known of the programs that offer the load, wherever it is asked."""
+"""The properties of each load generator and Python client."""
 
 from __future__ import annotations
 
 CLOSED_LOOP = "wrk"
-# Python clients, which are measured themselves.
+# Python clients: the client itself is the subject of the measurement.
 CLIENTS = ("python-sync", "python-async", "python-bounded")
-# wrk2 throws away the latencies of its first 10 s.
+# Minimum duration for wrk2, which discards the latencies of its first 10 s.
 WRK2_DURATION_S = 30
-# What each leaves in a repetition's folder.
+# The file that each leaves in a repetition's folder.
 OUTPUTS = {
     "oha": "oha.json",
     CLOSED_LOOP: "wrk.txt",
     "wrk2": "wrk2.txt",
     **{name: f"{name}.json.gz" for name in CLIENTS},
 }
-# The load generators, which offer a load for a time.
+# Load generators that run for a given duration.
 _LOADS = ("oha", "wrk2", CLOSED_LOOP)
-# What is for some of them alone: option -> which read it.
+# Option -> the generators that read it. An option not listed applies to all.
 USERS: dict[str, tuple[str, ...]] = {
     "rate": ("oha", "wrk2"),
     "duration": _LOADS,

@@ -1,4 +1,4 @@
-"""What each of several clients offers of a load that they offer to one server together. Pure."""
+"""Split a load over several clients that offer it to one server together."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
 from loadlab.generators.registry import CLIENTS
 
-# A share that is no whole number is one of these.
+# A share that is not a whole number is a multiple of 1/_FRACTIONS.
 _FRACTIONS = 1_000_000
 
 
 def split(total: float, clients: int) -> list[float]:
-    """``total`` (above 0) in so many shares whose sum it is, the first the larger ones.
+    """Split ``total`` (above 0) into ``clients`` shares whose sum is ``total``, larger ones first.
 
-    Whole numbers where it is one and every client gets 1 or more; else right to a millionth.
+    Shares are whole numbers where ``total`` is one and every client gets 1 or more; otherwise they
+    are multiples of a millionth.
     """
     if clients == 1:
         return [total]
@@ -27,7 +28,10 @@ def split(total: float, clients: int) -> list[float]:
 
 
 def shares(load: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
-    """{name, rate, connections} of each of the clients that offer a cell's load together."""
+    """Return [{name, rate, connections}], each client's share of a cell's load.
+
+    rate is in requests/s, None where the load has none.
+    """
     several = len(names)
     rate = load["rate"]
     rates = [None] * several if rate is None else split(rate, several)
@@ -41,7 +45,10 @@ def shares(load: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]
 def offered(
     load: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """shares() with the cpus and the interface of each client, from host.parse of it."""
+    """Return shares() with each client's cpus and interface, from its probe.parse.
+
+    ``hosts`` has the order of ``names``.
+    """
     return [
         {**share, **{key: host[key] for key in ("cpus", "interface")}}
         for share, host in zip(shares(load, names), hosts, strict=True)
@@ -49,8 +56,7 @@ def offered(
 
 
 def refuse(values: Mapping[str, Any]) -> None:
-    """Raise PlanError where the load of the checked options cannot be split over the clients of a
-    server."""
+    """Raise PlanError where a server's clients cannot share the load of the checked options."""
     clients, generator = values.get("clients", 1), values["generator"]
     if clients == 1:
         return

@@ -1,13 +1,13 @@
-"""wrk 4.1 with files/wrk/report.lua: a closed loop, reduced to a Measurement.
+"""wrk 4.1 with files/wrk/report.lua: turn the output of a closed loop into a Measurement.
 
-What wrk 4.1 does, seen on the program and in its source:
-- It counts an answer later than --timeout (2 s unless told) as a `timeout`; the answer is among
-  its requests, its latency is not recorded. One that never comes is counted nowhere. (wrk2's
-  `timeout` is another thing: a tick every 2 s for each connection that waits.)
-- Before it prints, it "corrects" its latencies: each of more than two mean intervals adds
-  invented ones below it. That is undone here, exactly, and the total is checked against the
-  answers; so latencies are those of answers that came, from when each was sent.
-- `status` counts answers of 400 and above, without telling which; 3xx are not among them.
+What wrk 4.1 does, from its source and from running it:
+- It counts an answer that takes longer than --timeout (2 s by default) as a `timeout`. That answer
+  is among its requests, but its latency is not recorded. An answer that never arrives is counted
+  nowhere. (wrk2's `timeout` has another meaning: a tick every 2 s for each connection that waits.)
+- Before it prints, it "corrects" its latencies: for each that is longer than two mean intervals it
+  adds invented shorter ones. This module undoes that exactly and checks the total against the
+  answers, so latencies are those of real answers, counted from the send.
+- `status` counts answers of 400 and above without naming them; 3xx are not among them.
 - A run takes up to 0.1 s longer than asked; requests under way at its end are not counted.
 """
 
@@ -26,7 +26,7 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _TIME = rf"{_NUMBER}(?:us|ms|s|m|h)"
 _METRIC = rf"{_NUMBER}[kMGTP]?"
 _BYTES = rf"{_NUMBER}[KMGTP]?B"
-# Every line wrk prints, in its order; the third field says whether it may be absent.
+# Every line of wrk's output, in order: (name, pattern, whether it may be absent).
 _LINES: list[tuple[str, str, bool]] = [
     ("running", r"Running \d+[smh] test @ \S+", False),
     ("threads", r"  (\d+) threads and (\d+) connections", False),
@@ -34,7 +34,7 @@ _LINES: list[tuple[str, str, bool]] = [
     ("latency", rf"    Latency +{_TIME} +{_TIME} +{_TIME} +{_NUMBER}%", False),
     ("rate", rf"    Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_NUMBER}%", False),
     ("distribution", r"  Latency Distribution", False),
-    # A unit of one letter is padded.
+    # wrk pads a unit of one letter.
     *[(f"p{p}", rf" +{p}% +{_TIME} ?", False) for p in (50, 75, 90, 99)],
     ("requests", rf"  (\d+) requests in ({_NUMBER})(us|ms|s|m|h), {_BYTES} read", False),
     ("socket", r"  Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", True),
@@ -50,14 +50,14 @@ _ERRORS = ("connect", "read", "write", "status", "timeout")
 def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
     """Return the Measurement of wrk's whole standard output.
 
-    connections is the number asked for; wire_bytes the expected length of one answer with its
-    headers, None for not checked: wrk gives only the mean of it, so a difference above 1 % is a
-    finding, not an error count. Rates are over wrk's own run time. `ok` takes answers below 400
-    that were in time; where there were both late ones and such of 400 and above, an answer may
-    have been both, and `ok` is the lower bound.
+    ``connections`` is the number asked for. ``wire_bytes`` is the expected length of one answer
+    with its headers; None skips that check. wrk reports only the mean, so a difference above 1 % is
+    a finding, not an error count. Rates are over wrk's own run time. `ok` counts answers below 400
+    that were in time. With both late answers and answers of 400 and above, one answer may be both,
+    so `ok` is a lower bound.
 
-    Raises GeneratorError for a line that is not wrk's, one that is missing, -nan, or numbers
-    that do not agree with each other.
+    Raises GeneratorError for an unknown or missing line, for -nan, and for numbers that contradict
+    each other.
     """
     found = _match(text)
     report = _report(found["json"][1])
@@ -167,7 +167,7 @@ def _cross_check(found: dict[str, re.Match[str]], report: dict[str, Any], connec
     if printed != reported:
         raise GeneratorError(f"wrk printed {printed}, its report or the cell says {reported}")
     unit = _UNIT_US[found["requests"][3]]
-    # Printed with two decimals, so right to half of the last.
+    # The time has two decimals, so allow half of the last.
     if abs(float(found["requests"][2]) * unit - report["duration_us"]) > 0.0051 * unit:
         raise GeneratorError(
             f"wrk printed {found['requests'][2]}{found['requests'][3]}, its report says "
@@ -178,13 +178,14 @@ def _cross_check(found: dict[str, re.Match[str]], report: dict[str, Any], connec
 def _undo_correction(
     report: dict[str, Any], connections: int
 ) -> tuple[histograms.Integers, histograms.Integers]:
-    """Return (distinct latencies µs, counts) of the answers that really came in time."""
+    """Return (distinct latencies in µs, counts) of the real answers that were in time."""
     counts = {int(value): int(count) for value, count in report["latency_us"]}
     came = report["requests"] - report["errors"]["timeout"]
     per_connection = report["requests"] // connections
     if sum(counts.values()) != came and per_connection:
         interval = report["duration_us"] // per_connection
-        # wrk walks upwards and adds only downwards; so downwards, each count met is the true one.
+        # wrk goes through the values upwards and adds only to lower ones. So, going downwards, each
+        # count is final when it is reached.
         for value in sorted(counts, reverse=True):
             if value < 2 * interval:
                 break
@@ -196,7 +197,7 @@ def _undo_correction(
         raise GeneratorError(
             f"wrk's latencies are of {sum(counts.values())} answers, but {came} came in time"
         )
-    # 0 µs is recorded as 1 µs, as everywhere.
+    # 0 µs counts as 1 µs, as in histograms.count_values.
     true = {value: count for value, count in counts.items() if count}
     return histograms.add_up(
         [max(value, histograms.LOWEST_US) for value in true], list(true.values())

@@ -1,23 +1,23 @@
-"""wrk2 (--latency --u_latency): a constant rate, its text reduced to a Measurement.
+"""wrk2 (--latency --u_latency): turn the text of a constant rate into a Measurement.
 
-What wrk2 does, read in its source (giltene/wrk2, src/wrk.c) and seen in published output:
-- Each of t threads opens c // t connections, 5 ms apart, and each connection has a schedule of its
-  own from then on. `scheduled` is what these schedules ask for, a little less than rate * duration.
-- A connection sends its next request when it has its answer and the schedule says so; after a stall
-  at up to twice its rate. Latencies count from the schedule, under "Recorded Latency", and from the
-  actual start under "Uncorrected Latency", whose mean is the service time.
-- What a thread recorded in its first 10 s (calibration) is thrown away, but for the counts. So the
-  histogram holds fewer answers than came. A thread that had none in 10 s tries again 10 s later.
-- No request is ever given up. `timeout` is not a count of requests: every 2 s each connection that
-  has sent nothing for --timeout is one tick, also where it had nothing to send. It is a finding,
-  and no request is a timeout.
-- After a connect, read or write error the connection is opened again and sends the same request
-  once more: these are attempts, and the place in the schedule stays open. So what is unsent is
-  scheduled less answers, less one for each connection, which may have been under way at the end:
-  those are neither waited for nor counted.
-- `Non-2xx or 3xx responses` are those of 400 and above, without telling which.
-- Req/Sec is sampled after the calibration and is -nan where there was no time to; nothing is made
-  of it. A latency that is -nan is refused.
+What wrk2 does, from its source (giltene/wrk2, src/wrk.c) and from published output:
+- Each of t threads opens c // t connections, 5 ms apart, and each connection has its own schedule
+  from then on. `scheduled` is the sum of these schedules, a little less than rate * duration.
+- A connection sends its next request when it has its answer and the schedule allows it; after a
+  stall at up to twice its rate. Under "Recorded Latency" latencies count from the schedule, under
+  "Uncorrected Latency" from the actual start. The mean of the latter is the service time.
+- A thread discards the latencies of its first 10 s (its calibration) but keeps the counts. So the
+  histogram holds fewer answers than arrived. A thread without any in 10 s tries again 10 s later.
+- It never gives up on a request. `timeout` is not a count of requests: every 2 s each connection
+  that has sent nothing for --timeout adds one tick, even where it had nothing to send. Ticks are a
+  finding, and no request counts as a timeout.
+- After a connect, read or write error it reopens the connection and sends the same request again.
+  These are attempts, and the request stays open in the schedule. So unsent is scheduled minus
+  answers, minus one for each connection, which may have had a request under way at the end: those
+  are neither waited for nor counted.
+- `Non-2xx or 3xx responses` are those of 400 and above, without the status.
+- Req/Sec is sampled after the calibration and is -nan where no time was left; it is ignored. A
+  latency of -nan is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement, Waited
 from loadlab.stats import histograms
 
-# Seconds between two connections of a thread.
+# Seconds between the starts of two connections of a thread.
 STAGGER_S = 0.005
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -44,12 +44,12 @@ _UNCORRECTED = re.escape(
     "(measured without taking delayed starts into account))"
 )
 _PERCENTILES = ("50.000", "75.000", "90.000", "99.000", "99.900", "99.990", "99.999", "100.000")
-# What stands on standard error where wrk2 does not run at all.
+# How lines on standard error start where wrk2 did not run at all.
 _FATAL = ("unable to ", "invalid URL", "number of connections must", "Throughput MUST", "Usage:")
 
 
 class _Lines:
-    """wrk2's lines without indentation; empty ones say nothing and are passed over."""
+    """The lines of wrk2's output without indentation; empty lines are skipped."""
 
     def __init__(self, text: str) -> None:
         numbered = enumerate((line.strip() for line in text.splitlines()), 1)
@@ -57,7 +57,8 @@ class _Lines:
         self._last = ""
 
     def optional(self, pattern: str) -> re.Match[str] | None:
-        """The next line's match, which is then taken; None where it is another line, or the end."""
+        """Take the next line and return its match; None, taking nothing, where it does
+        not match."""
         match = re.fullmatch(pattern, self._left[0][1]) if self._left else None
         if match:
             self._last = self._left.pop(0)[1]
@@ -94,11 +95,11 @@ class _Lines:
 class _Spectrum:
     """One "Latency Distribution" and its "Detailed Percentile spectrum", in µs."""
 
-    # Percentile, its value, and how far the printed value may be off.
+    # Percentile (0 to 100), its value, and the rounding error of the printed value.
     distribution: list[tuple[float, float, float]]
-    # The top of a bucket, and how many answers are at it or below.
+    # The top of a bucket, and the number of answers at or below it.
     rows: list[tuple[int, int]]
-    # The rows' percentiles.
+    # The rows' percentiles, 0 to 1.
     percentiles: list[float]
     mean: float
     stdev: float
@@ -108,10 +109,12 @@ class _Spectrum:
 def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurement:
     """Return the Measurement of wrk2's whole standard output.
 
-    load is the cell's: rate, duration_s, connections. wire_bytes is the expected length of one
-    answer with its headers, None for not checked; as with wrk a mean that is more than 1 % off is a
-    finding. Rates are over wrk2's own run time. Raises GeneratorError for a line that is not
-    wrk2's, one that is missing, -nan where a number is needed, or numbers that do not agree.
+    ``load`` is the cell's: rate, duration_s, connections. ``wire_bytes`` is the expected length of
+    one answer with its headers; None skips that check. As for wrk, a mean that is more than 1 % off
+    is a finding. Rates are over wrk2's own run time.
+
+    Raises GeneratorError for an unknown or missing line, for -nan where a number is needed, and for
+    numbers that contradict each other.
     """
     lines = _Lines(text)
     lines.take("running", r"Running \d+[smh] test @ \S+")
@@ -189,15 +192,15 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
         goodput=(responses - refused) / seconds,
         mean_service_us=uncorrected.mean if uncorrected else None,
         histogram=histogram,
-        # Of these two wrk2 knows more than the rows of its spectrum tell.
+        # wrk2 computes these two from more values than the rows of its spectrum.
         latency_us={
             **histograms.summary(histogram),
             "mean": recorded.mean,
             "stdev": recorded.stdev,
         },
         latency_from="intended",
-        # Of refused answers it does not tell the latencies. What failed otherwise is sent again,
-        # and is answered or unsent in the end.
+        # wrk2 does not report the latencies of refused answers separately. Other failures are sent
+        # again and end up answered or unsent.
         waited=Waited(exact, unsent=unsent, known=recorded.total / responses)
         if not refused
         else None,
@@ -235,16 +238,17 @@ def _findings(
 
 
 def _scheduled(rate: float, duration_s: float, threads: int, opened: int) -> int:
-    """Requests that the schedules of all connections have before the end."""
+    """Return how many requests the schedules of all connections have before the end."""
     each = opened // threads
     pace = rate / threads / each
     spans = (max(0.0, duration_s - STAGGER_S * position) for position in range(each))
-    # A request that falls on the end itself is not sent any more.
+    # A request due exactly at the end is not sent.
     return threads * sum(math.ceil(span * pace - 1e-9) for span in spans)
 
 
 def _seconds(responses: int, per_second: float, printed_s: float, half_s: float) -> float:
-    """The run time, from whichever of the two tells it better: as printed, or by the rate."""
+    """Return the run time in s, from the printed time or from the rate, whichever is
+    more precise."""
     if not responses:
         if per_second:
             raise GeneratorError(f"wrk2 printed 0 requests, but {per_second} a second")
@@ -262,7 +266,7 @@ def _seconds(responses: int, per_second: float, printed_s: float, half_s: float)
 
 
 def _us(value: str, unit: str) -> tuple[float, float]:
-    """A time as printed, with two decimals, in µs, and how far it may be off."""
+    """Return a printed time with two decimals in µs, and its rounding error in µs."""
     return float(value) * _UNIT_US[unit], 0.0051 * _UNIT_US[unit]
 
 
@@ -289,7 +293,7 @@ def _spectrum(lines: _Lines) -> _Spectrum:
         percentiles.append(percentile)
     last, total = rows[-1]
     for (value, count), percentile in zip(rows, percentiles, strict=True):
-        # Six decimals are printed.
+        # wrk2 prints six decimals.
         if count < (percentile - 1e-6) * total:
             raise GeneratorError(
                 f"wrk2's spectrum has {count} of {total} answers at {value} µs, {percentile:.6f} "
@@ -302,7 +306,7 @@ def _spectrum(lines: _Lines) -> _Spectrum:
     highest, told = float(found[1]) * 1000, int(found[2])
     lines.take("Buckets", rf"#\[Buckets +{footer}, SubBuckets +{footer}\]")
     lines.take("rule", r"-{10,}")
-    # The maximum is the lowest value of its bucket, or the highest; a bucket is 0.1 % wide.
+    # The maximum is the lowest or the highest value of its bucket; a bucket is 0.1 % wide.
     if told != total or not total or not last * 0.998 - 1 <= highest <= last + 0.5:
         raise GeneratorError(
             f"wrk2's spectrum ends at {last} µs and {total} answers, below it stand "
@@ -312,11 +316,11 @@ def _spectrum(lines: _Lines) -> _Spectrum:
 
 
 def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Integers]:
-    """Return (latencies µs, counts): a histogram with the printed percentiles.
+    """Return (latencies in µs, counts): a histogram with the printed percentiles.
 
-    Between two rows it is not known where answers lie; they are put at the upper one, so no
-    percentile is told too low. Where the distribution above it has a percentile in between, such
-    as the 99th, those up to its rank are put at that value.
+    Between two rows the position of answers is unknown. They are put at the upper row, so that no
+    percentile is too low. Where the distribution above has a percentile in between, such as the
+    99th, the answers up to its rank are put at that value.
     """
     points = {count: value for value, count in reversed(spectrum.rows)}
     for percentile, value, off in spectrum.distribution:
@@ -330,14 +334,14 @@ def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Intege
                 f"{bottom} and {top} µs"
             )
         told = round(percentile / 100, 6) in spectrum.percentiles
-        # All of the first row are in one bucket.
+        # All answers of the first row are in one bucket.
         if above and not told and rank < count and bottom < top:
             points[rank] = round(min(max(value, bottom + 1), top))
     values, counts, before = [], [], 0
     highest = histograms.LOWEST_US
     for count in sorted(points):
         if count > before:
-            # Two percentiles that are printed alike may have been cut to one value.
+            # Two percentiles that print alike may have been cut to one value.
             highest = max(highest, points[count])
             values.append(highest)
             counts.append(count - before)

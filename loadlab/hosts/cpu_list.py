@@ -1,4 +1,4 @@
-"""Processor lists as the kernel prints them."""
+"""Parse processor lists as the kernel prints them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ _PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
 def cpu_list(text: str) -> list[int]:
-    """'0-2,5' -> [0, 1, 2, 5]. Raises ValueError on anything else."""
+    """Return the processor numbers of a list: '0-2,5' -> [0, 1, 2, 5]. Raises
+    ValueError otherwise."""
     found: list[int] = []
     for part in text.strip().split(","):
         match = _PART.fullmatch(part)

@@ -1,4 +1,4 @@
-"""What the lab asks of Amazon EC2 and makes of its answers. Pure."""
+"""Interpret the answers of Amazon EC2: errors, instance types, prices and consoles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Names of botocore's exceptions and codes of EC2's answers, by what the user is to do about them.
+# Names of botocore's exceptions and error codes of EC2, grouped by the remedy.
 ABSENT = {
     "NoCredentialsError",
     "PartialCredentialsError",
@@ -50,7 +50,8 @@ SPOT_PRICE = {"SpotMaxPriceTooLow"}
 
 HOURS_A_MONTH = 730
 
-# Whatever can carry the lab's tag: EC2's call, the list in its answer, and what names one of it.
+# Every kind of resource that can carry the lab's tag: EC2's call, the list in its answer, and the
+# key of a resource's name.
 KINDS = {
     "instance": ("describe_instances", "Reservations[].Instances[]", "InstanceId"),
     "launch-template": ("describe_launch_templates", "LaunchTemplates[]", "LaunchTemplateId"),
@@ -68,14 +69,14 @@ KINDS = {
     "route-table": ("describe_route_tables", "RouteTables[]", "RouteTableId"),
     "vpc": ("describe_vpcs", "Vpcs[]", "VpcId"),
 }
-# EC2 shows a terminated instance for about an hour, though it is gone and costs nothing.
+# Left out: "terminated". EC2 lists a terminated instance for about an hour; it costs nothing.
 STATES = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
 def refusal(code: str, detail: str, region: str) -> str:
-    """One message with the remedy for what EC2 or botocore says, or "" where the lab knows none.
+    """Return a message with the remedy for an error of EC2 or botocore; "" for an unknown one.
 
-    ``code``: the exception's name or the code of EC2's answer. ``detail``: its text.
+    ``code``: the exception's name or EC2's error code. ``detail``: its text.
     """
     detail = " ".join(detail.split()).rstrip(".")
     if code in ABSENT:
@@ -139,10 +140,14 @@ def refusal(code: str, detail: str, region: str) -> str:
 
 
 def offered(described: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """EC2's DescribeInstanceTypes as type to what the lab must know of it.
+    """Return instance type -> its properties, from the items of EC2's DescribeInstanceTypes.
 
-    ``cores`` and ``threads_per_core`` are what an instance has unless asked otherwise, ``threads``
-    the numbers per core that may be asked for (none: it cannot be asked).
+    Each type has:
+    - architecture: the last supported one, such as x86_64
+    - cores, threads_per_core: of an instance by default
+    - threads: the threads per core that may be asked for; empty where none may
+    - nitro, cluster, burstable, spot: whether it is of the Nitro System, may be in a cluster
+      placement group, uses CPU credits, and can be bought as spot
     """
     return {
         one["InstanceType"]: {
@@ -150,7 +155,8 @@ def offered(described: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
             "cores": one["VCpuInfo"].get("DefaultCores", one["VCpuInfo"]["DefaultVCpus"]),
             "threads_per_core": one["VCpuInfo"].get("DefaultThreadsPerCore", 1),
             "threads": one["VCpuInfo"].get("ValidThreadsPerCore", []),
-            # All of the Nitro System need ENA, and only these show their console at once.
+            # Every type of the Nitro System requires ENA. Only these show their console without
+            # delay.
             "nitro": one["NetworkInfo"]["EnaSupport"] == "required",
             "cluster": "cluster" in one["PlacementGroupInfo"]["SupportedStrategies"],
             "burstable": one["BurstablePerformanceSupported"],
@@ -165,11 +171,11 @@ def common_zones(
     offerings: Iterable[Mapping[str, str]],
     types: Iterable[str],
 ) -> list[str]:
-    """The availability zones that have every type, in order, from EC2's DescribeAvailabilityZones
-    and DescribeInstanceTypeOfferings.
+    """Return the sorted availability zones that offer every type.
 
-    Both have the Local Zones and Wavelength Zones that the account has enabled as well. These are
-    left out: they are far away, dearer, and short of what the lab makes.
+    ``described`` and ``offerings`` are the items of EC2's DescribeAvailabilityZones and
+    DescribeInstanceTypeOfferings. The Local Zones and Wavelength Zones that the account has enabled
+    are left out: they are far away, cost more, and lack much of what the lab creates.
     """
     found = {one["ZoneName"] for one in described if one["ZoneType"] == "availability-zone"}
     has: dict[str, set[str]] = {}
@@ -186,10 +192,10 @@ def unfit(
     zone: str,
     region: str,
 ) -> list[str]:
-    """Why these hosts cannot be made; empty where they can.
+    """Return the reasons why these hosts cannot be created; empty where they can.
 
-    ``offer``: ``types`` as offered() has them and ``zones`` as common_zones(). ``types``: host to
-    instance type. ``zone``: the one asked for, or "".
+    ``offer``: {types: offered(), zones: common_zones()}. ``types``: host -> instance type.
+    ``zone``: the zone asked for, or "".
     """
     reasons = []
     for name in sorted(set(types.values())):
@@ -212,7 +218,7 @@ def unfit(
         if spot and not kind["spot"]:
             reasons.append(f"{name} cannot be had as spot. Leave -e aws_hosts_spot=true out.")
         allowed = kind["threads"] or [kind["threads_per_core"]]
-        # Where a core has one thread it is what was asked for, or less noise than that.
+        # A core with one thread meets any request: it has what was asked for, or less noise.
         if threads_per_core not in allowed and kind["threads_per_core"] != 1:
             reasons.append(
                 f"{name} has {' or '.join(map(str, allowed))} threads per core, not "
@@ -239,9 +245,12 @@ def estimate(
     disk_gb: int,
     dedicated: bool,
 ) -> float | None:
-    """USD per hour of these instances on demand, with their disks and addresses, or None where the
-    table (files/aws_prices.yml) has no price for one of them. Dedicated tenancy adds its fee for
-    the region; what it adds to each instance is not in the table."""
+    """Return the price of these instances in USD per hour on demand, with disks and addresses.
+
+    ``types``: one instance type for each host; ``disk_gb``: GB of each disk. Dedicated tenancy adds
+    its fee for the region; its surcharge on each instance is not in the table. None where the table
+    (files/aws_prices.yml) lacks a price.
+    """
     names = list(types)
     table = prices["regions"].get(region, {})
     if any(name not in table for name in names):
@@ -253,17 +262,19 @@ def estimate(
     return hosts + len(names) * (disk + address) + fee
 
 
-# cloud-init prints the public halves of the host's keys between these two.
+# cloud-init prints the host's public keys between these two lines.
 KEYS = re.compile(r"-----BEGIN SSH HOST KEY KEYS-----(.*?)-----END SSH HOST KEY KEYS-----", re.S)
 KEY = re.compile(r"\b(ssh-ed25519|ecdsa-sha2-nistp\d+|ssh-rsa) ([A-Za-z0-9+/]+={0,2})(?=\s|$)")
-# What the role's user data print once the timer runs.
+# Printed by the role's user data once its shutdown timer runs.
 ENDS = re.compile(r"loadlab: terminates itself at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC")
 
 
 def console(text: str) -> dict[str, Any] | None:
-    """What an instance said of itself on its console: ``keys``, its host keys as "<type> <base64>",
-    and ``ends``, when its timer ends it (UTC, "YYYY-MM-DD HH:MM:SS"), or None where it has not set
-    one. None as long as the keys are not there."""
+    """Return {keys, ends} from an instance's console; None while it shows no keys.
+
+    keys: its host keys as "<type> <base64>". ends: when its timer terminates it (UTC, "YYYY-MM-DD
+    HH:MM:SS"), None where it has set none.
+    """
     found = KEYS.findall(text)
     keys = [" ".join(key) for key in KEY.findall(found[-1])] if found else []
     ends = ENDS.findall(text)

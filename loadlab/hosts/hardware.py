@@ -1,4 +1,7 @@
-"""What of the hosts' hardware spoils a measurement; roles/host_check has what reads it. Pure."""
+"""Parse a host's hardware settings and warn of those that make measurements unreliable.
+
+The input is the output of roles/host_check/files/hardware.sh.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from loadlab.hosts.cpu_list import cpu_list
 
-# Below it the answers of a page fill the link before a stack is at its limit, Mb/s.
+# Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
 SLOW_MBIT = 1000
 STEADY_GOVERNOR = "performance"
 ONE_BY_ONE = ("nic", "management_nic", "driver", "speed_mbit", "duplex", "no_turbo", "boost", "smt",
@@ -17,11 +20,12 @@ SEVERAL = ("queue", "interrupt", "offload", "governor", "node")
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The script's lines as the manifest's ``hardware`` of a host; what had no line is None.
+    """Return the manifest's ``hardware`` of a host; a setting without a line is None.
 
-    {nic: {name, driver, speed_mbit, duplex, queues, interrupts {number: [processors]}, offloads
-    {name: bool}} or None, management_nic, governors {name: processors that have it}, turbo, smt,
-    numa_nodes, clock_synchronised}. Raises ValueError on a line that is not of the script's form.
+    Keys: nic, which is None or {name, driver, speed_mbit (Mb/s), duplex, queues, interrupts
+    {number: [processors]}, offloads {name: bool}}; management_nic; governors {name: number of
+    processors}; turbo, smt (bool); numa_nodes; clock_synchronised (bool). Raises ValueError for a
+    malformed line.
     """
     found: dict[str, str] = {}
     lists: dict[str, list[str]] = {name: [] for name in SEVERAL}
@@ -37,7 +41,7 @@ def parse(text: str) -> dict[str, Any]:
     offloads = [line.split(" ", 1) for line in lists["offload"]]
     nic = None
     if "nic" in found:
-        # A card without a link tells -1, or none.
+        # A card without a link reports -1, or nothing.
         speed = int(found.get("speed_mbit", -1))
         nic = {
             "name": found["nic"],
@@ -54,7 +58,7 @@ def parse(text: str) -> dict[str, Any]:
         "governors": dict(sorted(Counter(lists["governor"]).items())) or None,
         "turbo": _turbo(found),
         "smt": found["smt"] == "1" if "smt" in found else None,
-        # A node without processors is memory alone.
+        # NUMA nodes without processors have memory only; the script does not list them.
         "numa_nodes": len(lists["node"]) or None,
         "clock_synchronised": found["clock_synchronised"] == "yes"
         if "clock_synchronised" in found
@@ -69,10 +73,10 @@ def _turbo(found: Mapping[str, str]) -> bool | None:
 
 
 def spoilers(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for each thing that spoils a measurement: whose, what, why, and the remedy.
+    """Return a warning for each setting that makes a measurement unreliable.
 
-    ``hosts``: as the manifest has them; one of an older lab has no ``hardware``. What is not known
-    of a host is not held against it.
+    Each is one line with the hosts, the setting, why it matters, and the remedy. ``hosts``: as in
+    the manifest; those of an older lab have no ``hardware``. An unknown setting gives no warning.
     """
     told: dict[str, list[str]] = {}
     for name, host in hosts.items():
@@ -159,7 +163,7 @@ def _of_card(nic: Mapping[str, Any], cpus: list[int], management: str | None) ->
             "(/proc/irq/*/smp_affinity_list)."
         )
     off = [name for name, on in (nic["offloads"] or {}).items() if not on]
-    # Between the two ends of a pair, which have no interrupts, packets stay whole.
+    # The two ends of a veth pair have no interrupts, and packets stay whole between them.
     if off and interrupts:
         lines.append(
             f"{', '.join(off)} off on {nic['name']}: processors cut and join packets one by one. "

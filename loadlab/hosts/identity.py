@@ -1,7 +1,7 @@
-"""What a run's hosts are, so that it goes on with machines alike and never with others. Pure.
+"""Identify a run's hosts, so that a run resumes on equivalent machines only.
 
-Hosts that are made anew, containers or cloud instances, are alike where nothing of this differs:
-no machine id is among it.
+Recreated hosts, containers or cloud instances, are equivalent where none of these properties
+differs; the machine id is not among them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from loadlab.core.errors import PlanError
 
-# The same machine, or another of its kind, tells a few MB more or fewer.
+# Largest relative difference: machines of one kind report a few MB more or less.
 MEMORY_DIFFERS = 0.05
 
 
 def identity(host: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides how fast a host is and what its kernel can do; ``host``: as host.parse() has it.
+    """Return the properties that decide how fast a host is and what its kernel can do.
 
-    {os, kernel (the series, 6.12), cpu_model, cores, cpus (how many its services may use),
-    memory_bytes, virtualisation}.
+    ``host``: from probe.parse. Returns {os, kernel (the series, such as 6.12), cpu_model, cores,
+    cpus (number that services may use), memory_bytes, virtualisation}.
     """
     manifest = host["manifest"]
     series = re.match(r"\d+\.\d+", manifest["kernel"])
@@ -38,11 +38,11 @@ def identity(host: Mapping[str, Any]) -> dict[str, Any]:
 def gone_on(
     run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any], measured: bool
 ) -> dict[str, Any]:
-    """``hosts`` of the plan.json of a run that goes on, of which ``begun`` is the content.
+    """Return ``hosts`` for the plan.json of a resumed run; ``begun`` is its present content.
 
-    ``now``: name -> identity() with `pair`, the number of its pair. ``measured``: whether the run
-    has any repetition; without one nothing can be mixed. A host that is new to the run is added.
-    Raises PlanError where one that was there is another or is missing.
+    ``now``: name -> identity() with `pair`, the number of its host pair. ``measured``: whether the
+    run has any repetition; without one there is nothing to mix. New hosts are added. Raises
+    PlanError where a host of the run differs or is missing.
     """
     earlier = begun.get("hosts", {}) if measured else {}
     if told := _differences(earlier, now):
@@ -76,6 +76,7 @@ def _alike(part: str, one: Any, other: Any) -> bool:
 
 
 def remedy(reach: str) -> str:
-    """The end of a refusal; ``reach``: the words with which the run's own hosts are reached."""
+    """Return the remedy at the end of a refusal; ``reach``: the options that reach the run's own
+    hosts."""
     words = reach or "neither -i nor -e local_hosts_release="
     return f"Results of both are not mixed: give {words}, or another -e run_id=<name>."

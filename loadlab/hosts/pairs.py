@@ -1,8 +1,8 @@
-"""The pairs of hosts, a server with its clients each, and which of them measures what. Pure.
+"""Group the inventory into host pairs, each a server with its clients.
 
-A cell stays on its pair for the whole run, and so do cells that are compared with each other: what
-two pairs differ by is not in what is told apart. Only the cells of a claim's longer order may be on
-several, for they may be all of a study (see claims.compared).
+A cell stays on one host pair for the whole run, and so do cells that are compared, so that
+differences between pairs never enter a comparison. Only the cells of a claim's longer order may be
+on several pairs, as they may be all of a study (see planning.claims.compared).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from loadlab.core.run_dir import NAME
 def of_inventory(
     servers: Sequence[str], clients: Sequence[str], serves: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Each server with its clients: {number, server, client, clients, hosts, suffix}.
+    """Return the pairs: [{number, server, client, clients, hosts, suffix}].
 
-    ``serves``: for each client the server that its host variable of this name says, or "". One that
-    says none is the client of the server of the same place, counted without those that do; it
-    comes first. The first of a server's clients leads (``client``). ``suffix`` is that of the
-    pair's files. An inventory that refusal() refuses may have servers without clients here.
+    ``serves``: for each client the host variable of that name, a server or "". A client without it
+    belongs to the server at the same position, counted among such clients, and comes first. client
+    is the first of the clients, which leads. suffix is the suffix of the pair's files, "" for the
+    first pair. An inventory that refusal() rejects may give servers without clients.
     """
     said = list(zip(clients, serves, strict=True))
     plain = [client for client, server in said if not server]
@@ -47,9 +47,9 @@ def refusal(
     serves: Sequence[str],
     places: Mapping[str, Sequence[Any]],
 ) -> str:
-    """Why the groups of an inventory are no pairs; empty where they are.
+    """Return why the groups of an inventory form no pairs; empty where they do.
 
-    ``places``: (address, port) of each host, the address "" where its name is that.
+    ``places``: host -> (address, port); the address is "" where it is the host's name.
     """
     one = _one_machine(servers, clients, places)
     if one:
@@ -86,7 +86,7 @@ def refusal(
 def _one_machine(
     servers: Sequence[str], clients: Sequence[str], places: Mapping[str, Sequence[Any]]
 ) -> str:
-    """Which hosts of the inventory are one; empty where none are."""
+    """Return which two hosts of the inventory are one machine; empty where none are."""
     for name in servers:
         if name in clients:
             return f"has the host {name} in both groups, servers and clients"

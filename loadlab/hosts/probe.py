@@ -1,5 +1,4 @@
-"""What a host is, from the output of roles/host_check/files/probe.sh. Only program_machine() is not
-pure."""
+"""Parse what roles/host_check/files/probe.sh reports of a host, and refuse unsuitable hosts."""
 
 from __future__ import annotations
 
@@ -15,18 +14,24 @@ from loadlab.hosts.qdisc import needs_netem
 from loadlab.stacks.stacks import refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
-# The number that an executable has of a processor, as elf.h has it, and what `uname -m` says there.
+# An executable's machine number, from elf.h, and what `uname -m` prints there.
 _ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The probe's lines as a dict: the manifest's fields of the host under ``manifest``, and
-    user (who logs in), machine_id, booted (s), os, machine (as uname -m says it), cpus, interface,
-    routes (peer to interface and source address, or to neither), own_address, python, netem,
-    wrk2 (where it is, or ""), sources (name:port of each that apt has), deployed (fingerprints
-    or "").
+    """Return the probe's lines as a dict:
+    - user: who logs in; machine_id; booted: unix seconds
+    - os: such as "debian 13"; machine: as `uname -m` prints it
+    - cpus: processor numbers that services may use
+    - interface: the one with the test address, or ""
+    - routes: peer's address -> [interface, source address], or [] where there is none
+    - own_address: the address that SSH connected to
+    - python: version of /usr/bin/python3, or ""; netem: bool; wrk2: its path, or ""
+    - sources: "name:port" of each package source; deployed: fingerprints, or ""
+    - manifest: the host's fields in manifest.json {cpu_model, cores, cpus, memory_bytes, kernel,
+      os, virtualisation, clock_source, governor, nofile, packages}
 
-    Raises ValueError on a line that is not of the probe's form or where one is missing.
+    Raises ValueError for a malformed or missing line.
     """
     found: dict[str, str] = {}
     packages: dict[str, str] = {}
@@ -37,7 +42,8 @@ def parse(text: str) -> dict[str, Any]:
             raise ValueError(f"not a line of the probe: {line!r}")
         if name == "package":
             package, version, state = value.split(" ", 2)
-            # Names of removed packages stay; only installed ones count, also those on hold (hi).
+            # dpkg lists removed packages too; count installed ones only, including those on hold
+            # (hi).
             if state[1:2] == "i":
                 packages[package] = version
         elif name == "route":
@@ -81,14 +87,18 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _name_and_port(url: str) -> str:
-    """As SSH's PermitRemoteOpen has it. Raises ValueError where the port is no number."""
+    """Return name:port, as SSH's PermitRemoteOpen takes it. Raises ValueError for an
+    invalid port."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
 
 
 def out_of_reach(address: str, said: str, make: str) -> str:
-    """The refusal of a host that SSH does not reach at ``address``; ``said``: the failure's words,
-    ``make``: the command that makes the host, "" where it is the user's own."""
+    """Return the message for a host that does not answer over SSH.
+
+    ``said``: the error's text. ``make``: the command that creates the host, "" for a user's own
+    host.
+    """
     reason = one_line(said).removeprefix("Failed to connect to the host via ssh: ").rstrip(".")
     remedy = (
         f"Where it is not there yet, {make} makes it."
@@ -113,14 +123,14 @@ def refusals(
     programs: Mapping[str, str] | None = None,
     fetched: Sequence[str] | None = None,
 ) -> list[str]:
-    """Why a host cannot serve; empty where it can.
+    """Return the reasons why a host cannot serve; empty where it can.
 
-    ``others``: inventory name to machine id of every host. ``address``: its test address.
-    ``stacks``: what a server is to run; none for a client or where nothing is planned.
-    ``networks``: the network profiles by name. ``needs_wrk2``: a client must find a way to wrk2.
-    ``programs``: generators that a client is to get from the controller, and the machine that each
-    is for; one of which that is not known ("") may be for any. ``fetched``: for a host without
-    internet the "name:port" of each source that the controller fetches from for it, else None.
+    ``host``: from parse(). ``others``: inventory name -> machine id of every host. ``address``: its
+    test address. ``stacks``: what a server is to run; empty for a client or where nothing is
+    planned. ``networks``: the network profiles by name. ``needs_wrk2``: whether a client needs a
+    way to run wrk2. ``programs``: generator that a client gets from the controller -> the machine
+    it is built for, "" where unknown. ``fetched``: for a host without internet the "name:port" of
+    each source that the controller fetches from, else None.
     """
     reasons = []
     for stack in stacks:
@@ -193,14 +203,17 @@ def refusals(
 
 
 def program_machine(path: str) -> str:
-    """The machine that an executable is for, as uname -m says it; "" where it does not tell, as a
-    script does not, and for no ``path``. Raises OSError where it cannot be read."""
+    """Return the machine that an executable is built for, as `uname -m` prints it.
+
+    "" where the file is not ELF, such as a script, and where ``path`` is empty. Reads the file;
+    raises OSError where it cannot.
+    """
     if not path:
         return ""
     with Path(path).open("rb") as file:
         head = file.read(20)
     if head[:4] != b"\x7fELF" or len(head) < 20:
         return ""
-    # The sixth byte says in which order the others are.
+    # The sixth byte gives the byte order.
     number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
     return _ELF_MACHINES.get(number, f"another (ELF machine {number})")

@@ -1,6 +1,6 @@
-"""Network profiles: which queueing discipline each is, and what `tc -j qdisc show` tells of one.
+"""Network profiles: the queueing discipline (qdisc) of each, and how to check and set it.
 
-Pure. Bytes per second, bytes and seconds throughout, as tc prints them.
+Units are bytes per second, bytes and seconds, as in the output of `tc -j qdisc show`.
 """
 
 from __future__ import annotations
@@ -11,37 +11,39 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-# The handle of every root qdisc that the lab adds; it tells the lab's own from another's.
+# The handle of every root qdisc that the lab adds; it identifies the lab's own.
 HANDLE = "1ab:"
 KINDS = ("tbf", "netem")
 
-# A tbf's burst is at least what TCP hands down as one segment, 64 KiB with the headers of the
-# frames that it becomes, lest every segment is cut up on the CPU; and at least what the rate sends
-# in 2 ms, so that a timer served late on a busy machine does not cost rate. More would let more
-# through at the link's own speed after each pause.
+# A tbf's burst is at least what TCP hands down as one segment, 64 KiB plus the headers of its
+# frames; otherwise the CPU cuts up every segment. It is also at least what the rate sends in 2 ms,
+# so that a late timer on a busy machine costs no rate. A larger burst would let more through at the
+# link's own speed after each pause.
 BURST_BYTES = 80_000
 BURST_S = 0.002
-# How long a frame may wait behind others before it is dropped: the queue of the slow link. It holds
-# several segments even at 100 Mbit/s (nine), and is what tc-tbf(8) has in its example.
+# How long a frame may wait in the queue of the slow link before it is dropped. The queue holds
+# several segments even at 100 Mbit/s (nine); tc-tbf(8) has the same value in its example.
 QUEUE_S = 0.05
 # The smallest frame of a TCP connection, an acknowledgement with timestamps. netem's limit counts
-# frames of any size, so it is for these.
+# frames of any size, so it assumes these.
 FRAME_BYTES = 66
-# Without a rate: more frames a second than a host of the lab sends.
+# Frames a second where the profile has no rate: more than a host of the lab sends.
 FRAMES_PER_S = 1_000_000
-# The kernel counts in ticks of 64 ns and 32 bits, and tc prints six digits.
+# Relative. The kernel counts 64 ns ticks in 32 bits, and tc prints six digits.
 TOLERANCE = 0.002
 
 
 def needs_netem(profile: Mapping[str, Any]) -> bool:
-    """Whether a profile needs more than a rate."""
+    """Return whether a profile has more than a rate: delay, jitter or loss."""
     return any(profile.get(key) for key in ("delay_ms", "jitter_ms", "loss_percent"))
 
 
 def qdisc(profile: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What shapes an interface as a profile says: kind and parameters; None for nothing.
+    """Return the qdisc that a profile needs: {kind, parameters}; None where it needs none.
 
-    A parameter that is None is none that this profile has.
+    netem has limit (frames), delay, jitter (s), loss (fraction) and rate (bytes/s, 0 for none); tbf
+    has rate (bytes/s), burst (bytes) and latency (s). ``profile`` has rate_mbit, delay_ms,
+    jitter_ms and loss_percent; each may be absent or None.
     """
     rate = (profile.get("rate_mbit") or 0) * 1_000_000 / 8
     if needs_netem(profile):
@@ -49,7 +51,7 @@ def qdisc(profile: Mapping[str, Any]) -> dict[str, Any] | None:
         frames_per_s = rate / FRAME_BYTES if rate else FRAMES_PER_S
         return {
             "kind": "netem",
-            # All that is under way at once, and the queue in front of the slow link.
+            # All frames under way at once, plus the queue in front of the slow link.
             "limit": math.ceil(frames_per_s * (delay + jitter + QUEUE_S)),
             "delay": delay,
             "jitter": jitter,
@@ -63,9 +65,10 @@ def qdisc(profile: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def root(text: str) -> dict[str, Any]:
-    """The root qdisc from what `tc -j qdisc show dev X` printed: kind, handle and parameters.
+    """Return the root qdisc from the output of `tc -j qdisc show dev X`: kind, handle and
+    parameters.
 
-    Raises ValueError where there is none.
+    Parameters are as in qdisc(). Raises ValueError where there is not exactly one root qdisc.
     """
     found = [entry for entry in json.loads(text or "[]") if entry.get("root")]
     if len(found) != 1:
@@ -90,20 +93,22 @@ def root(text: str) -> dict[str, Any]:
 
 
 def is_labs(found: Mapping[str, Any]) -> bool:
-    """Whether the lab added this root qdisc."""
+    """Return whether the lab added this root qdisc."""
     return found["handle"] == HANDLE and found["kind"] in KINDS
 
 
 def is_kernels(found: Mapping[str, Any]) -> bool:
-    """Whether the kernel added it by itself (noqueue, fq_codel, pfifo_fast, mq ...).
+    """Return whether the kernel added it by default (noqueue, fq_codel, pfifo_fast, mq ...).
 
-    Its own have the handle 0:, which nobody else can give, and come back when another is removed.
+    Default qdiscs have the handle 0:, which nobody else can set; they return when another is
+    removed.
     """
     return bool(found["handle"] == "0:")
 
 
 def differences(profile: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """In which parameters an interface is not what a profile says; empty where it is."""
+    """Return how an interface's qdisc differs from a profile, one text a parameter; empty where
+    equal."""
     wanted = qdisc(profile)
     if wanted is None:
         return [f"{found['kind']} {found['handle']} instead of none"] if is_labs(found) else []
@@ -120,7 +125,8 @@ def differences(profile: Mapping[str, Any], found: Mapping[str, Any]) -> list[st
 def obstacle(
     profile: Mapping[str, Any], found: Mapping[str, Any], name: str, interface: str
 ) -> str | None:
-    """Why the lab will not shape an interface: another has done so; None where it will."""
+    """Return why the lab will not shape an interface that has a foreign qdisc; None where
+    it will."""
     if qdisc(profile) is None or is_labs(found) or is_kernels(found):
         return None
     return (
@@ -132,18 +138,19 @@ def obstacle(
 
 
 def commands(profile: Mapping[str, Any], found: Mapping[str, Any], interface: str) -> list[str]:
-    """The shell's commands that make an interface as a profile says; empty where it is so."""
+    """Return the shell commands that give an interface the profile's qdisc; empty where it
+    has it."""
     if not differences(profile, found):
         return []
     at = ["dev", interface, "root", "handle", HANDLE]
     result = []
     if is_labs(found):
-        # A qdisc does not change its kind, nor does netem forget what it is not told.
+        # tc cannot change the kind of a qdisc, and netem keeps options that are not given again.
         result.append(shlex.join(["tc", "qdisc", "del", *at]))
     wanted = qdisc(profile)
     if wanted is None:
         return result
-    # add fails where there is one but the kernel's: another's is never replaced.
+    # `tc qdisc add` fails if a non-default root qdisc exists, so a foreign one is never replaced.
     words = ["tc", "qdisc", "add", *at, wanted["kind"]]
     if wanted["kind"] == "tbf":
         words += ["rate", _rate(wanted["rate"]), "burst", str(wanted["burst"])]

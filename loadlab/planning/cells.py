@@ -1,4 +1,4 @@
-"""The cells that checked options stand for: each endpoint under each tuning at each load. Pure."""
+"""Expand checked options into cells: each endpoint under each tuning at each load."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from loadlab.scheduling import dispatch
 from loadlab.stacks.contract import CONTRACT_SLACK_MS
 from loadlab.stacks.stacks import CHOICES, stack_slug
 
-# The closed loop beside each constant rate only calibrates: short is enough.
+# Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
 CLOSED_LOOP_DURATION_S = 5
 CLOSED_LOOP_WARMUP_S = 2
 
 
 def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> dict[str, Any]:
-    """The contracts of the endpoints to measure, in the order asked: name -> contract."""
+    """Return the contracts of the endpoints to measure, name -> contract, in the order asked.
+
+    Raises PlanError for an unknown endpoint, and where none is left to measure.
+    """
     contracts = load_yaml(root / "files" / "endpoints.yml")
     asked = values["endpoint"]
     if asked is None and values["generator"] in CLIENTS:
@@ -44,7 +47,8 @@ def endpoints(root: Path, values: Mapping[str, Any], app: Mapping[str, Any]) -> 
 
 
 def slug(cell: Mapping[str, Any]) -> str:
-    """The cell's id: every part of its definition, readable, fit for a folder's name."""
+    """Return the cell's id: readable, safe as a folder's name, with every part of
+    its definition."""
     load = cell["load"]
     parts = [stack_slug(cell), cell["endpoint"], cell["tuning"], cell["network"]]
     parts.append(load["generator"])
@@ -70,7 +74,7 @@ def slug(cell: Mapping[str, Any]) -> str:
 
 
 def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The load of a Python client, which is itself what is measured."""
+    """Return the load of a Python client, which is the subject of its measurement."""
     requests = values["requests"]
     connections = {
         "python-sync": 1,
@@ -92,8 +96,11 @@ def _batch(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def closed_loop(load: Mapping[str, Any]) -> dict[str, Any]:
-    """The short closed loop that shows what a cell can do at most, beside its own load. Its
-    generator speaks HTTP/1.1 only."""
+    """Return the load of the short closed loop that shows a cell's limit.
+
+    ``load`` is the cell's own load, which the result follows in connections, TLS and headers. The
+    generator of the closed loop, wrk, uses HTTP/1.1 only.
+    """
     without = ("share", "of", "pause", "beside", "http2")
     return {key: load[key] for key in load if key not in without} | {
         "generator": CLOSED_LOOP,
@@ -105,8 +112,13 @@ def closed_loop(load: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[tuple[str, dict[str, Any]]]:
-    """What is offered to each endpoint, each (purpose, load): the loads asked for, and beside a
-    constant rate a short closed loop, which only calibrates (``calibrate``)."""
+    """Return the (purpose, load) of each load for one endpoint.
+
+    Purpose "measure" is for the loads asked for. With ``calibrate`` a constant rate also gets one
+    short closed loop of purpose "calibration". A load has generator, mode ("constant", "closed" or
+    "batch"), rate (requests/s, None where it has none or it is not known yet), connections,
+    duration_s, warmup_s, keepalive, and the options of load_options.asked; see _batch for a batch.
+    """
     if values["generator"] in CLIENTS:
         return [("measure", _batch(values))]
     closed = values["generator"] == CLOSED_LOOP
@@ -121,7 +133,7 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[tuple[str, 
             "warmup_s": values["warmup"],
             "keepalive": values["keepalive"],
             **load_options.asked(values),
-            # A study's share of a saturation stands for a rate that is not known yet.
+            # A study's fraction of a saturation replaces a rate that is not known yet.
             **({} if closed or rate is not None else values["share"]),
         }
         for connections, rate in levels
@@ -131,12 +143,12 @@ def loads(values: Mapping[str, Any], calibrate: bool = True) -> list[tuple[str, 
 
 
 def expected_s(load: Mapping[str, Any], contract: Mapping[str, Any]) -> float:
-    """About how many seconds the load takes, warm-up included."""
+    """Return about how many seconds the load takes, warm-up included."""
     if load["mode"] != "batch":
         return float(load["duration_s"] + load["warmup_s"])
     least = contract.get("minimum_ms", 0)
     longest = max(least, contract.get("maximum_ms", 0) - CONTRACT_SLACK_MS)
-    # One after another each takes the mean; all at once they take the longest.
+    # Sequential requests take the mean time each, concurrent ones the longest.
     rounds = load["requests"] / load["connections"]
     return float(max(longest, rounds * (least + longest) / 2) / 1000 + 1)
 
@@ -148,10 +160,11 @@ def cells(
     wanted: Mapping[str, Any],
     entry: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Any]:
-    """Every endpoint's cells under each tuning, each {cell_id, purpose, cell, stack, expected_s}.
+    """Return the cells of every endpoint under each tuning: [{cell_id, purpose, cell, stack,
+    expected_s}].
 
-    ``backlogs``: that of each tuning. ``entry``: a study's cell, whose pause, beside and about are
-    not for everybody to give.
+    ``chosen``: the stack. ``backlogs``: tuning -> backlog. ``wanted``: endpoint -> contract.
+    ``entry``: a study's cell; only it may set pause, beside and about.
     """
     planned = []
     for tuning, endpoint in itertools.product(values["tuning"], wanted):
@@ -167,7 +180,7 @@ def cells(
                 "load": load | {key: entry[key] for key in ("pause", "beside") if key in entry},
                 **({"about": entry["about"]} if "about" in entry else {}),
             }
-            # What only calibrates is never the same cell as what is measured for itself.
+            # The suffix keeps a calibrating cell apart from the same cell measured for itself.
             planned.append(
                 {
                     "cell_id": slug(cell) + ("" if purpose == "measure" else f"-{purpose}"),
@@ -183,8 +196,12 @@ def cells(
 def comparisons(
     planned: Sequence[Mapping[str, Any]], backlogs: Mapping[str, int]
 ) -> list[dict[str, str]]:
-    """{by, base, head}: of cells that differ in their tuning alone, each with the first. A backlog
-    that is its tuning's own, by ``backlogs``, is part of the tuning."""
+    """Return [{by: "tuning", base, head}] of the cell_ids of cells that differ only in their
+    tuning.
+
+    The base is the first such cell. A backlog that is its tuning's own, by ``backlogs``, is part of
+    the tuning.
+    """
     bases: dict[str, list[Mapping[str, Any]]] = {}
     found = []
     for item in planned:
@@ -195,7 +212,7 @@ def comparisons(
             for base in alike:
                 other = base["cell"]
                 owned = own and other["backlog"] == backlogs[other["tuning"]]
-                # A study may name a cell twice, alone and as one level of a sweep.
+                # A study may name a cell twice: alone, and as one level of a sweep.
                 if base["cell_id"] == item["cell_id"]:
                     break
                 if owned or other["backlog"] == cell["backlog"]:
@@ -207,15 +224,19 @@ def comparisons(
 
 
 def twin(track: Mapping[str, Any], ending: str = "-twin") -> dict[str, Any]:
-    """The track's cell once more (A/A): what differs between the two is noise. Of a sweep it is
-    that of the lowest level, which is always measured."""
+    """Return a track that measures the track's cell again (A/A); the difference of the two is
+    noise.
+
+    For a sweep it is the cell of the lowest level, which is always measured. ``ending`` is appended
+    to the cell_id.
+    """
     item = track["cells"][0]
     again = {**item, "cell_id": f"{item['cell_id']}{ending}", "purpose": "twin"}
     return {**(dispatch.fixed(item) if track["kind"] == "sweep" else track), "cells": [again]}
 
 
 def profiled(track: Mapping[str, Any]) -> dict[str, Any]:
-    """The track's cell once more with a profiler on a worker of the application."""
+    """Return a track that measures the track's cell again with py-spy attached to a worker."""
     (item,) = track["cells"]
     again = {**item, "cell_id": f"{item['cell_id']}{planning_claims.PROFILE}", "purpose": "profile"}
     return {**track, "cells": [again]}

@@ -1,20 +1,23 @@
-"""The grammar of a study's claims. Pure."""
+"""The grammar of a study's claims: check them and list the cells they name.
+
+loadlab/analysis/claims.py describes the form of a claim.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What the id of a cell's profile adds to the cell's.
+# Suffix of the cell_id of a cell's py-spy profile.
 PROFILE = "-profile"
 
 FORMS = ("cell", "ratio", "order")
 
 
 def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]]) -> None:
-    """Raise ValueError where a claim is not of the form above or names a cell that is not one.
+    """Raise ValueError where a claim is malformed or does not name exactly one cell.
 
-    ``cells``: by name what it stands for; a sweep is one.
+    ``cells``: name -> the cells or sweeps it stands for.
     """
     for claim in claims:
         if "says" not in claim or ("all" in claim and any(form in claim for form in FORMS)):
@@ -40,17 +43,18 @@ def check(claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]
 
 
 def statements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The statements of a claim: itself, or those of all."""
+    """Return the statements of a claim: the claim itself, or those of its key `all`."""
     return list(claim["all"]) if "all" in claim else [claim]
 
 
 def compared(
     claims: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[str]]
 ) -> list[list[str]]:
-    """The cell_ids that stay on one pair of hosts: of each ratio, and of each order of two.
+    """Return lists of cell_ids that must be measured on one host pair: of each ratio and order of
+    two.
 
-    A longer order may be all of a study: where a step of it crosses pairs, what these differ by is
-    noise. ``cells``: the cell_ids of each name.
+    The cells of a longer order may be all of a study, so they may be on several pairs: where a step
+    crosses pairs, their difference is part of the noise. ``cells``: name -> its cell_ids.
     """
     return [
         [cell_id for name in names(one) for cell_id in cells[name]]
@@ -61,6 +65,7 @@ def compared(
 
 
 def names(statement: Mapping[str, Any]) -> list[str]:
+    """Return the names of the cells in a statement, in its order."""
     if "cell" in statement:
         return [statement["cell"]]
     return [*statement.get("ratio", statement.get("order")), *statement.get("against", ())]

@@ -1,6 +1,6 @@
-"""How cells become tracks: lists of rates or connections, objectives, and shares of a saturation.
+"""Turn cells into tracks: sweeps over rates or connections, searches, and scaled rates.
 
-Pure. What cannot be is refused with PlanError.
+Combinations that cannot be measured are refused with PlanError.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ SATURATION = "-saturation"
 
 
 def refuse(values: Mapping[str, Any]) -> None:
-    """Raise PlanError where rate, connections and slo, of the checked options, ask for what cannot
-    be measured."""
+    """Raise PlanError where rate, connections and slo of the checked options cannot be combined."""
     generator = values["generator"]
     several = [name for name in LEVELS if len(values[name]) > 1]
     if values["rate"] == [None] and (several or values["slo"]):
@@ -69,7 +68,10 @@ def _list(numbers: Sequence[float]) -> str:
 
 
 def share(value: Any) -> dict[str, Any]:
-    """A study's `rate: {share, of}` checked."""
+    """Return a study's `rate: {share, of}`, checked: {share: above 0 to 2, of: [cell name]}.
+
+    Raises PlanError for another form.
+    """
     if set(value) != {"share", "of"} or not isinstance(value["of"], list) or not value["of"]:
         raise PlanError(
             f"rate: {dict(value)} is no share of a saturation. Give share, a fraction, and of, a "
@@ -82,15 +84,16 @@ def share(value: Any) -> dict[str, Any]:
 
 
 def share_slug(shared: Mapping[str, Any]) -> str:
-    """The part of a cell's id that stands for a rate which is not known yet."""
+    """Return the part of a cell's id that replaces a rate which is not known yet."""
     digest = hashlib.sha256("\0".join(sorted(shared["of"])).encode()).hexdigest()
     return f"{plain(100 * shared['share'])}pct{digest[:6]}"
 
 
 def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> list[Any]:
-    """The tracks of the cells that one set of options stands for, in their order.
+    """Return the tracks of the cells of one set of options, in order.
 
-    A scaled track knows what it is a share of by the names of the study's cells only.
+    loadlab/scheduling/dispatch.py describes tracks. A scaled track has only the study's names of
+    the cells it refers to; its `of` is filled in later.
     """
     whole = values["generator"] == "wrk2"
     made = []
@@ -104,7 +107,7 @@ def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> lis
             sent_min = _rule(root, "rate_min")["rate_min"]
             rule = _rule(root, "apart_max", "lower_steps_max")
             track |= {"kind": "search", "rule": rule, "whole": whole, "ceiling": None}
-            # Whoever measures an item can judge it.
+            # The item carries what is needed to judge a measurement of it.
             track |= {"cells": [{**first, "slo": values["slo"], "sent_min": sent_min}]}
         elif "share" in load:
             track |= {"kind": "scaled", "whole": whole, "share": load["share"]}
@@ -118,20 +121,22 @@ def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> lis
 
 
 def _rule(root: Path, *names: str) -> dict[str, Any]:
-    """Numbers of files/methods.yml and files/verdict.yml, which the plan keeps."""
+    """Return values of files/methods.yml and files/verdict.yml, for the plan to record."""
     found = {**load_yaml(root / "files/methods.yml"), **load_yaml(root / "files/verdict.yml")}
     return {name: found[name] for name in names}
 
 
 def _alike(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the levels of a sweep have in common."""
+    """Return what the levels of a sweep have in common."""
     cell = item["cell"]
     return item["purpose"], item["stack"], cell["endpoint"], cell["tuning"], cell["network"]
 
 
 def saturation(item: Mapping[str, Any], cell_id: str, load: Mapping[str, Any]) -> dict[str, Any]:
-    """The track of what a cell can do at most: ``load`` is its closed loop, ``cell_id`` that of the
-    cell with it."""
+    """Return the fixed track that finds a cell's limit.
+
+    ``load``: its closed loop. ``cell_id``: that of the cell with this load.
+    """
     plainly = {key: value for key, value in item["cell"].items() if key != "about"}
     return dispatch.fixed(
         {

@@ -1,8 +1,7 @@
-"""What a cell is made of beside its own words: the files that decide what is measured. Pure.
+"""Hash the inputs that define a cell, so that a resumed run never mixes versions of them.
 
-A result carries `definition` {application, endpoint, tuning, network, lab}, the SHA-256 of each, so
-that a run that goes on never mixes results of two versions of something. Of the lab itself it is
-the revision: one that changed is not refused, and the report says so.
+A result carries `definition` {application, endpoint, tuning, network, lab}: SHA-256 values, and for
+the lab its revision. A change of the lab is not refused; the report mentions it.
 """
 
 from __future__ import annotations
@@ -15,15 +14,18 @@ from typing import Any
 from loadlab.core.errors import PlanError
 from loadlab.core.fingerprint import fingerprint
 
-# A change of it is told, and not refused.
+# Key of `definition` whose change is reported, not refused.
 LAB = "lab"
 
 
 def define(
     root: Path, plan: Mapping[str, Any], items: Sequence[dict[str, Any]], lab: str | None
 ) -> None:
-    """Add `definition` to each item. Of the plan are read: stacks, endpoints, tunings, networks.
-    ``lab``: its revision, None where it is not known."""
+    """Add `definition` to each item.
+
+    ``plan`` supplies stacks, endpoints, tunings and networks. ``lab``: its revision, None where
+    unknown.
+    """
 
     @cache
     def of(part: str, name: str) -> str:
@@ -48,10 +50,10 @@ def define(
 
 
 def check(run_id: str, items: Sequence[Mapping[str, Any]], records: Mapping[str, Any]) -> None:
-    """Raise PlanError where a run has results of an item that was another than it is now."""
+    """Raise PlanError where the run has results of an item whose definition has changed."""
     for item in items:
         for record in records.get(item["cell_id"], []):
-            # Records of earlier versions of the lab do not say.
+            # Records of earlier versions of the lab lack it.
             earlier = record.get("definition") or {}
             differs = [
                 part
@@ -69,8 +71,8 @@ def check(run_id: str, items: Sequence[Mapping[str, Any]], records: Mapping[str,
 
 
 def labs(records: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    """The revisions of the lab that measured a cell, each with its repetitions; empty where they
-    are one, as far as the records say."""
+    """Return revision of the lab -> repetitions it measured; empty where the records name at most
+    one."""
     found: dict[str, list[int]] = {}
     for record in records:
         revision = (record.get("definition") or {}).get(LAB)

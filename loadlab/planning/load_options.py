@@ -1,7 +1,7 @@
-"""Options of a load beside its pace: TLS, HTTP/2, headers, and how many clients offer it. Pure.
+"""Options of a load besides its pace: TLS, HTTP/2, headers, and the number of clients.
 
 A cell's load has `tls`, `http2` and `headers` only where they were asked for, and `clients` only
-where the inventory has several to a server.
+where the inventory has several clients to a server.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plural
 
-# Generators that speak HTTP/2.
+# Generators that support HTTP/2.
 SPEAK_HTTP2 = ("oha",)
-# The generators' own, and what would change how an answer is read or a connection kept.
+# Set by the generators, or change how an answer is read or a connection is kept.
 RESERVED = (
     "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 )  # fmt: skip
-# Together; nginx takes 8 KiB of each by default.
+# Limit of all headers together; nginx's default buffers take 8 KiB.
 HEADERS_BYTES = 4096
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
@@ -30,9 +30,9 @@ _HOW = 'Give them as -e \'{"headers": {"Name": "value"}}\'.'
 
 
 def headers(value: Any) -> dict[str, str]:
-    """Name to value, from a mapping or from one or several "Name: value".
+    """Return name -> value, from a mapping, or from one or several "Name: value".
 
-    Raises PlanError for what is no header, or one that the measurement cannot bear.
+    Raises PlanError for a malformed, repeated or reserved header, and above HEADERS_BYTES.
     """
     if isinstance(value, Mapping):
         pairs = list(value.items())
@@ -63,7 +63,8 @@ def headers(value: Any) -> dict[str, str]:
 
 
 def refuse(values: Mapping[str, Any]) -> None:
-    """Raise PlanError where the main variables' load cannot be offered like that."""
+    """Raise PlanError where the options tls, http2, keepalive, front and generator cannot be
+    combined."""
     generator = values["generator"]
     if values["tls"] and values["front"] == "none":
         raise PlanError(
@@ -83,14 +84,15 @@ def refuse(values: Mapping[str, Any]) -> None:
 
 
 def asked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell's load has of them."""
+    """Return the keys that these options add to a cell's load: tls, http2, headers, clients
+    if set."""
     return {
         name: values[name] for name in ("tls", "http2", "headers", "clients") if values.get(name)
     }
 
 
 def slug(load: Mapping[str, Any]) -> list[str]:
-    """The parts of a cell's id."""
+    """Return the parts of a cell's id for these options."""
     parts = ["http2" if load.get("http2") else "tls"] if load.get("tls") else []
     if load.get("headers"):
         text = json.dumps(load["headers"], sort_keys=True)
@@ -101,7 +103,8 @@ def slug(load: Mapping[str, Any]) -> list[str]:
 
 
 def words(load: Mapping[str, Any]) -> dict[str, str]:
-    """The same for people, by name; what was not asked for is said too, to tell two loads apart."""
+    """Return {tls, headers, clients} in words, also where none was asked for, to distinguish two
+    loads."""
     protocol = "HTTP/2 over TLS" if load.get("http2") else "TLS" if load.get("tls") else "no TLS"
     named = [f"{name}: {text}" for name, text in (load.get("headers") or {}).items()]
     return {

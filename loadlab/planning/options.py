@@ -1,4 +1,4 @@
-"""The main variables as a user or a study gave them, checked against their specs. Pure."""
+"""Check the main variables, from a user or a study, against their specs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadlab.generators.registry import CLIENTS, WRK2_DURATION_S
 from loadlab.planning import experiments, load_options
 from loadlab.scheduling import slo
 
-# name: (lowest, highest, unit). rate and duration together bound what a client must hold.
+# name: (lowest, highest, unit). rate times duration limits what a client must hold in memory.
 LIMITS: dict[str, tuple[float, float, str]] = {
     "rate": (0.1, 1_000_000, "requests per second"),
     "duration": (1, 86_400, "seconds"),
@@ -27,20 +27,22 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "open_files": (64, 1_048_576, "open files"),
     "seed": (0, 2**31 - 1, ""),
 }
-# Made for the Python clients.
+# The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"
-# As the study had it; 64, which suits the generators, would bound nothing but the client.
+# python-bounded's default, from the published study. The generators' default of 64 would limit
+# nothing but the client.
 CLIENTS_BOUND = 1000
-# Server, protocol and keep-alive of the stack that has a router of its own.
+# (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.
 _ROUTED = ("uwsgi", "http", True)
 
 
 def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the main variables against roles/run's argument specs; fill in the defaults.
+    """Return the main variables checked against roles/run's argument specs, with defaults filled
+    in.
 
     ``specs``: option name -> {type, default, choices, ...}. ``given``: name -> value or None, and
-    `clients` where a server has several.
-    Raises PlanError on the first value that is not of its type or outside its limits.
+    `clients` where a server has several. Raises PlanError for the first value of a wrong type or
+    outside its limits.
     """
     values: dict[str, Any] = {}
     for name, spec in specs.items():
@@ -51,13 +53,17 @@ def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
                 values[name] = [CLIENTS_BOUND]
             continue
         values[name] = convert(name, value, spec)
-    # The inventory's, and of no spec.
+    # From the inventory; no spec describes it.
     if "clients" in given:
         values["clients"] = given["clients"]
     return values
 
 
 def convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
+    """Return one option's value, converted to its spec's type and checked against its limits.
+
+    Raises PlanError with the remedy where it cannot be converted or is out of range.
+    """
     kind = spec["type"]
     if name == "headers":
         return load_options.headers(value)
@@ -78,7 +84,7 @@ def convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
         low, high, _ = LIMITS[name]
         wanted = range_of(name)
         try:
-            # true and false are numbers to Python, and nothing the user can have meant.
+            # Python converts true and false to numbers; the user cannot have meant that.
             number = float("" if isinstance(value, bool) else value)
         except (TypeError, ValueError, OverflowError):
             raise PlanError(
@@ -103,13 +109,13 @@ def convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
 
 
 def range_of(name: str) -> str:
-    """The numbers that an option takes, as a refusal asks for one."""
+    """Return the sentence of a refusal that names the numbers an option takes."""
     low, high, unit = LIMITS[name]
     return f"Give a number from {plain(low)} to {plain(high)} {unit}".rstrip()
 
 
 def refuse_wrk2(values: Mapping[str, Any]) -> None:
-    """Raise PlanError where wrk2 is to offer what it cannot."""
+    """Raise PlanError for options that wrk2 cannot carry out: a short duration or fractions."""
     if values["generator"] != "wrk2":
         return
     other = "or another generator with -e generator=oha."
@@ -129,8 +135,10 @@ def refuse_wrk2(values: Mapping[str, Any]) -> None:
 
 
 def backlog(values: Mapping[str, Any], tuning: str, profile: Mapping[str, Any]) -> int:
-    """The backlog asked for or else the tuning profile's own. Raises PlanError where the profile
-    would cut it."""
+    """Return the backlog asked for, or the tuning profile's own.
+
+    Raises PlanError where the profile's net.core.somaxconn is lower.
+    """
     asked = int(profile["backlog"]["value"] if values["backlog"] is None else values["backlog"])
     for entry in profile.get("sysctl", []):
         if entry["key"] == "net.core.somaxconn" and asked > int(entry["value"]):
@@ -143,7 +151,7 @@ def backlog(values: Mapping[str, Any], tuning: str, profile: Mapping[str, Any]) 
 
 
 def refuse_profile(values: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
-    """Raise PlanError where py-spy has nothing to read."""
+    """Raise PlanError where py-spy cannot profile a worker under these options."""
     if not values["profile"]:
         return
     if chosen["app"]["language"] != "python":

@@ -1,4 +1,4 @@
-"""Which pair of hosts measures which cells. Pure."""
+"""Assign tracks to host pairs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def assign(
     pairs: int,
     earlier: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """The tracks, each with its `pair` (0 to ``pairs`` - 1).
+    """Return the tracks, each with its `pair` (0 to ``pairs`` - 1).
 
-    ``together``: lists of cell_ids that stay on one pair. Cells of one stack, endpoint, tuning and
-    network do so too. ``earlier``: cell_id -> pair where the run has decided it before, which
-    stands. What is left goes, the longest first, to the pair with the fewest seconds of load.
+    ``together``: lists of cell_ids that must share a pair, as cells of one stack, endpoint, tuning
+    and network do. ``earlier``: cell_id -> pair, decided earlier in this run and kept. The
+    remaining groups go, longest first, to the pair with the fewest seconds of load.
     """
     groups = _groups(tracks, together)
     seconds = [sum(dispatch.waiting(t, repetitions, {}) for t in group) for group in groups]
@@ -45,7 +45,7 @@ def _known(group: Sequence[Track], earlier: Mapping[str, int], pairs: int) -> in
 
 
 def _groups(tracks: Sequence[Track], together: Iterable[Sequence[str]]) -> list[list[Track]]:
-    """The tracks in groups that stay on one pair, in the order of their first tracks."""
+    """Return the tracks in groups that share a pair, in the order of their first tracks."""
     group_of = list(range(len(tracks)))
 
     def join(places: Sequence[int]) -> None:

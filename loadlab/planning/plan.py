@@ -1,6 +1,6 @@
-"""What a run is to measure: the user's words checked, and the cells they stand for.
+"""Plan a run: check the user's options and expand them into tracks.
 
-Pure: reads apps/*/app.yml and files/, changes nothing, and imports nothing from Ansible.
+Reads apps/*/app.yml, files/ and the run's own folder, writes nothing, and does not use Ansible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from loadlab.tuning.profiles import tuning_profile
 
 
 def done(folder: Path) -> int:
-    """The highest number n of the folder's rep-<n>; 0 where there is none."""
+    """Return the highest n of a folder's rep-<n>; 0 where there is none."""
     numbers = (p.name.removeprefix("rep-") for p in folder.glob("rep-*"))
     return max((int(n) for n in numbers if n.isdecimal()), default=0)
 
@@ -43,8 +43,10 @@ def done(folder: Path) -> int:
 def _cells_of(
     root: Path, values: Mapping[str, Any], python: str | None, entry: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """(stacks by their id, contracts of their endpoints, tracks) of one set of options: a stack for
-    each backlog that the tuning profiles have."""
+    """Return (stacks by id, contracts by endpoint, tracks) of one set of options.
+
+    There is a stack for each backlog of the tuning profiles.
+    """
     known("network", values["network"], names(root / "files" / "network", "*.yml"))
     experiments.refuse(values)
     options.refuse_wrk2(values)
@@ -89,18 +91,45 @@ def plan(
     needs_run: bool = False,
     user: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The whole plan of a run: checked values, stacks, tracks (see loadlab/scheduling/dispatch.py),
-    seconds of load.
+    """Return the plan of a run, the key `plan` of plan.json.
 
-    ``begin``: True starts a new run; False goes on with run_id or results/latest.
-    ``needs_framework``: False for stages that measure nothing, which then plan no cells.
-    ``python``: the server's Python version where it is known beforehand.
-    ``kind``: study or lesson where that is what must have been given. ``pairs``: of hosts;
-    ``clients``: of each pair. ``made``: what the hosts are, in words. ``reach``: the words of a
-    command that reaches them, "" where it takes none. ``lab``: its revision. ``needs_run``: whether
-    the run must be there. ``user``: the names that were given with -e.
-    A run that is there goes on: its own words stand where none that are given says what to measure,
-    and what it has measured is not measured again. Raises PlanError before anything is changed.
+    Arguments:
+    - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
+    - given: option name -> value, from -e and the inventory; None or "" where it was not given
+    - begin: True starts a new run unless run_id names one; False resumes run_id or results/latest
+    - needs_framework: False for stages that measure nothing, which then plan no cells
+    - now: the time, for a new run's id
+    - python: the server's Python version, None where it is not known yet
+    - kind: "study" or "lesson" where one must have been given
+    - pairs: number of host pairs; clients: of each pair
+    - made: what the hosts are, in words; reach: the options that reach them, "" where none are
+      needed
+    - lab: the lab's revision; needs_run: whether the run must exist
+    - user: names that were given with -e
+
+    An existing run is resumed: its recorded options apply unless ``given`` says what to measure,
+    and finished measurements are not repeated. Raises PlanError before anything is changed.
+
+    Returned keys, what to measure:
+    - given: name -> the value given, None where it was not; options: name -> the checked value (of
+      a study: those of its first cell)
+    - tracks: see loadlab/scheduling/dispatch.py, each with its pair
+    - stacks: id -> stack() with backlog and measured (its endpoints); stack: the first of them, or
+      None
+    - endpoints: name -> contract; tunings and networks: name -> profile; generators: sorted names
+    - study: None, or {kind, name, scale, description, claims, ablate, published, cells {name:
+      [cell_id]}}
+    - comparisons: [{by, base, head}]; twins: [[cell_id, cell_id of its twin]]
+    - profile: whether py-spy is needed; tls: whether any load uses TLS
+    - connections: the highest number of a load; calibrate: {rate, connections} of the calibration
+
+    Returned keys, about the run:
+    - run_id, run_dir; begun: the argument begin; made, reach: as given
+    - go_on: the options that resume the run in any playbook
+    - calibration_repetition: number of the next calibration
+    - set_up: {stack, tuning, network} that the stages before the load apply; None where not known
+    - measurements, most_measurements: the likely number and the upper bound, finished ones included
+    - left: measurements left; load_seconds: seconds of load left, of the pair that has the most
     """
     user_options.refuse_empty(root, specs, given, user)
     run_id = _run_id(root, given, begin)
@@ -110,12 +139,13 @@ def plan(
     if begin or needs_framework:
         given = _recorded(run_dir, given)
         if run_dir and kept:
-            # First, for on other hosts the rest may be refused too.
+            # Check the hosts first: on other hosts a later check could fail for a misleading
+            # reason.
             _same_hosts(run_dir, made)
     study = studies.find(root, given, kind)
     words = {**(study["options"] if study else {}), **studies.filled(given)}
     if "default_generator" in words:
-        # An inventory's, below all that a user or a study chose.
+        # The inventory's default; the user's and the study's choices override it.
         options.convert("default_generator", words["default_generator"], specs["default_generator"])
         words = {"generator": words["default_generator"], **words}
     if clients > 1:
@@ -158,7 +188,7 @@ def plan(
     result["profile"] = any(item["purpose"] == "profile" for item in planned)
     result["tls"] = any(item["cell"]["load"].get("tls", False) for item in planned)
     if study is None or study["twins"]:
-        # What a search measures is not known yet.
+        # The cells of a search are not known yet.
         known_cells = [track for track in tracks if track["kind"] != "search"]
         result["comparisons"] = cells.comparisons(
             scheduling_experiments.items(known_cells),
@@ -191,13 +221,13 @@ def plan(
         "run_dir": str(run_dir),
         "made": made,
         "reach": reach,
-        # The words with which the run goes on, in whatever playbook.
         "go_on": f"-e run_id={run_id} {reach}".rstrip(),
-        # Above every pair's: one that was measured once more is ahead of the others.
+        # One pair may have calibrated more often than the others, so take the highest number of
+        # all.
         "calibration_repetition": max(map(done, run_dir.glob("calibration*/ceiling")), default=0)
         + 1,
         "tracks": _spread(result, tracks, pairs, run_dir),
-        # What the calibration offers: the most of what is asked for.
+        # The calibration offers the highest load of all that are asked for.
         "calibrate": {
             "rate": max(
                 (rate for rate in values["rate"] if rate), default=specs["rate"]["default"][0]
@@ -205,7 +235,8 @@ def plan(
             "connections": max(values["connections"]),
         },
         "connections": max((item["cell"]["load"]["connections"] for item in planned), default=0),
-        # What the stages before the load have made; where the run has no other, in any case.
+        # Set-up that the earlier stages apply. For a resumed run it is known only where all cells
+        # have the same.
         "set_up": schedule.setup(planned[0])
         if planned and (begin or len({str(schedule.setup(item)) for item in planned}) == 1)
         else None,
@@ -226,8 +257,11 @@ def plan(
 def _spread(
     result: dict[str, Any], planned: Sequence[Any], pairs: int, run_dir: Path
 ) -> list[dict[str, Any]]:
-    """The tracks that are planned, each on its pair. Where there are twins, the first of the
-    cells that have one has one on every other pair too: what these differ by is in its noise."""
+    """Return the planned tracks, each on its pair.
+
+    Where there are twins, the first cell with a twin also gets one on every other pair, so that
+    differences between pairs are part of its noise.
+    """
     recorded = run_dir / "plan.json"
     before = documents.load(recorded)["plan"].get("tracks", []) if recorded.exists() else []
     earlier = {item["cell_id"]: track["pair"] for track in before for item in track["cells"]}
@@ -254,7 +288,7 @@ def _spread(
 
 
 def _same_clients(run_dir: Path, clients: int) -> None:
-    """Raise PlanError where a run was begun with another number of clients to a server."""
+    """Raise PlanError where the run started with another number of clients to a server."""
     recorded = run_dir / "plan.json"
     if not recorded.exists():
         return
@@ -268,8 +302,10 @@ def _same_clients(run_dir: Path, clients: int) -> None:
 
 
 def _same_hosts(run_dir: Path, made: str) -> None:
-    """Raise PlanError where what a run has measured is of hosts of another kind than ``made``. What
-    these are in particular is known when they were looked at, see loadlab/hosts/identity.py."""
+    """Raise PlanError where the run has measured on another kind of hosts than ``made``.
+
+    loadlab/hosts/identity.py compares the hosts themselves, once they have been probed.
+    """
     recorded = run_dir / "plan.json"
     begun = documents.load(recorded) if recorded.exists() else {"plan": {}}
     before = begun["plan"].get("made", made)
@@ -281,7 +317,7 @@ def _same_hosts(run_dir: Path, made: str) -> None:
 
 
 def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:
-    """The run that was named or, where none is begun, the latest; None: it is a new one."""
+    """Return the run named, or the latest unless a new one begins; None for a new run."""
     named = studies.filled(given).get("run_id")
     if named is not None:
         return str(options.convert("run_id", named, {"type": "str"}))
@@ -297,8 +333,10 @@ def _refuse_run(
     run_id: str | None,
     kind: str | None,
 ) -> None:
-    """Raise PlanError where the run is not there and nothing that was given begins one: what to
-    measure or, of a stage that measures nothing, what to tune."""
+    """Raise PlanError where the run does not exist and nothing given starts one.
+
+    A run is started by what to measure or, in a stage that measures nothing, by what to tune.
+    """
     results = root / "results"
     if run_id is not None and (results / run_id / "plan.json").exists():
         return
@@ -318,7 +356,7 @@ def _refuse_run(
 
 
 def _recorded(run_dir: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The words given and, where none of them says what to measure, those of the run beneath."""
+    """Return the options given, on top of those of the run unless they say what to measure."""
     if run_dir is None or not (run_dir / "plan.json").exists():
         return dict(given)
     words = studies.filled(given)
@@ -337,7 +375,7 @@ def _study(
     result: dict[str, Any],
     user: Sequence[str],
 ) -> list[Any]:
-    """Plan a study's cells into ``result``; returns their tracks, each cell once."""
+    """Plan a study's cells into ``result``; return their tracks, each cell once."""
     entries: list[tuple[Any, str]] = []
     planned: dict[str, Any] = {}
     named: dict[str, list[str]] = {}
@@ -368,11 +406,11 @@ def _study(
                     "another in `about` alone. Give both the same."
                 )
         tracks += [track for track in found if track not in tracks]
-        # A profile is no cell that is named, it is beside one.
+        # A py-spy profile belongs to a named cell and has no name of its own.
         cells_of = [track for track in found if track["cells"][0]["purpose"] != "profile"]
         named[entry["name"]] = [item["cell_id"] for item in scheduling_experiments.items(cells_of)]
         meant[entry["name"]] = cells_of
-        # What the stages before the load set up is the first cell's.
+        # The stages before the load set up the first cell.
         result.setdefault("options", values)
         entries.append((entry["options"], values["generator"]))
     user_options.refuse_unused(user, words, f"the {study['kind']} {study['name']}", entries)
@@ -394,8 +432,11 @@ def _saturations(
     named: Mapping[str, Sequence[str]],
     planned: Mapping[str, Any],
 ) -> list[Any]:
-    """The tracks of the saturations that scaled rates are shares of; those tracks come to know
-    their ids. Cells of one stack, endpoint and number of connections have one."""
+    """Return the tracks of the saturations that scaled rates refer to, and set `of` in those
+    tracks.
+
+    Cells of one stack, endpoint and number of connections share a saturation.
+    """
     found: dict[str, Any] = {}
     for track in tracks:
         ids = []

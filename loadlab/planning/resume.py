@@ -1,4 +1,4 @@
-"""plan.json of a run: {started, argv, plan, resumed}. Pure."""
+"""The plan.json of a resumed run: {started, argv, plan, resumed} and the run's recorded context."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 
 def gone_on(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """plan.json of a run that goes on: the plan is the new one, and it began when it began.
+    """Return plan.json of a resumed run: the new plan, with the original start.
 
-    What was compared stays compared. ``now`` is what plan.json would be of a new run.
+    ``earlier``: its present content. ``now``: what plan.json would be for a new run. Earlier
+    comparisons and twins are kept; resumed gains {started, argv}.
     """
     plan = dict(now["plan"])
     for key in ("comparisons", "twins"):

@@ -1,38 +1,34 @@
-"""Studies and lessons: files that name several cells to measure in one run, and what they claim.
+"""Studies and lessons: files that name cells to measure in one run, and claims about them.
 
-Pure. A file of files/studies/ or files/lessons/ holds
+A file of files/studies/ or files/lessons/ holds:
+- description: one line
+- options: main variables (roles/run) of all its cells; the user's own override them
+- scales: name -> options of that size; the first applies unless -e scale= names another
+- cells: list of {name, options, at, about, pause, beside, only, matrix}. options are main variables
+  of this cell alone, which nothing overrides; at has more of them by scale; about lists void
+  reasons that are the cell's very subject; pause {after_s, seconds} stops the application during
+  the load; beside is an endpoint that one more client asks throughout; only lists the scales that
+  have the cell; matrix multiplies it: option -> its values, or a name -> {label: options}. Each
+  product is named <name>-<value>-<value> (r4-flask-agents)
+- rates: name -> {says, rule, and numbers by scale}, for cells whose option rate is that name. The
+  number at the scale applies, or else the rule {share, of}: that fraction of the lowest goodput at
+  which these cells saturate
+- ablate: instead of cells, a tuning profile that is measured whole and without each of its keys
+- claims: see loadlab/analysis/claims.py; only as for cells
+- twins: whether cells are measured twice (A/A) for the noise floor; default true for a study, false
+  for a lesson
 
-description  one line
-options      main variables (roles/run) of all its cells; the user's own win over them
-scales       name -> options of that size; the first is taken unless -e scale= says otherwise
-cells        list of {name, options, at, about, pause, beside, only, matrix}: options are main
-             variables of this cell alone, which nothing wins over, and at has more of them by
-             scale; about names void reasons that are its very subject; pause {after_s, seconds}
-             stops the application during the load; beside is an endpoint that one more client asks
-             for all the while; only lists the scales that have the cell; matrix multiplies it: name
-             -> values of that option, or label -> options of their own; each product is named
-             <name>-<value>-<value> (r4-flask-agents)
-rates        name -> {says, rule, and numbers by scale}: what a cell whose option rate is that name
-             is offered. The number at that scale where there is one, else the rule {share, of}: the
-             share of the smallest goodput at which these cells saturate
-ablate       instead of cells: a tuning profile, measured whole and without each of its keys
-claims       see loadlab/analysis/claims.py; only as for cells
-twins        whether its first cell is measured twice (A/A) for the noise floor; default true for
-             a study, false for a lesson
-
-and of what was published elsewhere
-
-question     what the study asks
-source       {title, author, date, url}, commit and more where there are
-setup        what it was measured on: server, client, link (words), versions {package: version}
-figures      list of {title, where, reference, cells {name: {metric: figure}}}: what was published
-             of each cell. A figure is a number in the metric's unit or a number with a unit (16.1
-             ms). <name>@<connections> is one level of a sweep. reference is the cell that others
-             are compared to. not_repeated says why none of these is measured here; then the names
-             are words.
-mistakes     list of {what, printed, corrected}: what the source itself printed wrongly, and how it
-             is to be read; cell and metric: the cell that shows it here
-differs      sentences on what differs that no document of the run can tell
+What was published elsewhere:
+- question: what the study asks
+- source: {title, author, date, url}, commit and more where known
+- setup: the published set-up: server, client, link (in words), versions {package: version}
+- figures: list of {title, where, reference, cells {name: {metric: figure}}}, the published figures
+  of each cell. A figure is a number in the metric's unit, or a number with a unit (16.1 ms).
+  <name>@<connections> is one level of a sweep. reference is the cell that others are compared with.
+  not_repeated says why none of these is measured here; then the names are free text
+- mistakes: list of {what, printed, corrected}: errors of the source and how to read them; cell and
+  metric: the cell that shows it here
+- differs: sentences on differences that no document of the run records
 """
 
 from __future__ import annotations
@@ -47,9 +43,9 @@ from loadlab.core.errors import PlanError
 from loadlab.tuning.profiles import WITHOUT, tuning_keys
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}
-# The scale at which everything is as it was published.
+# The scale at which everything is as published.
 PUBLISHED = "published"
-# Of a published figure's unit: how many seconds, bytes or ones it is.
+# Units of published figures, in seconds, bytes or ones.
 _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "B": 1.0, "KiB": 1024.0, "MiB": 1048576.0,
     "%": 0.01,
@@ -57,17 +53,17 @@ _UNITS = {
 
 
 def filled(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given at all."""
+    """Return the options that have a value."""
     return {name: value for name, value in given.items() if value is not None and value != ""}
 
 
 def find(root: Path, given: Mapping[str, Any], kind: str | None) -> dict[str, Any] | None:
-    """The study or lesson asked for; None where none is.
+    """Return the study or lesson asked for; None where none is.
 
-    Returns {kind, name, scale, description, options, cells, claims, twins, ablate, published};
-    published is what goes into the documents as it stands: {question, source, setup, settings,
-    rates, figures, mistakes, differs}. ``kind``: study or lesson where one of that kind must be
-    given. Raises PlanError.
+    ``kind``: "study" or "lesson" where one of that kind must be given. Returns {kind, name, scale,
+    description, options, cells, claims, twins, ablate, published}: cells is [{name, options, about,
+    pause, beside}] with matrix, at and only resolved. published is copied into the documents:
+    {question, source, setup, settings, rates, figures, mistakes, differs}. Raises PlanError.
     """
     asked = {key: str(value) for key, value in filled(given).items() if key in FOLDERS}
     if kind and kind not in asked:
@@ -135,7 +131,7 @@ def _rate(rate: Mapping[str, Any], scale: str) -> Any:
 
 
 def _multiplied(entry: Mapping[str, Any], scale: str) -> Iterator[dict[str, Any]]:
-    """The cells that an entry of `cells` stands for: one, or a product of its matrix."""
+    """Yield the cells of an entry of `cells`: one, or the product of its matrix."""
     rest = {key: value for key, value in entry.items() if key not in ("matrix", "only", "at")}
     axes = [list(_axis(*axis)) for axis in entry.get("matrix", {}).items()]
     for choice in itertools.product(*axes):
@@ -148,7 +144,7 @@ def _multiplied(entry: Mapping[str, Any], scale: str) -> Iterator[dict[str, Any]
 
 
 def _axis(option: str, values: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(label, options) of each value of one axis of a matrix."""
+    """Yield (label, options) for each value of one axis of a matrix."""
     if isinstance(values, Mapping):
         yield from ((str(label), options) for label, options in values.items())
     else:
@@ -158,7 +154,7 @@ def _axis(option: str, values: Sequence[Any] | Mapping[str, Any]) -> Iterator[tu
 def _settings(
     scales: Mapping[str, Any], words: Mapping[str, Any], scale: str
 ) -> list[dict[str, Any]]:
-    """{name, published, here} of each option that the scale published has otherwise."""
+    """Return [{name, published, here}] of each option that differs from the scale published."""
     if scale == PUBLISHED:
         return []
     return [
@@ -169,7 +165,7 @@ def _settings(
 
 
 def _figures(group: Mapping[str, Any]) -> dict[str, Any]:
-    """A group of `figures`, each number in its metric's own unit."""
+    """Return a group of `figures` with each number in its metric's own unit."""
     return {
         "title": group["title"],
         "where": group["where"],
@@ -183,9 +179,9 @@ def _figures(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_unit(metric: str, figure: float | str) -> float:
-    """A published figure in the metric's unit: µs of latencies, else s, bytes, fractions or ones.
+    """Return a published figure in the metric's unit: µs for latencies, else s, bytes or a number.
 
-    Raises PlanError for what is no number with a known unit.
+    Raises PlanError where it is not a number with a known unit.
     """
     number, _, unit = str(figure).partition(" ")
     try:
@@ -195,11 +191,11 @@ def in_unit(metric: str, figure: float | str) -> float:
         raise PlanError(
             f"{metric}: '{figure}' is not a number with one of the units {', '.join(_UNITS)}"
         ) from None
-    # Rounded, for 65.98 ms are 65980 µs and no binary fraction of it.
+    # Rounded, as 65.98 ms times 1000 is not exactly 65980 in floating point.
     return round(value * size * (1e6 if unit and "_us" in metric else 1), 9)
 
 
 def _ablation(root: Path, name: str) -> list[str]:
-    """The profile, and the profile without each of its keys."""
+    """Return the profile's name, and the names of the profile without each of its keys."""
     keys = tuning_keys(root, name)
     return [name, *(f"{name}{WITHOUT}{key}" for key in keys)]

@@ -1,7 +1,6 @@
-"""What the user gave with -e: names that nothing reads, empty values, and options that nothing of
-what is measured uses. Pure.
+"""Check what the user gave with -e: unknown names, empty values, and options that have no effect.
 
-What an inventory or a study gives is a default for many runs, and is not refused for being unused.
+Values of an inventory or a study are defaults for many runs, so an unused one is not refused.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from loadlab.core.errors import PlanError
 from loadlab.generators.registry import USERS
 from loadlab.planning.options import range_of
 
-# Ansible's own variables.
+# Prefix of Ansible's own variables.
 ANSIBLE = "ansible_"
-# Main variables whose values are names of files: where these are.
+# Main variables whose values name files, and where these files are.
 _CATALOGUES = {
     "framework": ("apps", "*/app.yml"),
     "tuning": ("files/tuning", "*.yml"),
@@ -32,7 +31,7 @@ _CATALOGUES = {
 }
 
 
-# How a value of a type is written, and what another one is.
+# Pattern of each type, and the text for a value that does not match.
 _WRITTEN = {
     "bool": "true|false|yes|no|on|off|y|n|t|f|0|1",
     "int": r"[+-]?\d+",
@@ -42,7 +41,7 @@ _OTHER = {"bool": "neither true nor false", "int": "not a whole number", "float"
 
 
 class _Tagged(yaml.CSafeLoader):
-    """Reads a playbook with tags of Ansible's, as !vault, whose values are not looked at."""
+    """Loads a playbook and ignores the values of Ansible's tags, such as !vault."""
 
 
 _Tagged.add_multi_constructor("!", lambda loader, suffix, node: None)
@@ -55,10 +54,10 @@ def refuse_names(
     playbooks: Iterable[Path],
     inventory: Iterable[Mapping[str, Any]],
 ) -> None:
-    """Raise PlanError for a name that nothing reads, and for a value that an option of a role does
-    not take; the main variables, ``main``, have narrower limits, which are the plan's.
+    """Raise PlanError for a name that nothing reads, and for a wrong value of a role's option.
 
-    ``playbooks``: those that were called; ``inventory``: the variables of each host and group.
+    ``main``: the main variables, whose narrower limits the plan checks. ``playbooks``: those that
+    were called. ``inventory``: the variables of each host and group.
     """
     options = role_options(root)
     refuse_unknown(given, main, known(root, options, playbooks, inventory))
@@ -66,7 +65,7 @@ def refuse_names(
 
 
 def role_options(root: Path) -> dict[str, Any]:
-    """The options of every role, by name, as its argument specs have them."""
+    """Return the options of every role: name -> its spec in meta/argument_specs.yml."""
     return {
         name: option
         for path in root.glob("roles/*/meta/argument_specs.yml")
@@ -81,16 +80,17 @@ def known(
     playbooks: Iterable[Path],
     inventory: Iterable[Mapping[str, Any]],
 ) -> set[str]:
-    """The names that may be given: options of the roles, what the lab's inventories and the one in
-    use have or read, and what the playbooks and the roles' defaults read and do not set themselves.
+    """Return the names that may be given with -e.
 
-    ``options``: of role_options(); ``playbooks``: those that were called, beside the lab's own;
-    ``inventory``: the variables of each host and group, not templated.
+    These are options of the roles; variables that the lab's inventories or the present one set or
+    read; and variables that playbooks and role defaults read but do not set. ``options``: from
+    role_options(). ``playbooks``: those called besides the lab's own. ``inventory``: the variables
+    of each host and group, not templated.
     """
     files = {*root.glob("playbooks/*.yml"), *root.glob("roles/*/defaults/main.yml"), *playbooks}
     plays = [yaml.load(path.read_text(encoding="utf-8"), Loader=_Tagged) for path in sorted(files)]
     roles = tuple(f"{path.name}_" for path in root.glob("roles/*"))
-    # A role's facts are no options of it.
+    # Facts that a role sets are not options of it.
     read = {name for name in _read(plays) if not name.startswith(("__", *roles))}
     groups = map(load_yaml, root.glob("inventory/*/group_vars/*.yml"))
     hosts = [*inventory, *groups]
@@ -99,7 +99,7 @@ def known(
 
 
 def _read(value: Any) -> Iterator[str]:
-    """The variables that the templates in it name."""
+    """Yield the variables that templates in the value name."""
     if isinstance(value, Mapping):
         for each in value.values():
             yield from _read(each)
@@ -110,12 +110,12 @@ def _read(value: Any) -> Iterator[str]:
         try:
             yield from (name.name for name in Environment().parse(value).find_all(nodes.Name))
         except TemplateSyntaxError:
-            # Text that is no template names no variable.
+            # Text that is not a valid template names no variable.
             return
 
 
 def _set(value: Any) -> Iterator[str]:
-    """The variables that plays and tasks give a value themselves."""
+    """Yield the variables that plays and tasks set themselves."""
     if isinstance(value, list):
         for each in value:
             yield from _set(each)
@@ -129,13 +129,15 @@ def _set(value: Any) -> Iterator[str]:
 
 
 def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str]) -> None:
-    """Raise PlanError where a name is none of ``there_are``, with the nearest that is; ``main`` are
-    the main variables."""
+    """Raise PlanError for a name that is not in ``there_are``, with the closest known name.
+
+    ``main``: the main variables, which are suggested first.
+    """
     wrong = [name for name in given if name not in there_are and not name.startswith(ANSIBLE)]
     if not wrong:
         return
     near = {
-        # Of the many options of roles only one that is almost the same.
+        # Roles have many options, so suggest only an almost identical one.
         name: get_close_matches(name, main, 1) or get_close_matches(name, sorted(there_are), 1, 0.8)
         for name in wrong
     }
@@ -153,12 +155,12 @@ def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str
 
 
 def refuse_wrong(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raise PlanError where one of the options was given a value that it does not take."""
+    """Raise PlanError where an option has a value that its spec does not allow."""
     for name, value in given.items():
         spec = options.get(name, {})
         text = str(value)
         if "{{" in text:
-            # Known only where it is read.
+            # A template's value is known only where it is used.
             continue
         if spec.get("choices") and text not in map(str, spec["choices"]):
             there_are = ", ".join(map(str, spec["choices"]))
@@ -201,10 +203,10 @@ def refuse_unused(
     what: str,
     cells: Sequence[tuple[Iterable[str], str]],
 ) -> None:
-    """Raise PlanError for an option that was given and that no cell uses.
+    """Raise PlanError for an option that was given but that no cell uses.
 
-    ``cells``: of each the names of its own options, which nothing wins over, and its generator;
-    ``what``: whose cells they are.
+    ``cells``: for each the names of its own options, which nothing overrides, and its generator.
+    ``what``: what the cells belong to, for the message.
     """
     for name in asked:
         value = f"'{given[name]}'" if name in given else "it"

@@ -1,4 +1,4 @@
-"""Which figures a cell has, from which repetitions, and what is said under them. Pure."""
+"""Choose and caption a cell's figures, from the run's result.json files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORIGIN = {
     "sent": "counted from when each request was sent",
 }
 
-# By whether it is a batch, which has no schedule.
+# By whether the load is a batch, which has no schedule.
 _WHOSE = {False: "each second's requests", True: "the ok answers that came in each second"}
 _RATES = {
     False: "Asked: due in that second. Answered: those of them answered, whenever the answer came.",
@@ -26,11 +26,13 @@ _RATES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell of summary.json with its place in the report.
+    """A cell of summary.json with its titles in the report.
 
-    where  the path, and what tells what stands beside the stack from others: tuning, network
-    stack  the path, and what tells the stack from others of the report
-    title  and what tells the load from others
+    - path: of the endpoint
+    - where: path, plus the tuning and network where they differ between cells
+    - stack: path, plus the parts in which stacks differ
+    - title: stack, plus the parts in which loads differ
+    - anchor: id of its section in the page
     """
 
     cell: Mapping[str, Any]
@@ -43,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Floor:
-    """The instrument's own latency: its result, and where that lies in the run."""
+    """The baseline latency: its curve, its load, and the path of its result.json within the run."""
 
     curve: Any
     load: Mapping[str, Any]
@@ -51,7 +53,8 @@ class Floor:
 
 
 def floor(run_dir: Path, calibration: Mapping[str, Any] | None) -> Floor | None:
-    """The repetition of the floor that calibration.json speaks of; None where there is none."""
+    """Return the repetition that calibration.json's floor_us came from; None where there
+    is none."""
     if calibration is None or not calibration["floor_us"]:
         return None
     for path in sorted(run_dir.glob("calibration/floor/rep-*/result.json")):
@@ -63,7 +66,7 @@ def floor(run_dir: Path, calibration: Mapping[str, Any] | None) -> Floor | None:
 
 
 def _short(path: str) -> dict[str, str]:
-    """A link that shows the end of its path only: rep-1/result.json."""
+    """Return a link whose text is the end of its path: rep-1/result.json."""
     return link(path, "/".join(path.split("/")[-2:] if path.startswith("cells/") else [path]))
 
 
@@ -75,7 +78,12 @@ def _curve(result: Mapping[str, Any]) -> Any:
 
 
 def of_cell(run_dir: Path, entry: Entry, ground: Floor | None) -> dict[str, Any]:
-    """{percentiles, series}: the cell's figure, and those over time of each valid repetition."""
+    """Return {percentiles, series} of a cell.
+
+    percentiles is {title, svg, caption, sources}, or None without a valid repetition. series is
+    [{title, open, figures}], one for each valid repetition; figures are of the same form as
+    percentiles.
+    """
     results = []
     for rep in entry.cell["repetitions"]:
         # Void repetitions are never plotted.
@@ -105,7 +113,7 @@ def _percentiles(
 
     found = entry.cell["statistics"]
     several = [_curve(result) for _, result in results] if len(results) > 1 else []
-    # A Python client's latencies are of its ok answers.
+    # A Python client's latencies are those of its ok answers only.
     counted = "ok" if entry.cell["cell"]["load"]["mode"] == "batch" else "responses"
     answers = sum(curve.count for curve in several) or found[counted]
     merged = curves.Curve(found["percentile_curve"], answers)
@@ -164,7 +172,7 @@ def _series(entry: Entry, path: str, result: Mapping[str, Any]) -> list[dict[str
 
     series, load = result["per_second"], result["cell"]["load"]
     batch = load["mode"] == "batch"
-    # Many a batch is over in no time.
+    # A batch may finish too quickly to draw a time series.
     if series and len(series["second"]) > (2 if batch else 0):
         add(
             "Latency over time",

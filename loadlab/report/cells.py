@@ -1,4 +1,7 @@
-"""The measured part of the report: headlines, the table of cells, a section per endpoint. Pure."""
+"""The report's part on measured cells: headlines, the table of cells, and a section for each cell.
+
+table below means the dict that html.table returns.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ ERRORS = {
 }
 
 
-# What tells one stack from another beside framework and server.
+# Keys in which stacks may differ, besides framework and server.
 PARTS = (
     "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
     "upstream_keepalive", "front", "backlog",
@@ -40,7 +43,7 @@ PARTS = (
 
 
 def part(cell: Mapping[str, Any], name: str) -> str:
-    """One part of a cell in words; empty where there is nothing to say of it."""
+    """Return one key of a cell in words; empty where it needs no mention."""
     value = cell.get(name)
     if name == "front":
         return "without nginx" if value == "none" else ""
@@ -54,14 +57,17 @@ def part(cell: Mapping[str, Any], name: str) -> str:
         "workers": f"{value} workers",
         "threads": f"{value} threads",
         "backlog": f"backlog {value}",
-        # Dotted: a class, whose package says nothing more.
+        # A dotted name is a class; its package adds nothing.
         "worker_class": str(value).rsplit(".", 1)[-1],
     }.get(name, str(value))
 
 
 def stack(cell: Mapping[str, Any]) -> str:
-    """A stack in words, without the backlog, which only a comparison of backlogs needs, and
-    without a worker class that the event loop decides."""
+    """Return a stack in words.
+
+    The backlog is left out, as only a comparison of backlogs needs it, and so is a worker class
+    that the event loop determines.
+    """
     if cell["transport"] == "none":
         return "nginx alone"
     server = SERVERS.get(cell["server"], cell["server"])
@@ -71,7 +77,7 @@ def stack(cell: Mapping[str, Any]) -> str:
 
 
 def saturation(repetition: Mapping[str, Any]) -> str | None:
-    """Why a repetition was saturated, in words; None where it was not."""
+    """Return why a repetition was saturated, in words; None where it was not."""
     for finding in repetition["verdict"]["findings"]:
         if finding.startswith("saturated: "):
             return str(finding.rsplit(": ", 1)[1])
@@ -79,17 +85,19 @@ def saturation(repetition: Mapping[str, Any]) -> str | None:
 
 
 def held(repetition: Mapping[str, Any], load: Mapping[str, Any]) -> bool:
-    """Whether the asked rate came back as verified answers."""
+    """Return whether the rate asked for came back as verified answers."""
     enough = repetition["goodput"] >= HELD_FROM * float(load["rate"])
     return enough and saturation(repetition) is None
 
 
 def valid(cell: Mapping[str, Any]) -> list[Any]:
+    """Return the cell's valid repetitions."""
     return [rep for rep in cell["repetitions"] if rep["verdict"]["valid"]]
 
 
 def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
-    """{state, short, text} of one cell: held, missed, closed or void; the text is a sentence."""
+    """Return {state, short, text} of a cell: state is held, missed, closed or void; text is a
+    sentence."""
     load, found, good = cell["cell"]["load"], cell["statistics"], valid(cell)
     subject, where = stack(cell["cell"]), f"on {path}"
     if not good:
@@ -127,7 +135,7 @@ def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
 
 
 def void(cell: Mapping[str, Any], subject: str) -> dict[str, str]:
-    """The headline of a cell without a valid repetition."""
+    """Return the headline {state, short, text} of a cell without a valid repetition."""
     reasons = dict.fromkeys(r for rep in cell["repetitions"] for r in rep["verdict"]["reasons"])
     short = "failed" if all(rep["error"] for rep in cell["repetitions"]) else "void"
     said = "; ".join(reason.removeprefix("failed: ") for reason in reasons)
@@ -136,7 +144,7 @@ def void(cell: Mapping[str, Any], subject: str) -> dict[str, str]:
 
 
 def _slowest(found: Mapping[str, Any]) -> str:
-    """The p99, or the largest where the sample does not carry a p99."""
+    """Return the p99, or the maximum where the sample is too small for a p99."""
     name = "max" if found["latency_us"]["p99"] is None else "p99"
     return f"{name} {ms(found['latency_us'][name])} ms"
 
@@ -144,9 +152,10 @@ def _slowest(found: Mapping[str, Any]) -> str:
 def latencies(
     found: Mapping[str, Any], names: Sequence[str] = LATENCIES, counted: str = "responses"
 ) -> list[Any]:
-    """The table's latencies in ms, each with its interval or why it is refused.
+    """Return the table cells [{text, title}] of the latencies ``names``, in ms.
 
-    ``found``: a cell's statistics, or a repetition, of which ``counted`` answers have a latency.
+    title is the interval or why there is no value. ``found``: a cell's statistics or a repetition;
+    ``counted``: the key with its number of answers that have a latency.
     """
     values = found["latency_us"] or dict.fromkeys(names)
     known = found.get("latency_interval_us", {})
@@ -162,7 +171,10 @@ def latencies(
 
 
 def reactivity(found: Mapping[str, Any]) -> dict[str, str]:
-    """The table's reactivity, the mean in ms, of a cell's statistics or of a repetition."""
+    """Return the table cell {text, title} of the mean reactivity in ms.
+
+    ``found``: a cell's statistics or a repetition.
+    """
     known = found.get("reactivity")
     if known is None:
         return {"text": formatting.NONE}
@@ -185,13 +197,13 @@ REACTIVITY = (
 
 
 def cpu(repetitions: Sequence[Mapping[str, Any]], host: str) -> str:
-    """A host's busy CPU, the median over repetitions, in percent of all its cores."""
+    """Return a host's busy CPU in percent of all its cores, the median over the repetitions."""
     busy = [rep["telemetry"][host]["cpu_busy"] for rep in repetitions if rep["telemetry"]]
     return formatting.percent(statistics.median(busy) if busy else None)
 
 
 def overview(entries: Sequence[Entry]) -> dict[str, Any]:
-    """The table of measured cells."""
+    """Return the table of measured cells."""
     rows = []
     for entry in entries:
         found, good = entry.cell["statistics"], valid(entry.cell)
@@ -226,7 +238,7 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of one cell's repetitions, void and failed ones among them."""
+    """Return the table of one cell's repetitions, including void and failed ones."""
     rows = []
     for rep in cell["repetitions"]:
         good = rep["verdict"]["valid"]
@@ -260,12 +272,12 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outputs(rep: Mapping[str, Any]) -> list[str]:
-    """The generator's own output among the raw files."""
+    """Return the paths of the generators' own output among the raw files."""
     return [name for name in rep["raw"] if name.rpartition("/")[2] in OUTPUTS.values()]
 
 
 def errors(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Errors by class over the valid repetitions; None where there is none."""
+    """Return the table of errors by class over the valid repetitions; None without any."""
     if not found["errors"]:
         return None
     requests = found["requests"]
@@ -289,8 +301,11 @@ def errors(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def remarks(cell: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Void reasons and findings of the repetitions, and whether the lab was one: {kind, rep, code,
-    text}."""
+    """Return [{kind, rep, code, text}]: the void reasons and findings of a cell's repetitions.
+
+    kind is "void" or "finding". One more finding says where several revisions of the lab measured
+    it.
+    """
     said = []
     if labs := inputs.labs(cell["repetitions"]):
         each = "; ".join(
@@ -311,9 +326,9 @@ def remarks(cell: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def closed_loop(entries: Sequence[Entry]) -> dict[str, Any] | None:
-    """The endpoint's closed-loop calibration; None where there was none."""
+    """Return the table of an endpoint's closed loops; None where there was none."""
     rows = []
-    # Where there are several, it is told whose a row is.
+    # Add a column naming the cell when there is more than one.
     named = len(entries) > 1
     for entry in entries:
         cell, load = entry.cell, entry.cell["cell"]["load"]
@@ -349,7 +364,11 @@ def closed_loop(entries: Sequence[Entry]) -> dict[str, Any] | None:
 
 
 def section(run_dir: Path, entry: Entry, floor: Any) -> dict[str, Any]:
-    """One measured cell with its figures, tables and remarks."""
+    """Return one measured cell for the template.
+
+    Keys: anchor, title, cell_id, headline, remarks, figures, errors, errors_title, percentiles,
+    repetitions.
+    """
     verdict = headline(entry.cell, entry.where)
     return {
         "anchor": entry.anchor,

@@ -1,4 +1,4 @@
-"""The report's claims of a study or lesson. Pure."""
+"""The report's part on the claims of a study or lesson."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from loadlab.core.formatting import plural
 from loadlab.report.html import link, table
 from loadlab.stats import inference
 
-# As the cells' verdicts are shown.
+# Outcome of a claim -> CSS class, shared with the cells' headlines.
 STATES = {"confirmed": "held", "refuted": "missed", "undecided": "void"}
 
 
 def build(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """{title, description, table, text, state}; None where the run has no claims."""
+    """Return {title, description, text, state, table}; None where the run has no claims.
+
+    ``document``: claims.json. text sums up the outcomes; state is the worst of them, as in STATES.
+    """
     if document is None or not document["claims"]:
         return None
     rows: list[Any] = []
@@ -51,7 +54,7 @@ def build(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _row(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A statement of a claim."""
+    """Return the table row of a statement of a claim."""
     told = claim_text.published(part)
     where = part["published"]["where"] if part["published"] else ""
     return {

@@ -1,4 +1,4 @@
-"""The part of a cell's section on the clients that offered its load together. Pure."""
+"""The part of a cell's section on the clients that shared its load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadlab.report.html import table
 
 
 def section(cell: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The table of the clients of each repetition; None where there was one client."""
+    """Return the table of the clients in each repetition; None where there was only one client."""
     rows = []
     for rep in cell["repetitions"]:
         clients = rep.get("clients", [])

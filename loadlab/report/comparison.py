@@ -1,4 +1,4 @@
-"""Comparisons in the report and at the terminal: sentences, tables, one figure. Pure."""
+"""Comparisons for the report and the terminal: sentences, tables and a figure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loadlab.stats import inference
 from loadlab.tuning.profiles import WITHOUT
 
 UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms"}
-# Of these the value says enough: production, and not tuning production.
+# Keys whose value needs no name before it: production, not tuning production.
 _PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
-# A lower latency is better, a lower goodput is worse.
+# The better direction of each metric.
 _BETTER = {"goodput": "higher", "p50": "lower", "p99": "lower"}
 
 _LEVEL = f"{inference.LEVEL * 100:.0f} %"
@@ -31,13 +31,16 @@ EXPLAINED = (
 
 
 def subject(compared: Mapping[str, Any]) -> str:
-    """What is compared with what: production against stock."""
+    """Return what is compared: production against stock."""
     prefix = "" if compared["by"] in _PLAIN else f"{compared['by']} "
     return f"{prefix}{compared['head']['name']} against {prefix}{compared['base']['name']}"
 
 
 def titles(comparisons: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> list[str]:
-    """Where each compares: the path, and what tells it from others beside what is compared."""
+    """Return a title for each comparison: the path, and how it differs from the others.
+
+    ``paths``: endpoint -> contract, from the manifest.
+    """
     bases = []
     for compared in comparisons:
         cell, by = compared["cell"], compared["by"]
@@ -47,7 +50,8 @@ def titles(comparisons: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -
 
 
 def headline(compared: Mapping[str, Any], title: str) -> dict[str, str]:
-    """{state, text}: decided, same or undecided, and a sentence on all metrics."""
+    """Return {state, text}: state is decided, same or undecided; text is a sentence on
+    all metrics."""
     parts = []
     rows = compared["rows"]
     for row in rows:
@@ -91,7 +95,7 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _failed(compared: Mapping[str, Any]) -> str:
-    """The failed requests of both sides; empty where there were none."""
+    """Return the failed requests of both sides in words; empty where there were none."""
     shares = [compared[side]["failed_share"] for side in ("head", "base")]
     if not any(shares):
         return ""
@@ -100,12 +104,12 @@ def _failed(compared: Mapping[str, Any]) -> str:
 
 
 def number(metric: str, value: float | None) -> str:
-    """A metric's value without its unit: goodput per second, latencies in ms."""
+    """Return a metric's value without its unit: goodput in requests/s, latencies in ms."""
     return formatting.rate(value) if metric == "goodput" else ms(value)
 
 
 def _median(metric: str, found: Mapping[str, Any]) -> str:
-    """A median and its interval."""
+    """Return a median and its interval in words."""
     shown = number(metric, found["median"])
     if found["low"] is None:
         return shown
@@ -113,7 +117,7 @@ def _median(metric: str, found: Mapping[str, Any]) -> str:
 
 
 def _apart(found: Mapping[str, Any]) -> str:
-    """A difference and its interval."""
+    """Return a difference and its interval in words."""
     shown = formatting.signed(found["value"])
     if found["low"] is None:
         return shown
@@ -123,11 +127,14 @@ def _apart(found: Mapping[str, Any]) -> str:
 def build(
     document: Mapping[str, Any], paths: Mapping[str, Any], measured: Sequence[Entry]
 ) -> dict[str, Any] | None:
-    """{title, headlines, explained, endpoints, figure, noise_floor}; None where none is.
+    """Return {title, headlines, explained, endpoints, figure, noise_floor, left_out}; None without
+    any.
 
-    ``document`` is summary.json, ``measured`` its measured cells as the report calls them.
+    ``document``: summary.json. ``measured``: its measured cells as report entries. headlines:
+    [headline()]; endpoints: [{path, table}]; figure: {title, svg, caption, sources} or None;
+    noise_floor: a table or None; left_out: a sentence or "".
     """
-    # A summary of before there were comparisons has neither.
+    # Older summaries lack both keys.
     compared, floors = document.get("comparisons", []), document.get("noise_floor", [])
     if not compared and not floors:
         return None
@@ -150,9 +157,10 @@ def build(
 
 
 def left_out(document: Mapping[str, Any]) -> str:
-    """What an ablation did not measure, and why, in a sentence; empty where it measured all."""
+    """Return a sentence on the tunings that an ablation did not measure; empty where there are
+    none."""
     by_why: dict[str, list[str]] = {}
-    # A summary of before there was this has none.
+    # Older summaries lack this key.
     for one in document.get("left_out", []):
         by_why.setdefault(one["why"], []).append(one["tuning"].partition(WITHOUT)[2])
     if not by_why:
@@ -162,7 +170,8 @@ def left_out(document: Mapping[str, Any]) -> str:
 
 
 def _table(several: Sequence[tuple[Mapping[str, Any], str]], path: str) -> dict[str, Any]:
-    """The comparisons of an endpoint, a row for each metric and one for what failed."""
+    """Return the table of an endpoint's comparisons, with a row for each metric and one for
+    failures."""
     rows: list[Any] = []
     for compared, title in several:
         rows.append({"title": subject(compared) + title.removeprefix(path)})
@@ -192,7 +201,7 @@ def _table(several: Sequence[tuple[Mapping[str, Any], str]], path: str) -> dict[
 
 
 def _counts(compared: Mapping[str, Any]) -> str:
-    """How many repetitions are compared: 4 (1 void, left out) against 5."""
+    """Return how many repetitions are compared: 4 (1 void, left out) against 5."""
     head, base = (
         f"{side['n']:,}" + (f" ({side['n_void']:,} void, left out)" if side["n_void"] else "")
         for side in (compared["head"], compared["base"])
@@ -207,7 +216,7 @@ def _class(row: Mapping[str, Any]) -> str:
 
 
 def _figure(several: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, Any] | None:
-    """Every difference with its interval and noise floor."""
+    """Return the figure of every difference with its interval and noise floor; None without any."""
     if not several:
         return None
     from loadlab.report.plots import curves
@@ -242,7 +251,7 @@ def _figure(several: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, Any] 
 def _floors(
     floors: Sequence[Mapping[str, Any]], measured: Sequence[Entry]
 ) -> dict[str, Any] | None:
-    """The table of the cells that were measured twice; None where none was."""
+    """Return the table of cells that were measured twice; None where there are none."""
     if not floors:
         return None
     known = {entry.cell["cell_id"]: entry for entry in measured}
@@ -266,7 +275,8 @@ def _floors(
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
-    """The comparisons for the terminal, a line for each metric; empty where there are none."""
+    """Return the comparisons for the terminal, a line for each metric; empty where there
+    are none."""
     compared = document.get("comparisons", [])
     if not compared:
         return []

@@ -1,4 +1,4 @@
-"""The rest of the report: calibration, tuning ledger, manifest, raw files. Pure."""
+"""The report's parts on calibration, tuning ledger, manifest and raw files."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ STATES = {
 }
 AS_ASKED = ("applied", "already", "restored")
 ROLES = ("server", "client")
-# Those whose version one looks for first; the rest is in the full list.
+# Programs whose versions are listed first; the full list has the others.
 PROGRAMS = ("nginx", "postgresql", "python3", "wrk", "iperf3", "prometheus-node-exporter",
             "openssl", "libc6", "systemd")  # fmt: skip
 
 
 def _newest(run_dir: Path, part: str, *names: str) -> list[dict[str, str]]:
-    """Links to files of the newest repetition of a part of the calibration."""
+    """Return links to files of the newest repetition of a part of the calibration."""
     folders = sorted(run_dir.glob(f"calibration/{part}/rep-*"), key=lambda p: int(p.name[4:]))
     paths = [folders[-1] / name for name in names] if folders else []
     return [link(path.relative_to(run_dir).as_posix()) for path in paths if path.exists()]
 
 
 def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The table of what the network and the generators can do; None without calibration.json."""
+    """Return the table of what the network and the generators can do; None without
+    calibration.json."""
     if document is None:
         return None
     rows: list[list[Any]] = []
@@ -109,7 +110,10 @@ def calibration(run_dir: Path, document: Mapping[str, Any] | None) -> dict[str, 
 
 
 def tuning(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """{profile, states, hosts: tables, sources} of a ledger, the file ``name``."""
+    """Return {profile, states, hosts, sources} of a ledger, which is the file ``name``.
+
+    states: [{name, words}] of the states that occur; hosts: a table for each host.
+    """
     tables = []
     for host, ledger in sorted(document["hosts"].items(), key=_server_first):
         counts = Counter(row["state"] for row in ledger)
@@ -151,7 +155,10 @@ def _server_first(item: tuple[str, Any]) -> tuple[bool, str]:
 
 
 def manifest(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """{facts, command, tables}; None without manifest.json."""
+    """Return {facts, command, tables, sources}; None without manifest.json.
+
+    facts: [[name, value]]; command: the command line; tables: hosts, options, pins and packages.
+    """
     if document is None:
         return None
     hosts = dict(
@@ -159,7 +166,7 @@ def manifest(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
     )
     names = list(hosts)
     rows = [[words, *(show(host) for host in hosts.values())] for words, show in _HOST_ROWS]
-    # A run of an older lab knows nothing of it.
+    # Runs of an older lab lack it.
     looked = [host.get("hardware") or {} for host in hosts.values()]
     rows += [[words, *map(show, looked)] for words, show in _HARDWARE_ROWS if any(looked)]
     packages = sorted({name for host in hosts.values() for name in host["packages"]})
@@ -252,7 +259,7 @@ def _of_nic(name: str, show: Callable[[Any], str]) -> Callable[[Mapping[str, Any
     return lambda found: _known((found.get("nic") or {}).get(name), show)
 
 
-# Of a host's hardware as the load found it.
+# Rows on a host's hardware, as it was when the load began.
 _HARDWARE_ROWS: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
     ("card of the load", lambda found: _known(found.get("nic"), _link)),
     ("its interrupts", _of_nic("interrupts", _interrupts)),
@@ -268,7 +275,7 @@ _HARDWARE_ROWS: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
 
 
 def raw_files(run_dir: Path) -> dict[str, Any]:
-    """The table of every file of the run but the report itself and what may be written after it."""
+    """Return the table of every file of the run, without the report and files written after it."""
     later = {run_dir / name for name in ("report.html", "lesson.md")}
     later.update(run_dir.glob("compare-*.json"))
     paths = [

@@ -1,4 +1,4 @@
-"""Pieces of the page. Pure."""
+"""Links and tables for the page's template."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 
 
 def link(path: str, text: str | None = None) -> dict[str, str]:
-    """A link to a file beside the report."""
+    """Return {href, text}, a link to a file beside the report."""
     return {"href": urllib.parse.quote(path), "text": path if text is None else text}
 
 
 def table(
     caption: str, head: list[str], rows: list[Any], numeric: str = "", **more: Any
 ) -> dict[str, Any]:
-    """A table for the template. ``numeric``: a letter a column, n where it holds numbers.
+    """Return a table for the template: {caption, head, rows, open, title}, and ``more``.
 
-    A row is a list of cells, {"class", "cells"}, or {"title"} of the rows below it; a cell is
-    text, a link, {"text", "class", "title"} or {"links"}; a title shows where one points at it.
+    ``numeric``: a letter for each column, n where it holds numbers. A row is a list of cells,
+    {"class", "cells"}, or {"title"} for the rows below it. A cell is text, a link, {"text",
+    "class", "title"} or {"links"}; its title is shown when the pointer is over it.
     """
     full = [
         {"title": "", "class": "", **(row if isinstance(row, dict) else {"cells": row})}

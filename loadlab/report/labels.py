@@ -1,4 +1,4 @@
-"""What the report calls a cell: its path, and what tells it from the others. Pure."""
+"""Name the report's cells: by path, and by the parts in which they differ."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from loadlab.report import cells as report_cells
 from loadlab.report import python_clients
 from loadlab.report.cell_figures import Entry
 
-# What may tell two stacks of one endpoint apart.
+# Keys in which two stacks of one endpoint may differ.
 _PARTS = ("framework", "server", *report_cells.PARTS, "tuning", "network")
-# Of these report_cells.stack says nothing.
+# Keys that report_cells.stack leaves out.
 BESIDE = ("backlog", "tuning", "network")
 
 
 def stacks(cells: Sequence[Mapping[str, Any]], parts: Sequence[str] = _PARTS) -> list[list[str]]:
-    """For each cell the words that tell its stack, tuning, network and pair of hosts from those of
-    the others."""
+    """Return, for each cell, the words for its stack, tuning, network and hosts that others differ
+    in."""
     differ = [part for part in parts if len({cell["cell"].get(part) for cell in cells}) > 1]
     pairs = [comparison.measured_on(cell) for cell in cells]
     several = len({pair for pair in pairs if pair}) > 1
@@ -32,8 +32,11 @@ def stacks(cells: Sequence[Mapping[str, Any]], parts: Sequence[str] = _PARTS) ->
 
 
 def entries(cells: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> list[Entry]:
-    """The cells with titles that tell them apart, in their order."""
-    # A client is told from other clients only, and a load from loads.
+    """Return the cells as report entries with distinct titles, in order.
+
+    ``paths``: endpoint -> contract, from the manifest.
+    """
+    # Python clients are compared with each other only, and so are the loads of stacks.
     alike = [
         [_load(c["cell"]["load"]) for c in cells if python_clients.is_client(c) is kind]
         for kind in (False, True)
@@ -50,11 +53,12 @@ def entries(cells: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> lis
 
 
 def title(path: str, more: Sequence[str]) -> str:
+    """Return a path, followed by words in parentheses if there are any."""
     return f"{path} ({', '.join(more)})" if more else path
 
 
 def _load(load: Mapping[str, Any]) -> dict[str, str]:
-    """What may tell two loads apart, in words."""
+    """Return the parts in which two loads may differ, in words."""
     if load["mode"] == "batch":
         bound = load["generator"] == "python-bounded"
         return {
@@ -80,6 +84,6 @@ def _load(load: Mapping[str, Any]) -> dict[str, str]:
 
 
 def path_of(cell: Mapping[str, Any], paths: Mapping[str, Any]) -> str:
-    """A cell's path; ``paths`` is the manifest's plan.endpoints."""
+    """Return a cell's path; ``paths`` is the manifest's plan.endpoints."""
     endpoint = cell["cell"]["endpoint"]
     return str(paths.get(endpoint, {}).get("path", f"/{endpoint}"))

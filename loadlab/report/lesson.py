@@ -1,4 +1,4 @@
-"""The page of a lesson: its text with the figures that were just measured. Pure."""
+"""The page of a lesson: its text with the figures just measured."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loadlab.core.errors import ResultError
 
 
 def page(run_dir: Path, template: Path) -> str:
-    """docs/lessons/<name>.md.j2 with the run's figures.
+    """Return docs/lessons/<name>.md.j2, ``template``, rendered with the run's figures.
 
-    In the template each of the lesson's cells is, by its name, the first valid repetition of
-    summary.json; `claims` are those of claims.json. Filters: ms (of µs), rate, count, percent,
+    Each of the lesson's cells is a variable with its name: its first valid repetition in
+    summary.json. `claims` are those of claims.json. Filters: ms (of µs), rate, count, percent,
     figure (of a claim). Raises ResultError where a cell has no valid repetition.
     """
     from jinja2 import Environment, StrictUndefined

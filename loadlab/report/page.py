@@ -1,6 +1,7 @@
-"""The report of a run as one dict: every number rounded, every figure drawn. Pure.
+"""The report of a run as one dict, with every number rounded and every figure drawn.
 
-The template only lays it out. The same files give the same dict.
+Reads the run's documents and writes nothing. The template only lays the dict out. The same files
+give the same dict.
 """
 
 from __future__ import annotations
@@ -29,34 +30,43 @@ from loadlab.report import environment as report_context
 from loadlab.report.cell_figures import Entry
 from loadlab.tuning.profiles import WITHOUT
 
-# Control characters, those that turn the direction of text, and halves of pairs.
+# Control characters, characters that change the direction of text, and lone surrogates.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
-    """A document of the run; None where it is not there yet. ResultError where it is broken."""
+    """Return a document of the run; None where it does not exist. Raises ResultError if it is
+    malformed."""
     path = run_dir / name
     return documents.load(path) if path.exists() else None
 
 
 def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
-    """Everything that the template needs, from the run's documents on disk.
+    """Return everything that the template needs, from the run's documents on disk.
 
-    ``listed``: the folder whose files are listed, where that is another. Parts that are not there
-    are None or empty. Raises ResultError naming a file that is broken.
+    ``listed``: the folder whose files are listed, if not ``run_dir``. Keys; parts without data are
+    None or empty:
+    - title, run_id, begun; stacks: in words; headlines: [{anchor, state, text}]
+    - overview, clients: the tables of stacks and of Python clients; ranking: [table]
+    - comparison, methods (sweeps and searches), claims, study, calibration, manifest: the dict that
+      the build function of that part returns
+    - endpoints: [{path, cells, server, closed_loop}]; tunings: [environment.tuning()]
+    - files: the table of raw files
+
+    Raises ResultError naming a malformed file.
     """
     summary = _document(run_dir, "summary.json") or {"cells": []}
     manifest = _document(run_dir, "manifest.json")
     calibration = _document(run_dir, "calibration.json")
     paths = (manifest or {}).get("plan", {}).get("endpoints", {})
-    # Twins are in the comparison alone.
+    # Twins appear in the comparison only.
     measured, calibrated = (
         labels.entries([c for c in summary["cells"] if c["purpose"] == purpose], paths)
         for purpose in ("measure", "calibration")
     )
     comparison = report_comparison.build(summary, paths, measured)
     swept = sweeps_searches.build(summary, paths)
-    # Levels of a sweep are told of by the sweep.
+    # The sweep's headline covers its levels.
     levels = {cell_id for found in summary.get("sweeps", []) for cell_id in found["cells"]}
     judged = _document(run_dir, "claims.json")
     claims = report_claims.build(judged)
@@ -96,8 +106,11 @@ def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
 
 
 def render(template: Path, document: dict[str, Any]) -> bytes:
-    """The page: whatever is no figure is escaped, no character is unseen, and a name the document
-    lacks is an error."""
+    """Return the page as UTF-8.
+
+    Everything except figures is escaped, and invisible characters are replaced. Raises
+    jinja2.UndefinedError for a name that the document lacks.
+    """
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -108,9 +121,10 @@ def render(template: Path, document: dict[str, Any]) -> bytes:
 
 
 def _tunings(run_dir: Path) -> list[Any]:
-    """What became of the tuning: of the first profile, and of others that were compared with it.
+    """Return the tuning ledgers of the first profile and of others compared with it.
 
-    Profiles less one key, as an ablation has them, would fill the page; their files are there.
+    Profiles without one key, from an ablation, would fill the page, so they are left out; their
+    files are listed.
     """
     paths = [run_dir / "tuning.json", *sorted(run_dir.glob("tuning-*.json"))]
     found: dict[str, Any] = {}
@@ -133,7 +147,7 @@ def _endpoints(
     floor: cell_figures.Floor | None,
     cells: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """A section for each endpoint, in the order of summary.json."""
+    """Return a section for each endpoint, in the order of summary.json."""
     made = []
     both = sorted([*measured, *calibrated], key=lambda entry: str(entry.cell["cell_id"]))
     for path in dict.fromkeys(entry.path for entry in both):

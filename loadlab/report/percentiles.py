@@ -1,4 +1,4 @@
-"""Percentiles as a table of the page. Pure."""
+"""The table of percentiles in a cell's section."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from loadlab.stats.percentiles import bounds, title
 
 
 def table(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The report's table of a cell's percentiles; None where it has no valid repetition."""
+    """Return the table of a cell's percentiles; None where it has no valid repetition.
+
+    ``found``: the cell's statistics.
+    """
     known = found.get("latency_interval_us")
     if not known or not found["n"]:
         return None

@@ -1,4 +1,4 @@
-"""The part of an endpoint's section on what the server's processes and its database did. Pure."""
+"""The part of an endpoint's section on the server's processes and its database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = {"nginx": "nginx", "application": "application", "postgresql": "PostgreS
 
 
 def _recorded(entry: Entry, what: str) -> list[Any]:
-    """The cell's valid repetitions that have it."""
+    """Return the cell's valid repetitions that have this part of the server's telemetry."""
     return [
         rep
         for rep in entry.cell["repetitions"]
@@ -48,7 +48,7 @@ def _median(
     group: str,
     value: Callable[[Mapping[str, Any], Mapping[str, Any]], float | None],
 ) -> float | None:
-    """Of what a value makes of a group and its repetition, where both are there."""
+    """Return the median of ``value(group, repetition)`` over the repetitions that have both."""
     found = [
         value(used, rep)
         for rep in reps
@@ -61,9 +61,10 @@ def _median(
 def _each(
     name: str, scale: float
 ) -> Callable[[Mapping[str, Any], Mapping[str, Any]], float | None]:
-    """A counter by request that nginx took; a closed loop cuts some of them off unanswered.
+    """Return a function for a counter per request that nginx took.
 
-    Without nginx nobody counted at the server, and it is by answer that the client had.
+    A closed loop cuts off some of these requests unanswered. Without nginx nothing counts requests
+    at the server, so the counter is per answer at the client.
     """
 
     def value(used: Mapping[str, Any], rep: Mapping[str, Any]) -> float | None:
@@ -80,7 +81,10 @@ def _shown(value: float | None) -> str:
 
 
 def processes(entries: Sequence[Entry], named: bool) -> dict[str, Any] | None:
-    """Whose CPU a request took; None where nothing was recorded."""
+    """Return the table of CPU time per request and process group; None where nothing was recorded.
+
+    ``named``: whether to add a column naming the cell.
+    """
     rows = []
     for entry in entries:
         if not (reps := _recorded(entry, "processes")):
@@ -115,7 +119,7 @@ def processes(entries: Sequence[Entry], named: bool) -> dict[str, Any] | None:
 
 
 def details(entries: Sequence[Entry], named: bool) -> dict[str, Any] | None:
-    """Memory, threads and context switches; None where nothing was recorded."""
+    """Return the table of memory, threads and context switches; None where nothing was recorded."""
     rows = []
     for entry in entries:
         reps = _recorded(entry, "processes")
@@ -150,7 +154,8 @@ def details(entries: Sequence[Entry], named: bool) -> dict[str, Any] | None:
 
 
 def database(entries: Sequence[Entry], named: bool) -> dict[str, Any] | None:
-    """The statements of each cell's last valid repetition; None where no database was asked."""
+    """Return the table of statements of each cell's last valid repetition; None without
+    a database."""
     rows = [row for entry in entries for row in _statements(entry, named)]
     if not rows:
         return None
@@ -184,8 +189,8 @@ def _statements(entry: Entry, named: bool) -> Iterator[list[Any]]:
 
 
 def section(measured: Sequence[Entry], calibrated: Sequence[Entry]) -> dict[str, Any]:
-    """{processes, details, database} of an endpoint, each a table or None."""
-    # Where there are several, it is told whose a row is.
+    """Return {processes, details, database} of an endpoint, each a table or None."""
+    # Add a column naming the cell when there is more than one.
     named = len(measured) > 1 or len(calibrated) > 1
     entries = [*measured, *calibrated]
     return {

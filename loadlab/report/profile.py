@@ -1,4 +1,4 @@
-"""The part of a cell's section on the profile of a worker. Pure."""
+"""The part of a cell's section on the py-spy profile of a worker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from loadlab.telemetry import pyspy
 def section(
     run_dir: Path, cell: Mapping[str, Any], cells: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """{text, figure, table} of the last profile of a cell; None where it has none.
+    """Return {text, figure, table} of a cell's last py-spy profile; None where it has none.
 
-    ``cells`` are summary.json's, by cell_id. Of a profile that failed there is a text alone.
+    ``cells``: summary.json's cells by cell_id. A failed profile has only a text, and None as
+    figure.
     """
     profile = cells.get(f"{cell['cell_id']}{PROFILE}")
     if profile is None:

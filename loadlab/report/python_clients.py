@@ -1,6 +1,6 @@
-"""The Python clients in the report, which are measured themselves: what they used and what broke.
+"""The report's part on Python clients under test: what they used and how they failed.
 
-They have columns and sentences of their own beside report_cells'. Pure.
+It has columns and sentences of its own besides those of loadlab/report/cells.py.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LATENCY_HEAD = ["p50, ms", "p99, ms", "max, ms"]
 
 
 def is_client(cell: Mapping[str, Any]) -> bool:
-    """Whether a cell measures a Python client."""
+    """Return whether a cell measures a Python client."""
     return bool(cell["cell"]["load"]["mode"] == "batch")
 
 
 def headline(cell: Mapping[str, Any], path: str) -> dict[str, str]:
-    """{state, short, text} of one cell: held where all was answered, missed, or void."""
+    """Return {state, short, text} of a cell: state is held (all answered), missed or void."""
     load, found = cell["cell"]["load"], cell["statistics"]
     how = {"python-sync": " one after another", "python-async": " at once"}.get(
         load["generator"], f", {load['connections']:,} at a time,"
@@ -66,7 +66,7 @@ def _latencies(found: Mapping[str, Any]) -> list[Any]:
 
 
 def _used(seconds: float, cpu_s: float, max_rss_bytes: float) -> list[str]:
-    """Memory and CPU as two columns; an event loop can fill one core."""
+    """Return memory and CPU as two columns; an event loop can fill one core."""
     share = formatting.percent(cpu_s / seconds)
     return [formatting.size(max_rss_bytes), f"{formatting.significant(cpu_s)} ({share})"]
 
@@ -75,7 +75,7 @@ USED_HEAD = ["peak memory", "CPU, s (of a core)"]
 
 
 def overview(entries: Sequence[Entry]) -> dict[str, Any] | None:
-    """The table of the Python clients; None where there were none."""
+    """Return the table of Python clients; None where there are none."""
     rows = []
     for entry in entries:
         load, found = entry.cell["cell"]["load"], entry.cell["statistics"]
@@ -115,7 +115,7 @@ def overview(entries: Sequence[Entry]) -> dict[str, Any] | None:
 
 
 def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of one cell's repetitions, void and failed ones among them."""
+    """Return the table of one cell's repetitions, including void and failed ones."""
     rows = []
     for rep in cell["repetitions"]:
         good, client = rep["verdict"]["valid"], rep["client"] if rep["error"] is None else None
@@ -152,7 +152,7 @@ def repetitions(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def failures(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What broke, by cause, over the valid repetitions; None where nothing did."""
+    """Return the table of failures by cause over the valid repetitions; None without any."""
     causes = (found["client"] or {}).get("failures")
     if not causes:
         return None
@@ -169,7 +169,7 @@ def failures(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def section(run_dir: Path, entry: Entry) -> dict[str, Any]:
-    """One measured client with its figures, tables and remarks."""
+    """Return one measured client for the template, with the keys of cells.section."""
     return {
         "anchor": entry.anchor,
         "title": entry.title,

@@ -1,4 +1,4 @@
-"""The ranking in the report and at the terminal. Pure."""
+"""The ranking for the report and the terminal."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ EXPLAINED = (
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """A rank as it is shown: 1, 2=, 4?."""
+    """Return a rank as it is shown: 1, 2=, 4?."""
     return f"{row['rank']}{'=' if row['shared'] else ''}{'' if row['sure'] else '?'}"
 
 
 def tables(document: Mapping[str, Any], measured: Sequence[Entry]) -> list[dict[str, Any]]:
-    """A table for each ranking of summary.json; ``measured`` its cells as the report calls them."""
+    """Return a table for each ranking of summary.json.
+
+    ``measured``: the summary's measured cells as report entries.
+    """
     known = {entry.cell["cell_id"]: entry for entry in measured}
     made = []
-    # A summary of before there were ranks has none.
+    # Older summaries lack this key.
     for index, group in enumerate(document.get("ranking", [])):
         rows = []
         for row in group["rows"]:
@@ -54,7 +57,7 @@ def tables(document: Mapping[str, Any], measured: Sequence[Entry]) -> list[dict[
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
-    """The rankings for the terminal, a line for each cell; empty where there are none."""
+    """Return the rankings for the terminal, a line for each cell; empty where there are none."""
     groups = document.get("ranking", [])
     if not groups:
         return []

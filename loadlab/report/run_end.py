@@ -1,4 +1,4 @@
-"""What a person reads at the end of a run, and again at any time. Pure.
+"""What the user reads at the end of a run, and at any time later.
 
 Everything comes from the run's documents on disk.
 """
@@ -14,7 +14,7 @@ from loadlab.core import documents, lock
 from loadlab.report import terminal
 from loadlab.scheduling import progress, records
 
-# What shows a difference to another run, where there is one; see inference.cannot_tell().
+# Repetitions that can show a difference to another run; see inference.cannot_tell().
 ENOUGH = 5
 
 
@@ -23,13 +23,13 @@ def _load(run_dir: Path, name: str) -> dict[str, Any] | None:
 
 
 def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
-    """The results in sentences, where the report is, and what to do next."""
+    """Return the results in sentences, the path of the report, and the next commands."""
     report = run_dir / "report.html"
     return [*headlines, *([f"Report: {report}"] if report.exists() else []), *following(run_dir)]
 
 
 def following(run_dir: Path) -> list[str]:
-    """The commands that are of use now; a lesson has said what there is to do."""
+    """Return the commands that are useful next; empty after a lesson, which names its own."""
     plan = documents.load(run_dir / "plan.json")["plan"]
     kind = (plan["study"] or {}).get("kind")
     if kind == "lesson":
@@ -49,8 +49,11 @@ def following(run_dir: Path) -> list[str]:
 
 
 def shown(run_dir: Path, now: float) -> list[str]:
-    """The end of a run once more; of a run that is under way, how far it is and what it has."""
-    from loadlab.report import page  # draws with matplotlib, whose import takes a second
+    """Return the end of a run again; for an unfinished run its progress and the results so far.
+
+    ``now``: unix seconds.
+    """
+    from loadlab.report import page  # imports matplotlib, which takes a second
 
     run_id, holder = run_dir.resolve().name, lock.holder(run_dir)
     if holder is not None:

@@ -1,4 +1,4 @@
-"""What a study was published with, beside this run: figures, mistakes, differences. Pure."""
+"""The report's part on a published study: its figures, mistakes and differences beside this run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadlab.analysis.claim_text import quantity
 from loadlab.core import formatting
 from loadlab.report.html import link, table
 
-# What a study calls a program, and what the packages of a host call it.
+# A program's name in studies -> its package on the hosts.
 _PACKAGES = {"python": "python3", "uwsgi": "uwsgi-core"}
 NOT_RECORDED = "not recorded"
 
@@ -19,9 +19,10 @@ def build(
     manifest: Mapping[str, Any] | None,
     calibration: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    """{question, source, figures, mistakes, differs}; None where the run repeats nothing.
+    """Return {question, source, scale, figures, mistakes, differs}; None where nothing was
+    published.
 
-    ``document`` is claims.json. source is {text, href}; figures are tables, the others a table or
+    ``document``: claims.json. source: {text, href}; figures: tables; mistakes, differs: a table or
     None.
     """
     if document is None or not document["source"]:
@@ -41,7 +42,7 @@ def build(
 
 
 def _figures(group: Mapping[str, Any]) -> dict[str, Any]:
-    """A group of published figures beside the measured ones."""
+    """Return the table of a group of published figures beside the measured ones."""
     if group["not_repeated"]:
         return table(
             f"{group['title']}. Not measured here: {group['not_repeated']}.",
@@ -116,10 +117,10 @@ def differs(
     manifest: Mapping[str, Any],
     calibration: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    """The table of what differs between the published set-up and this one.
+    """Return the table of differences between the published set-up and this one.
 
-    Machines and versions are read from manifest.json, the link from calibration.json; what the
-    study's file says in words comes last.
+    Machines and versions come from manifest.json, the link from calibration.json. The sentences of
+    the study's file come last.
     """
     setup = study["setup"] or {}
     rows: list[Any] = [
@@ -173,7 +174,8 @@ def _link(calibration: Mapping[str, Any] | None) -> str:
 
 
 def _version(manifest: Mapping[str, Any], name: str) -> str:
-    """The version of a program here, pinned or a package of the server; empty where none."""
+    """Return the version of a program here, pinned or a package of the server; empty
+    where unknown."""
     name = name.lower()
     pinned = {
         version.partition(" ;")[0]
@@ -185,7 +187,7 @@ def _version(manifest: Mapping[str, Any], name: str) -> str:
     for host in manifest["hosts"].values():
         if host["role"] == "server":
             packages = host["packages"]
-            # Debian's postgresql is of no version of its own: postgresql-17 is.
+            # Debian's package postgresql has no version of its own; postgresql-17 has.
             found = packages.get(_PACKAGES.get(name, name)) or ""
             newest = [v for p, v in packages.items() if p.removeprefix(f"{name}-").isdecimal()]
             return str(newest[0] if newest else found).partition("-")[0]

@@ -1,4 +1,4 @@
-"""Sweeps, searches and scaled rates in words, tables and figures, for report and terminal. Pure."""
+"""Sweeps, searches and scaled rates for the report and the terminal: sentences, tables, figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MET = {True: "met", False: "not met", None: "undecided"}
 
 
 def _subjects(several: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) -> list[str]:
-    """For each the stack, the path, and what beside the stack tells it from the others."""
+    """Return, for each, its stack and path, and the words in which it differs from the others."""
     cells = [{"cell": found["cell"], "repetitions": []} for found in several]
     told = zip(several, labels.stacks(cells, labels.BESIDE), strict=True)
     return [
@@ -38,7 +38,7 @@ def _subjects(several: Sequence[Mapping[str, Any]], paths: Mapping[str, Any]) ->
 
 
 def said_of_sweep(found: Mapping[str, Any], subject: str) -> str:
-    """What came of a sweep, in a sentence or two."""
+    """Return the result of a sweep in one or two sentences."""
     by, best, stopped = found["by"], found["best"], found["stopped"]
     if best is None:
         return f"{subject}: no level was measured validly."
@@ -57,7 +57,7 @@ def said_of_sweep(found: Mapping[str, Any], subject: str) -> str:
 
 
 def said_of_search(found: Mapping[str, Any], subject: str) -> str:
-    """What came of a search, in a sentence."""
+    """Return the result of a search in a sentence."""
     slo = objective.words(found["slo"])
     if found["found"] is None:
         return f"{subject}: no highest rate with {slo} was found: {found['why']}."
@@ -69,7 +69,7 @@ def said_of_search(found: Mapping[str, Any], subject: str) -> str:
 
 
 def said_of_rate(found: Mapping[str, Any]) -> str:
-    """What a scaled rate came to, in a sentence."""
+    """Return the value of a scaled rate in a sentence."""
     those = ", ".join(f"{one['cell']} {formatting.rate(one['goodput'])}" for one in found["of"])
     rate = "not known" if found["rate"] is None else f"{found['rate']:,g} requests/s"
     least = "the saturation" if len(found["of"]) == 1 else "the least of the saturations"
@@ -86,13 +86,13 @@ def _probe(row: Mapping[str, Any]) -> str:
 def _told(
     document: Mapping[str, Any], paths: Mapping[str, Any], kind: str
 ) -> list[tuple[Mapping[str, Any], str]]:
-    """Each sweep or search with what it is of. A summary of before there were such has none."""
+    """Return each sweep or search with its subject. Older summaries have none."""
     several = document.get(kind, [])
     return list(zip(several, _subjects(several, paths), strict=True))
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
-    """What came of them, for the terminal; empty where there are none."""
+    """Return the results for the terminal; empty where there are none."""
     said = [said_of_rate(found) for found in document.get("rates", [])]
     said += [said_of_sweep(*one) for one in _told(document, {}, "sweeps")]
     for found, subject in _told(document, {}, "searches"):
@@ -102,7 +102,11 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def build(document: Mapping[str, Any], paths: Mapping[str, Any]) -> dict[str, Any] | None:
-    """{headlines, sweeps, searches, rates} for the template; None where there are none."""
+    """Return {headlines, sweeps, searches, rates} for the template; None where there are none.
+
+    headlines: [{state, text}]. sweeps: [{title, text, figures, table}]. searches: [{title, text,
+    explained, figure, table}]. rates: sentences.
+    """
     sweeps, searches = (_told(document, paths, kind) for kind in ("sweeps", "searches"))
     rates = document.get("rates", [])
     if not sweeps and not searches and not rates:

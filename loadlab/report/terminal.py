@@ -1,4 +1,4 @@
-"""The lines of a run's results for the terminal. Pure."""
+"""A run's results as lines for the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadlab.stats import inference, percentiles
 
 
 def told(record: Mapping[str, Any]) -> str:
-    """What came of a repetition, in one line."""
+    """Return the result of a repetition in one line."""
     if record["error"] is not None:
         return f"failed, and kept as such: {formatting.one_line(record['error'])}"
     client, verdict = record.get("client"), record["verdict"]
@@ -30,20 +30,20 @@ def told(record: Mapping[str, Any]) -> str:
 
 
 def tables(document: Mapping[str, Any], judged: Mapping[str, Any] | None) -> str:
-    """The terminal's table of summary.json, and what became of a study's claims."""
+    """Return the terminal's table of summary.json and the outcomes of a study's claims."""
     return "\n".join([table(document), *(claim_text.lines(judged) if judged else [])])
 
 
 def table(document: Mapping[str, Any]) -> str:
-    """A line for each repetition: what was asked, what came of it, and whether it counts.
+    """Return a line for each repetition: its load, its result and its verdict.
 
-    The Python clients, which are measured themselves, have a table of their own below, and what
-    the run compares another.
+    Python clients under test have a separate table below. Rankings, comparisons, sweeps and
+    searches come last.
     """
     ids = [cell["cell_id"] for cell in document["cells"]]
     names = dict(zip(ids, labels.stacks(document["cells"]), strict=True))
     batches = [cell for cell in document["cells"] if cell["cell"]["load"]["mode"] == "batch"]
-    # A search tells of its probes itself.
+    # The search's own lines show its probes.
     others = [
         cell for cell in document["cells"] if cell not in batches and cell["purpose"] != "probe"
     ]
@@ -85,7 +85,8 @@ def table(document: Mapping[str, Any]) -> str:
 def _named(
     cells: Sequence[Mapping[str, Any]], names: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[list[str], Mapping[str, Any]]]:
-    """Each cell, and the line above it: what tells it from others, where that is another now."""
+    """Yield each cell with its heading: how it differs from others, empty while that does not
+    change."""
     before: list[str] = []
     for cell in cells:
         told = [cell["purpose"]] if cell["purpose"] in ("twin", "profile") else []
@@ -97,7 +98,7 @@ def _named(
 def _lines(
     cell: Mapping[str, Any], asked: str, numbers: Callable[[Mapping[str, Any]], str]
 ) -> list[str]:
-    """A cell's repetitions, each with its findings."""
+    """Return a cell's repetitions, each with its findings."""
     lines = []
     for rep in cell["repetitions"]:
         verdict = rep["verdict"]
@@ -119,7 +120,7 @@ def _client_numbers(rep: Mapping[str, Any]) -> str:
 
 
 def _refused(rep: Mapping[str, Any]) -> list[str]:
-    """The percentiles that a repetition has too few answers for."""
+    """Return the percentiles that a repetition has too few answers for."""
     if rep["error"] is not None:
         return []
     return [name for name in ("p50", "p99", "p99_9") if percentiles.refusal(rep["responses"], name)]

@@ -1,18 +1,18 @@
-"""How each thing of a run is measured: what comes next, by what was measured so far. Pure.
+"""Apply an operation to a track of any kind: fixed, sweep, search or scaled.
 
-A *track* is one thing to measure in every block, JSON in plan.json's `tracks`: {kind, cells,
-pair}. ``cells`` holds items {cell_id, purpose, cell, stack, expected_s}, ``pair`` is the number of
-the pair of hosts, from 0. *Records* are a run's result.json documents without what is long:
-cell_id -> list by ascending repetition. One with an `error` failed, and counts for nothing.
+A *track* is one experiment of a run, JSON in plan.json's `tracks`: {kind, cells, pair}. ``cells``
+holds items {cell_id, purpose, cell, stack, expected_s}; ``pair`` is the number of its host pair,
+from 0. *Records* are the run's result.json documents without their long parts: cell_id -> list by
+ascending repetition. A record with an `error` failed and is ignored.
 
 Kinds:
-    fixed    {cells: [item]}: one cell, once in every block; a saturation until it is known; a
-             profile, which no statistic is made of, once
-    sweep    {cells: [item, ...], by, rule}: see loadlab/scheduling/sweep.py
-    search   {cells: [item], rule, whole, ceiling}: see loadlab/scheduling/search.py
-    scaled   {cells: [item], share, names, of: [cell_id, ...], whole}: one cell, once in every
-             block, at the share of the least that the saturations ``of`` came to (``names`` are
-             the study's for their cells); its item has no rate yet; a profile once
+- fixed {cells: [item]}: one cell, once in every block. A saturation is measured until it is known,
+  a py-spy profile once: no statistics use it.
+- sweep {cells: [item, ...], by, rule}: see loadlab/scheduling/sweep.py.
+- search {cells: [item], rule, whole, ceiling}: see loadlab/scheduling/search.py.
+- scaled {cells: [item], share, names, of: [cell_id, ...], whole}: one cell, once in every block (a
+  py-spy profile once), at ``share`` times the lowest goodput of the saturations ``of``. ``names``
+  are the study's names for their cells. The item has no rate yet.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any
 from loadlab.scheduling import search, sweep
 from loadlab.scheduling.experiments import Item, Records, Track, measured, valid
 
-# A saturation that is void is measured once more.
+# How often a saturation is measured until one is valid.
 SATURATION_TRIES = 2
 # Significant digits of a scaled rate.
 SCALED_DIGITS = 2
 
 
 def fixed(item: Item) -> dict[str, Any]:
-    """The track of one cell as it is."""
+    """Return the fixed track of one item: {kind, cells, pair}."""
     return {"kind": "fixed", "cells": [item], "pair": 0}
 
 
 def known(tracks: Iterable[Track], records: Records) -> list[Any]:
-    """The items as they are measured, as far as the records decide that."""
+    """Return the items that the records determine so far, with their rates."""
     found: list[Any] = []
     for track in tracks:
         if track["kind"] == "search":
@@ -49,8 +49,10 @@ def known(tracks: Iterable[Track], records: Records) -> list[Any]:
 
 
 def wanted(tracks: Iterable[Track], records: Records) -> list[Any]:
-    """The items that the tracks measure whatever is found: levels that a sweep does not reach, and
-    the rates of a search, are not among them."""
+    """Return the items that are measured whatever the results are.
+
+    Levels that a sweep does not reach and the rates of a search are not among them.
+    """
     found: list[Any] = []
     for track in tracks:
         if track["kind"] == "sweep":
@@ -61,24 +63,26 @@ def wanted(tracks: Iterable[Track], records: Records) -> list[Any]:
 
 
 def below(tracks: Iterable[Track], ceiling: float | None) -> list[Any]:
-    """The tracks with the calibrated ceiling, requests/s, that no search may go beyond."""
+    """Return the tracks, with the calibrated ceiling (requests/s or None) as the limit of each
+    search."""
     return [{**t, "ceiling": ceiling} if t["kind"] == "search" else t for t in tracks]
 
 
 def saturations(track: Track, records: Records) -> list[float | None]:
-    """The goodput of each saturation of a scaled track, requests/s; None where there is none."""
+    """Return the goodput in requests/s of each saturation of a scaled track; None where none is
+    valid."""
     found = (valid(cell_id, records)[:1] for cell_id in track["of"])
     return [float(one[0]["goodput"]) if one else None for one in found]
 
 
 def _lacks(cell_id: str, records: Records) -> bool:
-    """Whether a saturation was void as often as it is tried."""
+    """Return whether a saturation was void in all of its tries."""
     tries = len(measured(cell_id, records))
     return tries >= SATURATION_TRIES and not valid(cell_id, records)
 
 
 def scaled_rate(track: Track, records: Records) -> float | None:
-    """The rate that a scaled track comes to, requests/s; None where a saturation lacks."""
+    """Return the rate of a scaled track in requests/s; None where a saturation is missing."""
     known = saturations(track, records)
     least = min(one or 0.0 for one in known)
     rate = float(f"{track['share'] * least:.{SCALED_DIGITS}g}")
@@ -88,7 +92,8 @@ def scaled_rate(track: Track, records: Records) -> float | None:
 
 
 def following(track: Track, block: int, records: Records) -> Item | None:
-    """The item to measure next for this track in a block (from 1); None when it has enough."""
+    """Return the item to measure next for this track in a block (from 1); None when it
+    is complete."""
     if track["kind"] == "sweep":
         return sweep.following(track, block, records)
     if track["kind"] == "search":
@@ -104,20 +109,20 @@ def following(track: Track, block: int, records: Records) -> Item | None:
 
 
 def ids(track: Track, records: Records) -> list[str]:
-    """The cell_ids that the track has measured or may measure, as far as they are known."""
+    """Return the cell_ids that the track has measured or may measure, as far as they are known."""
     found = search.tried(track, records) if track["kind"] == "search" else track["cells"]
     return [item["cell_id"] for item in found]
 
 
 def done(track: Track, records: Records) -> int:
-    """How many measurements of the track did not fail."""
+    """Return how many measurements of the track did not fail."""
     if track["kind"] == "search":
         return search.done(track, records)
     return sum(len(measured(item["cell_id"], records)) for item in track["cells"])
 
 
 def left(track: Track, repetitions: int, records: Records) -> int:
-    """How many measurements the track can still ask for, at most, in so many blocks."""
+    """Return the upper bound of the measurements left until block ``repetitions`` is complete."""
     if track["kind"] == "sweep":
         return sweep.left(track, repetitions, records)
     if track["kind"] == "search":
@@ -133,7 +138,7 @@ def left(track: Track, repetitions: int, records: Records) -> int:
 
 
 def expected(track: Track, repetitions: int, records: Records) -> int:
-    """How many measurements the track is likely to ask for still, in so many blocks."""
+    """Return the likely number of measurements left until block ``repetitions`` is complete."""
     if track["kind"] == "search":
         return search.expected(track, repetitions, records)
     most = left(track, repetitions, records)
@@ -141,5 +146,5 @@ def expected(track: Track, repetitions: int, records: Records) -> int:
 
 
 def waiting(track: Track, repetitions: int, records: Records) -> float:
-    """Seconds of load that the track is still expected to need in so many blocks."""
+    """Return the seconds of load that the track is likely to need still."""
     return float(track["cells"][0]["expected_s"]) * expected(track, repetitions, records)

@@ -1,4 +1,4 @@
-"""How far a run is and when its load will be over, and the words for it. Pure."""
+"""Estimate when a run's load ends, and describe it in words."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from loadlab.scheduling.experiments import Records
 
 
 def _each(began: Mapping[str, Any], ahead: Mapping[str, Any], now: float) -> float:
-    """Seconds that a measurement has cost beside its load in this invocation; 0 before the first.
+    """Return the seconds that a measurement costs in addition to its load; 0 before the first.
 
-    ``began``: progress() of the pair when the invocation began, and `at`, unix seconds. ``ahead``:
-    the same now, without `at`.
+    ``began`` is progress() of the pair at the start of this invocation, with `at` in unix seconds;
+    ``ahead`` is the same now, without `at`.
     """
     measured = ahead["position"] - began["position"]
     beside = now - began["at"] - (began["seconds_left"] - ahead["seconds_left"])
@@ -28,7 +28,11 @@ def _seconds(ahead: Mapping[str, Any], each: float) -> float:
 
 
 def seconds_left(began: Mapping[str, Any], ahead: Mapping[str, Any], now: float) -> float:
-    """Seconds until a pair's load is over, with what it costs beside the load."""
+    """Return the seconds until a pair's load ends, including what each measurement costs besides
+    load.
+
+    ``began`` and ``ahead`` as in _each; ``now`` in unix seconds.
+    """
     return _seconds(ahead, _each(began, ahead, now))
 
 
@@ -40,7 +44,12 @@ def document(
     ahead: Mapping[str, Any],
     now: float,
 ) -> dict[str, Any]:
-    """progress.json of the whole run, as a pair sees it; each pair costs as much beside."""
+    """Return progress.json of the whole run, estimated from the costs of one pair.
+
+    Returns {schema, run_id, updated, done, total, seconds_left, ends, given_up}. updated and ends
+    are unix seconds; done and total count measurements; given_up is cell_id -> the last error.
+    Every pair is assumed to cost as much per measurement as this one.
+    """
     each = _each(began, ahead, now)
     whole = schedule.progress(plan, records, None, attempts)
     pairs = {track["pair"] for track in plan["tracks"]}
@@ -63,10 +72,10 @@ def document(
 
 
 def measurement(item: Mapping[str, Any], path: str, server: str) -> str:
-    """Which measurement it is: '[3/8] aiohttp /agents, oha 1,000/s'.
+    """Return a measurement's title: '[3/8] aiohttp /agents, oha 1,000/s'.
 
-    ``item``: of the schedule, with position and total. ``server``: of the pair, where there are
-    several; else empty.
+    ``item``: from next_item, with position and total. ``path``: of the endpoint. ``server``: the
+    pair's server where there are several pairs, else empty.
     """
     load = item["cell"]["load"]
     pace = f", {formatting.asked(load)}"
@@ -83,6 +92,6 @@ def measurement(item: Mapping[str, Any], path: str, server: str) -> str:
 
 
 def until(ends: float, now: float) -> str:
-    """'all over in 57 s, at 14:09:10'; both are unix seconds."""
+    """Return 'all over in 57 s, at 14:09:10'; both arguments are unix seconds."""
     clock = time.strftime("%H:%M:%S", time.localtime(ends))
     return f"all over in {formatting.lasting(max(0.0, ends - now))}, at {clock}"

@@ -1,4 +1,4 @@
-"""A run's records as they are on disk, without what is long: all that the schedule asks."""
+"""Read what a run has on disk for the schedule: records, calibrations and tuning ledgers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ _LONG = ("histogram", "per_second", "raw", "clients")
 
 
 def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
-    """cell_id -> its result.json documents by repetition, without series, histogram and hashes; of
-    telemetry each host's busy CPU is kept. A repetition without a result yet has its number taken:
-    an `error` says so, and `under_way` that it has not failed."""
+    """Return cell_id -> its result.json documents, by ascending repetition.
+
+    Series, histogram and hashes are left out; of telemetry each host has only {cpu_busy}. A
+    repetition without a result.json has {repetition, error, under_way: True}: its number is taken
+    and it has not failed. Raises ResultError where a result.json is malformed.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for folder in run_dir.glob("cells/*/rep-*"):
         number = folder.name.removeprefix("rep-")
@@ -37,8 +40,10 @@ def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def ceiling(run_dir: Path) -> float | None:
-    """What the generators were calibrated to reach, requests/s: the clients of a pair together, the
-    least of all pairs; None where they were not yet."""
+    """Return the calibrated ceiling of the generators in requests/s; None before the calibration.
+
+    It is the sum over the clients of a pair, and of several pairs the lowest.
+    """
     found: dict[str, float] = {}
     for path in run_dir.glob("calibration*.json"):
         pair = path.stem.partition(FURTHER)[0]
@@ -48,12 +53,12 @@ def ceiling(run_dir: Path) -> float | None:
 
 
 def ledgers(run_dir: Path) -> list[dict[str, Any]]:
-    """The run's tuning.json documents: of each profile, and of each pair."""
+    """Return the run's tuning.json documents, one for each profile and host pair."""
     return [documents.load(path) for path in sorted(run_dir.glob("tuning*.json"))]
 
 
 def go_on(run_dir: Path) -> str:
-    """The words of a command that goes on with the run on its own hosts."""
+    """Return the options of the command that resumes the run on its own hosts."""
     recorded = run_dir / "plan.json"
     reach = documents.load(recorded).get("reach", "") if recorded.exists() else ""
     return f"-e run_id={run_dir.resolve().name} {reach}".rstrip()

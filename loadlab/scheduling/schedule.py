@@ -1,12 +1,12 @@
-"""What a run measures next: a function of its plan and of the records on disk, nothing else. Pure.
+"""Decide what a run measures next, only from its plan and the records on disk.
 
-So a run that was cut off goes on where it was, a failure is tried again, and what is measured may
-depend on what was found. The words are those of loadlab/scheduling/dispatch.py.
+So an interrupted run resumes where it stopped, a failed measurement is repeated, and later
+measurements may depend on earlier results. loadlab/scheduling/dispatch.py defines the terms.
 
-First every saturation is measured, once, in the plan's order. Then come the blocks: in each, visits
-(the tracks of one setup of the hosts; a twin has a visit of its own) in an order that the seed and
-the block's number decide, so that it is the same however often the run is resumed. A lesson is told
-in its file's order, as a cure comes after the failure.
+Each saturation comes first, once, in the plan's order. Then come the blocks. A block consists of
+visits, each with the tracks of one set-up of the hosts; twins have visits of their own. The seed
+and the block's number decide the order of visits and tracks, so it stays the same when a run is
+resumed. A lesson keeps the order of its file, where a remedy follows the failure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from loadlab.scheduling import dispatch
 from loadlab.scheduling.experiments import Records, Track
 from loadlab.stacks.stacks import stack_slug
 
-# A measurement that failed is tried once more; then its cell is given up.
+# How often a failing cell is tried before it is given up.
 TRIES = 2
 
 
 def setup(item: Mapping[str, Any]) -> dict[str, str]:
-    """What the hosts must be set up with for a cell: its stack, tuning and network."""
+    """Return the set-up that a cell needs on its hosts: {stack, tuning, network}."""
     cell = item["cell"]
     return {"stack": stack_slug(cell), "tuning": cell["tuning"], "network": cell["network"]}
 
@@ -43,7 +43,7 @@ def _of(plan: Mapping[str, Any], pair: int | None) -> list[Track]:
 
 
 def order(plan: Mapping[str, Any], pair: int | None) -> Iterator[tuple[int, Track]]:
-    """(block, track) in the order of measuring; of one pair's, or of all (None)."""
+    """Yield (block from 1, track) in the order of measuring, for one pair or for all (None)."""
     visits: dict[tuple[str, ...], list[Track]] = {}
     others = []
     for track in _of(plan, pair):
@@ -68,9 +68,11 @@ def order(plan: Mapping[str, Any], pair: int | None) -> Iterator[tuple[int, Trac
 
 
 def failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
-    """cell_id -> how many of its latest records failed one after another, of those numbered above
-    ``since`` (cell_id -> the highest repetition there was when this invocation began). What another
-    pair is just measuring has not failed."""
+    """Return cell_id -> number of its latest consecutive failures, where there are any.
+
+    ``since`` is cell_id -> the highest repetition when this invocation started; only later ones
+    count. A repetition that is under way has not failed.
+    """
     found = {}
     for cell_id, all_of_them in records.items():
         count = 0
@@ -86,12 +88,15 @@ def failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
 
 
 def highest(records: Records) -> dict[str, int]:
-    """cell_id -> its highest repetition."""
+    """Return cell_id -> its highest repetition."""
     return {name: found[-1]["repetition"] for name, found in records.items() if found}
 
 
 def given_up(attempts: Mapping[str, int]) -> list[str]:
-    """The cells that are tried no more in this invocation; ``attempts`` as failures() has it."""
+    """Return the sorted cell_ids that are not tried again in this invocation.
+
+    ``attempts`` is what failures() returned.
+    """
     return sorted(cell_id for cell_id, count in attempts.items() if count >= TRIES)
 
 
@@ -102,12 +107,13 @@ def next_item(
     before: Mapping[str, str] | None,
     pair: int,
 ) -> dict[str, Any] | None:
-    """The item that this pair measures next; None when nothing is left that can be had.
+    """Return the item that this pair measures next; None when nothing is left to measure.
 
-    ``attempts``: failures() of this invocation. ``before``: the setup of the pair's hosts, None
-    where it is not known. To the item come `repetition` (the next number that no record has),
-    `switch` {stack, tuning, network} (what to set up before it, None where it is as it must be),
-    and progress() of the pair.
+    ``attempts``: failures() of this invocation. ``before``: the set-up of the pair's hosts, None
+    where it is not known. The item also has:
+    - repetition: the next number that no record has
+    - switch: {stack, tuning, network} to set up first, None where it is already set up
+    - position, total, most, seconds_left: progress() of the pair
     """
     for block, track in order(plan, pair):
         item = dispatch.following(track, block, records)
@@ -131,9 +137,12 @@ def progress(
     pair: int | None,
     attempts: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """{position, total, most, seconds_left} of one pair, or of all one after another (None): the
-    number of the next measurement, how many are expected in all, and at most, and seconds of load
-    still to come. What was given up, by ``attempts``, is in none."""
+    """Return {position, total, most, seconds_left} of one pair, or of all in sequence (None).
+
+    position is the number of the next measurement, total the likely number of all, most their upper
+    bound, seconds_left the seconds of load to come. Cells given up, by ``attempts``, are not
+    counted.
+    """
     tracks = _of(plan, pair)
     lost = set(given_up(attempts))
     going = [track for track in tracks if lost.isdisjoint(dispatch.ids(track, records))]

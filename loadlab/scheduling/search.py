@@ -1,11 +1,13 @@
-"""Searches for the highest rate that meets an objective: doubling or halving until one rate meets
-it and one does not, bisection between them, then repetitions that confirm what was found. Pure.
+"""Search for the highest rate that meets an objective.
 
-A search's track is {kind: search, cells: [item at the rate where it starts], rule: {apart_max and
-lower_steps_max of files/methods.yml}, whole (whether the generator takes whole rates only), ceiling
-(requests/s that none may exceed; None where it is not known)}. Its items have slo, the objective,
-and sent_min, the part of the schedule that must be sent to meet any. All follows from the probes on
-disk, in whatever order they were made.
+The search doubles or halves the rate until one rate meets the objective and one does not, bisects
+between them, then confirms the rate found with repetitions.
+
+A search's track is {kind: search, cells: [item at the starting rate], rule: {apart_max and
+lower_steps_max of files/methods.yml}, whole (whether the generator accepts whole rates only),
+ceiling (upper limit in requests/s; None where unknown)}. Its items also have slo, the objective,
+and sent_min, the fraction of the schedule that must be sent. All decisions follow from the probes
+on disk, whatever their order.
 """
 
 from __future__ import annotations
@@ -20,19 +22,22 @@ from loadlab.scheduling.experiments import Item, Records, Track, measured
 from loadlab.scheduling.slo import Judged
 
 LOWEST = 1.0  # requests/s
-HIGHEST = 1_000_000.0  # where no ceiling is known
-DIGITS = 3  # significant ones of a rate
+HIGHEST = 1_000_000.0  # used where no ceiling is known
+DIGITS = 3  # significant digits of a rate
 PROBE = "-probe"
-# A void measurement is made once more.
+# How often a measurement is made until it is valid.
 TRIES = 2
-# Doublings or halvings that a search is expected to need where it is not known.
+# Doublings or halvings that a search is assumed to need while nothing is known.
 USUAL_STEPS = 2
 
 
 @dataclass(frozen=True)
 class Bracket:
-    """``met``: the highest rate known to meet the objective; ``missed``: the lowest that does not.
-    ``undecided``: rates whose probe was void every time, and why."""
+    """The rates that probes have decided so far.
+
+    ``met``: the highest rate known to meet the objective. ``missed``: the lowest that does not.
+    ``undecided``: rate -> reason, where every probe was void.
+    """
 
     met: float | None
     missed: float | None
@@ -41,8 +46,11 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Step:
-    """Either the ``rate`` to probe next, or ``found``, or neither where it ended without; ``why``
-    it ended."""
+    """The next step: a ``rate`` to probe, or the rate ``found``, or neither where the search
+    failed.
+
+    ``why`` says why the search ended.
+    """
 
     rate: float | None
     found: float | None
@@ -50,12 +58,12 @@ class Step:
 
 
 def with_rate(item: Item, rate: float) -> dict[str, Any]:
-    """The item with its rate."""
+    """Return the item with another rate, in requests/s; its cell_id stays."""
     return {**item, "cell": {**item["cell"], "load": {**item["cell"]["load"], "rate": rate}}}
 
 
 def at(item: Item, rate: float, purpose: str) -> dict[str, Any]:
-    """The item at another rate, whose id has that rate in it."""
+    """Return the item at another rate, with that rate in its cell_id and with this purpose."""
     head, tail = _ends(item)
     ending = PROBE if purpose == "probe" else ""
     cell_id = f"{head}{formatting.plain(rate)}{tail}{ending}"
@@ -63,7 +71,8 @@ def at(item: Item, rate: float, purpose: str) -> dict[str, Any]:
 
 
 def said(item: Item, record: Item) -> str:
-    """Whether a measurement met the objective of its search, for the terminal; empty of others."""
+    """Return for the terminal whether a measurement met its objective; empty without
+    an objective."""
     if "slo" not in item or record["error"] is not None:
         return ""
     found = judge(item, record)
@@ -73,14 +82,14 @@ def said(item: Item, record: Item) -> str:
 
 
 def _ends(item: Item) -> tuple[str, str]:
-    """The item's id before and after its rate."""
+    """Return the parts of the item's cell_id before and after its rate."""
     rate = f"-{formatting.plain(item['cell']['load']['rate'])}rps-"
     head, _, tail = item["cell_id"].rpartition(rate)
     return f"{head}-", f"rps-{tail}"
 
 
 def rates(track: Track, records: Records) -> list[float]:
-    """Every rate that has a probe, ascending."""
+    """Return every rate that has a probe, in requests/s, ascending."""
     head, tail = _ends(track["cells"][0])
     tail += PROBE
     found = (
@@ -96,13 +105,13 @@ def _number(rate: float) -> float:
 
 
 def _rounded(track: Track, rate: float) -> float:
-    """To DIGITS, and to a whole number where the generator takes no other."""
+    """Round to DIGITS significant digits, and to a whole number where the generator needs one."""
     short = float(f"{rate:.{DIGITS}g}")
     return round(short) if track["whole"] else _number(short)
 
 
 def highest(track: Track) -> float:
-    """The highest rate that may be asked for, requests/s: the ceiling, rounded down."""
+    """Return the highest rate to ask for, in requests/s: the ceiling, rounded down."""
     most = float(track["ceiling"] or HIGHEST)
     step = 10.0 ** (math.floor(math.log10(most)) - DIGITS + 1)
     down = float(f"{math.floor(most / step) * step:.{DIGITS}g}")
@@ -110,17 +119,17 @@ def highest(track: Track) -> float:
 
 
 def judged(item: Item, records: Records) -> list[Judged]:
-    """What each measurement of the item that did not fail says."""
+    """Return the judgement of each measurement of the item that did not fail."""
     return [judge(item, record) for record in measured(item["cell_id"], records)]
 
 
 def judge(item: Item, record: Item) -> Judged:
-    """What one measurement that did not fail says."""
+    """Return the judgement of one measurement that did not fail."""
     return slo.judge(record, item["slo"], item["sent_min"])
 
 
 def bracket(track: Track, records: Records) -> Bracket:
-    """What the probes say so far. Of a rate the first probe that is not void does."""
+    """Return what the probes have decided; for each rate its first valid probe counts."""
     met: list[float] = []
     missed: list[float] = []
     undecided: dict[float, str] = {}
@@ -137,7 +146,7 @@ def bracket(track: Track, records: Records) -> Bracket:
 
 
 def step(track: Track, known: Bracket) -> Step:
-    """What the search does next, by what its probes said."""
+    """Return the next step of the search after these probes."""
     met, missed, most = known.met, known.missed, highest(track)
     if missed is None:
         if met is None:
@@ -162,7 +171,10 @@ def step(track: Track, known: Bracket) -> Step:
 
 
 def candidates(track: Track, found: float) -> list[float]:
-    """The rates to confirm, each where the one before was not: that found, and lower ones."""
+    """Return the rates to confirm, in requests/s: the rate found, then lower ones.
+
+    A lower rate is used where the rate before it was not confirmed.
+    """
     those = [found]
     for _ in range(track["rule"]["lower_steps_max"]):
         lower = _rounded(track, those[-1] * (1 - track["rule"]["apart_max"]))
@@ -174,7 +186,10 @@ def candidates(track: Track, found: float) -> list[float]:
 
 
 def candidate(track: Track, records: Records) -> Item | None:
-    """The item that is to be confirmed, or was; None where there is none yet, or none is left."""
+    """Return the item at the rate to confirm, also when it is confirmed already.
+
+    None while the search goes on, and where no candidate is left.
+    """
     found = step(track, bracket(track, records)).found
     for rate in [] if found is None else candidates(track, found):
         item = at(track["cells"][0], rate, "measure")
@@ -184,9 +199,9 @@ def candidate(track: Track, records: Records) -> Item | None:
 
 
 def following(track: Track, block: int, records: Records) -> Item | None:
-    """The next probe, or the next measurement that confirms; None when this block has enough.
+    """Return the next probe or confirming measurement; None when this block is complete.
 
-    In block b (from 1) the rate has b valid measurements, each of which meets the objective.
+    In block b (from 1) the rate has b valid measurements that all meet the objective.
     """
     rate = step(track, bracket(track, records)).rate
     if rate is not None:
@@ -200,13 +215,13 @@ def following(track: Track, block: int, records: Records) -> Item | None:
 
 
 def _halvings(track: Track, low: float, high: float) -> int:
-    """How many bisections bring two rates close enough; rounding may take one more."""
+    """Return how many bisections bring two rates close enough; rounding may need one more."""
     apart = math.log(high / low) / math.log1p(track["rule"]["apart_max"])
     return max(0, math.ceil(math.log2(apart))) + 1 if apart > 1 else 0
 
 
 def _probes(track: Track, known: Bracket) -> int:
-    """How many probes the search can still make, each once."""
+    """Return the largest number of probes still to make, each counted once."""
     met, missed, most = known.met, known.missed, highest(track)
     if met is not None and missed is not None:
         return _halvings(track, met, missed)
@@ -220,8 +235,10 @@ def _probes(track: Track, known: Bracket) -> int:
 
 
 def left(track: Track, repetitions: int, records: Records) -> int:
-    """How many measurements it can still ask for, at most: each void once, and each rate that may
-    be confirmed given up for the next lower at its last repetition."""
+    """Return the upper bound of the measurements left.
+
+    It assumes that each is void once, and that each candidate fails at its last repetition.
+    """
     known = bracket(track, records)
     now = step(track, known)
     probes = 0 if now.rate is None else _probes(track, known)
@@ -231,7 +248,7 @@ def left(track: Track, repetitions: int, records: Records) -> int:
 
 
 def expected(track: Track, repetitions: int, records: Records) -> int:
-    """How many measurements it is likely to ask for still."""
+    """Return the likely number of measurements left."""
     known = bracket(track, records)
     if step(track, known).rate is not None:
         usual = _halvings(track, 1, 2) + USUAL_STEPS
@@ -243,7 +260,7 @@ def expected(track: Track, repetitions: int, records: Records) -> int:
 
 
 def tried(track: Track, records: Records) -> list[Any]:
-    """The items of every probe, and of the rates that were to be confirmed."""
+    """Return the items of every probe and of every rate to confirm."""
     item = track["cells"][0]
     found = step(track, bracket(track, records)).found
     confirmed = [] if found is None else candidates(track, found)
@@ -254,5 +271,5 @@ def tried(track: Track, records: Records) -> list[Any]:
 
 
 def done(track: Track, records: Records) -> int:
-    """How many of its measurements did not fail, probes and confirming ones."""
+    """Return how many of its measurements did not fail, probes included."""
     return sum(len(measured(item["cell_id"], records)) for item in tried(track, records))

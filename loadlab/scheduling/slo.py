@@ -1,7 +1,7 @@
-"""Objectives for a rate: what they say, and whether a measurement meets one. Pure.
+"""Objectives (SLOs) of a rate: parse them, describe them, and judge a measurement.
 
-An objective is {p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms: the most milliseconds; errors: the most
-failed requests as a fraction of all, 0 to 1}, one of these at least.
+An objective has one or more of the keys p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms (the highest
+latency in ms) and errors (the highest fraction of failed requests, 0 to 1).
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ _EXAMPLE = "-e slo=p99_ms=100,errors=0"
 
 @dataclass(frozen=True)
 class Judged:
-    """``met``: whether the objective was met; None where the measurement is void. ``why``: the
-    figures that say so, or the reasons why it is void."""
+    """Whether a measurement meets an objective.
+
+    ``met`` is None where the measurement is void. ``why`` holds the figures that decided, or the
+    reasons why it is void.
+    """
 
     met: bool | None
     why: str
 
 
 def parse(value: Any) -> dict[str, float]:
-    """The objective from a dict, or from words as in p99_ms=100,errors=0. PlanError otherwise."""
+    """Return the objective from a dict, or from text such as p99_ms=100,errors=0.
+
+    Raises PlanError for an unknown name or a limit out of range.
+    """
     if isinstance(value, Mapping):
         given = dict(value)
     else:
@@ -69,7 +75,7 @@ def _limit(name: str, value: Any) -> float:
 
 
 def words(slo: Mapping[str, float]) -> str:
-    """The objective in words: p99 up to 100 ms and no errors."""
+    """Return the objective in words: p99 up to 100 ms and no errors."""
     parts = [
         f"{_name(LATENCIES[name])} up to {limit:g} ms"
         for name, limit in slo.items()
@@ -86,15 +92,16 @@ def _name(percentile: str) -> str:
 
 
 def judge(record: Mapping[str, Any], slo: Mapping[str, float], sent_min: float) -> Judged:
-    """Whether a repetition meets the objective. ``record`` is its result.json, which did not fail.
+    """Return whether a repetition meets the objective.
 
-    What was never sent stands in no percentile, so a schedule of which less than ``sent_min``
-    (fraction) was sent never meets it. A percentile that the sample cannot carry is judged as it
-    was found, and the words say so.
+    ``record`` is its result.json, which did not fail. ``sent_min`` (fraction, 0 to 1): a percentile
+    does not include requests that were never sent, so a repetition that sent less of its schedule
+    never meets the objective. A percentile that the sample is too small to support is judged all
+    the same, and ``why`` says so.
     """
     if not record["verdict"]["valid"]:
         return Judged(None, "void: " + "; ".join(record["verdict"]["reasons"]))
-    # NumPy is slow to import, and only a search needs it.
+    # Imported here because NumPy is slow to import and only a search needs it.
     from loadlab.stats import histograms, inference
 
     bad: list[str] = []

@@ -1,8 +1,8 @@
-"""Sweeps: levels of connections or rates upwards, until more of them brings nothing more. Pure.
+"""Sweeps: rising levels of connections or rates, until more load brings no more throughput.
 
-A sweep's track is {kind: sweep, by: connections or rate, cells: [item of each level, ascending],
-rule: {growth_min of files/methods.yml, server_cpu_full of files/verdict.yml}}. The first block
-decides where it stops; the others measure the same levels.
+A sweep's track is {kind: sweep, by: "connections" or "rate", cells: [the item of each level,
+ascending], rule: {growth_min of files/methods.yml, server_cpu_full of files/verdict.yml}}. The
+first block decides where the sweep stops; later blocks measure the same levels.
 """
 
 from __future__ import annotations
@@ -16,26 +16,29 @@ from loadlab.scheduling.experiments import Item, Records, Track, measured
 
 @dataclass(frozen=True)
 class Stop:
-    """``index`` of the last level that is measured, and ``why`` none above it is."""
+    """The ``index`` of the last level that is measured, and ``why`` the sweep stops there."""
 
     index: int
     why: str
 
 
 def value(item: Item, by: str) -> float:
-    """The level of one of a sweep's cells."""
+    """Return the level of a sweep's item: its connections, or its rate in requests/s."""
     found: float = item["cell"]["load"][by]
     return found
 
 
 def named(level: float, by: str) -> str:
-    """A level in words: 64 connections, 2,000 requests/s."""
+    """Return a level in words: 64 connections, 2,000 requests/s."""
     return f"{level:,g} requests/s" if by == "rate" else formatting.plural(int(level), "connection")
 
 
 def stop(track: Track, records: Records) -> Stop | None:
-    """Where the sweep stops, by the first measurement of each level; None as long as that is open,
-    and where the highest level ended it. A void one decides nothing."""
+    """Return where the sweep stops, by the first measurement of each level.
+
+    None while that is open, and where only the highest level ends it. A void measurement does not
+    decide.
+    """
     before: tuple[float, float] | None = None
     for index, item in enumerate(track["cells"][:-1]):
         firsts = measured(item["cell_id"], records)[:1]
@@ -72,13 +75,13 @@ def _why(
 
 
 def levels(track: Track, records: Records) -> list[Any]:
-    """The items that are measured, as far as it is known."""
+    """Return the items that are measured, as far as it is known."""
     found = stop(track, records)
     return list(track["cells"] if found is None else track["cells"][: found.index + 1])
 
 
 def following(track: Track, block: int, records: Records) -> Item | None:
-    """The next level to measure in this block (from 1); None when the block has all."""
+    """Return the next level's item to measure in this block (from 1); None when it is complete."""
     for item in levels(track, records):
         if len(measured(item["cell_id"], records)) < block:
             found: Item = item
@@ -87,6 +90,6 @@ def following(track: Track, block: int, records: Records) -> Item | None:
 
 
 def left(track: Track, repetitions: int, records: Records) -> int:
-    """How many measurements it can still ask for, at most."""
+    """Return the upper bound of the measurements left."""
     had = (len(measured(item["cell_id"], records)) for item in levels(track, records))
     return sum(max(0, repetitions - count) for count in had)

@@ -1,6 +1,6 @@
-"""The book of the endpoint /book: a large page of made-up text, the same on every host. Pure.
+"""Generate the page of the endpoint /book: made-up text, the same on every host.
 
-``python book.py`` prints it.
+``python book_text.py`` prints it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ WORDS = {
 
 
 class _Writer:
-    """Writes by chance, the same each time.
+    """Generates sentences from a seeded random generator.
 
-    Of all that random offers, only random() itself gives the same on every version of Python.
+    Only random.random() returns the same numbers on every version of Python, so nothing else of the
+    module is used.
     """
 
     def __init__(self) -> None:
@@ -108,7 +109,7 @@ class _Writer:
 
 
 def text() -> bytes:
-    """The book as HTML in ASCII, about 450,000 bytes."""
+    """Return the page as HTML in ASCII, about 450,000 bytes."""
     writer = _Writer()
     title = "The Book of the Lab"
     return "\n".join(

@@ -1,4 +1,4 @@
-"""The endpoints' contract: is an answer what files/endpoints.yml says? Pure."""
+"""Check an answer against the contract of its endpoint in files/endpoints.yml."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from loadlab.stacks import book_text
 
-# An answer may take so much longer than by design; files/endpoints.yml.
+# How much longer than its minimum an answer may take where files/endpoints.yml sets no maximum.
 CONTRACT_SLACK_MS = 1000
-# Texts of `text_from`, by name.
+# Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
 
 Dataset = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -23,7 +23,10 @@ class ContractError(ValueError):
 
 
 def expected_body(contract: Mapping[str, Any], dataset: Dataset) -> bytes:
-    """The body that the contract asks for, byte for byte."""
+    """Return the exact body that the contract asks for.
+
+    ``dataset`` holds the rows of each table, for contracts with the key `json_from`.
+    """
     if "text_from" in contract:
         return TEXTS[contract["text_from"]]()
     if "text" in contract:
@@ -46,7 +49,10 @@ def _expected_json(contract: Mapping[str, Any], dataset: Dataset) -> Any:
 
 
 def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers (names in lower case) and body of an HTTP/1.x answer as curl prints it."""
+    """Return (status, headers, body) of an HTTP/1.x answer as curl prints it.
+
+    Header names are in lower case. Raises ContractError where the text is no HTTP answer.
+    """
     head, separator, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     status = re.match(r"HTTP/\S+ ([0-9]{3})(?: |$)", lines[0])
@@ -57,8 +63,11 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
 
 
 def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, float]]:
-    """Answers printed one after another, each followed by ``mark``, the seconds that it took, and
-    ``mark`` again: name to (answer, seconds)."""
+    """Split answers that were printed one after another; return name -> (answer, seconds).
+
+    After each answer come ``mark``, the seconds the answer took, and ``mark`` again. Raises
+    ContractError where the number of answers or a time is wrong.
+    """
     *parts, rest = text.encode("utf-8", "surrogateescape").split(mark.encode())
     if len(parts) != 2 * len(names) or rest.strip():
         raise ContractError(
@@ -77,8 +86,11 @@ def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, fl
 def check(
     contract: Mapping[str, Any], answer: bytes, seconds: float, dataset: Dataset
 ) -> dict[str, Any]:
-    """Raise ContractError where the answer, which took ``seconds``, differs from the contract;
-    else its {sha256, body_bytes, wire_bytes}."""
+    """Return {sha256, body_bytes, wire_bytes} of an answer that took ``seconds``.
+
+    body_bytes is the length of the body, wire_bytes that of the whole answer with its headers.
+    Raises ContractError where the answer differs from the contract.
+    """
     status, headers, body = split(answer)
     path = contract["path"]
     if status != contract["status"]:
@@ -88,7 +100,7 @@ def check(
         )
     wanted = expected_body(contract, dataset)
     _header(path, headers, "content-type", contract["content_type"])
-    # An answer in chunks would be more bytes on the wire than the others'.
+    # A chunked answer would be longer on the wire than the other applications' answers.
     _header(path, headers, "content-length", str(len(wanted)))
     if body != wanted:
         first = next(

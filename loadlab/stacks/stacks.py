@@ -1,4 +1,4 @@
-"""The stacks of files/stacks.yml, and the one that the user's words stand for. Pure."""
+"""The stacks of files/stacks.yml, and the stack that the user's options select."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from loadlab.core.catalog import known, load_yaml, names
 from loadlab.core.errors import PlanError
 from loadlab.stacks.contract import expected_body
 
-# What the user may choose of a stack; the order is that of every list of them.
+# Options that select a stack; every list of them has this order.
 CHOICES = (
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
 )  # fmt: skip
-# Where clients ask, by what is in front; the second is the application server itself.
+# Port that clients connect to, by the option front: nginx, or the application server itself.
 PORTS = {"nginx": 80, "none": 8000}
-# Transport and protocol that it must have for that.
+# Transport and protocol that front=none requires.
 DIRECT = ("tcp", "http")
 
 
 def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every stack that the rows of an interface in files/stacks.yml stand for, in their order."""
+    """Return every stack that the rows of an interface in files/stacks.yml describe, in their
+    order.
+
+    Each is a dict of the CHOICES and loop, python_below, python_reason and threaded.
+    """
     found = []
     for row in rows:
         lists = [row[k] if isinstance(row.get(k), list) else [row.get(k)] for k in CHOICES]
@@ -36,12 +40,19 @@ def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str, Any]:
-    """The stack asked for, by files/stacks.yml. A choice left open takes the first that fits.
+    """Return the first stack of files/stacks.yml that fits the options.
 
-    ``python``: the server's Python version where it is known. Returns {framework, app (the
-    manifest), the CHOICES, loop, front, port (that clients ask), workers, threads,
-    python_below, python_reason, needs (names that files/endpoints.yml gives), constants (what nginx
-    answers by itself)}.
+    ``values``: the options; None leaves a choice open. ``python``: the server's Python version,
+    None where it is not known. Returns a dict:
+    - framework, and app: the content of its apps/<framework>/app.yml
+    - the CHOICES, loop, python_below and python_reason of the row in files/stacks.yml
+    - front: nginx or none; port: the port that clients connect to
+    - workers and threads: as in the options
+    - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
+    - constants: [{path, content_type, body}] that nginx answers itself where there is no
+      application
+
+    Raises PlanError where the framework is unknown or no stack fits.
     """
     apps = names(root / "apps", "*/app.yml")
     framework = values["framework"]
@@ -77,7 +88,6 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
     needs = {need for name in app["endpoints"] for need in contracts[name].get("needs", [])}
     chosen = {key: value for key, value in fitting[0].items() if key != "threaded"}
     refuse_python(framework, chosen, python)
-    # What nginx answers by itself where it has no application behind it.
     constants = [
         {
             "path": contracts[name]["path"],
@@ -100,7 +110,7 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
 
 
 def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
-    """Raise PlanError where clients cannot ask the application server itself."""
+    """Raise PlanError where front=none is asked and clients cannot reach the application server."""
     if values["front"] != "none":
         return
     if app["language"] == "none":
@@ -114,7 +124,7 @@ def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
                 f"front: without nginx the generator asks the application server itself, which is "
                 f"{wanted} and not {name}={values[name]}. Leave {name} out, or front."
             )
-    # uWSGI keeps connections by another socket of its own.
+    # uWSGI alone keeps connections open without nginx, on a separate socket.
     if values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
         raise PlanError(
             "front: upstream_keepalive is of nginx's connections, and front=none leaves nginx out. "
@@ -123,7 +133,7 @@ def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
 
 
 def refuse_python(framework: str, chosen: Mapping[str, Any], python: str | None) -> None:
-    """Raise PlanError where the stack does not run on that Python; None: it is not known yet."""
+    """Raise PlanError where the stack does not run on this Python; None means not known yet."""
     if python is None or chosen["python_below"] is None:
         return
     if _release(python) >= _release(chosen["python_below"]):
@@ -144,7 +154,7 @@ def _word(value: Any) -> str:
 
 
 def _row(row: Mapping[str, Any]) -> str:
-    """A row of files/stacks.yml as the user would ask for it; choices are parted by a stroke."""
+    """Return a row of files/stacks.yml as options; alternatives are separated by "|"."""
     words = []
     for key in CHOICES:
         value = row.get(key)
@@ -155,9 +165,9 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 def stack_slug(cell: Mapping[str, Any]) -> str:
-    """The part of a cell's id that names its stack."""
+    """Return the part of a cell's id that names its stack."""
     parts = [cell[key] for key in ("framework", "server", "transport", "protocol")]
-    # A dotted name is the class that goes with the event loop.
+    # A dotted name is the worker class of the event loop, which the slug already names.
     if cell["worker_class"] and "." not in cell["worker_class"]:
         parts.append(cell["worker_class"])
     if cell["event_loop"]:

@@ -1,7 +1,7 @@
 """Latencies as HdrHistograms: 1 µs to 3,600,000,000 µs (one hour), 3 significant digits.
 
 Every latency in this package is a whole number of microseconds. Percentiles are never averaged:
-repetitions and clients are merged by adding histograms.
+repetitions and clients are merged by adding histograms (HdrHistogram, Gil Tene).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ SUMMARY_KEYS = ("mean", "stdev", "min", *PERCENTILES, "max")
 
 
 class LatencyError(ValueError):
-    """A latency, or an encoded histogram, that cannot be what it claims to be."""
+    """A latency or an encoded histogram is impossible or has another range."""
 
 
 def empty() -> Histogram:
-    """Return a histogram with no values and the lab's range and digits."""
+    """Return a histogram without values, with the lab's range and digits."""
     return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
 
 
 def count_values(values_us: npt.ArrayLike) -> tuple[Integers, Integers]:
-    """Return (distinct values in µs ascending, how often each), 0 µs counted as 1 µs.
+    """Return (distinct values in µs, ascending; their counts). 0 µs is counted as 1 µs.
 
     Raises LatencyError where a value is negative, above one hour, or not an integer.
     """
@@ -64,7 +64,7 @@ def count_values(values_us: npt.ArrayLike) -> tuple[Integers, Integers]:
 
 
 def add_up(values: npt.ArrayLike, counts: npt.ArrayLike) -> tuple[Integers, Integers]:
-    """Return (distinct values ascending, how often each) of whole numbers and how often each."""
+    """Return (distinct values, ascending; the sum of each value's counts)."""
     distinct, where = np.unique(np.asarray(values, np.int64), return_inverse=True)
     totals = np.zeros(distinct.size, np.int64)
     np.add.at(totals, where, np.asarray(counts, np.int64))
@@ -72,12 +72,13 @@ def add_up(values: npt.ArrayLike, counts: npt.ArrayLike) -> tuple[Integers, Inte
 
 
 def from_counts(values_us: Integers, counts: Integers) -> Histogram:
-    """Build a histogram from distinct values in µs and their counts, as count_values gives."""
+    """Build a histogram from distinct values in µs and their counts, as count_values
+    returns them."""
     histogram = empty()
     if values_us.size == 0:
         return histogram
-    # A million distinct values take hdrh 2 s one by one, so those it cannot tell apart (it keeps
-    # the leading bits only) are added up first; the two ends are recorded as they are.
+    # hdrh takes 2 s to record a million distinct values one by one. So values of the same bucket
+    # (it keeps only the leading bits) are added up first.
     bits = histogram.sub_bucket_half_count_magnitude + 1
     shift = np.maximum(np.frexp(values_us.astype(np.float64))[1] - bits, 0).astype(np.int64)
     buckets, totals = add_up((values_us >> shift) << shift, counts)
@@ -87,7 +88,7 @@ def from_counts(values_us: Integers, counts: Integers) -> Histogram:
 
 
 def from_values(values_us: npt.ArrayLike) -> Histogram:
-    """Build a histogram from an array of whole µs (any order). Errors as count_values."""
+    """Build a histogram from whole µs in any order. Raises LatencyError as count_values does."""
     return from_counts(*count_values(values_us))
 
 
@@ -100,9 +101,9 @@ def counts_of(histogram: Histogram) -> tuple[Integers, Integers]:
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
-    """Return the sum of the histograms, itself a new one; no histograms give an empty one.
+    """Return a new histogram, the sum of all given; an empty one where none is given.
 
-    hdrh's own add() is not used: adding to, or of, an empty histogram leaves its minimum at 0.
+    hdrh's own add() is not used: where either side is empty, it leaves the minimum at 0.
     """
     total = empty()
     for histogram in histograms:
@@ -112,18 +113,21 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def encode(histogram: Histogram) -> str:
-    """Return the histogram as HdrHistogram V2, compressed, base64."""
+    """Return the histogram as compressed HdrHistogram V2 in base64."""
     encoded: bytes = histogram.encode()
     return encoded.decode("ascii")
 
 
 def document(histogram: Histogram) -> dict[str, str]:
-    """Return the histogram as the documents of a run have it: {format, unit, data}."""
+    """Return the histogram as result.json and summary.json hold it: {format, unit, data}."""
     return {"format": FORMAT, "unit": "us", "data": encode(histogram)}
 
 
 def decode(text: str) -> Histogram:
-    """Return the histogram of an encoded text. Raises LatencyError if it is none of the lab's."""
+    """Return the histogram of an encoded text.
+
+    Raises LatencyError where it is malformed or has another range or number of digits.
+    """
     try:
         histogram = HdrHistogram.decode(text)
     except Exception as error:  # hdrh lets zlib, binascii, ctypes and its own errors through
@@ -144,21 +148,22 @@ def decode(text: str) -> Histogram:
 def summary(histogram: Histogram, exact: tuple[Integers, Integers] | None = None) -> Summary:
     """Return {mean, stdev, min, p50, p75, p90, p95, p99, p99_9, p99_99, max} in µs.
 
-    `exact` is what count_values gave for the same values: mean, stdev (of the population), min
-    and max are then exact; otherwise, and for percentiles always, they are the histogram's, right
-    to 0.1 %. All are None when there are no values.
+    `exact` is what count_values returned for the same values. With it mean, stdev (of the
+    population), min and max are exact. Percentiles, and without `exact` all keys, come from the
+    histogram, whose error is up to 0.1 %. All are None where there are no values. Raises
+    LatencyError where `exact` has another number of values.
     """
     if histogram.total_count == 0:
         return dict.fromkeys(SUMMARY_KEYS)
     if exact is None:
-        # As get_mean_value() and get_stddev() do, with the middle of each bucket, but those take
-        # half a second, and a report is made of hundreds.
+        # The same as get_mean_value() and get_stddev(), from the middle of each bucket. Those take
+        # half a second each, and a report needs hundreds.
         values, counts = counts_of(histogram)
         tops = [histogram.get_highest_equivalent_value(value) for value in values.tolist()]
         middles = values + (np.array(tops) - values + 1) // 2
         mean = float((middles * counts).sum() / counts.sum())
         stdev = float(np.sqrt((counts * (middles - mean) ** 2).sum() / counts.sum()))
-        # Not get_min_value(), which is 0 after hdrh's add() to an empty histogram.
+        # get_min_value() would be 0 after hdrh's add() to an empty histogram.
         lowest, highest = float(values[0]), float(tops[-1])
     else:
         values, counts = exact
@@ -169,7 +174,7 @@ def summary(histogram: Histogram, exact: tuple[Integers, Integers] | None = None
         stdev = float(np.sqrt((counts * (values - mean) ** 2).sum() / total))
         lowest, highest = float(values[0]), float(values[-1])
     found = histogram.get_percentile_to_value_dict(list(PERCENTILES.values()))
-    # A percentile is the upper end of its bucket, which may lie above the exact maximum.
+    # hdrh returns the upper end of a bucket, which may lie above the exact maximum.
     percentiles = {name: min(float(found[p]), highest) for name, p in PERCENTILES.items()}
     return {"mean": mean, "stdev": stdev, "min": lowest, **percentiles, "max": highest}
 
@@ -177,8 +182,7 @@ def summary(histogram: Histogram, exact: tuple[Integers, Integers] | None = None
 def percentile_curve(histogram: Histogram) -> list[tuple[float, float]]:
     """Return (percentile 0 to 100, value in µs) points, both ascending, for a 1/(1-p) axis.
 
-    Each point is a tenth nearer to 100 than the one before, until one value remains; the last is
-    (100, maximum). Empty for an empty histogram.
+    The last point is (100, maximum). Empty for an empty histogram.
     """
     if histogram.total_count == 0:
         return []

@@ -1,8 +1,8 @@
-"""What repetitions say of a cell, and of the difference of two: intervals, tests, words. Pure.
+"""Statistics of repetitions: intervals, tests and conclusions about a difference.
 
-A sample is the values of one metric, one a valid repetition, in any unit, 0 or more. Differences
-are relative: 0.1 is ten percent more than the base. Random numbers come from SEED, so the same
-values give the same figures.
+A sample holds one value of a metric for each valid repetition, in any unit, 0 or more. Differences
+are relative: 0.1 is ten percent more than the base. The random generator is seeded with SEED, so
+the same values give the same figures.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from typing import Any
 
 import numpy as np
 
-# scipy.stats takes two seconds to import; scipy itself does so at its first use.
+# scipy.stats takes two seconds to import; scipy imports it at its first use.
 import scipy
 
 from loadlab.core import formatting
 
-LEVEL = 0.95  # of every interval of values enough, see level()
-ALPHA = 0.05  # a corrected p up to this is a difference
-SAME = 0.25  # no difference is said of intervals up to this: more would matter, whatever the noise
-LEAST = 3  # values from which a sample has an interval
-ABOVE = 10  # a percentile is carried where so many values lie beyond it
+LEVEL = 0.95  # confidence level of every interval with enough values, see level()
+ALPHA = 0.05  # a corrected p value up to this is a difference
+SAME = 0.25  # widest interval that may be called "no difference", whatever the noise floor
+LEAST = 3  # smallest sample that has an interval
+ABOVE = 10  # a percentile needs this many values beyond it
 SEED = 20150317
-RESAMPLES = 9999  # of a bootstrap; also the most partitions that a test with ties enumerates
+RESAMPLES = 9999  # of a bootstrap; also the most partitions that an exact test with ties enumerates
 
-# The percentile bootstrap, not BCa: of differences of two medians of 3 to 20 lognormal values it
-# covered at least as often (2,000 samples each), 0.977 against 0.957 of 9 and 9. BCa's acceleration
-# comes from medians that leave one value out, of which there are two or three different ones only,
-# and is undefined where there is one. The basic bootstrap covered 0.5 to 0.84.
+# The percentile bootstrap, not BCa (both: Efron and Tibshirani 1993, An Introduction to the
+# Bootstrap). For differences of two medians of 3 to 20 lognormal values its coverage was at least
+# as high (2,000 samples each): 0.977 against 0.957 for 9 and 9 values. BCa's acceleration comes
+# from medians that leave one value out; those have only two or three distinct values, and it is
+# undefined where they have one. The basic bootstrap's coverage was 0.5 to 0.84.
 _METHOD = "percentile"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the bounds of its interval; what cannot be told is None."""
+    """A number and the bounds of its interval; None for what is unknown."""
 
     value: float | None
     low: float | None
@@ -46,10 +47,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The Mann-Whitney test: p (two-sided, above 0 to 1) and Cliff's delta (-1 to 1).
+    """The result of a Mann-Whitney test: p (two-sided, above 0 to 1) and Cliff's delta (-1 to 1).
 
-    delta is the share of pairs in which the head's value is the greater, less the share in which
-    it is the smaller.
+    delta is the fraction of (base, head) value pairs in which the head's value is greater, minus
+    the fraction in which it is smaller (Cliff 1993, Dominance Statistics).
     """
 
     p: float
@@ -58,9 +59,10 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """``word``: higher, lower, no difference or undecided; of the head. ``why``: in few words.
+    """The conclusion about the head's difference from the base.
 
-    ``tested``: whether the values could have told the two apart.
+    ``word`` is "higher", "lower", "no difference" or "undecided"; ``why`` gives the reason in a few
+    words. ``tested`` is False where the values could not have shown a difference.
     """
 
     word: str
@@ -87,10 +89,10 @@ def _bootstrap(samples: Sequence[Sequence[float]], statistic: Callable[..., Any]
 
 
 def median(values: Sequence[float]) -> Estimate:
-    """The median and the values that bound it; without values all None.
+    """Return the median and its interval; all None without values.
 
-    The bounds are those of quantile_interval, or the least and the greatest value where these are
-    too few for it; None below LEAST values.
+    The bounds are those of quantile_interval, or the least and the greatest value where the sample
+    is too small for it. None below LEAST values.
     """
     if not values:
         return Estimate(None, None, None)
@@ -103,13 +105,16 @@ def median(values: Sequence[float]) -> Estimate:
 
 
 def level(*counts: int) -> float:
-    """The share of samples (above 0, up to LEVEL) whose interval holds what is true: the median of
-    one sample of so many values, or the ratio of the medians of two; of four that of two ratios.
+    """Return the coverage of an interval (above 0, up to LEVEL) for these sample sizes.
 
-    So few values have no bounds that hold a median more often than their least and greatest, which
-    miss it where all lie on one side. A ratio is missed at least where all of one sample are beyond
-    all of the other, once scaled by the true ratio; of unequal counts it is told as of two of the
-    smaller. Of 400 lognormal pairs it was 0.91 (3 and 3 values), 0.92 (3 and 4), 0.94 (3 and 5).
+    One count: the interval of a median. Two counts: of a ratio of two medians. Four counts: of a
+    ratio of two such ratios.
+
+    The interval of a small sample's median ends at its least and greatest value. It misses the
+    median where all values lie on one side of it, with probability 2 / 2**n. The interval of a
+    ratio misses at least where, scaled by the true ratio, all values of one sample lie beyond all
+    of the other; unequal counts are treated as two of the smaller. Simulated with 400 lognormal
+    pairs the coverage of a ratio was 0.91 (3 and 3 values), 0.92 (3 and 4) and 0.94 (3 and 5).
     """
     fewest = min(counts)
     missed = smallest_p(fewest, fewest) if len(counts) > 1 else 2 / 2**fewest
@@ -117,7 +122,7 @@ def level(*counts: int) -> float:
 
 
 def levels_told() -> str:
-    """What intervals of so few repetitions can say, in a sentence."""
+    """Return a sentence on the coverage of intervals of few repetitions, for the report."""
     shares = " or ".join(f"{100 * level(count):.0f}" for count in (LEAST, LEAST + 1))
     return (
         f"An interval of {LEAST} or {LEAST + 1} repetitions holds the true median in {shares} % of "
@@ -128,16 +133,21 @@ def levels_told() -> str:
 
 
 def share(part: int, whole: int) -> Estimate:
-    """The fraction that ``part`` is of ``whole``, 1 or more, with its binomial (exact) interval."""
+    """Return the proportion ``part`` / ``whole`` (``whole``: 1 or more) with its exact interval.
+
+    The interval is binomial (Clopper and Pearson 1934).
+    """
     found = scipy.stats.binomtest(part, whole).proportion_ci(LEVEL)
     return Estimate(part / whole, float(found.low), float(found.high))
 
 
 def over(above: Estimate, below: Estimate) -> Estimate:
-    """The ratio of two independent figures, 0 or more: each bound over the other's opposite.
+    """Return the ratio of two independent estimates of 0 or more; each bound uses the other's
+    opposite.
 
-    Its level is at least what is left of 1 after what each of both lacks. The value is None where
-    it would be divided by 0, and so is the interval's upper bound: then only the lower one is told.
+    The ratio's confidence level is at least 1 minus the sum of what both levels lack of 1
+    (Bonferroni). The value is None where the divisor is 0 or unknown; the upper bound is None where
+    the divisor's lower bound is.
     """
     value = above.value / below.value if above.value is not None and below.value else None
     if above.low is None or not below.high:
@@ -151,12 +161,12 @@ def _relative(head: Any, base: Any, axis: int = -1) -> Any:
 
 
 def difference(base: Sequence[float], head: Sequence[float]) -> Estimate:
-    """median(head) / median(base) - 1, -1 or more, with its bootstrap interval.
+    """Return median(head) / median(base) - 1, -1 or more, with its bootstrap interval.
 
-    All None where a sample is empty or the base's median 0. The interval is None below LEAST values
-    on a side, or where a value of the base is 0; a point where each side's values are equal. Of
-    1,500 lognormal pairs each it held the true difference in 0.90 (3 and 3 values, see level()),
-    0.95 (4 and 4), 0.96 (5, 6), 0.95 (7), 0.96 (8), 0.97 (9, 10), 0.96 (20).
+    All None where a sample is empty or the base's median is 0. The interval is None below LEAST
+    values on a side, or where a value of the base is 0. It has no width where each side's values
+    are equal. Simulated with 1,500 lognormal pairs each its coverage was 0.90 (3 and 3 values, see
+    level()), 0.95 (4 and 4), 0.96 (5, 6), 0.95 (7), 0.96 (8), 0.97 (9, 10), 0.96 (20).
     """
     if not base or not head or np.median(base) == 0:
         return Estimate(None, None, None)
@@ -173,10 +183,11 @@ def _quotient(above: Any, below: Any, less: Any, more: Any, axis: int = -1) -> A
 def quotient(
     above: Sequence[float], below: Sequence[float], less: Sequence[float], more: Sequence[float]
 ) -> Estimate:
-    """The ratio of medians above / below over that of less / more, with its bootstrap interval.
+    """Return (median above / median below) / (median less / median more) with its bootstrap
+    interval.
 
-    All None where a sample is empty or a median that divides is 0. The interval is None below LEAST
-    values of a sample, or where a value that may divide is 0.
+    All None where a sample is empty or the median of ``below``, ``less`` or ``more`` is 0. The
+    interval is None where a sample has fewer than LEAST values, or one of these three has a 0.
     """
     samples = (above, below, less, more)
     if not all(samples) or any(np.median(sample) == 0 for sample in samples[1:]):
@@ -187,10 +198,10 @@ def quotient(
 
 
 def ranks(base: Sequence[float], head: Sequence[float]) -> Ranks:
-    """Mann-Whitney's U test of two samples with at least one value each.
+    """Run Mann and Whitney's U test (1947) on two samples with at least one value each.
 
-    p is exact where there are no ties and one side has 8 values or fewer, or where ties leave no
-    more than RESAMPLES partitions; else of the normal approximation.
+    p is exact where there are no ties and one side has 8 values or fewer, or where the tied values
+    have at most RESAMPLES partitions; otherwise it is the normal approximation.
     """
     count = len(base) * len(head)
     together = [*base, *head]
@@ -204,19 +215,29 @@ def ranks(base: Sequence[float], head: Sequence[float]) -> Ranks:
 
 
 def smallest_p(base: int, head: int) -> float:
-    """The smallest p that so many values on each side, 1 or more, can give: all of one below."""
+    """Return the smallest p that ``base`` and ``head`` values (1 or more each) can give.
+
+    It is reached where all values of one side lie below all of the other.
+    """
     return min(1.0, 2 / math.comb(base + head, head))
 
 
 def corrected(p_values: Sequence[float]) -> list[float]:
-    """p by Benjamini and Hochberg: among those up to ALPHA that share are false, on average."""
+    """Return p values corrected for multiple testing, in the same order.
+
+    Benjamini and Hochberg 1995, Controlling the False Discovery Rate: of the differences with a
+    corrected p up to ALPHA, at most that fraction is false on average.
+    """
     if not p_values:
         return []
     return [float(p) for p in scipy.stats.false_discovery_control(p_values)]
 
 
 def smallest_corrected(p_values: Sequence[float], smallest: Sequence[float]) -> list[float]:
-    """The smallest corrected p that each could have had, the others being what they are."""
+    """Return the smallest corrected p each test could reach, holding the other p values fixed.
+
+    ``smallest`` holds each test's smallest_p, in the order of ``p_values``.
+    """
     return [
         corrected([*p_values[:index], least, *p_values[index + 1 :]])[index]
         for index, least in enumerate(smallest)
@@ -224,9 +245,9 @@ def smallest_corrected(p_values: Sequence[float], smallest: Sequence[float]) -> 
 
 
 def noise_floor(twins: Iterable[Estimate]) -> float | None:
-    """The largest bound, either sign, of the differences of cells and their twins.
+    """Return the noise floor: the largest bound, of either sign, of the A/A differences.
 
-    None where none of them has an interval.
+    ``twins`` are the differences between each cell and its twin. None where none has an interval.
     """
     bounds = [
         max(abs(twin.low), abs(twin.high))
@@ -237,7 +258,7 @@ def noise_floor(twins: Iterable[Estimate]) -> float | None:
 
 
 def cannot_tell(base: int, head: int) -> str | None:
-    """Why so many values on each side can never show a difference; None where they can."""
+    """Return why so many values on each side can never show a difference; None where they can."""
     for side, count in (("base", base), ("head", head)):
         if count < LEAST:
             there = formatting.plural(count, "repetition")
@@ -258,12 +279,12 @@ def conclude(
     p_best: float,
     floor: float | None,
 ) -> Conclusion:
-    """The conclusion from a difference whose samples can tell one (see cannot_tell).
+    """Return the conclusion from a difference whose samples can show one (see cannot_tell).
 
-    ``p`` is the difference's own, ``p_corrected`` that for all comparisons, ``p_best`` the smallest
-    corrected p it could have had; ``floor`` is the noise floor, a fraction. There is no difference
-    where the whole interval is within the floor and within SAME, either sign: that a test finds
-    none says only that it was not found.
+    ``p`` is the difference's own p value, ``p_corrected`` the one corrected for all comparisons,
+    ``p_best`` the smallest corrected p it could have reached. ``floor`` is the noise floor, a
+    fraction, or None. The word is "no difference" only where the whole interval lies within the
+    floor and within SAME: a test that finds no difference does not show that there is none.
     """
     if found.value is None:
         return Conclusion("undecided", "the base's median is 0", tested=False)
@@ -296,10 +317,12 @@ def conclude(
 
 
 def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:
-    """The ranks (1 to ``count``, ascending) of the values that bound quantile ``q`` (0 to 1).
+    """Return the ranks (1 to ``count``, ascending) of the values that bound quantile ``q`` (0 to
+    1).
 
-    Whatever the distribution, they do so in at least LEVEL of samples, each side missing in at most
-    half of the rest. None where the sample is too small for a bound.
+    The ranks come from the binomial distribution, so they hold for any distribution of the values:
+    the interval covers the quantile in at least LEVEL of samples, and each side misses in at most
+    half of the rest. A bound is None where the sample is too small for it.
     """
     beyond = (1 - LEVEL) / 2
     low = int(scipy.stats.binom.ppf(beyond, count, q))
@@ -308,6 +331,9 @@ def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:
 
 
 def carries(count: int, percentile: float) -> bool:
-    """Whether so many values carry a percentile (0 to 100): ABOVE of them must lie beyond it."""
-    # A little slack, for percentiles are binary fractions.
+    """Return whether ``count`` values support a percentile (0 to 100).
+
+    At least ABOVE values must lie beyond it.
+    """
+    # Percentiles are binary fractions, so allow for rounding.
     return count * (100 - percentile) / 100 >= ABOVE - 1e-6

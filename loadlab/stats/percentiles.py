@@ -1,11 +1,11 @@
-"""What a sample says of a percentile: its interval, or why it says nothing. Pure.
+"""The interval of each percentile, or why the sample is too small for it.
 
-An interval's bounds are answers of the sample, found by their ranks, whatever the distribution.
-It is that of independent answers: of 600 samples of 2,000 lognormal latencies each it held the true
-p50, p95 and p99 in 0.95. Answers of one queue wait for each other: of a server that is busy 80 % of
-the time (M/M/1, 150 samples of 2,000) it held the true p50 in 0.26 and the p99 in 0.17. So it says
-how well this run's answers tell the percentile, and not what the next run's will be: that is for
-the repetitions, and the comparison goes by them.
+An interval's bounds are values of the sample, found by their ranks, for any distribution. The
+interval assumes independent answers: in 600 samples of 2,000 lognormal latencies each it covered
+the true p50, p95 and p99 in 0.95 of the samples. Answers from one queue are not independent: for a
+server that is busy 80 % of the time (M/M/1, 150 samples of 2,000) it covered the true p50 in 0.26
+and the p99 in 0.17. So it describes how precisely this run's answers determine the percentile. How
+the next run may differ is what repetitions show, and comparisons use those.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from loadlab.stats import histograms, inference
 
 
 def title(name: str) -> str:
-    """p99_9 as it is written: p99.9."""
+    """Return a percentile's name as it is printed: p99.9 for p99_9."""
     return name.replace("_", ".")
 
 
 def refusal(answers: int | None, name: str) -> str | None:
-    """Why so many answers carry no such percentile; None where they do, and of min and max."""
+    """Return why so many answers do not support the percentile ``name``.
+
+    None where they do, and for min and max, which need no minimum.
+    """
     percentile = histograms.PERCENTILES.get(name)
     if percentile is None or inference.carries(answers or 0, percentile):
         return None
@@ -37,9 +40,10 @@ def refusal(answers: int | None, name: str) -> str | None:
 
 
 def intervals(histogram: histograms.Histogram) -> dict[str, dict[str, Any]]:
-    """{p50: {low, high, why}, …} in µs; the bounds None where why says that none can be told.
+    """Return {p50: {low, high, why}, ...} in µs for every percentile of the lab.
 
-    Bounds are the outer edges of the histogram's buckets, up to 0.1 % wide.
+    ``low`` and ``high`` are None where ``why`` gives a reason, and ``why`` is None where it does
+    not. Bounds are the outer edges of the histogram's buckets, which are up to 0.1 % wide.
     """
     values, counts = histograms.counts_of(histogram)
     total, ranks = int(counts.sum()), np.cumsum(counts)
@@ -60,11 +64,12 @@ def intervals(histogram: histograms.Histogram) -> dict[str, dict[str, Any]]:
 
 
 def interval(one: Mapping[str, Any]) -> str:
-    """An interval in words; empty where there is none."""
+    """Return an interval as text in ms; empty where there is none."""
     if one.get("low") is None:
         return ""
     return f"{inference.LEVEL * 100:.0f} % interval {bounds(one)} ms"
 
 
 def bounds(one: Mapping[str, Any]) -> str:
+    """Return an interval's bounds (µs) as text in ms, without the unit."""
     return f"{formatting.ms(one['low'])} to {formatting.ms(one['high'])}"

@@ -1,4 +1,4 @@
-"""iperf3 -J of a TCP test in one direction."""
+"""Parse `iperf3 -J` of a TCP test in one direction."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Iperf3Error(ValueError):
 def parse(text: str) -> dict[str, Any]:
     """Return {bits_per_second, retransmits, seconds, cpu_percent {local, remote}}.
 
-    bits_per_second (above 0) and seconds are the receiver's, retransmits the sender's count of
-    segments. cpu_percent is 0 to 100 times the cores used; local is where this JSON was made.
-    Raises Iperf3Error with iperf3's own error where it gave one.
+    bits_per_second (above 0) and seconds are the receiver's, retransmits is the sender's count of
+    segments. cpu_percent is 0 to 100 for each core used; local is the host that wrote the JSON.
+    Raises Iperf3Error, with iperf3's own message where it has one.
     """
     try:
         document = json.loads(text)
@@ -31,7 +31,7 @@ def parse(text: str) -> dict[str, Any]:
         if "sum_bidir_reverse" in end or "sum_sent_bidir_reverse" in end:
             raise Iperf3Error("iperf3 ran in both directions; run one at a time, without --bidir")
         bits, seconds = float(received["bits_per_second"]), float(received["seconds"])
-        # Only a TCP sender counts them; a UDP test has no such key.
+        # Only a TCP sender reports them; the JSON of a UDP test has no such key.
         retransmits = int(sent["retransmits"])
         percent = {"local": float(cpu["host_total"]), "remote": float(cpu["remote_total"])}
     except (KeyError, TypeError) as error:

@@ -1,8 +1,8 @@
-"""Telemetry of one host: recording node_exporter pages, reading them, summarising them.
+"""Record, read and summarise the node_exporter pages of one host.
 
-A recording is a gzip text file. Each scrape adds one block: a line `# scrape <t>`, t being the
-controller's clock in unix seconds, followed by the page; or `# scrape <t> failed: <reason>` and
-nothing. Gzip members may be appended one after another.
+A recording is a gzip text file. Each scrape adds one block: a line `# scrape <t>`, t in unix
+seconds of the controller's clock, followed by the page; or only a line `# scrape <t> failed:
+<reason>`. Gzip members may be appended one after another.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ Key = tuple[str, ...]
 
 
 class TelemetryError(ValueError):
-    """A recording that is truncated, not understood, or too thin to say anything."""
+    """A recording is truncated, not understood, or has too few samples."""
 
 
 @dataclass(frozen=True)
 class Sample:
     """One scrape.
 
-    t       controller's clock, unix seconds
-    values  (family, label values…) to value: (CPU, cpu, mode), (RX or TX, device), (name,);
-            None where the scrape failed
-    failed  the reason, or None
+    - t: unix seconds of the controller's clock
+    - values: (family, label values...) -> value, with the keys (CPU, cpu, mode), (RX or TX, device)
+      and (name,); None where the scrape failed
+    - failed: the reason, or None
     """
 
     t: float
@@ -66,25 +66,26 @@ class Sample:
 
 
 def block(t: float, page: str) -> str:
-    """Return the block of a scrape that came at t (controller's unix seconds)."""
+    """Return the block of a scrape that arrived at ``t`` (unix seconds of the controller)."""
     return f"# scrape {t:.6f}\n{page.rstrip()}\n"
 
 
 def failed_block(t: float, reason: str) -> str:
-    """Return the block of a scrape that failed at t, its reason put on one line."""
+    """Return the block of a scrape that failed at ``t``, with its reason on one line."""
     return f"# scrape {t:.6f} failed: {' '.join(reason.split())}\n"
 
 
 def read(path: Path) -> list[Sample]:
     """Return the scrapes of a recording in the file's order.
 
-    Raises TelemetryError as unpacked() does, or where a line is not understood.
+    Raises TelemetryError as unpacked() and parse() do.
     """
     return parse(unpacked(path), path.name)
 
 
 def unpacked(path: Path) -> str:
-    """Return a gzip file's text. Raises TelemetryError where it is none, or cut short."""
+    """Return a gzip file's text. Raises TelemetryError where it is not gzip text or
+    is truncated."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return file.read()
@@ -93,7 +94,10 @@ def unpacked(path: Path) -> str:
 
 
 def parse(text: str, name: str) -> list[Sample]:
-    """Return the scrapes of a recording's text. Raises TelemetryError, with ``name``, as read()."""
+    """Return the scrapes of a recording's text.
+
+    Raises TelemetryError, naming the file ``name``, for a malformed line or page.
+    """
     return list(_samples(text, name))
 
 
@@ -111,7 +115,7 @@ def _samples(text: str, name: str) -> Iterator[Sample]:
             raise TelemetryError(f"{name} line {number} stands before any scrape: {line[:80]!r}")
         elif marker[2] is not None and line.strip():
             raise TelemetryError(f"{name} line {number} follows a failed scrape: {line[:80]!r}")
-        # A page has some 500 lines; prometheus_client gets only those of the families used here.
+        # A page has some 500 lines. Parse only those of the families used here.
         elif line.startswith(_USED):
             lines.append(line)
     if marker:
@@ -144,12 +148,12 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
 
 
 def booted(page: str) -> int:
-    """Return when the machine of an exporter's page was booted, unix seconds.
+    """Return the boot time in an exporter's page, in unix seconds.
 
-    Raises TelemetryError where the page does not tell.
+    Raises TelemetryError where the page does not have it exactly once.
     """
     told = [line.split()[1:] for line in page.splitlines() if line.startswith(f"{BOOTED} ")]
-    # A stranger may say anything; a date it is in one of these forms.
+    # The exporter is untrusted input: accept the boot time only in plain or exponent notation.
     form = r"\d(\.\d{1,9})?e\+09|\d{1,10}"
     if len(told) != 1 or not re.fullmatch(form, " ".join(told[0]), re.ASCII):
         raise TelemetryError(f"the page does not have {BOOTED} once, as a time")
@@ -157,7 +161,10 @@ def booted(page: str) -> int:
 
 
 def clock_offset(samples: list[Sample]) -> float:
-    """Return the host's clock less the controller's, in seconds, the median over the scrapes."""
+    """Return the host's clock minus the controller's in seconds, the median over the scrapes.
+
+    Raises TelemetryError where no scrape succeeded.
+    """
     offsets = [s.values[(CLOCK,)] - s.t for s in samples if s.values is not None]
     if not offsets:
         raise TelemetryError(f"none of {len(samples)} scrapes succeeded, at least 1 is needed")
@@ -167,16 +174,22 @@ def clock_offset(samples: list[Sample]) -> float:
 def summarise(
     samples: list[Sample], cpus: list[int], start: float, end: float, interface: str
 ) -> dict[str, Any]:
-    """Return the telemetry of result.json for start..end, unix seconds in the host's own clock.
+    """Return a host's `telemetry` of result.json for start to end, unix seconds of the host's
+    clock.
 
-    Counters are taken from the last scrape at or before start to the first at or after end, or the
-    outermost inside; of sockets the largest counts in between. CPU fractions, 0 to 1, are over the
-    listed cpus only; busy is all but idle and iowait, steal included: time that was not there to be
-    used. Memory, swap and CPU are the machine's, TCP and sockets those of the host's network
-    namespace.
+    Counters are the difference from the last scrape at or before ``start`` to the first at or after
+    ``end``, or between the outermost ones inside. Sockets are the largest counts in between. CPU
+    fractions, 0 to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets
+    are those of the host's network namespace.
 
-    Raises TelemetryError for fewer than two scrapes, a counter that falls (its name is given),
-    or an interface or cpu that is not on the page.
+    Keys: cpu {mode: fraction}; cpu_busy, all but idle and iowait, so it includes steal, which was
+    not available; cores; memory {total_bytes, available_min_bytes}; swap_pages; tcp and sockets
+    {name: count}; network {rx_bytes, tx_bytes, rx_bits_per_second, tx_bits_per_second} of
+    ``interface``; clock_step_s; samples; missed; per_second {t (s since start), cpu_*, rx_bits,
+    tx_bits}.
+
+    Raises TelemetryError for fewer than two scrapes, for a counter that falls (named in the
+    message), and for an absent interface or cpu.
     """
     pages = _window(samples, start, end)
     first, last = pages[0], pages[-1]
@@ -194,7 +207,7 @@ def summarise(
     def delta(*key: str) -> float:
         return last[1][key] - first[1][key]
 
-    # Before the start stand the warm-up's connections, which hide that the load itself has fewer.
+    # Leave out the scrape before the start: it shows the warm-up's connections, which may be more.
     during = [page for page in pages if start < _clock(page) < end] or pages
 
     def highest(name: str) -> float:

@@ -1,8 +1,8 @@
-"""What the server's processes used and what its database did, from record-server.sh's files. Pure.
+"""Summarise the server's processes and its database from the files of record-server.sh.
 
-Counters are the difference from the load's beginning to the first reading at or after its end.
-Where the same load was under way before, the beginning is interpolated between the readings
-around it; else it is the last reading before.
+Counters are the difference from the start of the load to the first reading at or after its end.
+Where a warm-up with the same load came before, the value at the start is interpolated between the
+readings around it; otherwise it is that of the last reading before.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from loadlab.telemetry.node_exporter import TelemetryError, unpacked
 
 PROCESSES, DATABASE = "processes.txt.gz", "database.jsonl.gz"
 GROUPS = ("nginx", "application", "postgresql")
-STATEMENTS = 5  # that are told, those with the longest total time
+STATEMENTS = 5  # the statements with the longest total time
 QUERY_LENGTH = 500
-# Where more of a group's CPU time than this was of processes that ended, they were too many for
-# the rest to speak for their context switches.
+# Largest fraction of a group's CPU time that may belong to ended processes. Above it the remaining
+# processes do not represent the group's context switches.
 ENDED_MAX = 0.05
 
 _HEAD = re.compile(r"# ticks (\d+) page (\d+)")
@@ -38,11 +38,12 @@ _SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_swit
 class Process:
     """One process at one reading.
 
-    started   ticks after boot, tells it from a later one of the same number
-    own       CPU ticks of all its threads, ended ones among them
-    ended     CPU ticks of its children that ended and that it waited for, and of theirs
-    pages     resident memory
-    switches  thread to (voluntary, involuntary)
+    - started: ticks after boot; with the number it identifies the process
+    - own: CPU ticks of all its threads, including ended ones
+    - ended: CPU ticks of its ended children that it waited for, and of their children
+    - threads: their number
+    - pages: resident memory pages
+    - switches: thread -> (voluntary, involuntary)
     """
 
     started: int
@@ -55,7 +56,8 @@ class Process:
 
 @dataclass(frozen=True)
 class Reading:
-    """t is in unix seconds of the server's clock; groups are by name, then by process number."""
+    """One reading: ``t`` in unix seconds of the server's clock; group -> process number
+    -> Process."""
 
     t: float
     groups: dict[str, dict[int, Process]]
@@ -63,6 +65,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Recording:
+    """A recording of processes: clock ticks per second, bytes per page, and the readings
+    in order."""
+
     ticks: int
     page: int
     readings: list[Reading]
@@ -70,7 +75,10 @@ class Recording:
 
 @dataclass(frozen=True)
 class Window:
-    """Of a load: unix seconds of the server's clock; whether the same load came before it."""
+    """The time of a load in unix seconds of the server's clock.
+
+    ``warmed``: whether the same load ran immediately before.
+    """
 
     start: float
     end: float
@@ -78,7 +86,7 @@ class Window:
 
 
 def read(path: Path) -> Recording:
-    """Return a recording of processes. Raises TelemetryError on a line that is not understood."""
+    """Return a recording of processes. Raises TelemetryError for a malformed line."""
     lines = unpacked(path).splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None:
@@ -101,13 +109,13 @@ def read(path: Path) -> Recording:
         elif readings and (group := _GROUP.fullmatch(line)):
             members[group[1]] = [int(n) for n in group[2].split()]
         elif readings and (stat := _STAT.fullmatch(line)) and len(stat[2].split()) > 21:
-            # From the fourth field of proc(5) on.
+            # Fields of proc(5) from the fourth on.
             n = [int(value) for value in stat[2].split()[:21]]
             found[int(stat[1])] = Process(
                 n[18], n[10] + n[11], n[12] + n[13], threads=n[16], pages=n[20]
             )
         elif readings and (switch := _SWITCHES.fullmatch(line)):
-            # One that began between its two files is told of by the next reading.
+            # A process that started between the two reads appears in the next reading.
             if process := found.get(int(switch[1])):
                 thread, count = int(switch[2]), int(switch[4])
                 voluntary, involuntary = process.switches.get(thread, (0, 0))
@@ -119,11 +127,15 @@ def read(path: Path) -> Recording:
 
 
 def read_database(path: Path) -> list[dict[str, Any]]:
-    """Return the readings of a database. Raises TelemetryError on one that is not understood."""
+    """Return the readings of a database.
+
+    Each is {t, sessions, transactions, pid, connections, statements {id: (query, calls, total
+    ms)}}. Raises TelemetryError for a malformed line.
+    """
     readings = []
     for number, line in enumerate(unpacked(path).splitlines(), 1):
         if not line:
-            continue  # psql ends each of its tables with one
+            continue  # psql ends each table with an empty line
         try:
             reading = json.loads(line)
             readings.append(
@@ -144,8 +156,12 @@ def read_database(path: Path) -> list[dict[str, Any]]:
 
 
 def _around(times: Sequence[float], window: Window) -> tuple[int, int, float] | None:
-    """The readings from the last at or before the start to the first at or after the end, and how
-    far on the way from the first of them to the next the load began; None where one is missing."""
+    """Return (first reading, last reading, fraction) for the window; None where a reading is
+    missing.
+
+    The first is the last at or before the start, the last the first at or after the end. The
+    fraction (0 to 1) says how far between the first reading and the next the load started.
+    """
     first = bisect_right(times, window.start) - 1
     last = bisect_left(times, window.end)
     if first < 0 or last == len(times) or last <= first:
@@ -155,7 +171,7 @@ def _around(times: Sequence[float], window: Window) -> tuple[int, int, float] | 
 
 
 def _used(readings: Sequence[Any], far: float, value: Callable[[Any], float]) -> float:
-    """By how much a value that counts up rose since the load began."""
+    """Return by how much a counter rose since the load started."""
     begun = value(readings[0]) * (1 - far) + value(readings[1]) * far
     return max(0.0, value(readings[-1]) - begun)
 
@@ -163,9 +179,13 @@ def _used(readings: Sequence[Any], far: float, value: Callable[[Any], float]) ->
 def summarise(
     recording: Recording, window: Window, cores: int, apart: Collection[int]
 ) -> dict[str, Any]:
-    """Return `processes` of result.json; ``apart``: process numbers that are the recording's own.
+    """Return `processes` of result.json: group -> its figures.
 
-    A group without a process, or without a reading before and after the load, is None.
+    ``cores``: processors of the server. ``apart``: process numbers of the recording itself, which
+    are excluded. Each group has cpu_s (CPU seconds), cpu (fraction of all cores, 0 to 1),
+    rss_max_bytes, threads_max, processes_max, voluntary_switches and involuntary_switches; a figure
+    is None where ended processes make it unknown. A group is None without a process, or without a
+    reading before and after the load.
     """
     around = _around([reading.t for reading in recording.readings], window)
     if around is None:
@@ -191,7 +211,7 @@ def _group(
 ) -> dict[str, Any] | None:
     if not any(readings):
         return None
-    # Some of what ended processes used is not known where nobody of the group waited for them.
+    # CPU time of ended processes is lost where no process of the group waited for them.
     known = not any(_lost(before, after) for before, after in pairwise(readings))
     cpu_s = _used(readings, far, _ticks) / recording.ticks
     ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
@@ -209,7 +229,7 @@ def _group(
 
 
 def _ticks(group: _Group) -> float:
-    """What a process that ends had used goes over to the one that waited for it."""
+    """Sum the CPU ticks; a process that waits for an ended one takes over its ticks."""
     return sum(p.own + p.ended for p in group.values())
 
 
@@ -221,12 +241,12 @@ def _lost(before: _Group, after: _Group) -> bool:
     stayed = _same(before, after)
     gone = [p for n, p in before.items() if n not in stayed]
     handed_on = sum(after[n].ended - before[n].ended for n in stayed)
-    # A tick of each may be cut off.
+    # Each process may lose up to a tick to rounding.
     return sum(p.own + p.ended for p in gone) > handed_on + len(gone)
 
 
 def _switches(readings: Sequence[_Group], far: float, which: int) -> int:
-    """Those of the threads that are there at the end."""
+    """Return the context switches of the threads that exist at the end."""
     last = readings[-1]
 
     def count(group: _Group) -> float:
@@ -241,7 +261,11 @@ def _switches(readings: Sequence[_Group], far: float, which: int) -> int:
 
 
 def database(readings: Sequence[Mapping[str, Any]], window: Window) -> dict[str, Any] | None:
-    """Return `database` of result.json; None without a reading before and after the load."""
+    """Return `database` of result.json; None without a reading before and after the load.
+
+    Keys: connections_max, sessions, transactions, and statements [{query, calls, mean_us,
+    total_s}], the STATEMENTS with the longest total time.
+    """
     around = _around([reading["t"] for reading in readings], window)
     if around is None:
         return None
@@ -276,7 +300,7 @@ def database(readings: Sequence[Mapping[str, Any]], window: Window) -> dict[str,
 
 
 def server(rep_dir: Path, window: Window, cores: int) -> dict[str, Any]:
-    """What the server's telemetry has beside its machine's; empty where it was not recorded."""
+    """Return {processes, database} of a repetition; empty where they were not recorded."""
     if not (rep_dir / PROCESSES).exists():
         return {}
     asked = read_database(rep_dir / DATABASE) if (rep_dir / DATABASE).exists() else []
@@ -287,5 +311,5 @@ def server(rep_dir: Path, window: Window, cores: int) -> dict[str, Any]:
 
 
 def raw(rep_dir: Path) -> set[str]:
-    """Names of the files that it was made from."""
+    """Return the names of the recorded files in the repetition's folder."""
     return {name for name in (PROCESSES, DATABASE) if (rep_dir / name).exists()}

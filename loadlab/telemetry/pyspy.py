@@ -1,9 +1,8 @@
-"""A profile of a worker of the application: py-spy's stacks, reduced to figures. Pure.
+"""Reduce py-spy's stacks of one worker of the application to figures.
 
-profile.txt has a line for each stack: its frames from the outermost on, semicolons between them, a
-space, and how many samples had it. A frame is "function (file:line)" where it is Python's, or
-"function (library)" and "function (file.c:line)" where it is native. A stack may be empty: the
-thread was outside of Python.
+profile.txt has one line for each stack: its frames from the outermost on, separated by semicolons,
+a space, and its number of samples. A Python frame is "function (file:line)", a native one "function
+(library)" or "function (file.c:line)". A stack may be empty: the thread was outside Python.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from loadlab.stats import inference
 
 STACKS, LOG = "profile.txt", "profile.log"
 UNNAMED = "?"
-TOP = 10  # functions that are told, those that most samples were in
+TOP = 10  # the functions with the most samples
 _FRAME = re.compile(r"(.*) \((.*?)(?::\d+)?\)")
-# Functions that do nothing but wait for sockets, a lock or time: native ones, and Python's where no
-# native frames were had. Reading and writing are work: what an event loop reads is there.
+# Functions that only wait for sockets, a lock or time: native ones, and Python's for stacks without
+# native frames. Reading and writing count as work, as an event loop reads available data.
 _WAITS = re.compile(
     r"_{0,2}(epoll_p?wait2?|p?poll|p?select|futex\w*|sem_\w*wait\w*|pthread_cond_\w*wait\w*"
     r"|(clock_)?nanosleep|sigwait\w*|wait(4|id|pid)?)"
@@ -34,9 +33,9 @@ Stack = tuple[list[str], int]
 
 
 def read(text: str) -> list[Stack]:
-    """Frames and samples of each line. Raises ResultError on one that is not understood.
+    """Return (frames, samples) of each line. Raises ResultError for a malformed line.
 
-    Innermost frames without a name, such as the last of libc's own, are left out.
+    Innermost frames without a name, such as those of libc's internals, are left out.
     """
     found = []
     for line in text.splitlines():
@@ -51,19 +50,20 @@ def read(text: str) -> list[Stack]:
 
 
 def name(frame: str) -> str:
-    """The function of a frame; an address without a name is only told to be one."""
+    """Return the function of a frame; UNNAMED where it is only an address."""
     match = _FRAME.fullmatch(frame)
     function = match[1] if match else frame
     return UNNAMED if function.startswith("0x") else function
 
 
 def is_python(frame: str) -> bool:
+    """Return whether a frame is a Python function."""
     match = _FRAME.fullmatch(frame)
     return match is not None and (match[2].endswith(".py") or match[2].startswith("<"))
 
 
 def is_idle(stack: list[str]) -> bool:
-    """Whether the thread waited: outside of Python, or in a function that does nothing else."""
+    """Return whether the thread waited: outside Python, or in a function that only waits."""
     if not stack:
         return True
     if is_python(stack[-1]):
@@ -72,14 +72,16 @@ def is_idle(stack: list[str]) -> bool:
 
 
 def figures(stacks: list[Stack]) -> dict[str, Any]:
-    """result.json's `profile`.
+    """Return result.json's `profile`.
 
-    samples     of all threads of the process
-    idle_share  fraction of them in which the thread waited
-    depth_median  Python frames of the others, the median; None where all waited
-    depth_interval  [low, high] of that median; None where they are too few for one
-    native      whether native frames were had
-    top         [{function, share}] of the others, by innermost function
+    - samples: of all threads of the process
+    - idle_share: fraction of the samples in which the thread waited
+    - depth_median: median number of Python frames in the other samples; None where all waited
+    - depth_interval: [low, high] of that median; None where there are too few samples
+    - native: whether native frames were recorded
+    - top: [{function, share}] of the other samples, by innermost function
+
+    Raises ResultError where there are no samples.
     """
     samples = sum(count for _, count in stacks)
     if not samples:
@@ -105,7 +107,8 @@ def figures(stacks: list[Stack]) -> dict[str, Any]:
 
 
 def reduce(rep_dir: Path) -> dict[str, Any]:
-    """The figures of a repetition's profile. Raises ResultError where there is none."""
+    """Return the figures of a repetition's py-spy profile. Raises ResultError where there
+    is none."""
     if not (rep_dir / STACKS).exists():
         log = rep_dir / LOG
         said = documents.text(log).strip()[-300:] if log.exists() else "and nothing says why"

@@ -1,4 +1,4 @@
-"""What an ablation need not measure: a profile less a key that changes nothing here. Pure."""
+"""Find the ablation tunings that need no measurement: those whose missing key changes nothing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 from loadlab.scheduling.experiments import Track
 from loadlab.tuning.profiles import WITHOUT, word
 
-# States of the ledger in which a host did not take the key: it is alike without it.
+# States of the ledger in which a host did not take the key: leaving it out changes nothing.
 _NOT_TAKEN = ("absent", "host_global", "read_only", "unavailable")
 
 
 def idle(plan: Mapping[str, Any], ledgers: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """tuning -> why, of each profile less one key that leaves every host as the whole profile does;
-    empty where the plan is of no ablation.
+    """Return tuning -> why, for each tuning without one key that leaves all hosts as the whole one
+    does.
 
-    ``ledgers``: a run's tuning.json documents. A key that is as asked tells that only where the
-    ledger has what was found before the lab came (`original`).
+    ``ledgers``: the run's tuning.json documents. A key that already has its value counts only where
+    the ledger has the value found before the lab's first change (`original`). Empty where the plan
+    is not an ablation.
     """
     if not (plan.get("study") or {}).get("ablate"):
         return {}
@@ -42,11 +43,11 @@ def _idle(row: Mapping[str, Any]) -> str | None:
 
 
 def less(tracks: Iterable[Track], without: Mapping[str, str]) -> list[Any]:
-    """The tracks whose tuning is not among those ``without`` effect."""
+    """Return the tracks whose tuning is not a key of ``without``, which is what idle() returned."""
     return [track for track in tracks if track["cells"][0]["cell"]["tuning"] not in without]
 
 
 def left_out(plan: Mapping[str, Any], without: Mapping[str, str]) -> list[dict[str, str]]:
-    """{tuning, why} of each tuning of the plan that is not measured, in the plan's order."""
+    """Return [{tuning, why}] of the plan's tunings that are not measured, in the plan's order."""
     planned = (track["cells"][0]["cell"]["tuning"] for track in plan.get("tracks", []))
     return [{"tuning": t, "why": without[t]} for t in dict.fromkeys(planned) if t in without]

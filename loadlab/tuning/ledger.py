@@ -1,7 +1,9 @@
-"""The tuning ledger: what was asked of each key, what was found, what is there now.
+"""The tuning ledger: for each key what was asked, what was found, and its value now.
 
-Pure. The keys are those of roles/kernel_tuning/files/tunables.sh, the states those of
-files/schema/lab-1.schema.json.
+Keys are those of roles/kernel_tuning/files/tunables.sh, states those of
+files/schema/lab-1.schema.json. ``wanted`` is a profile's list of entries {key, value, reason,
+required, hosts}. ``found``, ``before`` and ``after`` are what read() returned. ``kept`` is what
+originals() returned.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# One line of the role's reading: w or r (may it be set here), octal mode, key, value.
+# A line of the role's reading: w or r (whether it can be set here), octal mode, key, value.
 _LINE = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")
 _ORIGINAL = re.compile(r"o (\S+) = ?(.*)")
-# Keys that the kernel registers in the first network namespace only. In any other they are
-# missing although the machine has them (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
+# Keys that the kernel registers in the first network namespace only. They are missing in any other
+# (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
 FIRST_NAMESPACE_ONLY = frozenset(
     {
         "net.core.netdev_max_backlog",
@@ -30,18 +32,18 @@ FIRST_NAMESPACE_ONLY = frozenset(
         "net.ipv4.udp_mem",
     }
 )
-# Values that can be cut; of others one has the one asked for or another.
+# Numeric values, which the kernel may clamp; any other value is either accepted or rejected.
 _NUMBERS = re.compile(r"[0-9 .,-]+")
-# Always there in the first network namespace, never in another: tells which one this is.
+# Exists in the first network namespace only, so it shows which namespace this is.
 PROBE = "net.core.netdev_max_backlog"
-# What the role's reading has as the original of swap whose areas are no more.
+# The recorded original of swap whose areas no longer exist.
 GONE = "gone"
 
 
 def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Parse the role's reading: key -> {value, writable, mode}. Missing keys are not in it.
+    """Parse the role's reading into key -> {value, writable, mode}; a missing key is absent.
 
-    Raises ValueError on a line that is not of the expected form.
+    Raises ValueError for a malformed line.
     """
     keys = {}
     for line in lines:
@@ -58,16 +60,16 @@ def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def obstacle(key: str, found: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Why a key cannot be set here: absent, host_global or read_only; None when it can."""
+    """Return why a key cannot be set here: absent, host_global or read_only; None where it can."""
     first_namespace = PROBE in found
     if key not in found:
         elsewhere = key in FIRST_NAMESPACE_ONLY and not first_namespace
         return "host_global" if elsewhere else "absent"
     if found[key]["writable"]:
         return None
-    # The file may be written but the file system not, or it is of another system than this host:
-    # another namespace owns the value. In a second network namespace the kernel shows global keys
-    # with a mode that nobody may write.
+    # host_global: another namespace owns the value. Then the file's mode allows writing but the
+    # file system does not, or the file belongs to another user namespace. In a second network
+    # namespace the kernel shows global keys with a mode that allows nobody to write.
     owner_may_write = bool(found[key]["mode"] & 0o200)
     shown_only = key.startswith("net.") and not first_namespace
     return "host_global" if owner_may_write or shown_only else "read_only"
@@ -76,7 +78,7 @@ def obstacle(key: str, found: Mapping[str, Mapping[str, Any]]) -> str | None:
 def settable(
     wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The entries of a profile that this host can take."""
+    """Return the entries of a profile that can be set on this host."""
     return [entry for entry in wanted if obstacle(entry["key"], found) is None and not _gone(entry)]
 
 
@@ -85,9 +87,9 @@ def _gone(entry: Mapping[str, Any]) -> bool:
 
 
 def originals(lines: Sequence[str]) -> dict[str, str]:
-    """What was found before the first change: key -> value, from lines "o key = value".
+    """Return the values found before the first change, key -> value, from lines "o key = value".
 
-    Raises ValueError on a line that is not of that form.
+    Raises ValueError for a malformed line.
     """
     found = {}
     for line in lines:
@@ -101,7 +103,7 @@ def originals(lines: Sequence[str]) -> dict[str, str]:
 def to_set(
     wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Of those the ones that are not as asked, each with what was found as ``before``."""
+    """Return the settable entries whose value differs, each with the value found as ``before``."""
     return [
         {**entry, "value": _words(entry["value"]), "before": found[entry["key"]]["value"]}
         for entry in settable(wanted, found)
@@ -114,9 +116,10 @@ def _words(value: Any) -> str:
 
 
 def stale(files: Mapping[str, str], lines: Sequence[str]) -> dict[str, str]:
-    """Of the files (path to content, nothing where it is not to be there) those that are not so.
+    """Return the files that are not as wanted, path -> content.
 
-    ``lines``: of the role's reading, with those of sha256sum.
+    ``files``: path -> content, empty for a file that must not exist. ``lines``: the role's reading,
+    which includes lines of sha256sum.
     """
     there = {path: sum_ for sum_, _, path in (line.partition("  ") for line in lines)}
     return {
@@ -131,7 +134,8 @@ def to_keep(
     found: Mapping[str, Mapping[str, Any]],
     kept: Mapping[str, str],
 ) -> dict[str, str]:
-    """The originals to keep from now on: those kept, and the value of each key to be changed."""
+    """Return the originals to save: those in ``kept`` and the present value of each key to be
+    changed."""
     there = {key: value for key, value in kept.items() if not _gone({"key": key, "value": value})}
     return {**{entry["key"]: entry["before"] for entry in to_set(wanted, found)}, **there}
 
@@ -139,7 +143,8 @@ def to_keep(
 def with_restored(
     wanted: Sequence[Mapping[str, Any]], kept: Mapping[str, str]
 ) -> list[Mapping[str, Any]]:
-    """The profile, and the original of every key that an earlier one set and this one does not."""
+    """Return the profile plus entries that restore keys set by an earlier profile but not by this
+    one."""
     names = {entry["key"] for entry in wanted}
     return [
         *wanted,
@@ -163,9 +168,10 @@ def entries(
     after: Mapping[str, Mapping[str, Any]],
     kept: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """The ledger of one host: one row for each key of the profile, in its order.
+    """Return the ledger of one host: a row for each entry of ``wanted``, in order.
 
-    ``kept``: what an earlier profile found before it changed a key.
+    ``kept``: the values found before the lab's first change. Each row is {key, requested, original,
+    before, after, state, required, reason}.
     """
     rows = []
     for entry in wanted:
@@ -181,8 +187,9 @@ def entries(
         elif now == requested:
             state = "applied" if state is None and was != requested else "already"
         elif state is None:
-            # The kernel may load what it lacks when it is asked: only the reading tells. What was
-            # refused stayed as it was; an earlier attempt may have cut it already.
+            # The kernel may load a missing part on demand, so only the reading shows the outcome. A
+            # rejected value leaves the key unchanged; an earlier attempt may already have clamped
+            # it.
             stayed = now == (was if entry.get("restore") else kept.get(key, was))
             cut = _NUMBERS.fullmatch(requested) and not stayed
             state = "clamped" if cut else "unavailable"
@@ -202,7 +209,7 @@ def entries(
 
 
 def left(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, str]) -> dict[str, str]:
-    """What of the originals is still to be put back, from the ledger of an empty profile."""
+    """Return the originals still to be restored, from the ledger of an empty profile."""
     done = {row["key"] for row in rows if row["state"] in ("restored", "absent")}
     return {key: value for key, value in kept.items() if key not in done}
 
@@ -210,7 +217,7 @@ def left(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, str]) -> dict[str
 def carry(
     rows: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The rows, but where nothing was done now, what this run did to that key earlier."""
+    """Return the rows; an unchanged row is replaced with what this run did to its key earlier."""
     done = {(row["key"], row["requested"], row["after"]): row for row in earlier}
     return [
         done.get((row["key"], row["requested"], row["after"]), row)
@@ -221,7 +228,7 @@ def carry(
 
 
 def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One sentence for each required key that did not take."""
+    """Return one sentence for each required key that does not have the value asked for."""
     return [
         f"{row['key']}: asked {row['requested']}, is {row['after']} ({row['state']})"
         for row in rows
@@ -232,8 +239,11 @@ def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def host_rows(
     host: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """All rows of a host: those that the roles left in this run of the playbook, and of the parts
-    that it did not come to those that there were. ``earlier``: the same profile's, in this run."""
+    """Return all ledger rows of a host in this run.
+
+    ``host``: its Ansible facts, which hold the rows of the roles that ran. ``earlier``: the rows of
+    the same profile recorded earlier in this run; they stand for the roles that did not run.
+    """
     parts = {
         "kernel_tuning_ledger": "",
         "postgresql_ledger": "postgresql.",
@@ -260,5 +270,5 @@ def host_rows(
 def for_groups(
     wanted: Sequence[Mapping[str, Any]], groups: Sequence[str]
 ) -> list[Mapping[str, Any]]:
-    """The entries of a profile that are for a host of these groups."""
+    """Return the entries of a profile that apply to a host in these groups."""
     return [entry for entry in wanted if set(entry["hosts"]) & set(groups)]

@@ -1,4 +1,4 @@
-"""Tuning profiles by name, files/tuning/*.yml. Pure."""
+"""Read tuning profiles by name from files/tuning/*.yml."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from loadlab.core.catalog import known, load_yaml, names
 
-# Between a profile's name and the key that it is to do without.
+# Joins a profile's name and the key that is left out of it.
 WITHOUT = "-without-"
-# What a profile does not say of it is as in the profile that tunes nothing.
+# The backlog of a profile that sets none is that of the profile that tunes nothing.
 BACKLOG = "backlog"
 UNTUNED = "stock"
 
-# A profile's lists of keys: what an entry's name stands in, and what goes before it.
+# A profile's lists of keys -> (the key of an entry's name, the prefix of that name in the ledger).
 SECTIONS = {
     "sysctl": ("key", ""),
     "machine": ("key", ""),
@@ -24,8 +24,11 @@ SECTIONS = {
 
 
 def tuning_profile(root: Path, name: str) -> dict[str, Any]:
-    """files/tuning/<name>.yml; <name>-without-<key> is that profile less one key, as the ablation
-    has it, where key is one of tuning_keys. Raises PlanError where there is none."""
+    """Return the content of files/tuning/<name>.yml, with the key backlog in any case.
+
+    <name>-without-<key> is that profile without one key of tuning_keys, as in an ablation. Raises
+    PlanError where the profile or key is unknown.
+    """
     base, without, key = name.partition(WITHOUT)
     profile = _file(root, base)
     if without:
@@ -35,7 +38,7 @@ def tuning_profile(root: Path, name: str) -> dict[str, Any]:
 
 
 def tuning_keys(root: Path, name: str) -> list[str]:
-    """The keys of a profile's file that can be left out one at a time."""
+    """Return the keys of a profile's file that can be left out one at a time."""
     return _keys(_file(root, name))
 
 
@@ -62,5 +65,5 @@ def _less(part: str, found: Any, key: str) -> Any:
 
 
 def word(key: str) -> str:
-    """A key of the ledger as part of a name: a path's has no slash and no star."""
+    """Return a ledger key as part of a name: without slashes and stars."""
     return key.strip("/").replace("/", ".").replace("*", "")

@@ -1,4 +1,7 @@
-"""The tuning ledger's rows of the services: PostgreSQL, nginx and the application. Pure."""
+"""The tuning ledger's rows of the services: PostgreSQL, nginx and the application.
+
+Rows are {key, requested, before, after, state, required, reason}, as in ledger.entries.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from loadlab.tuning import ledger
 
-# PostgreSQL's units, in bytes and in milliseconds.
+# PostgreSQL's units -> (base unit, factor).
 _UNITS = {
     **{unit: ("B", 1024**power) for power, unit in enumerate(("B", "kB", "MB", "GB", "TB"))},
     **{"us": ("ms", 0.001), "ms": ("ms", 1), "s": ("ms", 1_000), "min": ("ms", 60_000)},
@@ -17,7 +20,7 @@ _UNITS = {
 
 
 def _plain(value: str) -> Any:
-    """A PostgreSQL value to compare by: 2048MB is 2GB, and 0.90 is 0.9."""
+    """Return a PostgreSQL value in a comparable form: 2048MB equals 2GB, and 0.90 equals 0.9."""
     match = re.fullmatch(r"(-?[0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", value)
     if not match or match[2] not in ("", *_UNITS):
         return value
@@ -26,23 +29,23 @@ def _plain(value: str) -> Any:
 
 
 def postgresql_settings(text: str) -> dict[str, tuple[str, bool]]:
-    """The role's reading, lines `name|value|pending restart (t or f)`: name -> (value, pending)."""
-    # The value may itself hold a | (log_line_prefix).
+    """Return name -> (value, whether a restart is pending) from lines `name|value|t or f`."""
+    # The value itself may contain | (log_line_prefix).
     rows = re.findall(r"^([^|\n]+)\|(.*)\|([tf])$", text, re.MULTILINE)
     return {name: (value, pending == "t") for name, value, pending in rows}
 
 
 def postgresql_conf_dir(text: str) -> str:
-    """Directory of additional settings, from the role's reading."""
+    """Return the directory of additional settings, from the role's reading."""
     return postgresql_settings(text)["config_file"][0].rpartition("/")[0] + "/conf.d"
 
 
 def postgresql_entries(
     wanted: Sequence[Mapping[str, Any]], before: str, after: str
 ) -> list[dict[str, Any]]:
-    """The ledger's rows of PostgreSQL settings, from two of the role's readings.
+    """Return the ledger's rows of PostgreSQL settings, from two of the role's readings.
 
-    All settings are required unless they say otherwise: a server that has them can take them.
+    A setting is required unless its entry says otherwise: a server that has it can take it.
     """
     was, now = postgresql_settings(before), postgresql_settings(after)
     rows = []
@@ -72,9 +75,10 @@ def postgresql_entries(
 def postgresql_stale(
     wanted: Sequence[Mapping[str, Any]], file: Mapping[str, str], text: str
 ) -> bool:
-    """Whether something is left to do: the file ({path: content}), or what is in force, differs.
+    """Return whether PostgreSQL needs a change: its file ({path: content}) or an active setting
+    differs.
 
-    A server may have settings in force whose file is gone, or none of a file that is there.
+    A server may have active settings whose file is gone, or may not have loaded an existing file.
     """
     rows = postgresql_entries(wanted, text, text)
     loaded = re.search(r"^([0-9]+)\|of the lab$", text, re.MULTILINE)
@@ -89,11 +93,11 @@ def postgresql_stale(
 def serving_entries(
     settings: Sequence[Mapping[str, Any]], backlog: int, open_files: int, before: str, after: str
 ) -> list[dict[str, Any]]:
-    """The ledger's rows of nginx and the application, from two readings of the role nginx.
+    """Return the ledger's rows of nginx and the application, from two readings of the role nginx.
 
-    ``settings``: nginx's, of the profile; they are required unless they say otherwise. The backlog
-    and the open files are asked of both. A backlog is required of what listens at all; of open
-    files no host has more than it grants.
+    ``settings``: the profile's nginx entries, required unless they say otherwise. ``backlog`` and
+    ``open_files`` are asked of both services. The backlog is required of a service that listens.
+    Open files are never required, as a host may grant fewer.
     """
     was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
     asked = [
@@ -102,7 +106,7 @@ def serving_entries(
     ]
     for who in ("nginx", "application"):
         queue = f"{who}.backlog"
-        # Where nginx answers by itself there is no application.
+        # nginx may serve without an application.
         if any(key.startswith(f"{who}.") for key in now):
             asked += [
                 (queue, backlog, queue in now, "connections that wait to be accepted"),

@@ -1,4 +1,4 @@
-"""Values of a tuning profile that depend on the host, and the database connections to fit. Pure."""
+"""Compute tuning values that depend on the host, and check the number of database connections."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import yaml
 
 from loadlab.scheduling import experiments
 
-# A value that is made from one of the host's sizes.
+# Sizes of a host that a value may be computed from.
 OF = ("memory", "cores", "connections")
 _FORM = {"of", "times", "plus", "at_least", "at_most", "unit"}
-# What PostgreSQL admits where nobody says otherwise, and what it keeps back for its superuser
-# (3) and telemetry uses (1).
+# PostgreSQL's default, and how many connections it reserves for the superuser (3) and telemetry
+# (1).
 MAX_CONNECTIONS = 100
 RESERVED = 4
-# What a service has of open files, and a worker of nginx of connections, where nobody says
-# otherwise (systemd's own, and Debian's nginx.conf).
+# Defaults of open files of a service (systemd) and of connections of an nginx worker (Debian's
+# nginx.conf).
 OPEN_FILES = 1024
 WORKER_CONNECTIONS = 768
 
@@ -29,11 +29,12 @@ def sizes(
     stacks: Iterable[Mapping[str, Any]],
     pool_size: int,
 ) -> dict[str, int]:
-    """The host's sizes: memory (MB, its share where hosts are on one machine), cores (that its
-    services may use) and connections (to the database, that all workers may open at once).
+    """Return the host's sizes {memory, cores, connections}.
 
-    ``hosts``: all hosts, as host.parse returns them. ``stacks``: those to be run, none where
-    nothing is planned. ``pool_size``: connections of a worker's pool; see largest_pool.
+    memory is in MB, divided by the number of hosts on the same machine; cores is the number of
+    processors that services may use; connections is the number of database connections that all
+    workers may open at once. ``hosts``: all hosts, from probe.parse. ``stacks``: those to be run;
+    empty where nothing is planned. ``pool_size``: connections of a worker's pool, see largest_pool.
     """
     cores = len(host["cpus"])
     sharing = sum(_one_machine(host, other) for other in hosts)
@@ -46,31 +47,34 @@ def sizes(
 
 
 def _one_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two hosts are systems of one kernel: booted with it, and with all of its memory."""
+    """Return whether two hosts run on one kernel: same version, memory and boot time."""
     alike = all(
         one["manifest"][key] == other["manifest"][key] for key in ("kernel", "memory_bytes")
     )
-    # Each tells the second by its own clock.
+    # Clocks may differ by one second.
     return alike and abs(one["booted"] - other["booted"]) <= 1
 
 
 def workers(stack: Mapping[str, Any], cores: int) -> int:
-    """The worker processes of a stack: as many as asked for, or one for each core."""
+    """Return the number of a stack's worker processes: as asked for, or one for each core."""
     return int(stack["workers"] or cores)
 
 
 def largest_pool(root: Path) -> int:
-    """The largest pool of any application, so that no other one needs another PostgreSQL."""
+    """Return the largest pool_size of any application.
+
+    Sized for it, PostgreSQL has the same settings for all applications.
+    """
     manifests = (yaml.safe_load(path.read_text()) for path in root.glob("apps/*/app.yml"))
     return max((int(manifest["pool_size"]) for manifest in manifests), default=0)
 
 
 def value(wanted: Any, size: Mapping[str, int]) -> str:
-    """A profile's value as text: as it stands, or made from one of the sizes.
+    """Return a profile's value as text, either literal or computed from one of the sizes.
 
-    The latter is {of: memory|cores|connections, times, plus, at_least, at_most, unit}, all but `of`
-    optional: (size * times + plus), no less than at_least and no more than at_most, in whole units.
-    Raises ValueError where it is not of that form.
+    A computed value is {of: memory|cores|connections, times, plus, at_least, at_most, unit}; all
+    but `of` are optional. The result is size * times + plus as a whole number, limited to at_least
+    and at_most, followed by the unit. Raises ValueError for another form.
     """
     if not isinstance(wanted, Mapping):
         return " ".join(str(wanted).split())
@@ -86,20 +90,22 @@ def value(wanted: Any, size: Mapping[str, int]) -> str:
 
 
 def sized(entries: Sequence[Mapping[str, Any]], size: Mapping[str, int]) -> list[Mapping[str, Any]]:
-    """Entries of a profile with the values that they have on a host."""
+    """Return entries of a profile with the values they have on a host of these sizes."""
     return [{**entry, "value": value(entry["value"], size)} for entry in entries]
 
 
 def max_connections(postgresql: Sequence[Mapping[str, Any]], size: Mapping[str, int]) -> int:
-    """How many connections PostgreSQL admits under a profile's settings."""
+    """Return the number of connections that PostgreSQL admits under a profile's settings."""
     given = [entry["value"] for entry in postgresql if entry["name"] == "max_connections"]
     return int(value(given[0], size)) if given else MAX_CONNECTIONS
 
 
 def pools_refusal(stack: Mapping[str, Any], cores: int, admitted: int, where: str) -> str | None:
-    """Why the pools of a stack's workers do not fit PostgreSQL's max_connections; None: they do.
+    """Return why the pools of a stack's workers exceed PostgreSQL's max_connections; None if they
+    fit.
 
-    ``where``: what sets max_connections, for the message.
+    ``cores``: of the server. ``admitted``: max_connections. ``where``: what sets it, for the
+    message.
     """
     each, several = int(stack["app"]["pool_size"]), workers(stack, cores)
     room = admitted - RESERVED
@@ -115,8 +121,11 @@ def pools_refusal(stack: Mapping[str, Any], cores: int, admitted: int, where: st
 
 
 def pools_refusals(plan: Mapping[str, Any], host: Mapping[str, Any], root: Path) -> list[str]:
-    """Why a server cannot do what is planned: for each stack and tuning profile that meet in the
-    plan and do not fit, a sentence."""
+    """Return a sentence for each stack and tuning profile of the plan whose pools do not fit the
+    server.
+
+    ``host``: the server, from probe.parse.
+    """
     size = sizes(host, [], plan["stacks"].values(), largest_pool(root))
     planned = experiments.items(plan["tracks"])
     met = dict.fromkeys((item["stack"], item["cell"]["tuning"]) for item in planned)
@@ -129,18 +138,26 @@ def pools_refusals(plan: Mapping[str, Any], host: Mapping[str, Any], root: Path)
 
 
 def open_files(machine: Sequence[Mapping[str, Any]], connections: int) -> dict[str, Any]:
-    """The open files that nginx and the application are to have for so many connections of the
-    clients: {asked, raised}; raised where it is more than the profile, or systemd, gives."""
+    """Return {asked, raised}: the open files that nginx and the application need for the load.
+
+    ``machine``: the profile's entries of that section. ``connections``: of the clients. raised says
+    whether this is more than the profile, or systemd's default, gives.
+    """
     given = [entry["value"] for entry in machine if entry["key"] == "limit.systemd.nofile"]
     anyway = int(given[0]) if given else OPEN_FILES
-    # To each connection its own one behind nginx; the rest is logs, pools and libraries.
+    # nginx opens one connection to the application for each client connection; 512 are for logs,
+    # pools and libraries.
     needed = 2 * connections + 512
     return {"asked": max(anyway, needed), "raised": needed > anyway}
 
 
 def nginx(settings: Sequence[Mapping[str, Any]], connections: int) -> list[Mapping[str, Any]]:
-    """A profile's settings of nginx, with room for so many connections of the clients in any."""
-    # To each its own one to the application; the rest is listening, kept and asking for counters.
+    """Return a profile's nginx settings with room for this many client connections.
+
+    The value of worker_connections is raised where it is too low for one worker to take them all.
+    """
+    # One connection to the application for each client connection; 128 are for listening sockets,
+    # kept connections and reading counters.
     needed = 2 * connections + 128
     given = [e["value"] for e in settings if e["name"] == "worker_connections"]
     if needed <= (int(given[0]) if given else WORKER_CONNECTIONS):

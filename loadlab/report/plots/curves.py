@@ -1,7 +1,7 @@
-"""The report's figures as SVG: latency by percentile, differences, and over time. Pure.
+"""Figures as SVG: latency by percentile, differences between cells, and series over time.
 
-Times are in µs as in the documents and drawn in ms. Which repetitions are drawn is the caller's
-choice; void ones must not be.
+Times come in µs and are drawn in ms. The caller chooses the repetitions, and must leave out void
+ones. The name and label arguments are as for svg.Plot.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ MODES = {
     "iowait": svg.PURPLE,
     "steal": svg.VERMILION,
 }
-LINE, DASHES, AREA = "━━", "╍╍", "■"  # the legends' signs
-MARKED = 15  # points of a line up to which each is marked
+LINE, DASHES, AREA = "━━", "╍╍", "■"  # symbols in legends
+MARKED = 15  # lines with up to this many points mark each point
 
-ROW, ASIDE = 19, (66.0, 28.0, 112.0, 45.0)  # px: of the differences' rows, and around them
+# px: height of a row of differences, and the margins around them
+ROW, ASIDE = 19, (66.0, 28.0, 112.0, 45.0)
 BAND = "#DDDDDD"
-LINEAR_TO = 1.0  # largest difference, either sign, up to which their axis is linear
-SMALLEST = 1 / 64  # ratio of head to base below which nothing is told apart
+LINEAR_TO = 1.0  # largest difference, of either sign, up to which the axis is linear
+SMALLEST = 1 / 64  # smallest ratio of head to base that is drawn
 
 Points = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Latency by percentile: points (percentile 0 to 100, µs), and of how many values."""
+    """Latency by percentile: points (percentile 0 to 100, µs), and the number of values behind
+    them."""
 
     points: Points
     count: int
@@ -45,7 +47,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Apart:
-    """A row of the differences: fractions of the base, None where unknown, and the conclusion."""
+    """A row of the figure of differences: fractions of the base, None where unknown, and a
+    conclusion."""
 
     name: str
     value: float | None
@@ -56,30 +59,34 @@ class Apart:
 
 
 def position(percentile: float) -> float:
-    """Where a percentile below 100 lies on the axis: 1/(1-p), so 90 % at 10 and 99 % at 100."""
+    """Return a percentile's position on the axis, 1/(1-p): 10 for 90 %, 100 for 99 %.
+
+    ``percentile`` is below 100.
+    """
     return 1 / (1 - percentile / 100)
 
 
 def highest(count: int) -> float | None:
-    """The highest percentile that ``count`` values carry; None where there is none."""
+    """Return the highest percentile that ``count`` values support; None where there is none."""
     return 100 * (1 - ABOVE / count) if count > ABOVE else None
 
 
 def carried(curve: Curve) -> list[tuple[float, float]]:
-    """The points that may be drawn: (position on the axis, ms)."""
+    """Return the points that may be drawn: (position on the axis, ms)."""
     limit = highest(curve.count)
     if limit is None:
         return []
-    # A little slack, for percentiles are binary fractions.
+    # Percentiles are binary fractions, so allow for rounding.
     return [(position(p), us / 1000) for p, us in curve.points if p <= limit + 1e-9]
 
 
 def latency_by_percentile(
     name: str, label: str, merged: Curve, repetitions: Sequence[Curve], floor: Curve | None
 ) -> str | None:
-    """The usual plot over 1/(1-p), log; None where no percentile is carried.
+    """Return the plot of latency over percentile, log 1/(1-p); None where no percentile is
+    supported.
 
-    ``repetitions`` are those merged, or empty for a single one; ``floor`` is the instrument's own.
+    ``repetitions`` are those merged, or empty for a single one. ``floor`` is the baseline latency.
     """
     main = carried(merged)
     if len(main) < 2:
@@ -109,9 +116,9 @@ def latency_by_percentile(
 
 
 def rate(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
-    """Requests scheduled, answered and verified in each second; a result's per_second.
+    """Return the plot of requests scheduled, answered and verified in each second.
 
-    A batch has no schedule: those begun, answered and verified in each second.
+    ``series`` is a result's per_second. A ``batch`` has no schedule, so it shows requests started.
     """
     when = "Second of the load" if batch else "Second of the load in which they were due"
     plot = svg.Plot(name, label, when, "Requests per second")
@@ -133,7 +140,10 @@ def rate(name: str, label: str, series: Mapping[str, Any], batch: bool = False) 
 
 
 def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
-    """p50, p99 and maximum of each second's requests; a gap where nothing was answered."""
+    """Return the plot of p50, p99 and maximum of each second, with gaps where nothing was answered.
+
+    ``series`` is a result's per_second.
+    """
     when = f"Second of the load in which they were {'answered' if batch else 'due'}"
     plot = svg.Plot(name, label, when, "Latency, ms")
     x = [second + 0.5 for second in series["second"]]
@@ -145,7 +155,7 @@ def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: b
         ("p50", "p50_us", svg.BLUE, 2.2),
     ):
         values = [math.nan if us is None else us / 1000 for us in series[key]]
-        # Of several clients a second's percentiles are not known.
+        # A second's percentiles are unknown for several clients.
         if drawn and all(map(math.isnan, values)):
             continue
         drawn += [value for value in values if not math.isnan(value)]
@@ -157,13 +167,14 @@ def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: b
 
 
 def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float) -> str:
-    """One host's CPU by mode, stacked, percent of its own cores; telemetry's per_second.
+    """Return the plot of one host's CPU by mode, stacked, in percent of its own ``cores``.
 
-    ``end`` is the load's length in seconds; what was scraped around it is cut off.
+    ``series`` is telemetry's per_second. ``end`` is the load's length in seconds; what was scraped
+    outside it is cut off.
     """
     share = f"CPU, % of {cores} cores" if cores > 1 else "CPU, % of its 1 core"
     plot = svg.Plot(name, label, "Second of the load", share)
-    # Entry k is of the interval that ends at t[k]; the first one's length is not told.
+    # Entry k describes the interval that ends at t[k]; the length of the first is not recorded.
     edges = [series["t"][0] - 1, *series["t"]] if series["t"] else []
     floor = [0.0] * len(edges)
     for mode, colour in MODES.items():
@@ -178,9 +189,10 @@ def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float
 
 
 def differences(name: str, label: str, groups: Sequence[tuple[str, Sequence[Apart]]]) -> str:
-    """A row each: the difference, its interval, and the noise floor as a band; by titled groups.
+    """Return the plot of differences, with their intervals and noise floors, in titled groups.
 
-    Beyond LINEAR_TO the axis is one of ratios: half and double lie as far from 0.
+    Where a difference exceeds LINEAR_TO, the axis shows ratios: half and double are equally far
+    from 0.
     """
     rows = [row for _, several in groups for row in several]
     known = [
@@ -242,7 +254,7 @@ def _percent(value: float) -> str:
 def _apart(
     axes: svg.Axes, y: float, row: Apart, place: Callable[[float], float]
 ) -> tuple[str, str, str]:
-    """Draw one difference; its key for the legend."""
+    """Draw one difference; return its key for the legend."""
     sign, colour, text = {
         "no difference": ("●", svg.INK, "no difference"),
         "undecided": ("○", svg.GREY, "undecided"),

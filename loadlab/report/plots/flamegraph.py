@@ -1,4 +1,4 @@
-"""A flame graph of stacks as an SVG element for a page. Pure; nothing in it moves or is fetched."""
+"""Draw stacks as a flame graph: a static SVG element without scripts or external files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from zlib import crc32
 from loadlab.telemetry.pyspy import Stack, is_idle, is_python, name
 
 WIDTH, ROW = 1100, 17  # px
-LETTER = 7  # px that a letter takes, about
-LEAST = 0.001  # of all samples: a narrower frame is not drawn
-# Python's frames, native ones, and where a thread waited: light, for dark text.
+LETTER = 7  # px: width of a letter, approximately
+LEAST = 0.001  # fraction of all samples: narrower frames are not drawn
+# Colours of Python frames, native frames and waiting: light, for dark text.
 PYTHON, NATIVE, WAITING = ("#F6C36B", "#F2B04A", "#F8D08C"), ("#9CCBE8", "#86BCDF"), ("#D9D9D9",)
 ROOT = "all"
 
 
 @dataclass
 class Node:
-    """A frame on the same frames below it: samples of it and all above; ``idle`` of them waited."""
+    """A frame with the frames it called.
+
+    - samples: of this frame and those above it; idle: how many of these waited
+    - above: frame -> Node
+    """
 
     frame: str
     samples: int = 0
@@ -28,6 +32,7 @@ class Node:
 
 
 def tree(stacks: Sequence[Stack]) -> Node:
+    """Return the stacks merged into a tree; its root is a frame named ROOT."""
     root = Node(ROOT)
     for frames, count in stacks:
         nodes = [root]
@@ -40,9 +45,10 @@ def tree(stacks: Sequence[Stack]) -> Node:
 
 
 def svg(stacks: Sequence[Stack], label: str) -> str:
-    """The <svg> element: the outermost frames at the bottom, as wide as their share of samples.
+    """Return the <svg> element: outermost frames at the bottom, widths proportional to samples.
 
-    ``label`` says in words what is seen (any text). Pointing at a frame tells it in full.
+    ``label`` describes the figure in words and may be any text. A frame's title, shown when the
+    pointer is over it, has its full name.
     """
     root = tree(stacks)
     drawn = []
@@ -85,5 +91,5 @@ def _colour(node: Node) -> str:
     colours: Sequence[str] = PYTHON if node.frame == ROOT or is_python(node.frame) else NATIVE
     if not node.above and node.idle == node.samples:
         colours = WAITING
-    # Neighbours are told apart, and a function has the same one wherever it is.
+    # The colour depends on the name: neighbours usually differ, and a function always has the same.
     return colours[crc32(node.frame.encode()) % len(colours)]

@@ -1,4 +1,4 @@
-"""Figures of sweeps and searches. Pure; see loadlab/report/plots/curves.py."""
+"""Figures of sweeps and searches as SVG; see loadlab/report/plots/curves.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOTS, RING, CROSS, STROKE = "●", "○", "✕", "┆"
 LEVELS = {"connections": "Connections", "rate": "Requests per second asked for"}
 
 
-# px around the axes: five digits stand beside the y axis' label.
+# px around the axes: room for five digits beside the y axis' label.
 FRAME, LABEL = (77.0, *svg.FRAME[1:]), 56.0
 
 
@@ -25,7 +25,7 @@ def _plot(name: str, label: str, x: str, y: str) -> svg.Plot:
 
 
 def _levels(axes: svg.Axes, values: Sequence[float], by: str) -> None:
-    """The x axis: a power of two a step for connections, plain for rates."""
+    """Set up the x axis: base-2 logarithmic for connections, linear for rates."""
     if by == "connections":
         axes.set_xscale("log", base=2)
         axes.set_xlim(min(values) / 1.2, max(values) * 1.2)
@@ -38,7 +38,7 @@ def _levels(axes: svg.Axes, values: Sequence[float], by: str) -> None:
 
 
 def _stopped(axes: svg.Axes, at: float | None) -> list[tuple[str, str, str]]:
-    """Mark where the sweep stopped; its key for the legend."""
+    """Mark where the sweep stopped; return the key for the legend."""
     if at is None:
         return []
     axes.axvline(at, color=svg.VERMILION, linewidth=1.2, linestyle=(0, (4, 3)))
@@ -53,14 +53,18 @@ def throughput(
     stopped: float | None,
     best: float | None,
 ) -> str:
-    """Verified answers a second at each level, with their intervals; summary.json's levels."""
+    """Return the plot of verified answers per second at each level, with intervals.
+
+    ``levels``: of a sweep in summary.json. ``by``: "connections" or "rate". ``stopped``, ``best``:
+    levels or None.
+    """
     plot = _plot(name, label, LEVELS[by], "Verified answers per second")
     axes = plot.axes
     x = [level["value"] for level in levels]
     y = [level["goodput"]["median"] for level in levels]
     keys = [(LINE, svg.BLUE, "median")]
     if by == "rate":
-        # What was asked for: the line that a server which holds it stays on.
+        # The rate asked for: a server that keeps it stays on this line.
         axes.plot([0, max(x)], [0, max(x)], color="#C8C8C8", linewidth=4)
         keys.append((LINE, "#C8C8C8", "asked"))
     for level in levels:
@@ -83,7 +87,7 @@ def throughput(
 def latency(
     name: str, label: str, levels: Sequence[Mapping[str, Any]], by: str, stopped: float | None
 ) -> str:
-    """The p99 at each level."""
+    """Return the plot of the p99 at each level; the arguments are as for throughput."""
     plot = _plot(name, label, LEVELS[by], "p99, ms")
     x = [level["value"] for level in levels]
     y = [level["p99_us"] / 1000 for level in levels]
@@ -95,7 +99,11 @@ def latency(
 
 
 def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float | None) -> str:
-    """The rate of each measurement of a search, one after another, and whether it met."""
+    """Return the plot of each measurement's rate in a search, in order, and whether it met the
+    objective.
+
+    ``rows``: the search's trace in summary.json. ``found``: the rate found in requests/s, or None.
+    """
     plot = _plot(name, label, "Measurement", "Requests per second asked for")
     axes = plot.axes
     numbers = list(range(1, len(rows) + 1))
@@ -123,7 +131,7 @@ def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float
     if found is not None:
         axes.axhline(found, color=svg.GREEN, linewidth=1.2, linestyle=(0, (4, 3)))
         keys.append((LINE, svg.GREEN, "found"))
-    # Rates are ratios apart, as the search's steps are.
+    # The search's steps are ratios, so a logarithmic axis suits its rates.
     svg.latency_axis(axes, rates)
     if axes.get_yscale() == "linear":
         axes.set_ylim(0, 1.12 * max(rates))

@@ -1,6 +1,6 @@
-"""From a matplotlib figure to a small SVG element for a page. Pure; pyplot is not used.
+"""Turn a matplotlib figure into a small SVG element for a page, without pyplot.
 
-matplotlib takes a second of CPU to import, so this module is imported only where one draws.
+Importing matplotlib takes a second of CPU, so import this module only where something is drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 # matplotlib ships no type information.
 Axes: TypeAlias = Any
 
-# Okabe and Ito's palette, told apart by the colour-blind too.
+# Okabe and Ito's palette, which colour-blind people can distinguish too.
 BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
     "#0072B2",
     "#56B4E9",
@@ -30,10 +30,10 @@ BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
 )
 GREY, INK = "#A0A0A0", "#333333"
 
-WIDTH, HEIGHT = 530, 290  # px: two of them side by side on a page of 1100
-FRAME = (59.4, 29.9, 13.8, 45.0)  # px left, above, right of and below the axes
+WIDTH, HEIGHT = 530, 290  # px: two plots side by side on a page of 1100
+FRAME = (59.4, 29.9, 13.8, 45.0)  # px left of, above, right of and below the axes
 FONT = 11  # px
-LOG_FROM = 20  # highest over lowest value from which a latency axis is logarithmic
+LOG_FROM = 20  # ratio of highest to lowest value from which a latency axis is logarithmic
 
 _STYLE = {
     "svg.fonttype": "none",
@@ -57,7 +57,10 @@ _STYLE = {
 
 
 class Plot:
-    """One plot of WIDTH px by its height: draw on ``axes``, then take ``svg``."""
+    """A plot, WIDTH px wide: draw on ``axes``, then call ``svg``.
+
+    ``across`` and ``down`` are the size of the axes in px.
+    """
 
     def __init__(
         self,
@@ -68,16 +71,16 @@ class Plot:
         height: float = HEIGHT,
         frame: tuple[float, float, float, float] = FRAME,
     ) -> None:
-        """``name`` is unique on the page, ``label`` says in words what is seen (any text).
+        """Create the figure and its axes, with ``x`` and ``y`` as axis labels.
 
+        ``name`` is unique on the page; ``label`` describes the figure in words and may be any text.
         ``height`` and ``frame`` (left, above, right, below the axes) are in px.
         """
         self._name, self._label, self._height = name, label, height
         left, above, right, below = frame
-        # Of the axes, px.
         self.across, self.down = WIDTH - left - right, height - above - below
         with matplotlib.rc_context(_STYLE):
-            # At 72 dpi matplotlib's point is a pixel.
+            # At 72 dpi a point of matplotlib is a pixel.
             self._figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
             self._figure.patch.set_visible(False)
             self.axes: Axes = self._figure.add_axes(
@@ -86,12 +89,13 @@ class Plot:
             self.axes.patch.set_visible(False)
             self.axes.set_xlabel(x)
             self.axes.set_ylabel(y)
-            # Fixed places: else matplotlib lays the tick labels out twice to find them.
+            # Fixed positions; otherwise matplotlib lays out the tick labels twice to find them.
             self.axes.xaxis.set_label_coords(0.5, -26.9 / self.down)
             self.axes.yaxis.set_label_coords(-38.8 / self.across, 0.5)
 
     def svg(self, keys: Sequence[tuple[str, str, str]]) -> str:
-        """The <svg> element; ``keys`` are the legend's: (sign, colour, text) each."""
+        """Return the <svg> element; ``keys`` are the legend's entries, (symbol, colour,
+        text) each."""
         with matplotlib.rc_context({**_STYLE, "svg.hashsalt": self._name}):
             page = io.StringIO()
             FigureCanvasSVG(self._figure).print_svg(page, metadata={"Date": None})
@@ -99,7 +103,8 @@ class Plot:
 
 
 def legend(keys: Sequence[tuple[str, str, str]]) -> str:
-    """One line of text above the plot, laid out by the browser whatever its font."""
+    """Return the legend: one line of text above the plot, which the browser lays out in
+    any font."""
     parts = [
         f'<tspan fill="{colour}">{sign}</tspan><tspan dx="5">{html.escape(text)}</tspan>'
         for sign, colour, text in keys
@@ -112,9 +117,9 @@ def legend(keys: Sequence[tuple[str, str, str]]) -> str:
 
 
 def clean(page: str, label: str, more: str, height: float = HEIGHT) -> str:
-    """matplotlib's SVG document as an element with ``more`` in it.
+    """Return matplotlib's SVG document as an element with ``more`` (SVG text) inserted.
 
-    What draws nothing and needless digits are gone.
+    Parts that draw nothing and surplus digits are removed.
     """
     body = page[page.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
@@ -129,7 +134,7 @@ def clean(page: str, label: str, more: str, height: float = HEIGHT) -> str:
 
 
 def _tag(tag: str, used: set[str]) -> str:
-    """One tag on one line: ids nobody refers to, font names and needless digits gone."""
+    """Return one tag on one line, without unused ids, font names and surplus digits."""
     tag = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", tag)
     tag = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-0 [^\"]*\"", "", tag)
     tag = re.sub(
@@ -139,7 +144,7 @@ def _tag(tag: str, used: set[str]) -> str:
 
 
 def number(value: float) -> str:
-    """A tick's number: no exponent, thousands apart."""
+    """Format a tick's number without exponent and with thousands separators."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
@@ -152,7 +157,7 @@ def latency_axis(axes: Axes, values_ms: Sequence[float]) -> None:
         axes.set_ylim(0, 1.08 * max(positive, default=1))
         return
     axes.set_yscale("log")
-    # 1, 2, 5 as long as these are few.
+    # Ticks at 1, 2 and 5 while there are few.
     subs = (1, 2, 5) if max(positive) < 1000 * min(positive) else (1,)
     axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
     axes.yaxis.set_minor_locator(NullLocator())
@@ -161,7 +166,7 @@ def latency_axis(axes: Axes, values_ms: Sequence[float]) -> None:
 
 
 def seconds_axis(axes: Axes, end: float) -> None:
-    """Scale the x axis from the load's first second to its last."""
+    """Scale the x axis from 0 to ``end`` seconds."""
     axes.set_xlim(0, end)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))

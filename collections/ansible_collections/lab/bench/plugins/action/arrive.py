@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.arrive; what it does stands in loadlab/core/arrivals.py."""
+"""Action plugin lab.bench.arrive; loadlab/core/arrivals.py does the work."""
 
 from __future__ import annotations
 

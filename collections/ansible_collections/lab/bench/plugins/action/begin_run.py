@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.begin_run: a run's folder, lock and plan, and results/latest."""
+"""Action plugin lab.bench.begin_run: creates a run's folder, lock, plan and results/latest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ActionModule(ControllerAction):
         new = not plan.exists()
         moved = not latest.is_symlink() or latest.readlink() != Path(run_dir.name)
         if not self._task.check_mode:
-            # The parent of this worker is ansible-playbook, which lives as long as its plays.
+            # The parent of this worker is ansible-playbook, which lives until its last play ends.
             lock.take(run_dir, os.getppid(), args["begun"]["place"])
             if new:
                 documents.write(plan, documents.dump(args["begun"]))

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.bundle; what it does stands in loadlab/bundle/archive.py."""
+"""Action plugin lab.bench.bundle; loadlab/bundle/archive.py does the work."""
 
 from __future__ import annotations
 

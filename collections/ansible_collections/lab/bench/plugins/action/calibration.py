@@ -1,4 +1,5 @@
-"""Action plugin behind lab.bench.calibration; see loadlab/analysis/calibration.py and reuse.py."""
+"""Action plugin lab.bench.calibration; see calibration.py and calibration_reuse.py in
+loadlab/analysis."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from loadlab.core import documents
 
 
 class ActionModule(ControllerAction):
-    """Derive what was measured now or, without ``link``, the newest of the same conditions."""
+    """Derives the present calibration or, without ``link``, reuses the newest of the same
+    conditions."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir = Path(args["run_dir"])
@@ -45,14 +47,14 @@ class ActionModule(ControllerAction):
         usable = list(calibration_reuse.found(folder.parents[1], conditions, now))
         for own in usable:
             if own.folder == folder and own.number == calibration.numbers(folder)[-1]:
-                # It is in force already.
+                # The run uses it already.
                 return {"found": True, "said": own.said(now), **self._derived(args, own.number)}
         for earlier in usable:
             calibration_reuse.copy(earlier, folder, number)
             try:
                 derived = self._derived(args, number)
             except ValueError:
-                # Its files are not what they were: no calibration of anything.
+                # Its files were changed or damaged, so it is no longer a calibration.
                 calibration_reuse.drop(folder, number)
                 continue
             return {"changed": True, "found": True, "said": earlier.said(now), **derived}

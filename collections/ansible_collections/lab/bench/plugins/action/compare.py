@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.compare; see loadlab/analysis/run_comparison.py."""
+"""Action plugin lab.bench.compare; loadlab/analysis/run_comparison.py does the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.document: one JSON document on the controller."""
+"""Action plugin lab.bench.document: writes a JSON document on the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.ec2: what no module of amazon.aws answers."""
+"""Action plugin lab.bench.ec2: asks EC2 what no module of amazon.aws can."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ ASK_EVERY_S = 5
 
 
 def client(region: str) -> Any:
-    """EC2's client, with credentials from AWS's own places. ValueError on an unknown region."""
+    """Return a boto3 client of EC2, with credentials from AWS's own places.
+
+    Raises ValueError for an unknown region.
+    """
     session = boto3.Session(region_name=region)
     known = {
         name
@@ -33,7 +36,7 @@ def client(region: str) -> Any:
 
 
 class ActionModule(ControllerAction):
-    """Ask EC2, and refuse in plain words where it does not answer."""
+    """Asks EC2; its errors fail the task with a message and the remedy."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         try:

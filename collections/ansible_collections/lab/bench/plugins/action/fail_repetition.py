@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.fail_repetition: a failed measurement stays as a record."""
+"""Action plugin lab.bench.fail_repetition: keeps a failed measurement as a record."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ class ActionModule(ControllerAction):
         dest.mkdir(parents=True, exist_ok=True)
         if not (dest / "cell.json").exists():
             documents.write(dest / "cell.json", documents.dump(args["record"]))
-        # Ansible keeps bytes of a host that are no text as surrogates, which cannot be written.
+        # Ansible decodes bytes that are not text as surrogates, which cannot be encoded again.
         error = args["error"].strip().encode(errors="backslashreplace")
         path = dest / "error.txt"
-        # Two hosts may fail at once, or one of them twice; what was first is the cause.
+        # Two hosts may fail at once, or one host twice. The first error is the cause, so keep the
+        # order.
         with lock.alone(dest):
             before = [path.read_bytes().strip()] if path.exists() else []
             documents.write(path, b"; ".join([*before, error]) + b"\n")

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.first_contact; its refusal stands in loadlab/hosts/probe.py."""
+"""Action plugin lab.bench.first_contact; loadlab/hosts/probe.py has its message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         try:
-            # As the login shell reads it: nothing is needed on the host but that.
+            # Run by the login shell, so the host needs nothing else.
             said = self._low_level_execute_command(args["script"], executable=False)
         except AnsibleConnectionFailure as problem:
             address = str(self._connection.get_option("host"))

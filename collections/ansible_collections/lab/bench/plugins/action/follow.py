@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.follow: tells the progress of an asynchronous task."""
+"""Action plugin lab.bench.follow: shows the progress of an asynchronous task."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from loadlab.core import formatting
 
 
 def finished(results_file: Path) -> bool:
-    """Whether Ansible's own status file of the job says so; half-written counts as not yet."""
+    """Return whether Ansible's status file says that the job ended; a partly written file
+    says no."""
     try:
-        # While it runs the file says so; then the result of the task takes its place.
+        # The file has the key `finished` while the job runs; afterwards it holds the task's result.
         return bool(json.loads(results_file.read_text()).get("finished", True))
     except (FileNotFoundError, json.JSONDecodeError):
         return False
 
 
 def last_line(log: Path) -> str:
-    """The log's last line that says something."""
+    """Return the last non-empty line of the log; "begins" while there is none."""
     lines = log.read_text(errors="replace").split("\n") if log.exists() else []
     return next((line.strip() for line in reversed(lines) if line.strip()), "begins")
 
 
 class ActionModule(ControllerAction):
-    """Wait for the job, showing the last line of its log."""
+    """Waits for the job and shows the last line of its log."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()

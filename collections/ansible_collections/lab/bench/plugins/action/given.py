@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.given; see loadlab/planning/user_options.py."""
+"""Action plugin lab.bench.given; loadlab/planning/user_options.py does the work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ActionModule(ControllerAction):
         return {"names": list(given)}
 
     def _inventory(self) -> list[dict[str, Any]]:
-        """The variables of each host and group as the inventory has them, without those of -e."""
+        """Return the variables of each host and group in the inventory, without those of -e."""
         inventory = self._hostvars._inventory
         every = [*inventory.groups.values(), *inventory.hosts.values()]
         beside = get_vars_from_path(self._loader, self._loader.get_basedir(), every, "task")

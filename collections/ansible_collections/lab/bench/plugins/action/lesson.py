@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.lesson; what it does stands in loadlab/report/lesson.py."""
+"""Action plugin lab.bench.lesson; loadlab/report/lesson.py does the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.moment: when several hosts begin together, each by its clock."""
+"""Action plugin lab.bench.moment: sets a start time for several hosts, each by its own clock."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
 from loadlab.telemetry import node_exporter
 
-# The median of so many readings of a clock counts.
+# How many readings of a clock the median is taken of.
 READINGS = 5
 
 
 def ahead(url: str) -> float:
-    """A host's clock less the controller's, seconds. Raises TelemetryError where it is silent."""
+    """Return a host's clock minus the controller's in seconds.
+
+    Raises TelemetryError where the exporter does not answer.
+    """
     return node_exporter.clock_offset(
         node_exporter.parse("".join(page(url) for _ in range(READINGS)), url)
     )

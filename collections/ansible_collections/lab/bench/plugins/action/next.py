@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.next: what a pair measures next."""
+"""Action plugin lab.bench.next: decides what a host pair measures next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from loadlab.tuning import ablation
 
 
 class ActionModule(ControllerAction):
-    """Derive what was measured last, tell what came of it, choose the next, say how far it is."""
+    """Derives the last measurement, prints its result, chooses the next and
+    writes progress.json."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root, pair = Path(args["run_dir"]), Path(args["root"]), args["pair"]
@@ -34,7 +35,7 @@ class ActionModule(ControllerAction):
             before = None if found["error"] else schedule.setup(item)
         with lock.alone(run_dir):
             kept = records.load(run_dir)
-            # The generator was calibrated after the run was planned.
+            # The generators were calibrated after the run was planned.
             plan["tracks"] = dispatch.below(plan["tracks"], records.ceiling(run_dir))
             idle = ablation.idle(plan, records.ledgers(run_dir))
             plan["tracks"] = ablation.less(plan["tracks"], idle)

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.own_exporter: whether an exporter is that of a host."""
+"""Action plugin lab.bench.own_exporter: checks that an exporter runs on the host it stands for."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from loadlab.telemetry import node_exporter
 
 
 def moment(seconds: int) -> str:
+    """Format unix seconds as a date and time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.plan; what it does stands in loadlab/planning/plan.py."""
+"""Action plugin lab.bench.plan; loadlab/planning/plan.py does the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.progress: a line for the person at the terminal."""
+"""Action plugin lab.bench.progress: prints lines on the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 
 class ActionModule(ControllerAction):
-    """Print ``msg`` at once, whatever the callback shows of ordinary results."""
+    """Prints ``msg`` at once, whatever the callback shows of ordinary results."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         for line in args["msg"].rstrip().splitlines():

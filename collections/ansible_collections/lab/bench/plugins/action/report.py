@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.report: report.html of a run, made on the controller."""
+"""Action plugin lab.bench.report: writes a run's report.html."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from loadlab.scheduling import records
 
 
 class ActionModule(ControllerAction):
-    """Build the report's numbers, render the template, write report.html whole or not at all."""
+    """Builds the report's dict, renders the template, and writes report.html whole or not
+    at all."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        # Draws with matplotlib, whose import is a second of CPU: only here.
+        # Imported here: matplotlib takes a second of CPU.
         from loadlab.report import page as report
 
         run_dir = Path(args["run_dir"])

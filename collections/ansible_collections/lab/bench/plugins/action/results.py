@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.results; what it does stands in loadlab/analysis/derive.py."""
+"""Action plugin lab.bench.results; loadlab/analysis/derive.py does the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Action plugin behind lab.bench.same_hosts; what it does stands in loadlab/hosts/identity.py."""
+"""Action plugin lab.bench.same_hosts; loadlab/hosts/identity.py and planning/resume.py do
+the work."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ class ActionModule(ControllerAction):
         run_dir = Path(args["run_dir"])
         path = run_dir / "plan.json"
         if not path.exists():
-            # A run that check mode did not begin.
+            # In check mode a new run has no plan.json.
             return {}
         earlier = documents.load(path)
         hosts = {
@@ -31,5 +32,5 @@ class ActionModule(ControllerAction):
             content = resume.gone_on(content, args["now"])
         if content != earlier and not self._task.check_mode:
             documents.write(path, documents.dump(content))
-        # That it was gone on with is noted, and no change.
+        # Recording that the run was resumed does not count as a change.
         return {"changed": content["hosts"] != earlier.get("hosts")}

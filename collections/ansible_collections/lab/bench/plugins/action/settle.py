@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.settle: the records of a run that was cut off."""
+"""Action plugin lab.bench.settle: completes the records of an interrupted run."""
 
 from __future__ import annotations
 

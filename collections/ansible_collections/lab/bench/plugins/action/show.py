@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.show; what it does stands in loadlab/report/run_end.py."""
+"""Action plugin lab.bench.show; loadlab/report/run_end.py does the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.verify_answers; see loadlab/stacks/contract.py."""
+"""Action plugin lab.bench.verify_answers; loadlab/stacks/contract.py does the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.verify_bundle; see loadlab/bundle/verify.py."""
+"""Action plugin lab.bench.verify_bundle; loadlab/bundle/verify.py does the work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadlab.bundle.archive import BundleError
 
 
 class ActionModule(ControllerAction):
-    """In a temporary folder that is gone afterwards."""
+    """Verifies the bundle in a temporary folder, which it then removes."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         bundle.refuse_absent(args["bundle"])

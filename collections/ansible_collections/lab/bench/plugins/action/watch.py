@@ -1,4 +1,4 @@
-"""Action plugin behind lab.bench.watch: the controller's part while a load is under way."""
+"""Action plugin lab.bench.watch: scrapes the hosts and shows the progress during a load."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
 from loadlab.scheduling import progress
 
-# What the load takes beside its seconds: the check of the answer, the generator's start and end.
+# Seconds that a load takes besides its duration: checking the answer, and starting and ending the
+# generator.
 SLACK_S = 0.6
 APART_S = 0.5
-# Of a batch, whose client is what is measured; a load whose time is up is asked every second.
+# Seconds between checks of a batch, whose client is the subject. Other loads are checked every
+# second once their time is over.
 ASK_EVERY_S = 2
 
 
 class ActionModule(ControllerAction):
-    """Scrape once a second into the repetition's folder, and show how far it is.
+    """Scrapes once a second into the repetition's folder and shows the progress.
 
-    A recording that is there already is somebody's measurement, and an error.
+    An existing recording belongs to another measurement, so it is an error.
     """
 
     _requires_connection = True
@@ -56,8 +58,8 @@ class ActionModule(ControllerAction):
             ends = time.time() + args["item"]["seconds_left"]
             for second in range(math.ceil(args["most"]) + 1):
                 wait = begun + second - time.monotonic()
-                # What a host out of reach has made late is left out: between two scrapes close
-                # together no CPU time passes.
+                # An unreachable host delays the loop: skip the scrapes that are late, as two
+                # scrapes in quick succession show no CPU time.
                 if wait < -APART_S:
                     continue
                 time.sleep(max(wait, 0.0))
@@ -72,15 +74,15 @@ class ActionModule(ControllerAction):
                 under_way(f"{what}: {far}; {progress.until(ends, time.time())}")
             else:
                 time.sleep(APART_S)
-            # The last one comes just after the load's end, for the counters until then.
+            # A last scrape just after the load's end, for the counters until then.
             scrape()
         return {"changed": True}
 
     def _ask(self, command: str) -> tuple[bool, str]:
-        """Whether the host says that the load is over, and how far it is."""
+        """Return whether the host reports the end of the load, and the progress it reports."""
         try:
             said = self._low_level_execute_command(command)
         except AnsibleConnectionFailure:
-            # The load goes on without anybody connected.
+            # The load continues without a connection.
             return False, "the host is out of reach"
         return said["rc"] == 0, said["stdout"].strip()

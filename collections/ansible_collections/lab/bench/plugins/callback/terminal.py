@@ -1,4 +1,4 @@
-"""What a person at the terminal sees: stages, what is under way, the lab's own lines, failures."""
+"""Callback for the terminal: stages, the running task, the lab's own lines, and failures."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from loadlab.report.progress_line import UnderWay, cut
 DOCUMENTATION = """
 name: terminal
 type: stdout
-short_description: Stages with a clock, and one line for what is under way
+short_description: Shows stages with a clock, and a status line for the running task
 description:
-  - A terminal has the line for what is under way redrawn in place. Where the output goes to a file
-    or a pipe the line is printed now and then, and holds no control character.
-  - Tasks, what they changed, and the recap at the end are shown with C(-v), C(--check) and
-    C(--diff), and where I(show_changed) is set. A task that fails is shown in any case.
+  - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
+    intervals, without control characters.
+  - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
+    and where I(show_changed) is set. A failed task is always shown.
 options:
   show_changed:
     description: Show each task that changed something, and the recap, as C(-v) does.
@@ -42,31 +42,33 @@ author: the lab's developers
 """
 
 
-# Tasks whose failure is the lab's own word.
+# Actions whose failure message the lab wrote itself.
 REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
-# Clears the line where the cursor is.
+# Clears the line that the cursor is on.
 CLEAR = "\r\x1b[K"
 TICK_S = 0.5
 
 
 def refuses(action: str, message: Any) -> bool:
-    """Whether a failed task's message is the lab's own, which needs no task's name beside it; that
-    a task could not be done at all is told by Ansible."""
+    """Return whether a failed task's message is the lab's own, which needs no task name beside it.
+
+    Ansible itself reports a task that could not run at all, with "Task failed: ".
+    """
     own = isinstance(message, str) and not message.startswith("Task failed: ")
     return own and action.startswith(REFUSING)
 
 
 class Screen:
-    """Puts the line for what is under way below all that Ansible prints in this process.
+    """Keeps the status line below everything that Ansible prints in this process.
 
-    Everything that is printed, by workers too, goes through Display.display here: workers send
-    their calls to this process. So it is taken over, and the line is cleared before each of them.
+    All output, including that of workers, passes through Display.display in this process. This
+    class replaces that method and clears the status line before each call.
     """
 
     def __init__(self, display: Any) -> None:
         self._under_way = UnderWay()
         self._print = display.display
-        # Threads of this process print: results of workers, callbacks, and the clock below.
+        # Several threads of this process print: results of workers, callbacks, and the clock below.
         self._lock = threading.RLock()
         self._live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._drawn = ""
@@ -77,8 +79,8 @@ class Screen:
         atexit.register(self._end)
 
     def display(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """In place of Display.display; a line that does not end is what a task says of itself."""
-        # A worker has a copy of this object: what it prints comes here by Ansible's own way.
+        """Replaces Display.display; a message without a newline is a task's status."""
+        # A worker has a copy of this object; Ansible forwards its output to this process.
         if os.getpid() != self._process:
             self._print(msg, *args, **kwargs)
             return
@@ -88,17 +90,17 @@ class Screen:
                 self._draw()
                 return
             drawn = self._clear()
-            # Whoever read it may have gone, and the run goes on.
+            # The reader may be gone; the run continues.
             with contextlib.suppress(BrokenPipeError):
                 self._print(msg, *args, **kwargs)
-            # A log shows it at once.
+            # Flush, so that a log shows it at once.
             self._write("")
             self._under_way.printed(time.monotonic())
             if drawn:
                 self._draw()
 
     def _clear(self) -> bool:
-        """Clear the line; whether there was one."""
+        """Clear the status line; return whether there was one."""
         drawn, self._drawn = self._drawn, ""
         self._write(CLEAR if drawn else "")
         return bool(drawn)
@@ -115,7 +117,7 @@ class Screen:
                 self.display(f"  {line}")
             return
         line = cut(f"  {self._under_way.words(now)}".rstrip(), shutil.get_terminal_size().columns)
-        # Where there is nothing to tell the last one stays, for it is a moment ago.
+        # Without a status, keep the last line: it is only a moment old.
         if line and line != self._drawn:
             self._write(CLEAR + line)
             self._drawn = line
@@ -126,15 +128,17 @@ class Screen:
             sys.stdout.flush()
 
     def begins(self, host: str, task: str) -> None:
+        """Record that a host starts a task."""
         with self._lock:
             self._under_way.begins(host, task, time.monotonic())
 
     def ends(self, host: str) -> None:
+        """Record that a host's task ended."""
         with self._lock:
             self._under_way.ends(host)
 
     def over(self) -> None:
-        """Nothing is under way any more."""
+        """Record that nothing is running any more, and clear the status line."""
         with self._lock:
             self._under_way.over()
             self._clear()
@@ -157,7 +161,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._screen = Screen(self._display)
 
     def _all(self) -> bool:
-        """Whether each changed task is shown."""
+        """Return whether each changed task is shown."""
         arguments = context.CLIARGS
         asked = self._display.verbosity or arguments.get("check") or arguments.get("diff")
         return bool(asked or self.get_option("show_changed"))
@@ -165,7 +169,7 @@ class CallbackModule(Default):  # type: ignore[misc]
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self._screen.over()
         name = play.get_name().strip()
-        # What every stage stands on is there in each of them, and is shown once.
+        # The common preparation plays run in every stage; print their name only once.
         if name not in self._shown:
             self._shown.add(name)
             minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
@@ -174,13 +178,13 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._last_task_banner = None
 
     def v2_playbook_on_include(self, included_file: Any) -> None:
-        """Which file a task was read from is nothing to a user."""
+        """Print nothing: the user does not need the name of an included file."""
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if task.action == "ansible.builtin.pause":
-            # Whoever is asked types where the line would be.
+            # The user types the answer where the status line would be.
             self._screen.over()
-        # Of the lab's own tasks each has a name; Ansible adds those that check a role's arguments.
+        # Every task of the lab has a name. Ansible adds the tasks that check a role's arguments.
         elif task.action != "ansible.builtin.validate_argument_spec":
             self._screen.begins(host.get_name(), task.name or task.action)
 
@@ -214,10 +218,10 @@ class CallbackModule(Default):  # type: ignore[misc]
         if self._display.verbosity or not refuses(result.task.action, message):
             super().v2_runner_on_failed(result, ignore_errors)
             return
-        # A refusal is one sentence for a person: no quotes, no braces around it.
+        # A refusal is one sentence for the user, without quotes or braces around it.
         self._refused.add(host)
         failed = f" ({result.result['assertion']})" if "assertion" in result.result else ""
-        # In it may be what a server said.
+        # The message may contain a server's text.
         self._display.display(printable(f"{host}: {message}{failed}"), color="red")
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
@@ -226,11 +230,11 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._screen.over()
-        # A refusal has said all; whatever else failed has left something behind on each host.
+        # A refusal needs no recap. Any other failure may have left a host half changed.
         if self._all() or {*stats.failures, *stats.dark} - self._refused:
             super().v2_playbook_on_stats(stats)
 
     def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
-        """A refusal says all in its message; where in which file it was made is for -v."""
+        """Show where an error was raised only with -v: a refusal's message says enough."""
         if self._display.verbosity:
             super()._handle_exception(result, use_stderr=use_stderr)

@@ -1,4 +1,4 @@
-"""Filters about Amazon EC2; all they do stands in loadlab/hosts/ec2.py."""
+"""Filters about Amazon EC2, from loadlab/hosts/ec2.py."""
 
 from __future__ import annotations
 

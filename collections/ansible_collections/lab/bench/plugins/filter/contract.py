@@ -1,4 +1,4 @@
-"""Filter contract_text; all it does stands in loadlab/stacks/contract.py."""
+"""Filter contract_text, from loadlab/stacks/contract.py."""
 
 from __future__ import annotations
 

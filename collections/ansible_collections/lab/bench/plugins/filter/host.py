@@ -1,5 +1,5 @@
-"""Filters about hosts; all they do stands in loadlab.hosts: probe, identity,
-hardware and fingerprint."""
+"""Filters about hosts, from probe, identity and hardware in loadlab/hosts,
+and core/fingerprint.py."""
 
 from __future__ import annotations
 

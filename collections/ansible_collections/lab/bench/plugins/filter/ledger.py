@@ -1,4 +1,4 @@
-"""Filters for the tuning ledger; all they do stands in loadlab/tuning/ledger.py."""
+"""Filters for the tuning ledger, from ledger.py and service_ledger.py in loadlab/tuning."""
 
 from __future__ import annotations
 

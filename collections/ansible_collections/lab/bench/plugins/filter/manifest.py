@@ -1,4 +1,4 @@
-"""Filter command_line; all it does stands in loadlab/analysis/manifest.py."""
+"""Filter command_line, from loadlab/analysis/manifest.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters for the network profiles; all they do stands in loadlab/hosts/qdisc.py."""
+"""Filters for network profiles, from loadlab/hosts/qdisc.py."""
 
 from __future__ import annotations
 

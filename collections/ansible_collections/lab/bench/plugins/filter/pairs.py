@@ -1,5 +1,5 @@
-"""Filters about the clients of a server; all they do stands in loadlab/hosts/pairs.py and
-shares.py."""
+"""Filters about host pairs and clients, from loadlab/hosts/pairs.py and
+loadlab/generators/split.py."""
 
 from __future__ import annotations
 

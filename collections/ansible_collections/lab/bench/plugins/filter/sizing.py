@@ -1,4 +1,4 @@
-"""Filters for values that depend on the host; all they do stands in loadlab/tuning/sizing.py."""
+"""Filters for values that depend on the host, from loadlab/tuning/sizing.py."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: arrive
-short_description: Move what was fetched from a host to its place in the run
+short_description: Move files fetched from a host to their places in the run
 description:
-  - What is there already is never overwritten.
-  - Moves what an earlier controller had fetched and not moved, too.
+  - Never overwrites an existing file.
+  - Also moves files that an earlier controller fetched and did not move.
 options:
   run_dir:
     description: The run's directory.
     type: path
     required: true
   arrived:
-    description: The folder that this host's files are fetched into; it need not be there.
+    description: The folder that this host's files are fetched into; it may be absent.
     type: path
     required: true
   host:

@@ -1,20 +1,20 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: begin_run
-short_description: Make a run's folder with its plan and point results/latest at it
+short_description: Create a run's folder with its plan and point results/latest at it
 description:
-  - A plan that is there already stays as it is.
-  - The run is this ansible-playbook's until that ends; where another one has it, or one on
-    the same hosts, it is refused.
-  - Changed is told where the run is new or was not the latest. Check mode is supported.
+  - Keeps an existing plan.
+  - Locks the run for this ansible-playbook until it ends. Fails where another process holds the
+    run, or another run on the same hosts.
+  - Reports changed where the run is new or was not the latest. Supports check mode.
 options:
   run_dir:
     description: Folder of the run on the controller.
     type: path
     required: true
   begun:
-    description: Content of plan.json, when the run began, by which command, and its plan.
+    description: Content of plan.json, including the run's start, command and plan.
     type: dict
     required: true
 author: the lab's developers
@@ -29,7 +29,7 @@ EXAMPLES = """
 
 RETURN = """
 new:
-  description: Whether the run was not there before.
+  description: Whether the run is new.
   type: bool
   returned: success
 """

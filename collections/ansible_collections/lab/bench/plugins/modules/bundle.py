@@ -1,11 +1,11 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: bundle
 short_description: Pack a run as one archive
 description:
   - Writes <run_id>.tar.gz beside the runs, with SHA256SUMS in it. The same files give the same
-    bytes. In check mode it writes nothing.
+    bytes. Writes nothing in check mode.
 options:
   results:
     description: Directory of all runs.
@@ -27,19 +27,19 @@ EXAMPLES = """
 
 RETURN = """
 path:
-  description: Where the archive is.
+  description: Path of the archive.
   type: str
   returned: success
 files:
-  description: How many files it holds, without SHA256SUMS.
+  description: Number of files in it, without SHA256SUMS.
   type: int
-  returned: success, but for check mode
+  returned: success, except in check mode
 bytes:
-  description: Its size.
+  description: Its size in bytes.
   type: int
-  returned: success, but for check mode
+  returned: success, except in check mode
 sha256:
   description: Its SHA-256, hexadecimal.
   type: str
-  returned: success, but for check mode
+  returned: success, except in check mode
 """

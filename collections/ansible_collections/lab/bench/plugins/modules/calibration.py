@@ -1,12 +1,12 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: calibration
-short_description: Write calibration.json from what was measured, now or a while ago
+short_description: Write calibration.json from a new measurement or a recent one
 description:
-  - Keeps the raw output of iperf3 and ping beside it, below calibration/link/, and in
-    conditions.json under what it was measured.
-  - Without that output looks in all runs for one of the last hour that was measured under the same
+  - Keeps the raw output of iperf3 and ping below calibration/link/, and the conditions of the
+    measurement in conditions.json.
+  - Without that output, looks in all runs for a calibration of the last hour under the same
     conditions, and copies its raw files.
 options:
   run_dir:
@@ -23,20 +23,21 @@ options:
     required: true
   link:
     description: >-
-      File name to content of what the link's programs printed, iperf3-client_to_server.json,
-      iperf3-server_to_client.json and ping.txt. Without it an earlier calibration is looked for.
+      Output of the programs that measured the link, by file name, which are
+      iperf3-client_to_server.json, iperf3-server_to_client.json and ping.txt. Without it the
+      module looks for an earlier calibration.
     type: dict
   hosts:
-    description: Inventory names of the server and the client, whose tuning.json is a condition too.
+    description: Inventory names of the server and the client; their tuning.json is a condition too.
     type: list
     elements: str
     required: true
   conditions:
-    description: All else that a calibration depends on; two that have the same are alike.
+    description: Everything else that a calibration depends on.
     type: dict
     required: true
   generator:
-    description: Generator of the measurements to come.
+    description: Generator of the measurements that follow.
     type: str
     required: true
   root:
@@ -60,19 +61,19 @@ EXAMPLES = """
 
 RETURN = """
 found:
-  description: Whether there is one; always true of what was measured now.
+  description: Whether there is a calibration; always true for a new measurement.
   type: bool
   returned: success
 said:
-  description: Whose it is and how old, in words.
+  description: Which run measured it and how long ago, in words.
   type: str
-  returned: where an earlier one is used again
+  returned: where an earlier calibration is reused
 calibration:
   description: The content of calibration.json.
   type: dict
   returned: where found
 text:
-  description: The same in two or three lines.
+  description: The calibration in one or two lines.
   type: str
   returned: where found
 """

@@ -1,10 +1,10 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: compare
 short_description: Compare the cells that two runs both measured
 description:
-  - Writes compare-<base>.json into the head's directory. In check mode it writes nothing.
+  - Writes compare-<base>.json into the head's directory. Writes nothing in check mode.
 options:
   results:
     description: Directory of all runs.
@@ -15,7 +15,7 @@ options:
     type: str
     required: true
   head:
-    description: Name of the run that is compared.
+    description: Name of the run to compare.
     type: str
     required: true
 author: the lab's developers
@@ -31,7 +31,7 @@ EXAMPLES = """
 
 RETURN = """
 path:
-  description: Where the comparison is.
+  description: Path of the comparison.
   type: str
   returned: success
 lines:

@@ -1,16 +1,16 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: document
 short_description: Write a JSON document on the controller, whole or not at all
-description: Check mode is supported.
+description: Supports check mode.
 options:
   path:
-    description: File to write; its directory is made where it is missing.
+    description: File to write; its directory is created if it is missing.
     type: path
     required: true
   content:
-    description: What to write.
+    description: Content of the document.
     type: dict
     required: true
 author: the lab's developers

@@ -1,40 +1,40 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: ec2
-short_description: Ask Amazon EC2 what no module of amazon.aws answers
+short_description: Query Amazon EC2 for what no module of amazon.aws returns
 description:
   - Changes nothing. Credentials come from AWS's own places, the endpoint from AWS_ENDPOINT_URL
-    where that is set. Fails with one message and its remedy where credentials are absent or
-    expired, and where the region is unknown or out of reach.
-  - Exactly one of I(types), I(console) and I(tag) is asked.
+    where that is set. Fails with a message and the remedy where credentials are absent or
+    expired, and where the region is unknown or unreachable.
+  - Takes exactly one of I(types), I(console) and I(tag).
 options:
   region:
     description: Name of the region.
     type: str
     required: true
   types:
-    description: Instance types to tell about, and the zones that have all of them.
+    description: Instance types to describe, with the zones that have all of them.
     type: list
     elements: str
   console:
-    description: Ids of instances on whose consoles to wait for the SSH host keys.
+    description: Ids of instances; waits until their consoles show the SSH host keys.
     type: list
     elements: str
   seconds:
     description: >-
-      How long to wait for the keys of all, which is an error where they do not come, or for the
-      last resource to be gone.
+      How long to wait for the keys of all instances, after which the task fails, or for the last
+      resource to disappear.
     type: int
     default: 0
   tag:
-    description: Value of the tag loadlab whose resources to list.
+    description: Value of the tag loadlab; lists the resources that carry it.
     type: str
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Ask what there is
+- name: Query an instance type
   lab.bench.ec2:
     region: us-east-1
     types: [c7i.2xlarge]
@@ -44,7 +44,7 @@ EXAMPLES = """
 RETURN = """
 types:
   description: >-
-    Type to its architecture, cores, threads_per_core, threads, nitro, cluster, burstable and spot.
+    By type its architecture, cores, threads_per_core, threads, nitro, cluster, burstable and spot.
   returned: with types
   type: dict
 zones:
@@ -52,11 +52,11 @@ zones:
   returned: with types
   type: list
 hosts:
-  description: Instance to its keys and ends (UTC), as it said on its console.
+  description: By instance the keys and ends (UTC) that its console shows.
   returned: with console
   type: dict
 resources:
-  description: Type of resource to the ids, or names, of those that carry the tag and still exist.
+  description: By type of resource the ids, or names, of those that carry the tag and still exist.
   returned: with tag
   type: dict
 """

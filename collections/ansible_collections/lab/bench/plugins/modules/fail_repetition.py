@@ -1,26 +1,26 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: fail_repetition
-short_description: Keep a measurement that failed as a record with its error
+short_description: Record a failed measurement with its error
 options:
   dest:
-    description: Folder of the repetition on the controller; made where it is missing.
+    description: Folder of the repetition on the controller; created if it is missing.
     type: path
     required: true
   record:
-    description: What cell.json is to say where it is not there yet.
+    description: Content of cell.json, if it does not exist yet.
     type: dict
     required: true
   error:
-    description: What went wrong.
+    description: The error message.
     type: str
     required: true
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Keep the failed measurement as a record
+- name: Record the failed measurement
   lab.bench.fail_repetition:
     dest: results/latest/cells/example/rep-1
     record: {cell_id: example}

@@ -1,25 +1,25 @@
-"""Documentation of the action plugin of the same name."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: first_contact
-short_description: Run a script on a host by its login shell, or tell why the host is out of reach
+short_description: Run a script in a host's login shell, or say why the host is unreachable
 description:
-  - A host that cannot be reached is refused with its address, what SSH said and what to do.
-  - The script must change nothing; check mode is supported and does the same.
+  - For an unreachable host, fails with its address, SSH's error and the remedy.
+  - The script must change nothing; it also runs in check mode.
 options:
   script:
-    description: What the login shell is given.
+    description: The script.
     type: str
     required: true
   make:
-    description: The command that makes the host, where the lab does.
+    description: The command that creates the host, if the lab does so.
     type: str
     default: ""
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Look at the host
+- name: Probe the host
   lab.bench.first_contact:
     script: uname -r
 """

@@ -1,15 +1,15 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: follow
-short_description: Wait for an asynchronous task of the controller and tell how far it is
+short_description: Wait for an asynchronous task of the controller and show its progress
 options:
   what:
-    description: What is under way, in words.
+    description: What the task does, in words.
     type: str
     required: true
   results_file:
-    description: The status file that starting the task returned.
+    description: The status file that Ansible returned when it started the task.
     type: path
     required: true
   log:
@@ -20,7 +20,7 @@ author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Tell how far the build is
+- name: Show the progress of the build
   lab.bench.follow:
     what: Building oha
     results_file: "{{ oha_build.results_file }}"

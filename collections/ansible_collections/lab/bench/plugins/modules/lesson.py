@@ -1,11 +1,11 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: lesson
 short_description: Write the page of a lesson with the figures just measured
 description:
   - Renders the lesson's text with the cells of summary.json into lesson.md beside it.
-  - Check mode is supported and writes nothing.
+  - Writes nothing in check mode.
 options:
   run_dir:
     description: Directory of the run.
@@ -27,7 +27,7 @@ EXAMPLES = """
 
 RETURN = """
 path:
-  description: Where the page is.
+  description: Path of the page.
   type: str
   returned: success
 page:

@@ -1,10 +1,10 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: next
-short_description: Derive what a pair measured last, and tell what it measures next
+short_description: Derive a host pair's last measurement and decide its next one
 description:
-  - What is next follows from plan.json and from the results on disk alone. Writes progress.json.
+  - The next measurement depends only on plan.json and the results on disk. Writes progress.json.
 options:
   run_dir:
     description: The run's directory.
@@ -15,24 +15,24 @@ options:
     type: path
     required: true
   keep_requests:
-    description: Keep every request's own times, compressed.
+    description: Keep the times of every request, compressed.
     type: bool
     default: false
   pair:
-    description: Number of the pair, from 0.
+    description: Number of the host pair, from 0.
     type: int
     required: true
   set_up:
-    description: What the stages before have set the hosts up with; none where it is not known.
+    description: Set-up that the earlier stages applied to the hosts; empty where it is not known.
     type: dict
   last:
-    description: What this returned before the measurement that is over; none at the beginning.
+    description: What this module returned before the last measurement; empty at the start.
     type: dict
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Decide what is measured next
+- name: Decide on the next measurement
   lab.bench.next:
     run_dir: results/latest
     root: .
@@ -42,15 +42,15 @@ EXAMPLES = """
 
 RETURN = """
 item:
-  description: The item, with repetition, switch and seconds_left; none where nothing is left.
+  description: The item, with repetition, switch and seconds_left; null where nothing is left.
   type: dict
   returned: success
 left:
-  description: How many measurements this pair still has, at most.
+  description: Upper bound of the measurements that this pair has left.
   type: int
   returned: success
 began:
-  description: When this invocation's load began, and how far the run was then.
+  description: When this invocation's load started, and the progress of the run then.
   type: dict
   returned: success
 """

@@ -1,26 +1,26 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: plan
-short_description: Check what the user asked for and plan the cells to measure
+short_description: Check the user's options and plan the cells to measure
 description:
-  - Refuses names that do not exist and numbers out of range, with the list or the limits.
-  - Reads only; check mode is supported and does the same.
+  - Refuses unknown names and numbers out of range, and lists the names or limits.
+  - Changes nothing; does the same in check mode.
 options:
   root:
     description: Top directory of the lab.
     type: path
     required: true
   specs:
-    description: Options of the role run's argument specs, the one place that documents them.
+    description: Options from the argument specs of the role run, which document them.
     type: dict
     required: true
   given:
-    description: What the user gave, by option name; null where nothing was given.
+    description: Option name to the value given; null where none was given.
     type: dict
     required: true
   begin:
-    description: Start a new run instead of going on with run_id or the latest.
+    description: Start a new run instead of resuming run_id or the latest run.
     type: bool
     default: false
   needs_framework:
@@ -28,35 +28,35 @@ options:
     type: bool
     default: true
   needs_run:
-    description: Whether the run must be there.
+    description: Whether the run must exist.
     type: bool
     default: false
   user:
-    description: Names that were given with -e; what of them changes nothing is refused.
+    description: Names that were given with -e; those without effect are refused.
     type: list
     elements: str
     default: []
   python:
-    description: The server's Python version, such as 3.13, where it is known beforehand.
+    description: The server's Python version, such as 3.13, if it is known already.
     type: str
   kind:
     description: study or lesson, where one must have been given.
     type: str
   pairs:
-    description: How many pairs of hosts there are.
+    description: Number of host pairs.
     type: int
     default: 1
   clients:
-    description: How many clients each pair has.
+    description: Number of clients of each pair.
     type: int
     default: 1
   made:
-    description: What the hosts are, in words; a run goes on with hosts of the same.
+    description: The kind of hosts, in words; a run resumes only on the same kind.
     type: str
     default: ""
   reach:
     description: >-
-      What a command takes to reach these hosts, such as C(-i inventory/aws); nothing by default.
+      Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
     type: str
     default: ""
 author: the lab's developers
@@ -73,8 +73,7 @@ EXAMPLES = """
 RETURN = """
 plan:
   description: >-
-    run_id, run_dir, options, stack (the first), stacks, tunings, networks, endpoints, generators,
-    tracks (cells in order), comparisons, twins, study, load_seconds.
+    The plan. Its keys are described in loadlab/planning/plan.py, function plan.
   type: dict
   returned: success
 """

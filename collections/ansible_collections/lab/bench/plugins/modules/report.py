@@ -1,14 +1,14 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: report
 short_description: Write report.html of a run from its documents
 description:
-  - Runs on the controller. Reads summary.json, calibration.json, tuning.json, manifest.json and
-    every result.json of the run, and renders the template with them, escaped.
-  - The same files give the same page, byte for byte. Parts that are not there yet are said to be
-    missing; a broken document is an error that names it.
-  - Supports check mode, in which nothing is written.
+  - Reads summary.json, calibration.json, tuning.json, manifest.json and every result.json of the
+    run, and renders the template with them, escaped.
+  - The same files give the same page, byte for byte. The page says which parts are missing.
+    Fails on a malformed document and names it.
+  - Writes nothing in check mode.
 options:
   run_dir:
     description: The run's directory.
@@ -30,13 +30,13 @@ EXAMPLES = """
 
 RETURN = """
 path:
-  description: The page that was written.
+  description: Path of the page.
   type: str
   returned: success
 lines:
   description: >-
-    One sentence on each comparison and each measured cell, where the report is, and what to do
-    next.
+    One sentence on each comparison and each measured cell, the path of the report, and the next
+    commands.
   type: list
   elements: str
   returned: success

@@ -1,12 +1,12 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: results
 short_description: Derive result.json, summary.json, metrics.prom and manifest.json
 description:
-  - Every repetition's result.json is made from its raw files where it is not there yet; the rest is
-    made anew from what is on disk, and comes out the same each time.
-  - Each document is checked against files/schema/lab-1.schema.json before it is written.
+  - Derives each missing result.json from the repetition's raw files. Derives the other documents
+    again from the files on disk; the same files give the same documents.
+  - Checks each document against files/schema/lab-1.schema.json before writing it.
 options:
   run_dir:
     description: The run's directory.
@@ -17,19 +17,19 @@ options:
     type: path
     required: true
   keep_requests:
-    description: Keep every request's own times, compressed.
+    description: Keep the times of every request, compressed.
     type: bool
     default: false
   hosts:
-    description: Inventory name to what the host is.
+    description: Description of each host for the manifest, by inventory name.
     type: dict
     required: true
   logs:
-    description: Inventory name to what its services logged.
+    description: Log of the services of each host, by inventory name.
     type: dict
     required: true
   controller:
-    description: What the controller is.
+    description: Description of the controller for the manifest.
     type: dict
     required: true
 author: the lab's developers
@@ -51,11 +51,11 @@ table:
   type: str
   returned: success
 missing:
-  description: A study's cells without a valid repetition, each with why.
+  description: A study's cells without a valid repetition, each with the reason.
   type: list
   returned: success
 given_up:
-  description: Any run's cells that failed and have no valid repetition, each with why.
+  description: Cells of any run that failed and have no valid repetition, each with the last error.
   type: list
   returned: success
 """

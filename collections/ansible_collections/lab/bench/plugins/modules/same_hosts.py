@@ -1,37 +1,37 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: same_hosts
-short_description: Go on with a run where its hosts are those that it was begun on
+short_description: Resume a run only on the hosts that it was started on
 description:
-  - Writes into plan.json what the hosts are. Others are refused, and nothing is written.
-  - Of a run that was there the new plan takes the old one's place, and the command that goes on
-    with it is added; when and how it began stays, and what was compared. A plan without cells
-    changes nothing.
-  - A run that has measured nothing yet may go on with any hosts.
-  - Changed where the hosts are not yet written down. Check mode is supported.
+  - Records the hosts in plan.json. Refuses other hosts, and then writes nothing.
+  - For an existing run, the new plan replaces the old one and the resuming command is added. The
+    original start and command stay, and so do earlier comparisons. A plan without cells changes
+    nothing.
+  - A run that has measured nothing yet may resume on any hosts.
+  - Reports changed where the hosts were not recorded yet. Supports check mode.
 options:
   run_dir:
     description: Folder of the run on the controller.
     type: path
     required: true
   hosts:
-    description: What each host is, by its name, as the filter lab.bench.identity has it.
+    description: Identity of each host by its name, from the filter lab.bench.identity.
     type: dict
     required: true
   pairs:
-    description: The pairs of hosts, as the filter lab.bench.pairs has them.
+    description: The host pairs, from the filter lab.bench.pairs.
     type: list
     elements: dict
     required: true
   now:
-    description: What plan.json would be of a new run, where the run is an earlier one.
+    description: What plan.json would be for a new run, if the run already exists.
     type: dict
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Refuse other hosts than the run was begun on
+- name: Refuse other hosts than those of the run
   lab.bench.same_hosts:
     run_dir: results/example
     hosts: {server: {os: debian 13, cores: 8}, client: {os: debian 13, cores: 8}}

@@ -1,11 +1,11 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: settle
-short_description: Derive what an earlier controller left, and keep as failed what it cut off
+short_description: Derive what an interrupted controller left, and mark what it did not finish
 options:
   run_dir:
-    description: The run's directory, with what the hosts had already fetched.
+    description: The run's directory, with everything fetched from the hosts.
     type: path
     required: true
   root:
@@ -13,11 +13,11 @@ options:
     type: path
     required: true
   keep_requests:
-    description: Keep every request's own times, compressed.
+    description: Keep the times of every request, compressed.
     type: bool
     default: false
   unfetched:
-    description: Of each host whose files could not be fetched its pair, by its server, and why.
+    description: Keys pair (its server) and why of each host whose files could not be fetched.
     type: list
     elements: dict
     default: []
@@ -25,7 +25,7 @@ author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Derive what an earlier controller left
+- name: Complete the records of an interrupted run
   lab.bench.settle:
     run_dir: results/latest
     root: .

@@ -1,11 +1,11 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: show
-short_description: Tell the end of a run again, or how far it is
+short_description: Print the end of a run again, or its progress
 description:
-  - Reads the run's documents on the controller and changes nothing, whoever holds the run.
-  - Supports check mode, in which it does the same.
+  - Reads the run's documents and changes nothing, even while another process holds the run.
+  - Does the same in check mode.
 options:
   run_dir:
     description: The run's directory.

@@ -1,12 +1,12 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: verify_answers
 short_description: Compare answers with the endpoints' contract
-description: Fails with what differs. Changes nothing; check mode does the same.
+description: Fails and names the difference. Changes nothing; does the same in check mode.
 options:
   contracts:
-    description: Name to contract, as in files/endpoints.yml.
+    description: Contract of each endpoint by name, as in files/endpoints.yml.
     type: dict
     required: true
   answers:
@@ -14,7 +14,7 @@ options:
     type: str
     required: true
   mark:
-    description: What stands after each answer.
+    description: Text that separates an answer, its time and the next answer.
     type: str
     required: true
   dataset:
@@ -35,7 +35,7 @@ EXAMPLES = """
 
 RETURN = """
 answers:
-  description: Name to {sha256 of the body, body_bytes, wire_bytes}.
+  description: By endpoint {sha256 of the body, body_bytes, wire_bytes}.
   type: dict
   returned: success
 """

@@ -1,11 +1,12 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: verify_bundle
 short_description: Derive every document of a bundle again from its raw files, and compare
 description:
-  - Unpacks the archive in a temporary folder, which it removes. It needs no host, no network and no
-    rights. An archive that is not as bundle wrote it is refused by the name of what is wrong.
+  - Unpacks the archive in a temporary folder and removes it afterwards. Needs no host, no network
+    and no privileges. Refuses an archive that differs from what lab.bench.bundle writes, and names
+    the difference.
 options:
   bundle:
     description: The archive.
@@ -19,7 +20,7 @@ author: the lab's developers
 """
 
 EXAMPLES = """
-- name: See whether its numbers are those of its raw files
+- name: Verify the numbers of a bundle
   lab.bench.verify_bundle:
     bundle: run.tar.gz
     root: .
@@ -27,7 +28,7 @@ EXAMPLES = """
 
 RETURN = """
 same:
-  description: Whether every document came out as the bundle has it.
+  description: Whether every derived document is the same as the bundle's.
   type: bool
   returned: success
 revision:
@@ -35,7 +36,7 @@ revision:
   type: str
   returned: success
 lines:
-  description: The outcome in words, with the place and both values of what differs.
+  description: The result in words, with the place and both values of each difference.
   type: list
   elements: str
   returned: success

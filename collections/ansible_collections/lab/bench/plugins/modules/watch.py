@@ -1,41 +1,42 @@
-"""Documentation of the action plugin of the same name; nothing runs on a target."""
+"""Documentation of the action plugin of the same name, which runs on the controller."""
 
 DOCUMENTATION = """
 module: watch
-short_description: Scrape the hosts and tell the progress while a load is under way
+short_description: Scrape the hosts and show the progress during a load
 description:
-  - Runs on the controller until the load is over. Writes a recording of each scraped host into the
-    repetition's folder, one scrape a second.
-  - A scrape that fails is recorded as such; the verdict judges the gaps.
-  - The terminal shows how far the load is, and when the run's last will be over.
+  - Runs until the load ends. Writes a recording of each scraped host into the repetition's folder,
+    with one scrape a second.
+  - Records a failed scrape as such; the verdict judges the gaps.
+  - The terminal shows the progress of the load, and when the last load of the run will end.
 options:
   item:
-    description: The item of the schedule, with its position, the total of them, and seconds_left.
+    description: The item to measure, with position, total and seconds_left.
     type: dict
     required: true
   path:
-    description: Path that is asked for.
+    description: Path of the endpoint.
     type: str
     required: true
   server:
-    description: Inventory name of the server, where there are several.
+    description: Inventory name of the server, if there are several.
     type: str
     default: ""
   seconds:
     description:
-      - Warm-up and measurement together, seconds; a load that has no such time has 0. How far it is
-        is told by them, and before them the host is not asked. What is under way at their end may
-        take longer, as the answers that a full server still owes.
+      - Warm-up and measurement together, in seconds; 0 for a load without a duration. The progress
+        shown is based on it, and the host is not asked before it has passed. An overloaded server
+        may need longer to finish answering the requests already sent.
     type: float
     required: true
   most:
-    description: The most that the load may take, seconds.
+    description: Upper limit of the load's time, in seconds.
     type: float
     required: true
   until:
     description:
-      - Shell command for the host, asked from then on every second, or every two seconds where
-        I(seconds) is 0. Success says that the load is over, and what it prints says how far it is.
+      - Shell command that runs on the host after I(seconds), every second, or every two seconds
+        where I(seconds) is 0. Exit code 0 means that the load has ended; its output is the
+        progress.
     type: str
     required: true
   dest:
@@ -43,7 +44,7 @@ options:
     type: path
     required: true
   scrape:
-    description: Recording, its path in I(dest) without .prom.gz, to the URL of the exporter.
+    description: URL of the exporter of each recording, by its path in I(dest) without .prom.gz.
     type: dict
     required: true
 author: the lab's developers

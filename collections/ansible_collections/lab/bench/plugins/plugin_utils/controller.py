@@ -1,7 +1,8 @@
-"""What the lab's action plugins have in common: they run on the controller, in process.
+"""The base of the lab's action plugins, which run on the controller in Ansible's own process.
 
-A module would be packed, copied and started for each call; between two measurements that is
-time. Their options and their documentation stand in plugins/modules/ under the same name.
+A module would be packed, copied and started for each call, which takes time between two
+measurements. The options and the documentation of an action are in plugins/modules/ under the same
+name.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from loadlab.core.formatting import printable
 
 
 def tell(line: str) -> None:
-    """One line for the person at the terminal, at once; what is in it may be a server's words."""
+    """Print one line on the terminal at once; it may contain a server's text."""
     Display().display(f"  {printable(line)}", color="bright blue")
 
 
 def under_way(words: str) -> None:
-    """What this task is doing now, as often as it likes: the line that the callback shows while the
-    task runs, instead of its name."""
-    # A line that does not end: only what is under way is said so.
+    """Show the running task's status in place of its name, as often as called."""
+    # The missing newline marks the text as a status.
     Display().display(words, newline=False)
 
 
 def options(action: str) -> dict[str, Any]:
-    """The documented options of an action plugin, by its Python name: an argument spec."""
+    """Return the documented options of an action plugin, by its Python name, as an
+    argument spec."""
     module = import_module(action.replace(".plugins.action.", ".plugins.modules."))
     documented: dict[str, Any] = yaml.load(module.DOCUMENTATION, Loader=yaml.CSafeLoader)
     return dict(documented["options"])
 
 
 class ControllerAction(ActionBase):  # type: ignore[misc]
-    """Checks the arguments against the documented options; returns what work() makes of them.
+    """Checks the arguments against the documented options and returns the result of work().
 
     A ValueError of work() fails the task with its text.
     """
@@ -47,10 +48,12 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     _requires_connection = False
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Do the action's work; return the keys of its result. Raises ValueError to fail
+        the task."""
         raise NotImplementedError
 
     def put(self, path: Path, data: bytes) -> bool:
-        """Write the file where it is not so yet, but in check mode; returns whether it was not."""
+        """Write the file if it differs, except in check mode; return whether it differed."""
         differs = not path.exists() or path.read_bytes() != data
         if differs and not self._task.check_mode:
             documents.write(path, data)

@@ -1,4 +1,4 @@
-"""A host's node_exporter, asked from the controller."""
+"""Scrape a host's node_exporter from the controller."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import urllib.parse
 from loadlab.core import formatting
 from loadlab.telemetry import node_exporter
 
-# Of one scrape, whatever the host answers: seconds in all, and bytes; a page has some 50 kB.
+# Limits of one scrape, whatever the host answers: seconds in total, and bytes. A page has some 50
+# kB.
 SCRAPE_S = 2.0
 PAGE_BYTES_MAX = 4 << 20
 
 
 def page(url: str) -> str:
-    """One scrape, as text or as a failure that the recording keeps."""
+    """Return the block of one scrape for the recording, also where the scrape failed."""
     now = time.time()
     try:
         return node_exporter.block(now, fetch(url))
@@ -29,16 +30,18 @@ def page(url: str) -> str:
 
 
 def fetch(url: str) -> str:
-    """The page of a host that is not trusted: in SCRAPE_S it is there, is 200 and is no longer than
-    PAGE_BYTES_MAX, or an OSError, ValueError or HTTPException says why not.
+    """Return the page of an untrusted host.
 
-    Nothing is redirected: what a host says leads to no other address.
+    Raises OSError, ValueError or HTTPException unless the page arrives whole within SCRAPE_S, with
+    status 200 and at most PAGE_BYTES_MAX bytes. Redirects are not followed, so a host cannot lead
+    to another address.
     """
     where = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(where.netloc, timeout=SCRAPE_S)
     with contextlib.closing(connection):
         connection.connect()
-        # The timeout is of each wait: a byte now and then would do for it.
+        # The socket's timeout applies to each wait, so a slow sender could avoid it: limit the
+        # total time too.
         late = threading.Event()
         end = threading.Timer(SCRAPE_S, cut, [connection.sock, late])
         end.start()
@@ -60,8 +63,9 @@ def fetch(url: str) -> str:
 
 
 def cut(link: socket.socket, late: threading.Event) -> None:
-    # Said first: a reader that the shutdown wakes must know why.
+    """Shut a connection down that takes too long, and set ``late``."""
+    # Set first: the shutdown wakes the reader, which then checks it.
     late.set()
-    # It may have come to its end just now.
+    # The connection may have closed just now.
     with contextlib.suppress(OSError):
         link.shutdown(socket.SHUT_RDWR)
