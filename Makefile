@@ -1,19 +1,19 @@
-# make lab framework=aiohttp [rate=2000 ...]   sets everything up and runs the lab
-# make test                                    sets everything up and runs the suite, 20 minutes at most
-# make test-all                                runs what that leaves out too
-# make test-all only=stacks,faults             runs parts of it, see CONTRIBUTING.md
-# make lab hands any name=value to the playbook as it is.
+# make lab framework=aiohttp [rate=2000 ...]   installs the tools, then runs the lab
+# make test                                    installs the tools, then runs the tests, 20 minutes at most
+# make test-all                                also runs the tests that this leaves out
+# make test-all only=stacks,faults             runs parts of the tests, see CONTRIBUTING.md
+# make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
 .PHONY: lab test test-all lint unit aws molecule core lock setup
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# Molecule and the tests find the lab's own settings wherever they run.
+# Lets Molecule and the tests find the lab's settings from any directory.
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
-# Compiled Python is kept, whatever the environment says: every call of Ansible starts faster.
+# Keep compiled Python whatever the environment says: Ansible then starts faster.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Named by what it holds: another lock file makes another one.
+# Named by the lock file's hash, so that a changed lock file triggers a new installation.
 installed := .venv/installed-$(shell sha256sum requirements.txt | cut -c1-16)
 
 setup: $(installed)
@@ -32,12 +32,12 @@ $(installed): requirements.txt
 lab: setup
 	@ansible-playbook lab.yml $(foreach pair,$(MAKEOVERRIDES),-e '$(pair)')
 
-# What measures nothing runs side by side.
+# Targets that measure nothing run in parallel.
 test: setup
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit aws molecule
 	@$(MAKE) --no-print-directory core
 
-# A part is a file; named with only= it runs whole, what make test has of it included.
+# A part is a test file. With only= it runs completely, including its tests from make test.
 folders := tests/lab tests/first_run
 parts := $(patsubst test_%,%,$(basename $(notdir $(foreach folder,$(folders),$(wildcard $(folder)/test_*.py)))))
 comma := ,
@@ -60,15 +60,15 @@ lint: setup
 unit: setup
 	pytest tests/unit
 
-# What is asked of AWS, against moto's server here.
+# Tests the AWS calls against a local moto server.
 aws: setup
 	pytest tests/aws
 
-# Boots hosts of its own making, measures, and removes them. Needs root.
+# Boots its own hosts, configures them, and removes them. Needs root.
 molecule: setup
 	molecule test --all
 
-# Refreshes every lock file from its requirements.in.
+# Updates every lock file from its requirements.in.
 lock: setup
 	for each in . apps/* files/clients files/profiler; do \
 	  [ ! -f $$each/requirements.in ] || uv pip compile --quiet --universal --python-version 3.11 \
@@ -78,6 +78,6 @@ lock: setup
 	cd apps/golang && go mod tidy
 	cd apps/nodejs && npm update --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
-# The lab from end to end, and what is injected told as what it is. Needs root.
+# Tests the lab end to end, including that injected faults are reported correctly. Needs root.
 core: setup
 	pytest tests/lab -m core

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
-# Tells what of this host's hardware decides how steady a measurement is, a "name<tab>value" a line; changes
-# nothing. What the host does not have or does not tell has no line. TEST_ADDRESS is set before.
+# Prints the hardware settings that affect how stable measurements are, one "name<tab>value" per line. A setting
+# that the host lacks or hides has no line. Changes nothing.
+# Reads TEST_ADDRESS (IPv4 address on the test link) and SSH_CONNECTION; loadlab/hosts/hardware.py parses the output.
 PATH=$PATH:/usr/sbin:/sbin
 SYS=/sys
 say() { [ -z "$2" ] || printf '%s\t%s\n' "$1" "$2"; }
@@ -13,13 +14,13 @@ say nic "$nic"
 if [ -n "$nic" ]; then
     card=$SYS/class/net/$nic
     driver=$(readlink "$card/device/driver")
-    # What is no card of its own (a bond, one end of a pair) has its driver in the kernel's answer alone.
+    # A virtual interface (bond, veth) has no driver link; only ethtool reports its driver.
     [ -n "$driver" ] || driver=$(ethtool -i "$nic" 2>/dev/null | sed -n "s/^driver: //p")
     say driver "${driver##*/}"
     say speed_mbit "$(of "$card/speed")"
     say duplex "$(of "$card/duplex")"
     for queue in "$card"/queues/rx-*; do [ ! -e "$queue" ] || say queue "${queue##*/rx-}"; done
-    # A virtio card's interrupts are those of the device that carries it.
+    # The interrupts of a virtio card belong to its parent device.
     interrupts=$card/device/msi_irqs
     [ "${driver##*/}" != virtio_net ] || interrupts=$card/device/../msi_irqs
     for file in "$interrupts"/*; do
@@ -30,11 +31,11 @@ if [ -n "$nic" ]; then
         's/^\(tcp-segmentation-offload\|generic-segmentation-offload\|generic-receive-offload\): \(on\|off\).*/offload\t\1 \2/p'
 fi
 for file in "$SYS"/devices/system/cpu/cpu*/cpufreq/scaling_governor; do say governor "$(of "$file")"; done
-# One driver says whether it is off, the others whether it is on.
+# intel_pstate has a flag for off, the other drivers one for on.
 say no_turbo "$(of "$SYS/devices/system/cpu/intel_pstate/no_turbo")"
 say boost "$(of "$SYS/devices/system/cpu/cpufreq/boost")"
 say smt "$(of "$SYS/devices/system/cpu/smt/active")"
 for file in "$SYS"/devices/system/node/node*/cpulist; do say node "$(of "$file")"; done
-# A container's clock is its machine's, and not its to ask about.
+# A container shares its machine's clock and cannot query its synchronization.
 systemd-detect-virt --quiet --container ||
     say clock_synchronised "$(timedatectl show --property=NTPSynchronized --value 2>/dev/null)"

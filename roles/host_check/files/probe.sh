@@ -1,19 +1,20 @@
 # shellcheck shell=sh
-# Tells what this host is, a "name<tab>value" a line; changes nothing. Set before: TEST_ADDRESS, PEERS (test
-# addresses of those that it measures with), ANSWERS (not empty on a server).
+# Prints what this host is, one "name<tab>value" per line. Changes nothing.
+# Reads TEST_ADDRESS (IPv4 address on the test link), PEERS (test addresses of the hosts that it measures with,
+# separated by spaces) and ANSWERS (not empty on a server). loadlab/hosts/probe.py parses the output.
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
 say user "$(id -un)"
 say machine_id "$(cat /etc/machine-id)"
-# The same for hosts on one machine: when it was booted, seconds since 1970.
+# Boot time in seconds since 1970. Hosts on the same machine have the same one.
 say booted "$(awk '$1 == "btime" { print $2 }' /proc/stat)"
 say os "$(first ^ID= /etc/os-release) $(first ^VERSION_ID= /etc/os-release)"
 say os_name "$(first ^PRETTY_NAME= /etc/os-release)"
 say kernel "$(uname -r)"
 say machine "$(uname -m)"
 model=$(first '^model name' /proc/cpuinfo)
-# An arm64 kernel tells numbers alone, which lscpu knows the names of.
+# An arm64 kernel reports numbers only; lscpu knows the names.
 say cpu_model "${model:-$(LC_ALL=C lscpu | sed -n '/^ *Model name: */ { s///p; q }')}"
 say cores "$(grep -c '^processor' /proc/cpuinfo)"
 say cpus "$(first '^Cpus_allowed_list' /proc/1/status)"
@@ -25,15 +26,15 @@ governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 say python "$(/usr/bin/python3 -c 'import platform; print(platform.python_version())')"
 say nofile "$(awk '/^Max open files/ { print $5 }' /proc/1/limits)"
 say interface "$(ip -o -4 address show to "${TEST_ADDRESS:-0.0.0.0}" | awk '{ print $2; exit }')"
-# By which interface and from which address it sends to each; none where it has no way there. Who asks has the
-# address that the kernel chooses, who answers the one that was asked.
+# Interface and source address of the route to each peer; empty without a route. A client uses the source
+# address that the kernel selects, a server the address that was asked.
 for peer in $PEERS; do
     say route "$peer $(ip -o route get "$peer" ${ANSWERS:+from "$TEST_ADDRESS"} 2>/dev/null | awk '
         { for (i = 1; i < NF; i++) if ($i ~ /^(dev|from|src)$/) found[$i == "dev"] = $(i + 1) }
         END { print found[1], found[0] }')"
 done
 say own_address "$(echo "$SSH_CONNECTION" | cut -d' ' -f3)"
-# Tried in a network namespace that ends with it. Who may not make one asks the kernel's list of modules.
+# Test in a temporary network namespace. A user who may not create one checks the kernel's list of modules.
 netem() {
     PATH=$PATH:/usr/sbin:/sbin
     case $(id -u) in
@@ -43,11 +44,12 @@ netem() {
 }
 if (netem); then say netem yes; else say netem no; fi
 say wrk2 "$(PATH=$PATH:/snap/bin && command -v wrk2)"
-# Where apt gets packages over the network.
+# Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |
     grep -oE 'https?://[^/[:space:]]+' | LC_ALL=C sort -u | paste -sd ' ')"
-# What the role deployed wrote down, of each part where every file is still as it was and every service up: one at a
-# time, as of several systemctl is content with one. A set-up that was cut off may have left a service as it was before.
+# Fingerprints that the role deployed stored, of each part whose files are all unchanged and whose services
+# are all up. Checks one service at a time, because systemctl is-active succeeds if any of several is active.
+# Prints none during an unfinished set-up, which may have left services with an old configuration.
 deployed() {
     cd "$1" 2>/dev/null && sha256sum --quiet --strict --check sums >/dev/null 2>&1 &&
         xargs -n 1 systemctl --quiet is-active <services && cat fingerprint 2>/dev/null

@@ -1,19 +1,21 @@
 # shellcheck shell=sh
-# Reads and sets what can be tuned on this host, each by a key that says what it is:
-#   net.core.somaxconn           a kernel parameter, as sysctl names it
-#   /sys/kernel/mm/...           a file below /sys; with a * all that there are, set alike
-#   swap                         off, or each area in use: PATH, or PATH:PRIORITY where one was given
+# Reads and sets tunable values of this host. The form of a key says what it is:
+#   net.core.somaxconn           a kernel parameter, by its sysctl name
+#   /sys/kernel/mm/...           a file below /sys; with a * all matching files, set to the same value
+#   swap                         off, or each area in use: PATH, or PATH:PRIORITY if one was given
 #   unit.cron.service            active or inactive
-#   limit.systemd.nofile         open files of a service that starts now; limit.pam.nofile of a session
-#   nic.ring.rx                  of the interface $NIC, as ethtool names it; also nic.channels.,
+#   limit.systemd.nofile         open-file limit of a new service; limit.pam.nofile of a new session
+#   nic.ring.rx                  of the interface $NIC, by its ethtool name; also nic.channels.,
 #                                nic.coalesce. and nic.feature.
-#   boot.mitigations             a word of the kernel's command line, "default" where it has none; what
-#                                is put is in force once the host was booted again
-# The limits are in files that the role writes. They are in force for what starts after them, so
-# that $SERVICES are started again. A value that cannot be set is left; the reading tells.
+#   boot.mitigations             a parameter of the kernel's command line, "default" if absent; a new
+#                                value takes effect at the next boot
+# Variables: NIC (interface), SERVICES (units to restart for new limits), KEYS (keys of the profile), WANTED (hash
+# of the profile), KEPT (directory of the original values), FILES (files that the role writes).
+# Limits come from FILES. They apply to processes that start later, so $SERVICES are restarted. A value that cannot
+# be set is skipped; reading it back shows that.
 set -f
 PATH=$PATH:/usr/sbin:/sbin
-# Where Debian's GRUB has what is added to its own settings.
+# Directory of additions to Debian's GRUB configuration.
 GRUB=/etc/default/grub.d
 
 may() { # w or r: may this process write the file; and its mode in octal
@@ -29,10 +31,10 @@ read_sys() { # one word where all files have the same, else the word of each
     words='' may=''
     set +f
     for file in $1; do
-        # Several choices in a row have the one in force in brackets.
+        # If the file lists several choices, brackets mark the current one.
         if [ -f "$file" ]; then
             words="$words $(sed 's/.*\[\(.*\)\].*/\1/' "$file")"
-            # One that may not be written keeps the others from being set alike.
+            # A single read-only file makes the key read-only.
             case $may in r*) ;; *) may=$(may "$file") ;; esac
         fi
     done
@@ -45,7 +47,7 @@ read_sys() { # one word where all files have the same, else the word of each
 read_swap() {
     areas=$(awk 'NR > 1 { print $1 ($5 < 0 ? "" : ":" $5) }' /proc/swaps)
     may=w
-    # What is of another system than this host, it cannot switch.
+    # An area outside of this host's file system cannot be switched from here.
     for area in $areas; do [ -e "${area%:*}" ] || may=r; done
     echo "$may 644 swap" ${areas:-off}
 }
@@ -74,7 +76,7 @@ read_limit() {
 
 read_nic() {
     name=${1#nic.*.}
-    # Nobody can tell, which is not that the card has no such thing.
+    # Without ethtool the value is unknown; that is different from the card lacking the feature.
     command -v ethtool >/dev/null || { echo "r 444 $1 unknown" && return; }
     case $1 in
     nic.ring.*) said=$(ethtool --show-ring "$NIC" 2>/dev/null) ;;
@@ -83,14 +85,14 @@ read_nic() {
     nic.feature.*) said=$(ethtool --show-features "$NIC" 2>/dev/null) ;;
     *) said='' ;;
     esac
-    # What the card could have comes first, what it has last.
+    # ethtool prints the maximum first and the current value last.
     echo "$said" | awk -v name="$name" -v key="$1" '
         tolower($1) == name ":" { value = $2; mode = $3 == "[fixed]" ? "r 444" : "w 644" }
         END { if (value != "" && value != "n/a") print mode, key, value }'
 }
 
 read_boot() {
-    # A container is booted by another system; another loader than GRUB is left alone.
+    # A container has no boot loader of its own, and boot loaders other than GRUB are not supported.
     may='w 644'
     if systemd-detect-virt --quiet --container; then may='r 644'
     elif ! [ -d "$GRUB" ] || ! command -v update-grub >/dev/null; then may='r 444'; fi
@@ -98,7 +100,7 @@ read_boot() {
     echo "$may $1 ${value:-default}"
 }
 
-# A line for each key that there is: w or r (may it be set here), octal mode, key, value.
+# Prints "w|r mode key value" for each existing key: whether it is writable here, and its octal mode.
 tunables() {
     units=''
     for key in "$@"; do
@@ -117,7 +119,7 @@ tunables() {
 
 put() { # key, value
     key=$1
-    # Its words, which are several where each file or area has its own.
+    # Several words if each file or area has its own value.
     set -- $2
     case $key in
     /sys/*)
@@ -139,7 +141,7 @@ put() { # key, value
         ;;
     unit.*) if [ "$1" = active ]; then systemctl start "${key#unit.}"; else systemctl stop "${key#unit.}"; fi ;;
     limit.systemd.*)
-        # Not where it is in force already, and less is granted than was asked.
+        # Skip if the limit is in force already, even if the kernel granted less than requested.
         asked=$(sed -n 's/^DefaultLimitNOFILE=\([0-9]*\).*/\1/p' $FILES 2>/dev/null)
         if [ "$(systemctl show --property=DefaultLimitNOFILESoft --value)" != "$asked" ]; then
             systemctl daemon-reload
@@ -155,7 +157,7 @@ put() { # key, value
         if [ "$1" = default ]; then
             rm -f "$GRUB/90-loadlab-$key.cfg"
         else
-            # The last on the line is the one in force.
+            # The last occurrence on the command line takes effect.
             echo "GRUB_CMDLINE_LINUX=\"\$GRUB_CMDLINE_LINUX ${key#boot.}=$1\"" >"$GRUB/90-loadlab-$key.cfg"
         fi
         update-grub
@@ -164,13 +166,14 @@ put() { # key, value
     esac || true
 }
 
-# All that is of interest here: $KEYS, and what was changed before, whose first values are in $KEPT/found.
+# Reads $KEYS and the keys that were changed before, whose original values are in $KEPT/found.
 observe() { tunables $(printf '%s\n' $KEYS $(sed -n 's/ = .*//p' "$KEPT/found" 2>/dev/null) | sort -u); }
 
-# What was asked ($WANTED) and what came of it, in one checksum.
+# Prints one checksum of the wanted profile ($WANTED), the values read ($1), the original values and the
+# files.
 outcome() { { echo "$WANTED" && echo "$1" && cat "$KEPT/found" && sha256sum $FILES; } 2>/dev/null | sha256sum; }
 
-# What was found before the first change; of swap the areas that there still are.
+# Prints the original values, "o key = value"; for swap only the areas that still exist.
 originals() {
     [ -e "$KEPT/found" ] || return 0
     while read -r key _ value; do

@@ -1,31 +1,42 @@
 #!/bin/sh
-# Offers one load from this client and leaves the raw files in a directory. Run
-# detached, as a service of its own, so that it needs nobody to stay connected.
+# Offers one load from this client and leaves the raw files in a directory. Runs detached, as its own service, so
+# that nobody needs to stay connected.
 #
-# From the environment: DIR (where they go), GENERATOR (oha, wrk2, wrk, or python-sync, python-async,
-# python-bounded), URL, STATUS_URL (nginx's counters; empty where it is not in the path), HTTP2 (true or
-# false), HEADERS (a line "Name: value" each), CERTIFICATE (file of the server's; empty
-# where the URL is not https), BODY_SHA256 and BODY_BYTES (of the answer's body, verified before),
-# CONNECTIONS, THREADS (one a core), RATE (requests per second; empty for the closed loop), WARMUP and
-# DURATION (s), REQUEST_TIMEOUT (s), KEEPALIVE (true, or false: a connection for each request), BESIDE_URL
-# (asked for all the while by one more client, one request after another; may be empty). For the Python clients DURATION is the most that they may take, and
-# REQUESTS (how many), OPEN_FILES (soft limit of the client) and REUSE (true or false: of connections) say
-# what they do.
+# Environment:
+#   DIR              directory for the files
+#   GENERATOR        oha, wrk2, wrk, python-sync, python-async or python-bounded
+#   URL              URL to load
+#   STATUS_URL       nginx's counters; empty if nginx is not in the path
+#   HTTP2            true or false
+#   HEADERS          request headers, one "Name: value" per line
+#   CERTIFICATE      file of the server's certificate; empty if the URL is not https
+#   BODY_SHA256      checksum of the answer's verified body
+#   BODY_BYTES       its length in bytes
+#   CONNECTIONS      open connections
+#   THREADS          generator threads, one per core
+#   RATE             requests per second; empty for the closed loop
+#   WARMUP           seconds before the measurement
+#   DURATION         seconds of the measurement; for the Python clients the maximum
+#   REQUEST_TIMEOUT  seconds
+#   KEEPALIVE        true, or false for a new connection per request
+#   BESIDE_URL       URL that an extra client requests during the measurement, one request at a time; may be empty
+#   REQUESTS         Python clients: number of requests
+#   OPEN_FILES       Python clients: soft limit of open files
+#   REUSE            Python clients: true or false, whether connections are reused
+#   BEGIN_AT         several clients: start of the measurement, unix seconds by this client's clock; else empty
+#   SETTLE           several clients: seconds between the end of the warm-up and BEGIN_AT
 #
-# What the server answers is not trusted: no more of it is read than was verified, and what programs say of it
-# is kept as printable text that is not endless.
+# Writes answer.body, the generator's output, nginx-before.txt and nginx-after.txt (if there are counters) and
+# progress.txt (the current step). run.json is written last, in any case; error.txt only after a failure.
 #
-# Leaves answer.body, the generator's output, nginx-before.txt and nginx-after.txt where there are
-# counters and, when all is over and whatever happened, run.json; progress.txt says what is under way.
-#
-# Of several clients that offer the load together each has in BEGIN_AT (unix seconds of its clock; else
-# empty) when what is measured begins; the warm-up ends SETTLE seconds before.
+# The server is not trusted: the script reads no more of an answer than was verified, and stores messages of
+# programs as printable text of limited length.
 set -u
 mkdir -p "$DIR" && cd "$DIR" || exit 1
 
 stage() { echo "$1" >progress.txt; }
 
-finish() { # exit code, what went wrong
+finish() { # exit code, error message
     printf '{"started": %s, "finished": %s, "exit_code": %s}\n' \
         "${started:-0}" "${finished:-0}" "$1" >run.json.part
     [ -z "${2:-}" ] || printf '%s\n' "$2" | LC_ALL=C tr -c '\n\t -~' '?' | head -c 4000 >error.txt
@@ -34,7 +45,7 @@ finish() { # exit code, what went wrong
     exit "$1"
 }
 
-# A program with its arguments, and the load's headers after them.
+# Runs a program with its arguments, followed by the load's headers.
 asking() { # command
     while IFS= read -r header; do
         [ -z "$header" ] || set -- "$@" -H "$header"
@@ -44,27 +55,27 @@ EOF
     "$@"
 }
 
-until_begin() { # how many seconds before it
+until_begin() { # seconds before BEGIN_AT
     [ -z "$BEGIN_AT" ] ||
         sleep "$(awk "BEGIN { left = $BEGIN_AT - $1 - $(date +%s.%N); printf \"%.3f\", (left > 0 ? left : 0) }")"
 }
 
-counters() { # name of the file, options of curl
+counters() { # file name, curl options
     [ -n "$STATUS_URL" ] || return 0
     file=$1
     shift
     curl -sS --fail --max-time 5 "$@" -o "$file" "$STATUS_URL" 2>curl.err
 }
 
-# Where the TLS libraries of curl, oha and the Python clients look; wrk and wrk2 verify nothing.
+# Read by the TLS libraries of curl, oha and the Python clients; wrk and wrk2 do not verify.
 [ -z "$CERTIFICATE" ] || export SSL_CERT_FILE="$CERTIFICATE" REQUESTS_CA_BUNDLE="$CERTIFICATE"
 
 oha_options='' wrk_options='' curl_options=--http1.1
 [ "$HTTP2" = false ] || { oha_options=--http2 curl_options=--http2; }
 [ "$KEEPALIVE" = true ] || { oha_options=--disable-keepalive wrk_options='-H Connection:close'; }
 
-offer() { # seconds, name of the output files
-    # Its own deadline and half a minute more, for a server that answers no longer.
+offer() { # seconds, base name of the output files
+    # The duration, one request timeout and 30 s, in case the server stops answering.
     limit=$(awk "BEGIN { print $1 + $REQUEST_TIMEOUT + 30 }")
     case $GENERATOR in
     oha)
@@ -78,10 +89,10 @@ offer() { # seconds, name of the output files
             >"$2.txt" 2>"$2.err"
         ;;
     wrk2)
-        # As many connections on each thread: it would open fewer than asked for otherwise.
+        # wrk2 gives every thread the same number of connections and drops the remainder.
         threads=$THREADS
         while [ $((CONNECTIONS % threads)) != 0 ]; do threads=$((threads - 1)); done
-        # Through a pipe and without a script: a snap may not open or inherit files that are not in a home.
+        # Uses a pipe and no script, because a snap may not open or inherit files outside of a home directory.
         text=$(PATH=$PATH:/snap/bin asking timeout "$limit" wrk2 -t "$threads" -c "$CONNECTIONS" -d "$1s" -R "$RATE" \
             --latency --u_latency --timeout "${REQUEST_TIMEOUT}s" $wrk_options "$URL" 2>&1)
         ended=$?
@@ -103,17 +114,17 @@ offer() { # seconds, name of the output files
     esac
 }
 
-time_wait() { # local ports that closed connections still hold
+time_wait() { # number of sockets in TIME-WAIT
     awk '$1 == "TCP:" { for (i = 2; i < NF; i += 2) if ($i == "tw") print $(i + 1) }' /proc/net/sockstat
 }
 
 case $GENERATOR in
 python-*)
-    # Ports that one before used up would be found missing by the next: the kernel holds them for
-    # 60 s. A few hundred are always held, by the telemetry's connections among others.
+    # Ports that an earlier client used are in TIME-WAIT for 60 s and would be missing here. A few hundred
+    # always are, for example of telemetry connections.
     stage "waiting for the ports of earlier connections"
     [ "$REUSE" = true ] && needed=$CONNECTIONS || needed=$REQUESTS
-    # Whole at once: the shell's own read asks byte by byte, and the kernel answers the first only.
+    # Not with the shell's read: it reads single bytes, and the kernel returns only the first.
     range=$(cat /proc/sys/net/ipv4/ip_local_port_range)
     all=$((${range##*[!0-9]} - ${range%%[!0-9]*} + 1))
     for try in $(seq 70); do
@@ -125,7 +136,7 @@ python-*)
 esac
 
 stage verifying
-# What curl says here it says because it failed.
+# curl writes to stderr only if it fails.
 asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o - "$URL" 2>curl.err |
     head -c "$((BODY_BYTES + 1))" >answer.body
 [ "$(wc -c <answer.body)" -le "$BODY_BYTES" ] ||
@@ -143,11 +154,11 @@ if [ "$WARMUP" != 0 ]; then
 fi
 
 stage measuring
-# Every client's warm-up is over then, and none has begun.
+# At this moment every client has finished its warm-up and none has started to measure.
 until_begin "($SETTLE / 2)"
 counters nginx-before.txt ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
-# They have no warm-up, and the telemetry needs a scrape before the load.
+# The Python clients have no warm-up, and the telemetry needs one scrape before the load.
 case $GENERATOR in python-*) sleep 1.5 ;; esac
 until_begin 0
 beside=''
@@ -160,7 +171,7 @@ offer "$DURATION" "$GENERATOR"
 code=$?
 finished=$(date +%s.%N)
 [ -z "$beside" ] || kill "$beside"
-# From a port that the kernel gives to nobody: the client may have used up all others.
+# From a port outside of the kernel's range: the client may have used up all of that range.
 counters nginx-after.txt --local-port 600-1023 ||
     finish 7 "$STATUS_URL answers no longer: $(cat curl.err)"
 rm -f curl.err

@@ -1,35 +1,36 @@
 #!/bin/bash
-# One local host: a system container on an overlay of the cached base, in a network namespace
-# of its own. Prints "changed" when it did something, nothing when all was as asked.
+# Creates and removes local hosts: system containers on an overlay of the cached base file system, each in its own
+# network namespace. Prints "changed" if it changed anything, and nothing otherwise.
 #
-#   lab-host.sh up FRESH BASE HOSTS PAIRS  the management network, the hosts, all at once, and the
+#   lab-host.sh up FRESH BASE HOSTS PAIRS  creates the management network, all hosts in parallel, and the
 #                                          test link of each pair; returns when SSH answers
-#   lab-host.sh alive RELEASE PAIR...      exit status 0 when all hosts of them run, on that release, linked
-#   lab-host.sh down NAME
-#   lab-host.sh network-down
+#   lab-host.sh alive RELEASE PAIR...      exit status 0 if all hosts run, on that release, and are linked
+#   lab-host.sh down NAME                  removes a host
+#   lab-host.sh network-down               removes the management network
 #
-# FRESH is true or false; HOSTS are words NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS words SERVER,CLIENT,CLIENT…
+# FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
+# NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS are words SERVER,CLIENT,CLIENT…
 #
-# From the environment: LAB_STATE (directory), LAB_BRIDGE (interface name),
-# LAB_CACHE (directory), LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
+# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches), LAB_BRIDGE
+# (interface name), LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
 set -eu
 
 host_dir() { echo "$LAB_STATE/hosts/$1"; }
 netns() { echo "loadlab-$1"; }
 
-hierarchies() { # the cgroup trees that systemd uses: one with cgroup v2, two with v1
+hierarchies() { # cgroup trees that systemd uses: one with cgroup v2, two with v1
     for tree in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
         [ ! -e "$tree/cgroup.procs" ] || echo "$tree"
     done
 }
 
-members() { # the pids of all that runs in a host, its supervisor included
+members() { # pids of all processes of a host, including its supervisor
     for tree in $(hierarchies); do
         [ ! -d "$tree/loadlab-$1" ] || find "$tree/loadlab-$1" -name cgroup.procs -exec cat {} +
     done | sort -un
 }
 
-supervisor() { # the pid of the host's systemd-nspawn, if it is that and not a reused number
+supervisor() { # pid of the host's systemd-nspawn, unless the number was reused
     pid=$(cat "$(host_dir "$1")/pid" 2>/dev/null) || return 1
     { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "--machine=loadlab-$1 " || return 1
     echo "$pid"
@@ -48,7 +49,7 @@ network_up() {
         ip link set "$LAB_BRIDGE" up
         echo changed
     fi
-    # Only these two interfaces forward, and what the uplink said before is kept for teardown.
+    # Enable forwarding for these two interfaces only; remember that the uplink's was off, for teardown.
     sysctl -qw "net.ipv4.conf.$LAB_BRIDGE.forwarding=1"
     if [ -n "$uplink" ] && [ "$(sysctl -n "net.ipv4.conf.$uplink.forwarding")" = 0 ]; then
         echo "$uplink" >"$LAB_STATE/forwarding"
@@ -90,12 +91,12 @@ network_down() {
 
 down() {
     dir=$(host_dir "$1")
-    # SSH's shared connection would outlive the host and greet the next one at its address.
+    # A persistent SSH connection would outlive the host and be reused for the next host at this address.
     socket=$LAB_STATE/ssh-$(cat "$dir/address" 2>/dev/null || echo none)
     if [ -S "$socket" ]; then
         ssh -q -o "ControlPath=$socket" -O exit "$1" 2>/dev/null || rm -f "$socket"
     fi
-    # Everything in its control groups: the host outlives a supervisor that was killed.
+    # Kill everything in the host's control groups: it outlives a killed supervisor.
     tries=0
     while pids=$(members "$1") && [ -n "$pids" ]; do
         for pid in $pids; do kill -KILL "$pid" 2>/dev/null || ! kill -0 "$pid" 2>/dev/null; done
@@ -112,7 +113,7 @@ down() {
         ip netns delete "$(netns "$1")"
         echo changed
     fi
-    # A link outlives its namespace for a moment.
+    # A link may exist for a moment after its namespace is deleted.
     if ip link show dev "llm-$1" >/dev/null 2>&1; then
         ip link delete "llm-$1" 2>/dev/null || ! ip link show dev "llm-$1" >/dev/null 2>&1
         echo changed
@@ -164,16 +165,16 @@ up() {
     ip -n "$ns" link set mgmt0 up
     ip -n "$ns" route add default via "$LAB_GATEWAY"
 
-    # What was downloaded once is not downloaded again, each host with a store of its own.
+    # Package caches survive the host; each host has its own.
     mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name" "$LAB_CACHE/deps/$name"
     mkdir -p "$root/opt/loadlab/deps"
 
-    # Its network is its own to shape, as a machine's is (CAP_NET_ADMIN).
-    # Asked for a million open files; the controller's own limit is what can be granted.
+    # CAP_NET_ADMIN lets the host shape its network, like a machine.
+    # At most a million open files; the controller's own limit caps that.
     nofile=$(ulimit -H -n)
     [ "$nofile" != unlimited ] && [ "$nofile" -le 1048576 ] || nofile=1048576
     (
-        # A control group each: two systemds in one would take each other's services for theirs.
+        # A control group per host: two systemd instances in one would manage each other's services.
         for hierarchy in $(hierarchies); do
             mkdir -p "$hierarchy/loadlab-$name"
             echo "$BASHPID" >"$hierarchy/loadlab-$name/cgroup.procs"
@@ -191,7 +192,8 @@ up() {
     echo changed
 }
 
-# The test link: straight from the server's namespace to its client's, to several over a bridge in the server's.
+# The test link is a veth pair between server and client, or a bridge in the server's namespace for several
+# clients.
 kind() { if [ $# = 2 ]; then echo veth; else echo bridge; fi; } # server, its clients
 
 linked() { # server, its clients
@@ -222,7 +224,7 @@ link() { # server, its clients
     echo changed
 }
 
-answers() { # SSH, on an address of the management link
+answers() { # waits until SSH answers at an address of the management link
     tries=0
     until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/22" && read -r line <&3 && [[ $line == SSH-* ]]' "$1" 2>/dev/null; do
         tries=$((tries + 1))
@@ -247,7 +249,7 @@ up_all() {
     done
 }
 
-each() { # words, function, more arguments: the function for each word's parts, all at once
+each() { # words, function, more arguments: calls the function with each word's parts, in parallel
     words=$1 function=$2
     shift 2
     pids=""

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
-# Keeps nginx in $KEPT as it was before the lab's first change, and puts it back: nginx.conf with its owner, mode
-# and time, and what systemctl is told for the service to run, and to start at boot, as it did.
+# Stores nginx in $KEPT as it was before the lab's first change, and restores it: nginx.conf with its owner, mode
+# and time (conf.tar), and the systemctl verbs that make it run, and start at boot, as before (state).
+# Variable: KEPT (directory).
 PATH=$PATH:/usr/sbin:/sbin
 CONF=/etc/nginx/nginx.conf
 ADDED=/etc/systemd/system/nginx.service.d/loadlab.conf
@@ -8,12 +9,12 @@ CERTIFICATES=/etc/nginx/loadlab
 
 labs() { grep -qs 'location = /lab/status' "$CONF"; }
 
-# Whether nothing is to be kept any more: it is, or the lab's own is in its place.
+# Whether there is nothing to store: it is stored already, or the lab's own file is in its place.
 is_kept() { [ -e "$KEPT/conf.tar" ] || labs; }
 
 settle() { sync "$KEPT/part" && mv "$KEPT/part" "$KEPT/$1"; }
 
-# Each whole or not at all, and once: what a crash or an earlier run left is the older.
+# Stores each file atomically and only once: what a crashed or earlier run stored is older and stays.
 keep() {
     mkdir -p "$KEPT" || return
     if [ ! -e "$KEPT/state" ]; then
@@ -22,7 +23,7 @@ keep() {
         ! systemctl --quiet is-enabled nginx 2>/dev/null || boot=enable
         { echo "$run $boot" >"$KEPT/part" && settle state; } || return
     fi
-    # Before the package is there there is none, and then it is the package's.
+    # There is no file before the package is installed; afterwards it is the package's.
     if [ -e "$CONF" ] && ! is_kept; then
         tar -C "${CONF%/*}" -cf "$KEPT/part" nginx.conf && settle conf.tar
     fi
@@ -33,7 +34,7 @@ put_back() {
     echo "put back"
     if [ -e "$KEPT/conf.tar" ] && [ -d "${CONF%/*}" ]; then
         tar -C "${CONF%/*}" -xf "$KEPT/conf.tar" || return
-        # Read back, with all that was kept of it.
+        # Compare the file and its stored attributes with the archive.
         tar -C "${CONF%/*}" -df "$KEPT/conf.tar" >&2 || return
     elif labs; then
         echo "what $CONF was before the lab's is not kept; the distribution's comes by rm $CONF &&" \
@@ -43,7 +44,7 @@ put_back() {
     rm -rf "$CERTIFICATES" "$ADDED"
     [ ! -d "${ADDED%/*}" ] || rmdir --ignore-fail-on-non-empty "${ADDED%/*}"
     systemctl daemon-reload
-    # The package may have been removed since.
+    # The package may have been removed in the meantime.
     if [ -e "$KEPT/state" ] && systemctl cat nginx >/dev/null 2>&1; then
         read -r run boot <"$KEPT/state"
         if [ "$run" = restart ] && ! said=$(nginx -t 2>&1); then

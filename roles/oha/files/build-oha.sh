@@ -1,14 +1,15 @@
 #!/bin/sh
-# Runs the COMMAND that builds oha, unless the executable is there: build-oha.sh EXECUTABLE TARGET LOG COMMAND...
-# What is C in it comes from the distribution instead of a compiler: SQLite and the allocator.
+# Runs the COMMAND that builds oha unless the executable exists: build-oha.sh EXECUTABLE TARGET LOG COMMAND...
+# Writes EXECUTABLE, intermediate files into the directory TARGET, and the output into LOG. SQLite and the allocator,
+# which are C libraries, come from the distribution instead of being compiled.
 set -eu
 executable=$1 target=$2 log=$3
 shift 3
 [ ! -x "$executable" ] || exit 0
 exec >"$log" 2>&1
 mkdir -p "$target"
-# The crate calls its allocator by names with a prefix of its own, beside the C library's. All names get it, so that
-# nothing else in the executable is allocated there.
+# The crate calls its allocator by prefixed names, so that both it and the C library's are linked. Rename all
+# of its symbols, so that nothing else uses it.
 jemalloc=$(gcc -print-file-name=libjemalloc_pic.a)
 nm --extern-only --defined-only "$jemalloc" | awk 'NF == 3 { print $3, "_rjem_" $3 }' | sort -u >"$target/names"
 objcopy --redefine-syms="$target/names" "$jemalloc" "$target/libjemalloc_oha.a"

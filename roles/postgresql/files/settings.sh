@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# Reads PostgreSQL's settings, and brings the lab's own into force. Asks as the superuser, by peer
-# authentication.
+# Functions that read PostgreSQL's settings and apply the lab's. Connect as the superuser, by peer authentication.
+# Read no variables; write below /etc/postgresql/*/*/conf.d/.
 PATH=$PATH:/usr/sbin:/sbin
 cd / || exit 1
 
 ask() { runuser -u postgres -- psql -X -A -t -c "$1"; }
 
-answers() { # waits for a server that starts
+answers() { # waits until the server answers
     for try in $(seq 50); do
         runuser -u postgres -- pg_isready -q && return
         sleep 0.2
@@ -14,7 +14,8 @@ answers() { # waits for a server that starts
     return 1
 }
 
-# Every setting as name|value|pending_restart; how many are the lab's; the checksum of its file.
+# Prints every setting as name|value|pending_restart, the number of the lab's settings, and the checksum of
+# their file.
 settings() {
     answers
     ask "SELECT name, current_setting(name), pending_restart FROM pg_settings" || return
@@ -22,8 +23,8 @@ settings() {
     sha256sum /etc/postgresql/*/*/conf.d/loadlab.conf 2>/dev/null || true
 }
 
-# Has statements counted and timed, under every profile alike: a file of its own, which untune leaves.
-# Beside what else is loaded; a restart only where it is not yet so.
+# Enables counting and timing of statements, under every profile, in a separate file that untune.yml keeps.
+# Keeps other preloaded libraries, and restarts only if needed.
 count_statements() {
     answers
     loaded=$(ask "SHOW shared_preload_libraries") || return
@@ -45,8 +46,8 @@ END
     esac
 }
 
-# Brings what is in FILE into force, or that it is not there any more. Where PostgreSQL refuses it,
-# puts back what was there before, FORMER or nothing, and says why: exit status 3.
+# Applies FILE, or its removal. If PostgreSQL rejects it, restores FORMER (or nothing), prints the reason and
+# returns 3.
 apply() { # FILE FORMER
     cluster=${1%/conf.d/*}
     name=${cluster#/etc/postgresql/}
@@ -63,7 +64,7 @@ apply() { # FILE FORMER
         [ "$(ask "SELECT pg_conf_load_time()")" = "$loaded" ] || break
         sleep 0.1
     done
-    # The server itself knows which settings take a start.
+    # The server reports which settings need a restart.
     if [ "$(ask "SELECT count(*) FROM pg_settings WHERE pending_restart")" != 0 ]; then
         if ! { systemctl restart "postgresql@$name" && answers; } 2>/dev/null; then
             grep -E ' (FATAL|PANIC):' "/var/log/postgresql/postgresql-$name.log" | tail -n 1 >&2

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Profiles the busiest process of the application while it is under load. Runs detached on the server,
-# as a service of its own, as root.
+# Samples the busiest process of the application under load with py-spy. Runs detached on the server, as its own
+# service, as root.
 #
-# From the environment: DIR (where the files go), AFTER (seconds until it begins), SECONDS_LONG (whole
-# seconds to sample for), RATE (samples a second).
+# Environment: DIR (directory for the files), AFTER (seconds to wait first), SECONDS_LONG (duration in whole
+# seconds), RATE (samples per second).
 #
-# Leaves profile.txt, a line for each stack, its frames from the outermost on with semicolons between
-# them, and how many samples had it; profile.log is what py-spy said.
+# Writes profile.txt, one line per call stack: its frames from the outermost inwards, separated by semicolons, and
+# the number of samples; and profile.log, py-spy's messages.
 set -u
 mkdir -p "$DIR" && cd "$DIR" || exit 1
 spy=/opt/loadlab/profiler/venv/bin/py-spy
@@ -17,7 +17,7 @@ group=$(systemctl show --property=ControlGroup --value loadlab-app)
 for root in /sys/fs/cgroup /sys/fs/cgroup/systemd; do
     [ ! -e "$root$group/cgroup.procs" ] || list=$root$group/cgroup.procs
 done
-ticks() { # process and CPU ticks of each
+ticks() { # pid and CPU ticks of each process
     while read -r pid; do
         awk '{ pid = $1; sub(/.*\) /, ""); print pid, $12 + $13 }' "/proc/$pid/stat"
     done <"$list"
@@ -31,7 +31,7 @@ busiest=$(ticks | awk -v before="$before" '
 [ -n "$busiest" ] || { echo "no process of loadlab-app"; exit 1; }
 echo "process $busiest: $(tr '\0' ' ' <"/proc/$busiest/cmdline")"
 
-# Idle samples too. Native frames cannot be had of every process.
+# Includes idle samples. Native frames are not available for every process.
 for native in --native ''; do
     "$spy" record --pid "$busiest" --format raw --output profile.txt --idle --function $native \
         --rate "$RATE" --duration "$SECONDS_LONG" && exit 0

@@ -1,5 +1,5 @@
--- What the database did since the server's statistics began, as one row of JSON; psql's variable
--- database names it. No semicolon: what follows says how often.
+-- Counters of the database since the server's statistics were reset, as one JSON row. psql's variable database
+-- names it. No semicolon, because the caller ends the statement.
 SELECT jsonb_build_object(
     't', extract(epoch FROM clock_timestamp()),
     'pid', pg_backend_pid(),

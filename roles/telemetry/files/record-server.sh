@@ -1,12 +1,12 @@
 #!/bin/bash
-# Records, once a second, what the processes of some services used, and what a database did. Runs
-# detached on the server, as a service of its own, until it is stopped or its time is up; bash, as
-# it reads the clock and the lists of processes without a process of its own.
+# Records once a second the resource use of the processes of some services, and a database's counters. Runs
+# detached on the server, as its own service, until it is stopped or times out. Uses bash, which reads the clock
+# and the lists of processes without starting a process.
 #
-# From the environment: DIR (where the files go), UNITS (name=unit, spaces between them; a unit may
-# be a pattern), DATABASE (name of the database; empty for none).
+# Environment: DIR (directory for the files), UNITS (name=unit, separated by spaces; a unit may be a pattern),
+# DATABASE (name of the database; empty for none).
 #
-# Leaves processes.txt.gz and, with a database, database.jsonl.gz. A reading of processes.txt is
+# Writes processes.txt.gz and, with a database, database.jsonl.gz. A reading of processes.txt is
 # "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and lines with their file:
 # /proc/<pid>/stat whole, and the context switches of each thread. A line of database.jsonl is what
 # database.sql returns.
@@ -39,14 +39,14 @@ reading() {
         pids=()
         for list in ${lists[$name]:-}; do
             some=()
-            # A service that was stopped has no list any more.
+            # A stopped service has no list.
             mapfile -t some 2>/dev/null <"$list"
             pids+=("${some[@]}")
         done
         echo "# $name ${pids[*]}"
         for pid in "${pids[@]}"; do paths+=("/proc/$pid/stat" "/proc/$pid/task/"*/status); done
     done
-    # A process that ended since then has no files any more.
+    # A process that ended in the meantime has no files.
     grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" </dev/null
 }
 
@@ -62,7 +62,7 @@ while [ -z "$over" ]; do
     sleep 1 &
     wait $!
 done
-# The last one, for the counters until now; not even psql's \watch runs beside it.
+# Final reading, of the counters up to now; psql's \watch is not part of it.
 reading
 if [ -n "$asking" ]; then
     kill "$asking" 2>/dev/null
