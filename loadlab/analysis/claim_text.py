@@ -9,7 +9,7 @@ from typing import Any
 from loadlab.core import formatting
 from loadlab.planning.claims import names
 
-# The first of these that one of its parts has is the claim's verdict.
+# The claim's verdict is the first of these that any of its parts has.
 VERDICTS = ("refuted", "undecided", "confirmed")
 
 

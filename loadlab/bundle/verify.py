@@ -164,6 +164,8 @@ class _Again:
         self.given, self.again, self.root, self.outcome = given, again, root, outcome
 
     def all(self, known: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+        """Derive all documents and compare them; ``known``, ``plan``: the bundle's manifest and
+        plan.json."""
         again, root = self.again, self.root
         self._make(self._calibrations, "calibration")
         self._make(lambda: derive.results(again, root, False), "cells")

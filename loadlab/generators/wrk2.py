@@ -65,6 +65,8 @@ class _Lines:
         return match
 
     def take(self, name: str, pattern: str) -> re.Match[str]:
+        """Take the next line and return its match; raise GeneratorError where it is not line
+        ``name``."""
         match = self.optional(pattern)
         if match:
             return match
@@ -86,6 +88,7 @@ class _Lines:
         )
 
     def end(self) -> None:
+        """Raise GeneratorError where a line is left."""
         if self._left:
             number, line = self._left[0]
             raise GeneratorError(f"wrk2 line {number} stands after the end: {line[:120]!r}")

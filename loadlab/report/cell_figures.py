@@ -29,8 +29,8 @@ class Entry:
     """A cell of summary.json with its titles in the report.
 
     - path: of the endpoint
-    - where: path, plus the tuning and network where they differ between cells
-    - stack: path, plus the parts in which stacks differ
+    - where: path, plus backlog, tuning, network and hosts where they differ between cells
+    - stack: path, plus all parts in which stacks differ
     - title: stack, plus the parts in which loads differ
     - anchor: id of its section in the page
     """

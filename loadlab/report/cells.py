@@ -1,6 +1,6 @@
 """The report's part on measured cells: headlines, the table of cells, and a section for each cell.
 
-table below means the dict that html.table returns.
+A table is the dict that html.table returns.
 """
 
 from __future__ import annotations

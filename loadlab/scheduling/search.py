@@ -188,7 +188,7 @@ def candidates(track: Track, found: float) -> list[float]:
 def candidate(track: Track, records: Records) -> Item | None:
     """Return the item at the rate to confirm, also when it is confirmed already.
 
-    None while the search goes on, and where no candidate is left.
+    None until the search has found a rate, and where no candidate is left.
     """
     found = step(track, bracket(track, records)).found
     for rate in [] if found is None else candidates(track, found):

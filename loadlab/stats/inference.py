@@ -146,8 +146,8 @@ def over(above: Estimate, below: Estimate) -> Estimate:
     opposite.
 
     The ratio's confidence level is at least 1 minus the sum of what both levels lack of 1
-    (Bonferroni). The value is None where the divisor is 0 or unknown; the upper bound is None where
-    the divisor's lower bound is.
+    (Bonferroni). The value is None where the divisor is 0 or unknown. The upper bound is None where
+    the divisor's interval reaches 0; both bounds are None where a bound needed is unknown.
     """
     value = above.value / below.value if above.value is not None and below.value else None
     if above.low is None or not below.high:

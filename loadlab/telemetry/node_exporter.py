@@ -115,7 +115,7 @@ def _samples(text: str, name: str) -> Iterator[Sample]:
             raise TelemetryError(f"{name} line {number} stands before any scrape: {line[:80]!r}")
         elif marker[2] is not None and line.strip():
             raise TelemetryError(f"{name} line {number} follows a failed scrape: {line[:80]!r}")
-        # A page has some 500 lines. Parse only those of the families used here.
+        # A page has some 500 lines; parse only the families used here.
         elif line.startswith(_USED):
             lines.append(line)
     if marker:

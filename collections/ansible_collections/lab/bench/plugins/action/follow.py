@@ -16,8 +16,8 @@ from loadlab.core import formatting
 
 
 def finished(results_file: Path) -> bool:
-    """Return whether Ansible's status file says that the job ended; a partly written file
-    says no."""
+    """Return whether Ansible's status file reports the job's end; False for a partly
+    written file."""
     try:
         # The file has the key `finished` while the job runs; afterwards it holds the task's result.
         return bool(json.loads(results_file.read_text()).get("finished", True))

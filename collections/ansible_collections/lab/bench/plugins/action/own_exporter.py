@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.own_exporter: checks that an exporter runs on the host it stands for."""
+"""Action plugin lab.bench.own_exporter: checks that an exporter runs on the host under test."""
 
 from __future__ import annotations
 
