@@ -72,6 +72,7 @@ class Screen:
         self._lock = threading.RLock()
         self._live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._drawn = ""
+        self._heading = ""
         self._process = os.getpid()
         self._ended = threading.Event()
         display.display = self.display
@@ -92,12 +93,24 @@ class Screen:
             drawn = self._clear()
             # The reader may be gone; the run continues.
             with contextlib.suppress(BrokenPipeError):
+                self._head()
                 self._print(msg, *args, **kwargs)
             # Flush, so that a log shows it at once.
             self._write("")
             self._under_way.printed(time.monotonic())
             if drawn:
                 self._draw()
+
+    def stage(self, heading: str) -> None:
+        """Begin a stage, whose heading is printed when it has something to show."""
+        with self._lock:
+            self.over()
+            self._heading = heading
+
+    def _head(self) -> None:
+        if self._heading:
+            heading, self._heading = self._heading, ""
+            self._print(heading)
 
     def _clear(self) -> bool:
         """Clear the status line; return whether there was one."""
@@ -119,6 +132,9 @@ class Screen:
         line = cut(f"  {self._under_way.words(now)}".rstrip(), shutil.get_terminal_size().columns)
         # Without a status, keep the last line: it is only a moment old.
         if line and line != self._drawn:
+            if self._heading:
+                self._clear()
+                self._head()
             self._write(CLEAR + line)
             self._drawn = line
 
@@ -167,13 +183,12 @@ class CallbackModule(Default):  # type: ignore[misc]
         return bool(asked or self.get_option("show_changed"))
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
-        self._screen.over()
         name = play.get_name().strip()
+        minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
         # The common preparation plays run in every stage; print their name only once.
-        if name not in self._shown:
-            self._shown.add(name)
-            minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
-            self._display.display(f"{minutes:d}:{seconds:02d} {name}")
+        heading = "" if name in self._shown else f"{minutes:d}:{seconds:02d} {name}"
+        self._shown.add(name)
+        self._screen.stage(heading)
         self._play = play
         self._last_task_banner = None
 
@@ -229,7 +244,7 @@ class CallbackModule(Default):  # type: ignore[misc]
             super().v2_playbook_on_no_hosts_remaining()
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        self._screen.over()
+        self._screen.stage("")
         # A refusal needs no recap. Any other failure may have left a host half changed.
         if self._all() or {*stats.failures, *stats.dark} - self._refused:
             super().v2_playbook_on_stats(stats)
