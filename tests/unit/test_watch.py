@@ -77,21 +77,21 @@ class Watched:
 
 def test_a_load_of_known_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     watched = Watched(monkeypatch, tmp_path, [(0, "finished")])
-    assert watched.run(11.5, 100) == [*range(13), 12.6]
+    assert watched.run(11.5, 100) == [*range(12), 12]
     clock = time.strftime("%H:%M:%S", time.localtime(40))
     what = "[2/5] flask /agents, oha 1,000/s"
     assert watched.told[10] == f"{what}: 10 of 12 s; all over in 30 s, at {clock}"
-    assert watched.asked == [12.6]
+    assert watched.asked == [12]
 
 
 def test_a_load_whose_last_answers_are_late(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     watched = Watched(monkeypatch, tmp_path, [*[(1, "measuring")] * 7, (0, "finished")])
-    assert watched.run(4, 100) == [*range(12), 11.6]
-    assert watched.asked == [4.6, 5.6, 6.6, 7.6, 8.6, 9.6, 10.6, 11.6]
+    assert watched.run(4, 100) == [*range(11), 11]
+    assert watched.asked == [*range(4, 12)]
     assert "/s: 3 of 4 s; all over in 37 s" in watched.told[3]
-    assert "/s: measuring; all over in 35 s" in watched.told[4]
+    assert "/s: measuring; all over in 36 s" in watched.told[4]
 
 
 def test_a_batch_is_watched_until_it_is_over(
@@ -100,8 +100,8 @@ def test_a_batch_is_watched_until_it_is_over(
     going = [(1, f"{n} of 9 requests over") for n in range(7)]
     watched = Watched(monkeypatch, tmp_path, [*going, (0, "finished")])
     # The last scrape comes after the end.
-    assert watched.run(0, 3000) == [*range(15), 14.6]
-    assert watched.asked == [0.6, 2.6, 4.6, 6.6, 8.6, 10.6, 12.6, 14.6]
+    assert watched.run(0, 3000) == [*range(14), 14]
+    assert watched.asked == [*range(0, 15, 2)]
     assert "/s: 5 of 9 requests over; " in watched.told[10]
 
 
@@ -115,8 +115,8 @@ def test_a_host_out_of_reach_does_not_end_the_watch(
 ) -> None:
     lost = AnsibleConnectionFailure("unreachable")
     watched = Watched(monkeypatch, tmp_path, [(1, ""), lost, (1, ""), (0, "")])
-    # 2.6 s and what waited for the answer: 3 to 5 are left out.
-    assert watched.run(0, 3000) == [0, 1, 2, 6, 7, 8, 8.6]
+    # It waited for the answer until 5.2: 3 and 4 are left out, and 5 comes too soon after.
+    assert watched.run(0, 3000) == [0, 1, 5.2, 6, 7, 8]
 
 
 def test_a_recording_that_is_there_is_left_alone(

@@ -19,9 +19,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
 from loadlab.scheduling import progress
 
-# Seconds that a load takes besides its duration: checking the answer, and starting and ending the
-# generator.
-SLACK_S = 0.6
+# Seconds between two scrapes at least: in quick succession they show no CPU time.
 APART_S = 0.5
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
 # second once their time is over.
@@ -47,34 +45,35 @@ class ActionModule(ControllerAction):
                 stack.enter_context(gzip.open(path, "xt", compresslevel=1)) for path in paths
             ]
 
-            def scrape() -> None:
+            def scrape() -> float:
+                scraped = time.monotonic()
                 pages = pool.map(page, args["scrape"].values())
                 for recording, text in zip(recordings, pages, strict=True):
                     recording.write(text)
+                return scraped
 
             expected = math.ceil(args["seconds"])
             ask_every_s = 1 if expected else ASK_EVERY_S
             what = progress.measurement(args["item"], args["path"], args["server"])
             ends = time.time() + args["item"]["seconds_left"]
+            last = -APART_S + begun
             for second in range(math.ceil(args["most"]) + 1):
                 wait = begun + second - time.monotonic()
-                # An unreachable host delays the loop: skip the scrapes that are late, as two
-                # scrapes in quick succession show no CPU time.
+                # An unreachable host delays the loop: skip the scrapes that are late.
                 if wait < -APART_S:
                     continue
                 time.sleep(max(wait, 0.0))
-                scrape()
                 if second < expected:
                     far = f"{second} of {args['seconds']:.0f} s"
                 elif (second - expected) % ask_every_s == 0:
-                    time.sleep(SLACK_S)
                     over, far = self._ask(args["until"])
                     if over:
                         break
+                if time.monotonic() - last >= APART_S:
+                    last = scrape()
                 under_way(f"{what}: {far}; {progress.until(ends, time.time())}")
-            else:
-                time.sleep(APART_S)
             # A last scrape just after the load's end, for the counters until then.
+            time.sleep(max(last + APART_S - time.monotonic(), 0.0))
             scrape()
         return {"changed": True}
 
