@@ -8,7 +8,7 @@ import inspect
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import pytest
 
@@ -39,12 +39,23 @@ class Measured(Generic[Found]):
         self._measure = measure
 
     @functools.cached_property
+    def _outcome(self) -> tuple[Found, None] | tuple[None, BaseException]:
+        try:
+            return self._measure(), None
+        # What could not be measured fails every test that looks at it, and is not tried for each.
+        except (Exception, pytest.fail.Exception) as failed:
+            return None, failed
+
+    @property
     def found(self) -> Found:
-        return self._measure()
+        found, failed = self._outcome
+        if failed is not None:
+            raise failed
+        return cast(Found, found)
 
     def again(self) -> None:
         """Measure anew when it is asked for next."""
-        del self.found
+        del self._outcome
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -65,8 +64,8 @@ SWAP_BACK = f"cat /root/work.py >{WORK}"
 
 @dataclass(frozen=True)
 class Lever:
-    """What is done to a host at a stage of the load script, or while the stack is restarted before
-    it, and after the repetition."""
+    """What is done to a host at a stage of the load script or, without one, during the repetition
+    before; and after the repetition."""
 
     name: str
     stage: str
@@ -159,7 +158,6 @@ def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
         if not waiting:
             continue
         lever, place = waiting.pop(0), cell.parent
-        where[lever.name] = place
         if lever.stage:
             raw = STATE / f"hosts/client/root/var/lib/loadlab-runs/{RUN_ID}"
             progress = raw / place.relative_to(FOLDER) / "progress.txt"
@@ -167,9 +165,13 @@ def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
             wait(reached, loading, 30, f"{lever.name} was never {lever.stage}")
             ssh(lever.host, lever.command)
         else:
-            # The application is about to read its code: a connection would come too late.
-            root = STATE / "hosts/server/root"
-            subprocess.run(["chroot", root, "sh", "-c", lever.command], check=True)
+            # The application reads its code when this measurement ends, for the next one.
+            ssh(lever.host, lever.command)
+            wait(lambda: bool(begun()), loading, 60, f"nothing began after {lever.name}")
+            (cell,) = begun()
+            seen.add(cell)
+            place = cell.parent
+        where[lever.name] = place
         wait((place / "result.json").exists, loading, 60, f"{lever.name} never ended")
         if lever.after:
             ssh(lever.host, lever.after)
