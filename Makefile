@@ -5,7 +5,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock setup
+.PHONY: lab test test-all lint unit aws molecule core lock schema setup
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -67,6 +67,10 @@ aws: setup
 # Boots its own hosts, configures them, and removes them. Needs root.
 molecule: setup
 	molecule test --all
+
+# Writes the JSON Schema of a run's documents from their records in loadlab/core/model.
+schema: setup
+	python -m loadlab.core.schema files/schema/lab-2.schema.json
 
 # Updates every lock file from its requirements.in.
 lock: setup

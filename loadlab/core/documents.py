@@ -10,9 +10,14 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from loadlab.core.errors import ResultError
+from loadlab.core.model import Record
+
+R = TypeVar("R", bound=Record)
 
 # The key `schema` of each document of a run; files/schema/lab-1.schema.json defines them.
 SCHEMA = "lab/1"
@@ -37,12 +42,13 @@ def write(path: Path, data: bytes) -> None:
         raise
 
 
-def dump(document: Any) -> bytes:
-    """Return a document as JSON bytes with sorted keys and a final newline.
+def dump(document: object) -> bytes:
+    """Return a document, a record or plain JSON values, as JSON bytes.
 
-    Raises ValueError for NaN and infinity.
+    Keys are sorted and a newline ends the file. Raises ValueError for NaN and infinity.
     """
-    text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    plain = msgspec.to_builtins(document)
+    text = json.dumps(plain, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
     return text.encode() + b"\n"
 
 
@@ -66,6 +72,34 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ResultError(f"{path.name} is no JSON object: {content[:80]!r}")
     return document
+
+
+def decode(value: object, record: type[R], name: str) -> R:
+    """Return JSON values as a record of this type.
+
+    Raises ResultError with ``name``, the path of the wrong value and the reason.
+    """
+    try:
+        return msgspec.convert(value, record)
+    except msgspec.ValidationError as error:
+        raise ResultError(f"{name}: {error}") from error
+
+
+def read(path: Path, record: type[R]) -> R:
+    """Return a file's JSON object as a record of this type.
+
+    Raises ResultError with the file's name, the path of the wrong value and the reason.
+    """
+    return decode(load(path), record, path.name)
+
+
+def encode(record: Record) -> bytes:
+    """Return a record as the bytes of its document.
+
+    Raises ResultError where a value is not allowed, as the type of a field is not checked before.
+    """
+    decode(msgspec.to_builtins(record), type(record), type(record).__name__)
+    return dump(record)
 
 
 def digest(data: bytes) -> str:

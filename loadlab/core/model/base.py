@@ -1,0 +1,53 @@
+"""Base classes, number types and the reason that all records share."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+# Version of the documents of a run, their key `schema`.
+SCHEMA = "lab/2"
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Above0 = Annotated[float, Meta(gt=0)]
+# The sum of fractions may exceed 1 by a rounding error.
+Fraction = Annotated[float, Meta(ge=0, le=1.0000001)]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+# A name that is safe as the name of a folder.
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+# A JSON value of free form.
+Json = Any
+
+
+def doc(text: str) -> Meta:
+    """Return the metadata of a field: its meaning and unit, for the reader and the schema."""
+    return Meta(description=text)
+
+
+class Record(Struct, kw_only=True, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A record that is read from or written to a document.
+
+    A field with the default None is absent from the document where it is None. Unknown keys are
+    refused.
+    """
+
+
+class Reason(Record, kw_only=True, frozen=True):
+    """Why a decision was taken, as data; loadlab/report/reasons.py has the words for each code."""
+
+    code: Annotated[str, doc("Kind of the reason, such as generator_cpu or steal.")]
+    value: Annotated[
+        float | str | None,
+        doc("The value that decided, in the code's unit; absent where there is none."),
+    ] = None
+    limit: Annotated[
+        float | str | None,
+        doc("The limit that the value is compared with, in the same unit."),
+    ] = None
+    facts: Annotated[
+        dict[str, float | str | bool | None] | None,
+        doc("Further values that the words for this code use, by name."),
+    ] = None
