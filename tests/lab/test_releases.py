@@ -20,7 +20,8 @@ RELEASE = {"local_hosts_release": "bookworm", "run_id": RUN_ID}
 @pytest.fixture(scope="module")
 def bookworm() -> Iterator[None]:
     shutil.rmtree(ROOT / "results" / RUN_ID, ignore_errors=True)
-    run(*stages("hosts", "tune"), **RELEASE)
+    run(*stages("hosts"), local_hosts_release=RELEASE["local_hosts_release"])
+    run(*stages("tune"), tuning="production", **RELEASE)
     assert "VERSION_CODENAME=bookworm" in ssh(SERVER, "cat /etc/os-release")
     yield
     # The other tests find the release that is the default.
