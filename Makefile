@@ -5,7 +5,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock schema setup
+.PHONY: lab test test-all lint unit aws molecule core lock generate setup
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -68,9 +68,10 @@ aws: setup
 molecule: setup
 	molecule test --all
 
-# Writes the JSON Schema of a run's documents from their records in loadlab/core/model.
-schema: setup
+# Writes the files that follow from the code: the JSON Schema of a run's documents, and the page on reasons.
+generate: setup
 	python -m loadlab.core.schema files/schema/lab-2.schema.json
+	python -m loadlab.report.troubleshooting docs/troubleshooting.md
 
 # Updates every lock file from its requirements.in.
 lock: setup

@@ -1,9 +1,8 @@
 """Reuse a recent calibration that was made under the same conditions.
 
-conditions.json, beside the raw files of the link, is {run_id, measured, conditions}: the run that
-measured it, the time (unix seconds of the controller), and everything that a reusing run must have
-in common with it. That run copies the raw files, this file included, and derives its numbers from
-the copy.
+conditions.json, beside the raw files of the link, has everything that a reusing run must have in
+common with it (CalibrationConditions). That run copies the raw files, this file included, and
+derives its numbers from the copy.
 """
 
 from __future__ import annotations
@@ -13,59 +12,53 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from loadlab.core import documents
+from loadlab.core import documents, run_dir
+from loadlab.core.model import CalibrationConditions, CalibrationOrigin, Result, TuningLedger
+from loadlab.core.model.base import Json
+from loadlab.core.run_dir import CEILING, FLOOR, LINK, CalibrationDir, RepetitionDir
 
-CONDITIONS = "conditions.json"
 # Maximum age in seconds.
 AGE_MAX_S = 3600
 # The link comes last, so a copy that has conditions.json is complete.
-PARTS = ("ceiling", "floor", "link")
+PARTS = (CEILING, FLOOR, LINK)
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """A calibration, by its folder and number; run ``run_id`` measured it at ``measured``."""
+    """A calibration, by its folder and number, and which run measured it when."""
 
-    folder: Path
+    folder: CalibrationDir
     number: int
-    run_id: str
-    measured: float
+    origin: CalibrationOrigin
 
-    def part(self, name: str) -> Path:
+    def part(self, name: str) -> RepetitionDir:
         """Return the folder of a part: ceiling, floor or link."""
-        return self.folder / name / f"rep-{self.number}"
-
-    def said(self, now: float) -> str:
-        """Return which run measured it and how long ago, in words; ``now`` is in unix seconds."""
-        age = now - self.measured
-        words = f"{age:.0f} s" if age < 90 else f"{age / 60:.0f} min"
-        return f"Calibration of run {self.run_id}, {words} ago"
+        return self.folder.part(name, self.number)
 
 
 def conditions(
-    given: Mapping[str, Any], ledger: Mapping[str, Any], hosts: Sequence[str]
-) -> dict[str, Any]:
+    given: Mapping[str, Json], ledger: TuningLedger | None, hosts: Sequence[str]
+) -> dict[str, Json]:
     """Return the conditions of a calibration: ``given`` and `tuned`, host -> key -> value.
 
-    The values are those read back in tuning.json (``ledger``, empty where there is none) for
+    The values are those read back in tuning.json (``ledger``, None where there is none) for
     ``hosts``. The application's keys are left out, as it takes no part in a calibration.
     """
     tuned = {
         host: {
-            row["key"]: row["after"]
-            for row in ledger.get("hosts", {}).get(host, [])
-            if not row["key"].startswith("application.")
+            row.key: row.after
+            for row in (ledger.hosts.get(host, []) if ledger else [])
+            if not row.key.startswith("application.")
         }
         for host in hosts
     }
     # Passed through JSON, so that it compares equal with what is read from a file.
-    found: dict[str, Any] = json.loads(documents.dump({**given, "tuned": tuned}))
+    found: dict[str, Json] = json.loads(documents.dump({**given, "tuned": tuned}))
     return found
 
 
-def found(results: Path, asked: Mapping[str, Any], now: float) -> Iterator[Earlier]:
+def found(results: Path, asked: Mapping[str, Json], now: float) -> Iterator[Earlier]:
     """Yield the usable calibrations below ``results``, newest first.
 
     They were made under the conditions ``asked``, less than AGE_MAX_S before ``now`` (unix
@@ -73,43 +66,45 @@ def found(results: Path, asked: Mapping[str, Any], now: float) -> Iterator[Earli
     """
     usable = [
         earlier
-        for path in sorted(results.glob(f"*/calibration*/link/rep-*/{CONDITIONS}"))
-        if not path.parents[3].is_symlink() and (earlier := _usable(path, asked, now))
+        for run in run_dir.runs(results)
+        for folder in run.calibrations()
+        for number in folder.numbers(LINK)
+        if (earlier := _usable(folder, number, asked, now))
     ]
-    yield from sorted(usable, key=lambda one: one.measured, reverse=True)
+    yield from sorted(usable, key=lambda one: one.origin.measured, reverse=True)
 
 
-def _usable(path: Path, asked: Mapping[str, Any], now: float) -> Earlier | None:
+def _usable(
+    folder: CalibrationDir, number: int, asked: Mapping[str, Json], now: float
+) -> Earlier | None:
     try:
-        record = documents.load(path)
-        if record["conditions"] != asked or not 0 <= now - record["measured"] < AGE_MAX_S:
+        recorded = documents.read(folder.conditions(number), CalibrationConditions)
+        if recorded.conditions != asked or not 0 <= now - recorded.measured < AGE_MAX_S:
             return None
-        earlier = Earlier(
-            path.parents[2],
-            int(path.parent.name.removeprefix("rep-")),
-            record["run_id"],
-            record["measured"],
-        )
+        origin = CalibrationOrigin(run_id=recorded.run_id, measured=recorded.measured)
+        earlier = Earlier(folder, number, origin)
         parts = [earlier.part(name) for name in PARTS[:2]]
         whole = all(
-            documents.load(part / "result.json")["error"] is None for part in parts if part.exists()
+            documents.read(part.result, Result).error is None
+            for part in parts
+            if part.path.exists()
         )
-        return earlier if whole and parts[0].exists() else None
-    except (ValueError, LookupError, TypeError):
+        return earlier if whole and parts[0].path.exists() else None
+    except ValueError:
         # A damaged or edited folder of another run is not a calibration.
         return None
 
 
-def copy(earlier: Earlier, folder: Path, number: int) -> None:
+def copy(earlier: Earlier, folder: CalibrationDir, number: int) -> None:
     """Copy a calibration's files into a run's calibration folder, as number ``number``."""
     for name in PARTS:
-        if earlier.part(name).exists():
-            shutil.copytree(earlier.part(name), folder / name / f"rep-{number}")
+        if earlier.part(name).path.exists():
+            shutil.copytree(earlier.part(name).path, folder.part(name, number).path)
 
 
-def drop(folder: Path, number: int) -> None:
+def drop(folder: CalibrationDir, number: int) -> None:
     """Remove a copied calibration from which nothing could be derived."""
     for name in PARTS:
-        copied = folder / name / f"rep-{number}"
+        copied = folder.part(name, number).path
         if copied.exists():
             shutil.rmtree(copied)

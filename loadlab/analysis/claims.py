@@ -1,491 +1,533 @@
-"""Judge the claims of a study or lesson: statements about its cells, confirmed or refuted by
-figures.
+"""Judge the claims of a study or lesson by the cells that were measured.
 
-A claim is {says (in words), and a statement, or all: a list of statements that must all hold}. It
-may have only (the scales that have it) and published {value and/or says, where}, where the
-published value does not follow from the file's figures. A statement is {metric, and one of the
-following}:
-- cell: name, with at_least and/or at_most: that cell's metric against the bounds
-- ratio: [name, name], with at_least and/or at_most: the first cell's metric divided by the
-  second's. against: [name, name] divides that ratio by the ratio of these two
-- order: [name, name, ...]: each cell's metric is above the next one's
-
-A metric is one of:
+A claim is a sentence with one or more statements that must all hold; model.ClaimStatement describes
+them. A metric is one of:
 - a path into a repetition of summary.json, such as goodput (requests/s), latency_us.p99 (µs),
   errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
   at several numbers means their sum (errors, client.cpu_s)
-- load.rate and the other keys of the cell's load
-- failed_share: the fraction of the requests due that got no right answer
-- profile.*: from the one repetition measured with py-spy; its samples give the interval
+- load.rate and the other fields of the cell's load
+- failed_fraction: the fraction of the requests due that got no right answer
+- py_spy.*: from the one repetition measured with py-spy; its samples give the interval
 
-over names another metric that it is divided by, repetition by repetition. A sweep is represented by
-its level with the highest median goodput.
-
-An order is judged step by step. A ratio or step is undecided where its distance from a bound is
-within the noise floor, the difference between a cell and its twin in that metric.
+A sweep is represented by its level with the highest median goodput. An order is judged step by
+step. A ratio or step is inconclusive where its distance from a bound is within the noise floor, the
+difference between a cell and its A/A control in that metric.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Literal, NamedTuple, TypeAlias
 
-from loadlab.analysis import claim_text, comparison
-from loadlab.core import formatting
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+
+from loadlab.analysis import comparison
 from loadlab.core.errors import ResultError
-from loadlab.planning import claims as planning_claims
-from loadlab.planning.claims import PROFILE, statements
+from loadlab.core.model import (
+    CellSummary,
+    Claim,
+    ClaimFigure,
+    ClaimPart,
+    Claims,
+    ClaimStatement,
+    Erratum,
+    Facts,
+    FigureGroup,
+    FigureRow,
+    Load,
+    Median,
+    PlannedStudy,
+    Published,
+    PublishedFigures,
+    PySpyProfile,
+    Ratio,
+    Reason,
+    Repetition,
+    StudyClaim,
+    StudyErratum,
+    Summary,
+    UnmeasuredCell,
+)
 from loadlab.stats import inference
+from loadlab.stats.inference import Estimate
 
-# Keys that a repetition lacks where they were not recorded.
-_OPTIONAL = ("processes", "database", "profile", "reactivity")
-# Name -> the cells of summary.json that it stands for: one, or the levels of a sweep.
-Cells = Mapping[str, Sequence[Mapping[str, Any]]]
-# A cell of summary.json and its twin.
-Twin = tuple[Mapping[str, Any], Mapping[str, Any]]
-
-
-def _steps(statement: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str | None]]:
-    """Split a longer order into orders of two, each with the whole order in words.
-
-    Any other statement is returned alone, with None.
-    """
-    order = statement.get("order", ())
-    if len(order) <= 2:
-        return [(statement, None)]
-    whole = claim_text.wanted(statement)
-    return [({**statement, "order": list(step)}, whole) for step in pairwise(order)]
+Outcome: TypeAlias = Literal["confirmed", "refuted", "inconclusive"]
+Kind: TypeAlias = Literal["study", "lesson"]
+# A claim has the first of these outcomes that any of its parts has.
+OUTCOMES: tuple[Outcome, ...] = ("refuted", "inconclusive", "confirmed")
+PY_SPY = "py_spy."
 
 
-def value(repetition: Mapping[str, Any], metric: str) -> float | None:
-    """Return the metric of one repetition; None where it was not measured.
+class Level(NamedTuple):
+    """A cell of the summary, or a level of a sweep, with its cell of purpose py_spy, if any."""
 
-    A kind of failure that is absent from client.failures did not occur: 0. Raises ResultError for a
-    path that the schema does not have.
-    """
-    if metric == "failed_share":
-        due = repetition["scheduled"] or repetition["requests"]
-        return 1 - repetition["ok"] / due if due else None
-    found: Any = repetition
-    path = metric.split(".")
-    for depth, key in enumerate(path):
-        if found is None or (key in _OPTIONAL and key not in found):
-            return None
-        if key not in found and path[depth - 1] == "failures":
-            return 0.0
-        if key not in found:
-            raise ResultError(f"{metric}: a repetition has no '{key}'")
-        found = found[key]
-    if isinstance(found, Mapping):
-        return float(sum(found.values()))
-    return None if found is None else float(found)
+    cell: CellSummary
+    profiled: CellSummary | None = None
 
 
-def speaking(levels: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the cell that represents a name: a sweep's level with the highest median goodput.
+# Name -> the cells that it stands for: one, or the levels of a sweep.
+Cells = Mapping[str, Sequence[Level]]
+# A cell and its A/A control.
+Control = tuple[CellSummary, CellSummary]
 
-    None where none has a valid repetition.
-    """
-    valid = [cell for cell in levels if _sample(cell, "goodput")]
-    return max(valid, key=lambda cell: statistics.median(_sample(cell, "goodput")), default=None)
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What was measured of a statement's cells, each with at least one value."""
+
+    statement: ClaimStatement
+    levels: list[Level]
+    samples: list[list[float]]
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """The outcome of a statement and what it follows from; see model.ClaimPart."""
+
+    outcome: Outcome
+    reason: Reason | None
+    value: float | None = None
+    interval: list[float | None] | None = None
+    level: float | None = None
+    noise_floor: float | None = None
+
+
+def document(summary: Summary, study: PlannedStudy) -> Claims:
+    """Return claims.json: every claim of the study, judged by the cells of summary.json."""
+    publication = study.publication
+    cells = _cells(summary, study)
+    controls = _controls(summary)
+    kind: Kind = "lesson" if study.kind == "lesson" else "study"
+    return Claims(
+        run_id=summary.run_id,
+        kind=kind,
+        name=study.name,
+        scale=study.scale,
+        description=study.description,
+        question=publication.question,
+        source=publication.source,
+        claims=[judge(claim, cells, kind, publication.figures, controls) for claim in study.claims],
+        figures=[_beside(group, cells) for group in publication.figures],
+        errata=[_erratum(one, cells) for one in publication.errata],
+        unmeasured=unmeasured(cells),
+    )
 
 
 def judge(
-    claim: Mapping[str, Any],
+    claim: StudyClaim,
     cells: Cells,
-    kind: str,
-    figures: Sequence[Mapping[str, Any]] = (),
-    twins: Sequence[Twin] = (),
-) -> dict[str, Any]:
-    """Return {says, verdict, why, parts} of a claim.
+    kind: Kind,
+    figures: Sequence[PublishedFigures] = (),
+    controls: Sequence[Control] = (),
+) -> Claim:
+    """Return a claim with the outcome of each of its statements; each step of an order is one.
 
-    verdict is "confirmed" where all parts are, "refuted" where one is, else "undecided". A part is
-    {metric, order, figures [{cell, median, n}], value, interval, level, noise_floor, wanted,
-    published, verdict, why}; each step of an order is one. value and interval are in the metric's
-    unit, or ratios.
-
-    ``kind``: "study" or "lesson". A study needs an interval that lies on one side of the bounds
-    and, for a ratio, a distance from them above the noise floor of ``twins``. A lesson measures
-    once and has large effects, so its medians decide. ``figures``: the published ones.
+    A study needs an interval that lies on one side of the bounds and, for a ratio, a distance from
+    them above the noise floor of ``controls``. A lesson measures once and has large effects, so its
+    medians decide. ``figures``: the published ones.
     """
     parts = [
-        {**_judge(step, cells, kind, figures, twins), "order": whole}
-        for one in statements(claim)
-        for step, whole in _steps(one)
+        replace(_judge(step, cells, kind, figures, controls), order=order)
+        for statement in claim.all
+        for step, order in _steps(statement)
     ]
-    told = claim.get("published")
-    if told:
-        parts[0]["published"] = {"value": None, "says": "", "where": "", **told}
-    verdict = min((part["verdict"] for part in parts), key=claim_text.VERDICTS.index)
-    why = [
-        f"{part['wanted']}: {part['why']}" if part["order"] else part["why"]
-        for part in parts
-        if part["verdict"] == verdict and part["why"]
-    ]
-    why = list(dict.fromkeys(why))
-    return {"says": claim["says"], "verdict": verdict, "why": "; ".join(why), "parts": parts}
+    if claim.published is not None:
+        parts[0] = replace(parts[0], published=claim.published)
+    outcome = min((part.outcome for part in parts), key=OUTCOMES.index)
+    return Claim(statement=claim.statement, outcome=outcome, parts=parts)
+
+
+def _steps(statement: ClaimStatement) -> list[tuple[ClaimStatement, list[str] | None]]:
+    """Split a longer order into orders of two, each with the whole order.
+
+    Any other statement is returned alone, with None.
+    """
+    order = statement.order
+    if order is None or len(order) <= 2:
+        return [(statement, None)]
+    return [(replace(statement, order=list(step)), order) for step in pairwise(order)]
 
 
 def _judge(
-    claim: Mapping[str, Any],
+    statement: ClaimStatement,
     cells: Cells,
-    kind: str,
-    published: Sequence[Mapping[str, Any]],
-    twins: Sequence[Twin],
-) -> dict[str, Any]:
-    names = planning_claims.names(claim)
-    metric, over = claim["metric"], claim.get("over")
-    levels = {name: speaking(cells.get(name, ())) for name in names}
-    samples = {name: _sample(levels[name], metric, over) for name in names}
-    judged: dict[str, Any] = {
-        "metric": f"{metric} / {over}" if over else metric,
-        "figures": [
-            {
-                "cell": name,
-                "median": statistics.median(samples[name]) if samples[name] else None,
-                "n": len(samples[name]),
-            }
-            for name in names
-        ],
-        "wanted": claim_text.wanted(claim),
-        "published": _published(claim, published),
-        "value": None,
-        "interval": None,
-        "level": None,
-        "noise_floor": None,
-        "verdict": "undecided",
-    }
-    empty = [name for name in names if not samples[name]]
-    if empty:
-        why = f"no valid repetition of {', '.join(empty)}"
-        if any(levels[name] for name in empty):
-            why = f"{judged['metric']} was not measured of {', '.join(empty)}"
-        return {**judged, "why": why}
-    strict = "order" in claim
-    low, high = (1.0, None) if strict else (claim.get("at_least"), claim.get("at_most"))
-    speakers = [cell for cell in map(levels.get, names) if cell is not None]
-    profiled = metric.startswith("profile.")
-    if profiled:
-        found = _of_profiles(speakers, metric, over)
-        level = 1 - len(names) * (1 - inference.LEVEL)
+    kind: Kind,
+    published: Sequence[PublishedFigures],
+    controls: Sequence[Control],
+) -> ClaimPart:
+    levels = [representative(cells.get(name, ())) for name in statement.cells]
+    samples = [_sample(level, statement.metric, statement.over) for level in levels]
+    evidence = _Evidence(statement, [one for one in levels if one is not None], samples)
+    if not all(samples):
+        found = _without_values(evidence, levels)
+    elif statement.metric.startswith(PY_SPY):
+        found = _judge_profile(evidence, kind)
+    elif statement.cell is not None:
+        found = _judge_cell(evidence, kind)
     else:
-        found = _estimate(claim, [samples[name] for name in names])
-        level = inference.level(*(len(samples[name]) for name in names))
-    judged["value"] = found.value
-    if profiled and found.low is not None and found.high is None:
-        verdict, why = _side([found.low, math.inf], low, high, strict, claim)
-        told = (
-            f"at least {formatting.significant(found.low, 2)} times, and without a bound above, "
-            "for the other may be 0"
-        )
-        return {**judged, "verdict": verdict, "why": "; ".join(filter(None, (told, why)))}
-    if found.value is None:
-        return {**judged, "why": "the median that it would be divided by is 0"}
-    if found.low is not None:
-        judged |= {"interval": [found.low, found.high], "level": level}
-    if kind == "lesson":
-        verdict, why = _side([found.value, found.value], low, high, strict, claim)
-        return {**judged, "verdict": verdict, "why": why}
-    if judged["interval"] is None:
-        fewest = min(len(sample) for sample in samples.values())
-        why = "a value that it would be divided by is 0"
-        if profiled:
-            why = "no interval of its samples was recorded"
-        elif fewest < inference.LEAST:
-            had = formatting.plural(fewest, "valid repetition")
-            why = f"{had}, {inference.LEAST} are needed for an interval"
-        return {**judged, "why": why}
-    verdict, why = _side(judged["interval"], low, high, strict, claim)
-    if "cell" not in claim and not profiled:
-        floor, noise = _noise(speakers, metric, over, twins)
-        if floor is not None and "against" in claim:
-            # Each of the two ratios may be off by the noise floor.
-            floor = (1 + floor) ** 2 - 1
-        judged["noise_floor"] = floor
-        noise = noise or _near(found.value, [low, high], floor)
-        if noise and verdict != "undecided":
-            verdict, why = "undecided", noise
-    return {**judged, "verdict": verdict, "why": why}
-
-
-def _estimate(claim: Mapping[str, Any], samples: Sequence[Sequence[float]]) -> inference.Estimate:
-    """Return the statement's value from the values of each of its cells."""
-    if "cell" in claim:
-        return inference.median(samples[0])
-    if "against" in claim:
-        return inference.quotient(*samples)
-    return _ratio(*samples)
-
-
-def _of_profiles(
-    cells: Sequence[Mapping[str, Any]], metric: str, over: str | None
-) -> inference.Estimate:
-    """Return the statement's value from one py-spy profile of each cell; its samples give the
-    interval."""
-    found = [_of_profile(cell, metric, over) for cell in cells]
-    while len(found) > 1:
-        found = [inference.over(*found[at : at + 2]) for at in range(0, len(found), 2)]
-    return found[0]
-
-
-def _of_profile(cell: Mapping[str, Any], metric: str, over: str | None) -> inference.Estimate:
-    figure = _sample(cell, metric, over)[0]
-    profile = next(
-        rep["profile"] for rep in cell["profile"]["repetitions"] if rep["verdict"]["valid"]
+        found = _judge_ratio(evidence, kind, controls)
+    return ClaimPart(
+        statement=statement,
+        figures=[
+            ClaimFigure(
+                cell=name, median=statistics.median(sample) if sample else None, n=len(sample)
+            )
+            for name, sample in zip(statement.cells, samples, strict=True)
+        ],
+        value=found.value,
+        interval=found.interval,
+        level=found.level,
+        noise_floor=found.noise_floor,
+        published=_published(statement, published),
+        outcome=found.outcome,
+        reason=found.reason,
     )
-    if over is None and metric == "profile.idle_share" and "samples" in profile:
-        return inference.share(round(figure * profile["samples"]), profile["samples"])
-    # Absent in older profiles.
-    bounds = profile.get("depth_interval") if over is None and metric.endswith("median") else None
-    low, high = bounds or (None, None)
-    return inference.Estimate(figure, low, high)
 
 
-def _noise(
-    cells: Sequence[Mapping[str, Any]], metric: str, over: str | None, twins: Sequence[Twin]
-) -> tuple[float | None, str]:
+def _without_values(evidence: _Evidence, levels: Sequence[Level | None]) -> _Judgement:
+    """Return the judgement of a statement of which a cell has no value."""
+    statement = evidence.statement
+    several = zip(statement.cells, levels, evidence.samples, strict=True)
+    empty = [(name, level) for name, level, sample in several if not sample]
+    facts: Facts = {"cells": [name for name, _ in empty]}
+    code = "cells_not_valid"
+    if any(level for _, level in empty):
+        code = "metric_not_measured"
+        facts["metric"] = " / ".join(filter(None, [statement.metric, statement.over]))
+    return _Judgement("inconclusive", Reason(code=code, facts=facts))
+
+
+def _judge_profile(evidence: _Evidence, kind: Kind) -> _Judgement:
+    """Judge a metric of py-spy, whose interval is the sampling error of one profile a cell."""
+    statement = evidence.statement
+    several = zip(evidence.levels, evidence.samples, strict=True)
+    found = [_of_profile(level, sample[0], statement) for level, sample in several]
+    level = 1 - len(found) * (1 - inference.LEVEL)
+    while len(found) > 1:
+        found = [inference.ratio(*found[at : at + 2]) for at in range(0, len(found), 2)]
+    (value,) = found
+    if value.low is not None and value.high is None:
+        outcome, reason = _side(value.low, math.inf, statement)
+        interval = [value.low, None]
+        return _Judgement(outcome, reason, value.value, interval, level)
+    return _by_interval(value, level, statement, kind, Reason(code="no_sample_interval"))
+
+
+def _judge_cell(evidence: _Evidence, kind: Kind) -> _Judgement:
+    """Judge the median of one cell."""
+    (sample,) = evidence.samples
+    found, level = inference.median(sample), inference.level(len(sample))
+    return _by_interval(found, level, evidence.statement, kind, _no_interval(evidence))
+
+
+def _judge_ratio(evidence: _Evidence, kind: Kind, controls: Sequence[Control]) -> _Judgement:
+    """Judge a ratio of medians, a ratio of two ratios, or an order of two cells."""
+    statement, samples = evidence.statement, evidence.samples
+    found = inference.quotient(*samples) if statement.against else _ratio(*samples)
+    level = inference.level(*map(len, samples))
+    judged = _by_interval(found, level, statement, kind, _no_interval(evidence))
+    if kind == "lesson" or judged.interval is None or found.value is None:
+        return judged
+    floor, reason = _noise(evidence, controls)
+    if floor is not None and statement.against:
+        # Each of the two ratios may be off by the noise floor.
+        floor = (1 + floor) ** 2 - 1
+    judged = dataclasses.replace(judged, noise_floor=floor)
+    reason = reason or _near(found.value, statement, floor)
+    if reason is None or judged.outcome == "inconclusive":
+        return judged
+    return dataclasses.replace(judged, outcome="inconclusive", reason=reason)
+
+
+def _by_interval(
+    found: Estimate, level: float, statement: ClaimStatement, kind: Kind, lacking: Reason
+) -> _Judgement:
+    """Judge an estimate: of a study by its interval, of a lesson by its value.
+
+    ``lacking``: why a study's estimate has no interval.
+    """
+    if found.value is None:
+        return _Judgement("inconclusive", Reason(code="divisor_median_0"))
+    if found.low is None or found.high is None:
+        if kind == "study":
+            return _Judgement("inconclusive", lacking, found.value)
+        return _Judgement(*_side(found.value, found.value, statement), found.value)
+    bounds = (found.value, found.value) if kind == "lesson" else (found.low, found.high)
+    outcome, reason = _side(*bounds, statement)
+    return _Judgement(outcome, reason, found.value, [found.low, found.high], level)
+
+
+def _no_interval(evidence: _Evidence) -> Reason:
+    fewest = min(map(len, evidence.samples))
+    if fewest < inference.LEAST:
+        return Reason(code="few_valid_repetitions", value=fewest, limit=inference.LEAST)
+    return Reason(code="divisor_value_0")
+
+
+def _bounds(statement: ClaimStatement) -> tuple[float | None, float | None]:
+    """Return the bounds of a statement; the ratio of an order is above 1."""
+    return (1.0, None) if statement.order else (statement.at_least, statement.at_most)
+
+
+def _side(below: float, above: float, statement: ClaimStatement) -> tuple[Outcome, Reason | None]:
+    """Return the outcome of an interval, and why it is not confirmed."""
+    strict = statement.order is not None
+    low, high = _bounds(statement)
+    of_one = statement.cell is not None and statement.over is None
+    facts: Facts = {"metric": statement.metric} if of_one else {}
+    if low is not None and (above < low or (strict and above <= low)):
+        return "refuted", Reason(code="below_bound", limit=low, facts=facts)
+    if high is not None and below > high:
+        return "refuted", Reason(code="above_bound", limit=high, facts=facts)
+    enough = low is None or below > low or (below == low and not strict)
+    if enough and (high is None or above <= high):
+        return "confirmed", None
+    return "inconclusive", Reason(code="across_bound")
+
+
+def _near(value: float, statement: ClaimStatement, floor: float | None) -> Reason | None:
+    """Return that a ratio is within the noise floor of a bound; None where it is not."""
+    for bound in _bounds(statement):
+        if bound is not None and floor is not None and abs(value - bound) <= floor * bound:
+            facts: Facts = {"noise_floor": floor}
+            return Reason(code="near_bound", value=value, limit=bound, facts=facts)
+    return None
+
+
+def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | None, Reason | None]:
     """Return (noise floor of a ratio of these cells, why the ratio cannot be judged).
 
-    The first is a fraction, None where no twin gives it; the second is empty where it can be
-    judged.
+    The first is a fraction, None where no control gives it.
     """
-    rows = [
-        {
-            "metric": metric,
-            "cell_id": cell["cell_id"],
-            "noise_floor": inference.noise_floor(
-                [inference.difference(_sample(cell, metric, over), _sample(twin, metric, over))]
-            ),
-            "across": comparison.measured_on(cell) != comparison.measured_on(twin),
-        }
-        for cell, twin in twins
+    metric, over = evidence.statement.metric, evidence.statement.over
+    floors = [
+        comparison.floor(
+            cell,
+            control,
+            _sample(Level(cell), metric, over),
+            _sample(Level(control), metric, over),
+        )
+        for cell, control in controls
     ]
-    known = {cell["cell_id"]: cell["cell"] for cell, _ in twins}
+    cells = [level.cell for level in evidence.levels]
 
-    def most(across: bool) -> float | None:
-        told = [row for row in rows if row["across"] == across]
-        floors = [comparison.floor(metric, cell["cell"], told, known) for cell in cells]
-        found = [floor["noise_floor"] for floor in floors if floor["noise_floor"] is not None]
-        return max(found, default=None)
+    def most(between_pairs: bool) -> float | None:
+        known = [one for one in floors if one.between_pairs == between_pairs]
+        found = (comparison.noise(cell.cell, known).value for cell in cells)
+        return max((value for value in found if value is not None), default=None)
 
-    within = most(across=False)
+    within = most(between_pairs=False)
     if len({comparison.measured_on(cell) for cell in cells}) < 2:
-        return within, ""
-    between = most(across=True)
+        return within, None
+    between = most(between_pairs=True)
     if between is None:
-        return within, "on several pairs of hosts, and no twin tells what these differ by"
-    return max(between, within or 0.0), ""
+        return within, Reason(code="no_control_between_pairs")
+    return max(between, within or 0.0), None
 
 
-def _near(value: float, bounds: Sequence[float | None], floor: float | None) -> str:
-    """Return that a ratio is within the noise floor of a bound; empty where it is not."""
-    for bound in bounds:
-        if bound is not None and floor is not None and abs(value - bound) <= floor * bound:
-            return f"no further from {bound:g} than the noise floor of {formatting.percent(floor)}"
-    return ""
+def value(repetition: Repetition, load: Load, metric: str) -> float | None:
+    """Return the metric of one repetition; None where it was not measured.
 
-
-def _published(
-    claim: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """Return {value, says, where} from the published figures for the statement; None
-    without them."""
-    found = [_figure(name, claim["metric"], groups) for name in planning_claims.names(claim)]
-    under = [
-        _figure(name, claim["over"], groups)
-        for name in planning_claims.names(claim)
-        if "over" in claim
-    ]
-    known = [one for one in (*found, *under) if one is not None]
-    if len(known) < len(found) + len(under) or any(size == 0 for size, _ in known[1:]):
-        return None
-    values = [size for size, _ in known[: len(found)]]
-    if under:
-        parts = zip(values, known[len(found) :], strict=True)
-        values = [size / below for size, (below, _) in parts]
-    size = values[0]
-    if "against" in claim:
-        size = values[0] / values[1] / (values[2] / values[3])
-    elif "cell" not in claim:
-        size = min(one / other for one, other in pairwise(values))
-    where = "; ".join(dict.fromkeys(place for _, place in known))
-    return {"value": size, "says": "", "where": where}
-
-
-def _figure(
-    name: str, metric: str, groups: Sequence[Mapping[str, Any]]
-) -> tuple[float, str] | None:
-    for group in groups:
-        size = group["cells"].get(name, {}).get(metric)
-        if size is not None and not group["not_repeated"]:
-            return size, group["where"]
-    return None
-
-
-def document(summary: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, Any]:
-    """Return claims.json: every claim of the study, judged by the cells of summary.json.
-
-    ``study``: the plan's {kind, name, scale, description, claims, cells, published}. Keys: schema,
-    run_id, kind, name, scale, description, question, source; claims: [judge()]; figures: [{title,
-    where, reference, not_repeated, rows}]; mistakes: [{what, printed, corrected, where, cell,
-    metric, measured}]; unmeasured: [{cell, why}].
+    ``load`` is its cell's. A kind of failure that is absent from client.failures did not occur: 0.
+    Raises ResultError for a path that a repetition does not have.
     """
-    published = study["published"]
-    cells = _cells(summary, study)
-    twins = _twins(summary)
-    return {
-        "schema": summary["schema"],
-        "run_id": summary["run_id"],
-        **{key: study[key] for key in ("kind", "name", "scale", "description")},
-        **{key: published[key] for key in ("question", "source")},
-        "claims": [
-            judge(claim, cells, study["kind"], published["figures"], twins)
-            for claim in study["claims"]
-        ],
-        "figures": [_beside(group, cells) for group in published["figures"]],
-        "mistakes": [_mistake(one, cells) for one in published["mistakes"]],
-        "unmeasured": unmeasured(summary, study),
-    }
+    if metric == "failed_fraction":
+        due = repetition.scheduled or repetition.requests
+        return 1 - (repetition.ok or 0) / due if due else None
+    found: object = repetition
+    for name in metric.split("."):
+        if found is repetition and name == "load":
+            found = load
+        elif isinstance(found, Mapping):
+            found = found.get(name, 0)
+        elif isinstance(found, Struct) and name in found.__struct_fields__:
+            found = getattr(found, name)
+        elif found is not None:
+            raise ResultError(f"{metric}: a repetition has no '{name}'")
+    if isinstance(found, Struct):
+        return float(sum(astuple(found)))
+    if isinstance(found, Mapping):
+        return float(sum(found.values()))
+    if found is None or isinstance(found, int | float):
+        return None if found is None else float(found)
+    raise ResultError(f"{metric}: {found!r} is not a number")
 
 
-def _twins(summary: Mapping[str, Any]) -> list[Twin]:
-    """Return the cells that were measured twice, each with its twin."""
-    measured = {cell["cell_id"]: cell for cell in summary["cells"]}
-    rows = summary["noise_floor"]
-    several = dict.fromkeys((row["cell_id"], row["twin_id"]) for row in rows)
-    return [(measured[a], measured[b]) for a, b in several if a in measured and b in measured]
-
-
-def _cells(
-    summary: Mapping[str, Any], study: Mapping[str, Any]
-) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the study's names -> their cells in the summary, each with its py-spy profile."""
-    measured = {cell["cell_id"]: cell for cell in summary["cells"]}
-    return {
-        name: [
-            {**measured[one], "profile": measured.get(f"{one}{PROFILE}")}
-            for one in ids
-            if one in measured
-        ]
-        for name, ids in study["cells"].items()
-    }
-
-
-def unmeasured(summary: Mapping[str, Any], study: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return [{cell, why}] of the study's cells without a valid repetition.
-
-    A sweep may stop before its last level, so one level with a valid repetition is enough.
-    """
-    found = []
-    for name, levels in _cells(summary, study).items():
-        if speaking(levels) is None:
-            reasons = [
-                reason
-                for cell in levels
-                for rep in cell["repetitions"]
-                for reason in rep["verdict"]["reasons"]
-            ]
-            why = "; ".join(dict.fromkeys(reasons)) or "it was not measured"
-            found.append({"cell": name, "why": why})
-    return found
-
-
-def _beside(group: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
-    """Return a group of published figures, each with the measured value, both also as ratios."""
-    reference = group["reference"]
-
-    def seen(name: str, metric: str) -> list[float]:
-        return [] if group["not_repeated"] else _sample(_level(name, cells), metric)
-
-    rows = []
-    for name, figures in group["cells"].items():
-        for metric, figure in figures.items():
-            # The load offered is not a result.
-            if metric.startswith("load."):
-                continue
-            sample = seen(name, metric)
-            estimate = inference.median(sample)
-            basis = None if reference is None else group["cells"][reference].get(metric)
-            below = [] if basis is None or reference is None else seen(reference, metric)
-            ratio = _ratio(sample, below) if sample and below else inference.median([])
-            rows.append(
-                {
-                    "cell": name,
-                    "metric": metric,
-                    "published": figure,
-                    "measured": {**vars(estimate), "n": len(sample)},
-                    "published_ratio": figure / basis if basis else None,
-                    "measured_ratio": vars(ratio),
-                }
-            )
-    return {**{key: group[key] for key in ("title", "where", "reference", "not_repeated")}} | {
-        "rows": rows
-    }
-
-
-def _level(name: str, cells: Cells) -> Mapping[str, Any] | None:
-    """Return the cell of a published figure: <name>, or <name>@<connections> for one level
-    of it."""
-    if name in cells:
-        return speaking(cells[name])
-    name, _, level = name.rpartition("@")
-    for cell in cells.get(name, ()):
-        if str(cell["cell"]["load"]["connections"]) == level:
-            return cell
-    return None
-
-
-def _mistake(one: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
-    """Return {what, printed, corrected, where, cell, metric, measured}; measured may be None."""
-    sample = _sample(speaking(cells.get(one.get("cell", ""), ())), one.get("metric", "goodput"))
-    return {
-        **{key: one[key] for key in ("what", "printed", "corrected")},
-        **{key: one.get(key) for key in ("where", "cell", "metric")},
-        "measured": {**vars(inference.median(sample)), "n": len(sample)} if sample else None,
-    }
-
-
-def _sample(cell: Mapping[str, Any] | None, metric: str, over: str | None = None) -> list[float]:
+def _sample(level: Level | None, metric: str, over: str | None = None) -> list[float]:
     """Return the metric of each valid repetition, divided by the metric ``over`` if given."""
-    if cell is not None and metric.startswith("profile."):
-        cell = cell.get("profile")
-    if cell is None:
+    if level is None:
         return []
+    cell = level.profiled if metric.startswith(PY_SPY) else level.cell
     found = []
-    for rep in cell["repetitions"]:
-        if rep["verdict"]["valid"]:
-            whole = {"load": cell.get("cell", {}).get("load"), **rep}
-            size = value(whole, metric)
-            below = 1.0 if over is None else value(whole, over)
-            if size is not None and below:
-                found.append(size / below)
+    for rep in comparison.valid(cell):
+        size = value(rep, level.cell.cell.load, metric)
+        below = 1.0 if over is None else value(rep, level.cell.cell.load, over)
+        if size is not None and below:
+            found.append(size / below)
     return found
 
 
-def _ratio(above: Sequence[float], below: Sequence[float]) -> inference.Estimate:
+def _of_profile(level: Level, figure: float, statement: ClaimStatement) -> Estimate:
+    """Return a metric of a cell's py-spy profile with the interval of its samples."""
+    profiles = [rep.py_spy for rep in comparison.valid(level.profiled) if rep.py_spy is not None]
+    profile: PySpyProfile | None = next(iter(profiles), None)
+    if profile is not None and statement.over is None:
+        if statement.metric == f"{PY_SPY}idle_fraction":
+            return inference.proportion(round(figure * profile.samples), profile.samples)
+        if statement.metric == f"{PY_SPY}depth_median" and profile.depth_interval is not None:
+            return Estimate(figure, *map(float, profile.depth_interval))
+    return Estimate(figure, None, None)
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> Estimate:
     found = inference.difference(below, above)
-    return inference.Estimate(
+    return Estimate(
         *(None if part is None else part + 1 for part in (found.value, found.low, found.high))
     )
 
 
-def _side(
-    seen: Sequence[float],
-    low: float | None,
-    high: float | None,
-    strict: bool,
-    claim: Mapping[str, Any],
-) -> tuple[str, str]:
-    """Return (verdict, why) from an interval and the bounds."""
-    below, above = seen
-    if low is not None and (above < low or (strict and above <= low)):
-        return "refuted", f"all of it is below {claim_text.bound(claim, low)}"
-    if high is not None and below > high:
-        return "refuted", f"all of it is above {claim_text.bound(claim, high)}"
-    enough = low is None or below > low or (below == low and not strict)
-    if enough and (high is None or above <= high):
-        return "confirmed", ""
-    return "undecided", "the interval lies on both sides of the bound"
+def representative(levels: Sequence[Level]) -> Level | None:
+    """Return the cell that represents a name: a sweep's level with the highest median goodput.
+
+    None where none has a valid repetition.
+    """
+    goodputs = [(comparison.values(level.cell, "goodput"), level) for level in levels]
+    medians = [(statistics.median(values), level) for values, level in goodputs if values]
+    return max(medians, key=lambda one: one[0])[1] if medians else None
+
+
+def _controls(summary: Summary) -> list[Control]:
+    """Return the cells that have an A/A control, each with it."""
+    measured = {cell.cell_id: cell for cell in summary.cells}
+    several = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
+    return [(measured[a], measured[b]) for a, b in several if a in measured and b in measured]
+
+
+def _cells(summary: Summary, study: PlannedStudy) -> dict[str, list[Level]]:
+    """Return the study's names -> their cells in the summary."""
+    measured = {cell.cell_id: cell for cell in summary.cells}
+    profiled = {cell.base: cell for cell in summary.cells if cell.purpose == "py_spy"}
+    return {
+        name: [Level(measured[one], profiled.get(one)) for one in ids if one in measured]
+        for name, ids in study.cells.items()
+    }
+
+
+def unmeasured(cells: Cells) -> list[UnmeasuredCell]:
+    """Return the study's cells without a valid repetition, each with its void reasons.
+
+    A sweep may stop before its last level, so one level with a valid repetition is enough.
+    """
+    found = []
+    for name, levels in cells.items():
+        if representative(levels) is None:
+            reasons: list[Reason] = []
+            for rep in (rep for level in levels for rep in level.cell.repetitions):
+                reasons += [why for why in rep.validity.reasons if why not in reasons]
+            reasons = reasons or [Reason(code="cell_not_measured")]
+            found.append(UnmeasuredCell(cell=name, reasons=reasons))
+    return found
+
+
+def _published(statement: ClaimStatement, groups: Sequence[PublishedFigures]) -> Published | None:
+    """Return the value that the published figures give for the statement; None without them."""
+    found = [_figure(name, statement.metric, groups) for name in statement.cells]
+    below: list[tuple[float, str] | None] = []
+    if statement.over is not None:
+        below = [_figure(name, statement.over, groups) for name in statement.cells]
+    known = [one for one in (*found, *below) if one is not None]
+    if len(known) < len(found) + len(below) or any(size == 0 for size, _ in known[1:]):
+        return None
+    values = [size for size, _ in known[: len(found)]]
+    if below:
+        divisors = [size for size, _ in known[len(found) :]]
+        values = [size / divisor for size, divisor in zip(values, divisors, strict=True)]
+    size = values[0]
+    if statement.against is not None:
+        size = values[0] / values[1] / (values[2] / values[3])
+    elif statement.cell is None:
+        size = min(one / other for one, other in pairwise(values))
+    where = "; ".join(dict.fromkeys(place for _, place in known))
+    return Published(value=size, statement="", where=where)
+
+
+def _figure(name: str, metric: str, groups: Sequence[PublishedFigures]) -> tuple[float, str] | None:
+    for group in groups:
+        size = group.cells.get(name, {}).get(metric)
+        if size is not None and group.not_reproduced is None:
+            return size, group.where
+    return None
+
+
+def _beside(group: PublishedFigures, cells: Cells) -> FigureGroup:
+    """Return a group of published figures, each with the measured value, both also as ratios."""
+
+    def measured(name: str, metric: str) -> list[float]:
+        return [] if group.not_reproduced else _sample(_level(name, cells), metric)
+
+    rows = []
+    for name, figures in group.cells.items():
+        for metric, figure in figures.items():
+            # The load offered is not a result.
+            if metric.startswith("load."):
+                continue
+            sample, basis, below = measured(name, metric), None, list[float]()
+            if group.reference is not None:
+                basis = group.cells[group.reference].get(metric)
+                below = [] if basis is None else measured(group.reference, metric)
+            ratio = _ratio(sample, below) if sample and below else Estimate(None, None, None)
+            rows.append(
+                FigureRow(
+                    cell=name,
+                    metric=metric,
+                    published=figure,
+                    measured=_median(sample),
+                    published_ratio=figure / basis if basis else None,
+                    measured_ratio=Ratio(value=ratio.value, low=ratio.low, high=ratio.high),
+                )
+            )
+    return FigureGroup(
+        title=group.title,
+        where=group.where,
+        reference=group.reference,
+        not_reproduced=group.not_reproduced,
+        rows=rows,
+    )
+
+
+def _median(sample: Sequence[float]) -> Median:
+    found = inference.median(sample)
+    return Median(value=found.value, low=found.low, high=found.high, n=len(sample))
+
+
+def _level(name: str, cells: Cells) -> Level | None:
+    """Return the cell of a published figure: <name>, or <name>@<connections> for one level
+    of it."""
+    if name in cells:
+        return representative(cells[name])
+    name, _, connections = name.rpartition("@")
+    for level in cells.get(name, ()):
+        if str(level.cell.cell.load.connections) == connections:
+            return level
+    return None
+
+
+def _erratum(one: StudyErratum, cells: Cells) -> Erratum:
+    """Return an error of the source with what was measured; None where nothing was."""
+    level = representative(cells.get(one.cell or "", ()))
+    sample = _sample(level, one.metric or "goodput")
+    return Erratum(
+        mistake=one.mistake,
+        printed=one.printed,
+        corrected=one.corrected,
+        where=one.where,
+        cell=one.cell,
+        metric=one.metric,
+        measured=_median(sample) if sample else None,
+    )

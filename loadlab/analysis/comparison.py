@@ -6,247 +6,341 @@ noise floors are fractions of the base.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Literal, NamedTuple
+
+from msgspec.structs import astuple
 
 from loadlab.core import formatting
 from loadlab.core.errors import ResultError
-from loadlab.scheduling import experiments
+from loadlab.core.model import (
+    Cell,
+    CellSummary,
+    ComparedCell,
+    Comparison,
+    Difference,
+    Load,
+    MetricComparison,
+    NoiseFloor,
+    Reason,
+    Repetition,
+    Sample,
+)
+from loadlab.core.run_dir import PLAN
+from loadlab.scheduling.plan import PlannedComparison
 from loadlab.stats import histograms, inference
+from loadlab.stats.inference import Estimate, Ranks
 
-METRICS = ("goodput", "p50", "p99")
+METRICS: tuple[Literal["goodput", "p50", "p99"], ...] = ("goodput", "p50", "p99")
+
+
+class Floor(NamedTuple):
+    """What a cell and its A/A control differ by in one metric.
+
+    ``value`` is a fraction, None where there is no interval. ``endpoint`` and ``load`` are the
+    cell's. ``between_pairs``: whether two host pairs measured them.
+    """
+
+    value: float | None
+    endpoint: str
+    load: Load
+    between_pairs: bool
+
+
+class NoiseScope(NamedTuple):
+    """A noise floor, a fraction, and the scope of the A/A controls that it is from."""
+
+    value: float | None
+    scope: Literal["cell", "run"] | None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One metric of two cells before the p values are corrected."""
+
+    metric: Literal["goodput", "p50", "p99"]
+    base: list[float]
+    head: list[float]
+    difference: Estimate
+    ranks: Ranks | None
+    noise: NoiseScope
+    incomparable: Reason | None
 
 
 def build(
-    cells: Sequence[Mapping[str, Any]],
-    plan: Mapping[str, Any],
-    idle: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return {comparisons, noise_floor} of summary.json, both empty where the plan asks for none.
+    cells: Sequence[CellSummary],
+    asked: Sequence[PlannedComparison],
+    controls: Sequence[tuple[str, str]],
+    planned: Mapping[str, Cell] = MappingProxyType({}),
+    names: Mapping[str, str] = MappingProxyType({}),
+    skipped: Collection[str] = (),
+) -> tuple[list[Comparison], list[NoiseFloor]]:
+    """Return the comparisons asked for, and a row for each metric of each A/A control.
 
-    ``cells``: those of summary.json. ``plan``: plan.json's "plan", of which comparisons [{by, base,
-    head}], twins [[cell_id, twin's cell_id]] and tracks are read; each may be absent. A twin on
-    another host pair applies only to comparisons across pairs. ``idle``: tunings that are not
-    measured, from ablation.idle; nothing is compared with them.
-
-    A comparison is {by, cell, base, head, rows}; base and head are {cell_id, name, n, n_void,
-    failed_share}. A row is {metric, base, head, difference {value, low, high}, p, effect_size,
-    p_corrected, conclusion, why, noise_floor, noise_floor_from}. twin() describes an item of
-    noise_floor. Raises ResultError where neither cell of a comparison is known.
+    ``controls``: (cell_id, cell_id of its control). A control on another host pair applies only to
+    comparisons across pairs. ``planned``: cell_id -> cell, for what was not measured. ``names``:
+    cell_id -> name in a comparison, instead of its value of what is compared by. ``skipped``:
+    tunings that are not measured; nothing is compared with them. Raises ResultError where neither
+    cell of a comparison is known.
     """
-    found = {cell["cell_id"]: cell for cell in cells}
-    known = {item["cell_id"]: item["cell"] for item in experiments.items(plan.get("tracks", []))}
-    known |= {name: cell["cell"] for name, cell in found.items()}
-    pairs = {name: measured_on(cell) for name, cell in found.items()}
-    floors = [
-        twin(found.get(cell_id), found.get(twin_id), cell_id, twin_id, metric)
-        for cell_id, twin_id in plan.get("twins", [])
+    measured = {one.cell_id: one for one in cells}
+    known = {**planned, **{one.cell_id: one.cell for one in cells}}
+    floors = {metric: control_floors(measured, controls, metric) for metric in METRICS}
+    pairs: list[_Pair] = []
+    compared = []
+    for one in asked:
+        base, head = known.get(one.base), known.get(one.head)
+        if head is not None and head.tuning in skipped:
+            continue
+        cell = base or head
+        if cell is None:
+            raise ResultError(
+                f"{PLAN} compares {one.head} with {one.base}, and neither is a cell of the plan "
+                "or of the results"
+            )
+        sides = measured.get(one.base), measured.get(one.head)
+        compared.append((one, cell, base, head))
+        pairs += [_pair(metric, *sides, cell, floors[metric]) for metric in METRICS]
+    rows = iter(_conclude(pairs))
+    comparisons = [
+        Comparison(
+            by=one.by,
+            cell=cell,
+            base=_side(one.base, measured.get(one.base), base, one.by, names),
+            head=_side(one.head, measured.get(one.head), head, one.by, names),
+            rows=[next(rows) for _ in METRICS],
+        )
+        for one, cell, base, head in compared
+    ]
+    return comparisons, [
+        _noise_floor(metric, cell_id, control_id, measured)
+        for cell_id, control_id in controls
         for metric in METRICS
     ]
-    compared = [
-        _comparison(found, known, asked)
-        for asked in plan.get("comparisons", [])
-        if known.get(asked["head"], {}).get("tuning") not in idle
-    ]
-    for one in compared:
-        for row in one["rows"]:
-            sides = {pairs.get(one[side]["cell_id"]) for side in ("base", "head")}
-            told = [
-                one_floor
-                for one_floor in floors
-                if len(sides) > 1
-                or pairs.get(one_floor["cell_id"]) == pairs.get(one_floor["twin_id"])
-            ]
-            row |= floor(row["metric"], one["cell"], told, known)
-    _conclude([row for one in compared for row in one["rows"]])
-    return {"comparisons": compared, "noise_floor": floors}
 
 
-def measured_on(cell: Mapping[str, Any]) -> str | None:
+def measured_on(cell: CellSummary) -> str | None:
     """Return the host pair that measured a cell, by its server; None where the results lack it."""
-    return next((rep["pair"] for rep in cell.get("repetitions", []) if rep.get("pair")), None)
+    return next((rep.server for rep in cell.repetitions if rep.server), None)
 
 
-def values(cell: Mapping[str, Any] | None, metric: str) -> list[float]:
+def valid(cell: CellSummary | None) -> list[Repetition]:
+    """Return the valid repetitions of a cell; empty for a cell that was not measured."""
+    return [] if cell is None else [rep for rep in cell.repetitions if rep.validity.valid]
+
+
+def values(cell: CellSummary | None, metric: str) -> list[float]:
     """Return a metric's value in each valid repetition that has one; empty for a cell not measured.
 
-    ``metric`` is goodput (requests/s), reactivity (mean in µs) or a key of latency_us (µs).
+    ``metric`` is goodput (requests/s), response_time (mean in µs) or a field of latency_us (µs).
     """
-    reps = [] if cell is None else [r for r in cell["repetitions"] if r["verdict"]["valid"]]
+    found = (_value(rep, metric) for rep in valid(cell))
+    return [value for value in found if value is not None]
+
+
+def _value(rep: Repetition, metric: str) -> float | None:
     if metric == "goodput":
-        return [rep["goodput"] for rep in reps]
-    if metric == "reactivity":
-        waits = [rep.get("reactivity") for rep in reps]
-        return [wait["mean_us"] for wait in waits if wait is not None]
-    return [rep["latency_us"][metric] for rep in reps if rep["latency_us"][metric] is not None]
+        return rep.goodput
+    if metric == "response_time":
+        return None if rep.response_time is None else rep.response_time.mean_us
+    value: float | None = getattr(rep.latency_us, metric, None)
+    return value
 
 
-def sample(of: Sequence[float]) -> dict[str, Any]:
-    """Return {n, median, low, high}: the number of values, their median and its interval."""
+def sample(of: Sequence[float]) -> Sample:
+    """Return the number of values, their median and its interval."""
     middle = inference.median(of)
-    return {"n": len(of), "median": middle.value, "low": middle.low, "high": middle.high}
+    return Sample(n=len(of), median=middle.value, low=middle.low, high=middle.high)
 
 
-def _pair(base: Sequence[float], head: Sequence[float]) -> dict[str, Any]:
-    """Return how the head's values differ from the base's."""
-    apart = inference.difference(base, head)
-    ranks = inference.ranks(base, head) if base and head else None
-    return {
-        "base": sample(base),
-        "head": sample(head),
-        "difference": {"value": apart.value, "low": apart.low, "high": apart.high},
-        "p": ranks and ranks.p,
-        "effect_size": ranks and ranks.delta,
-    }
+def _difference(found: Estimate) -> Difference:
+    return Difference(value=found.value, low=found.low, high=found.high)
 
 
-def twin(
-    cell: Mapping[str, Any] | None,
-    twin: Mapping[str, Any] | None,
+def _ranks(base: Sequence[float], head: Sequence[float]) -> Ranks | None:
+    return inference.ranks(base, head) if base and head else None
+
+
+def _noise_floor(
+    metric: Literal["goodput", "p50", "p99"],
     cell_id: str,
-    twin_id: str,
-    metric: str,
-) -> dict[str, Any]:
-    """Return a row of noise_floor, with the twin as the head.
+    control_id: str,
+    measured: Mapping[str, CellSummary],
+) -> NoiseFloor:
+    """Return how a cell's A/A control, the head, differs from the cell, the base."""
+    base, head = (values(measured.get(one), metric) for one in (cell_id, control_id))
+    apart, ranks = inference.difference(base, head), _ranks(base, head)
+    return NoiseFloor(
+        metric=metric,
+        cell_id=cell_id,
+        control_id=control_id,
+        base=sample(base),
+        head=sample(head),
+        difference=_difference(apart),
+        p=None if ranks is None else ranks.p,
+        effect_size=None if ranks is None else ranks.delta,
+        noise_floor=inference.noise_floor([apart]),
+    )
 
-    Keys: metric, cell_id, twin_id, base and head (see sample), difference {value, low, high}, p,
-    effect_size (Cliff's delta), noise_floor (a fraction, or None).
-    """
-    pair = _pair(values(cell, metric), values(twin, metric))
-    return {
-        "metric": metric,
-        "cell_id": cell_id,
-        "twin_id": twin_id,
-        **pair,
-        "noise_floor": inference.noise_floor([inference.Estimate(**pair["difference"])]),
-    }
+
+def control_floors(
+    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: str
+) -> list[Floor]:
+    """Return what each measured cell and its A/A control differ by in a metric of values()."""
+    found = [(measured.get(cell_id), measured.get(control)) for cell_id, control in controls]
+    return [
+        floor(cell, control, values(cell, metric), values(control, metric))
+        for cell, control in found
+        if cell is not None and control is not None
+    ]
 
 
-def _comparison(
-    found: Mapping[str, Any], known: Mapping[str, Any], asked: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return one comparison; its rows lack the keys that depend on all rows of the run."""
-    base, head = (found.get(asked[side]) for side in ("base", "head"))
-    cell = known.get(asked["base"], known.get(asked["head"]))
-    if cell is None:
-        raise ResultError(
-            f"plan.json compares {asked['head']} with {asked['base']}, and neither is a cell of "
-            "the plan or of the results"
-        )
-    return {
-        "by": asked["by"],
-        "cell": cell,
-        **{side: _side(asked[side], found, known, asked["by"]) for side in ("base", "head")},
-        "rows": [
-            {
-                "metric": metric,
-                **_pair(values(base, metric), values(head, metric)),
-                "why": _incomparable(base, head, metric),
-            }
-            for metric in METRICS
-        ],
-    }
+def floor(
+    cell: CellSummary, control: CellSummary, base: Sequence[float], head: Sequence[float]
+) -> Floor:
+    """Return what a cell and its A/A control differ by, from their values ``base`` and ``head``."""
+    return Floor(
+        value=inference.noise_floor([inference.difference(base, head)]),
+        endpoint=cell.cell.endpoint,
+        load=cell.cell.load,
+        between_pairs=measured_on(cell) != measured_on(control),
+    )
+
+
+def noise(cell: Cell, floors: Iterable[Floor]) -> NoiseScope:
+    """Return the noise floor of a cell: the highest of its endpoint and load, else of any."""
+    known = [(one.value, one) for one in floors if one.value is not None]
+    own = [value for value, one in known if (one.endpoint, one.load) == (cell.endpoint, cell.load)]
+    if own:
+        return NoiseScope(max(own), "cell")
+    most = max((value for value, _ in known), default=None)
+    return NoiseScope(most, None if most is None else "run")
+
+
+def _pair(
+    metric: Literal["goodput", "p50", "p99"],
+    base: CellSummary | None,
+    head: CellSummary | None,
+    cell: Cell,
+    floors: Sequence[Floor],
+) -> _Pair:
+    sides = [None if side is None else measured_on(side) for side in (base, head)]
+    across = sides[0] != sides[1]
+    one, other = values(base, metric), values(head, metric)
+    return _Pair(
+        metric=metric,
+        base=one,
+        head=other,
+        difference=inference.difference(one, other),
+        ranks=_ranks(one, other),
+        noise=noise(cell, [found for found in floors if across or not found.between_pairs]),
+        incomparable=_incomparable(base, head, metric),
+    )
 
 
 def _side(
-    cell_id: str, found: Mapping[str, Mapping[str, Any]], known: Mapping[str, Any], by: str
-) -> dict[str, Any]:
+    cell_id: str,
+    measured: CellSummary | None,
+    cell: Cell | None,
+    by: str,
+    names: Mapping[str, str],
+) -> ComparedCell:
     """Return what a comparison holds on one of its cells."""
-    cell = known.get(cell_id, {})
-    name = cell.get(by, cell.get("load", {}).get(by))
-    had: Mapping[str, Any] = (
-        found[cell_id]["statistics"] if cell_id in found else {"n": 0, "n_void": 0}
+    name: object = names.get(cell_id, getattr(cell, by, None))
+    if name is None and cell is not None:
+        name = getattr(cell.load, by, None)
+    statistics = None if measured is None else measured.statistics
+    requests = statistics.requests if statistics is not None else None
+    errors = statistics.errors if statistics is not None else None
+    return ComparedCell(
+        cell_id=cell_id,
+        name=cell_id if name is None else _text(name),
+        n=0 if statistics is None else statistics.n,
+        n_void=0 if statistics is None else statistics.n_void,
+        failed_fraction=sum(astuple(errors)) / requests if errors and requests else None,
     )
-    requests = had["n"] and had["requests"]
-    return {
-        "cell_id": cell_id,
-        "name": cell_id if name is None else str(name),
-        "n": had["n"],
-        "n_void": had["n_void"],
-        "failed_share": sum(had["errors"].values()) / requests if requests else None,
-    }
+
+
+def _text(value: object) -> str:
+    return formatting.plain(value) if isinstance(value, float) else str(value)
 
 
 def _incomparable(
-    base: Mapping[str, Any] | None, head: Mapping[str, Any] | None, metric: str
-) -> str | None:
+    base: CellSummary | None, head: CellSummary | None, metric: Literal["goodput", "p50", "p99"]
+) -> Reason | None:
     """Return why the metric of two cells cannot be compared, whatever its values; else None."""
-    both = {}
     for side, cell in (("base", base), ("head", head)):
         if cell is None:
-            return f"the {side} was not measured"
-        if not cell["statistics"]["n"]:
-            reasons = [
-                reason for rep in cell["repetitions"] for reason in rep["verdict"]["reasons"]
-            ]
-            codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
-            return f"no valid repetition of the {side}: {', '.join(codes)}"
-        both[side] = cell
-    few = inference.cannot_tell(*(len(values(cell, metric)) for cell in both.values()))
+            return Reason(code="side_not_measured", facts={"side": side})
+        if not cell.statistics.n:
+            codes = [why.code for rep in cell.repetitions for why in rep.validity.reasons]
+            void = list(dict.fromkeys(codes))
+            return Reason(code="side_not_valid", facts={"side": side, "void": void})
+    if base is None or head is None:
+        return None
+    few = inference.cannot_tell(len(values(base, metric)), len(values(head, metric)))
     if few or metric == "goodput":
         return few
-    origins = {cell["statistics"]["latency_from"] for cell in both.values()}
-    if len(origins) > 1:
-        return f"latencies from {' and '.join(sorted(origins))} are never compared"
-    for side, cell in both.items():
-        # A Python client's latencies are those of its ok answers only.
-        counted = "ok" if cell["cell"]["load"]["mode"] == "batch" else "responses"
-        least = min(rep[counted] for rep in cell["repetitions"] if rep["verdict"]["valid"])
-        if not inference.carries(least, histograms.PERCENTILES[metric]):
-            return (
-                f"a repetition of the {side} has {formatting.plural(least, 'answer')}, too few for "
-                f"a {metric}: {inference.ABOVE} must lie above it"
+    bases = sorted({str(cell.statistics.latency_basis) for cell in (base, head)})
+    if len(bases) > 1:
+        return Reason(code="latency_bases", facts={"bases": bases})
+    for side, cell in (("base", base), ("head", head)):
+        least = min(_answers(cell.cell.load, rep) for rep in valid(cell))
+        if not inference.supports_percentile(least, histograms.PERCENTILES[metric]):
+            return Reason(
+                code="few_answers_compared",
+                value=least,
+                facts={"side": side, "percentile": metric},
             )
     return None
 
 
-def floor(
-    metric: str,
-    cell: Mapping[str, Any],
-    floors: Sequence[Mapping[str, Any]],
-    known: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return {noise_floor, noise_floor_from} of a cell, a fraction and where it is from.
+def _answers(load: Load, rep: Repetition) -> int:
+    """Return the number of answers whose latencies a repetition has."""
+    # A Python client's latencies are those of its ok answers only.
+    return (rep.ok if load.mode == "batch" else rep.responses) or 0
 
-    "same": from twins with the cell's endpoint and load. "other": from any twins. Both are None
-    without twins.
+
+def _conclude(pairs: Sequence[_Pair]) -> list[MetricComparison]:
+    """Return the row of each pair of the run, in their order.
+
+    Pairs that could not show a difference, whatever their values, are left out of the correction
+    for multiple testing.
     """
-    had = [row for row in floors if row["metric"] == metric and row["noise_floor"] is not None]
-    same = [
-        row["noise_floor"]
-        for row in had
-        if all(known.get(row["cell_id"], {}).get(key) == cell[key] for key in ("endpoint", "load"))
-    ]
-    if same:
-        return {"noise_floor": max(same), "noise_floor_from": "same"}
-    most = max((row["noise_floor"] for row in had), default=None)
-    return {"noise_floor": most, "noise_floor_from": None if most is None else "other"}
-
-
-def _conclude(rows: Sequence[dict[str, Any]]) -> None:
-    """Add p_corrected, conclusion and why to every row of the run.
-
-    Rows that could not show a difference, whatever their values, are left out of the correction for
-    multiple testing.
-    """
-    tested = [row for row in rows if row["why"] is None]
-    p_values = [row["p"] for row in tested]
+    tested = [(pair, pair.ranks.p) for pair in pairs if pair.ranks and pair.incomparable is None]
+    p_values = [p for _, p in tested]
     best = inference.smallest_corrected(
-        p_values, [inference.smallest_p(row["base"]["n"], row["head"]["n"]) for row in tested]
+        p_values, [inference.smallest_p(len(pair.base), len(pair.head)) for pair, _ in tested]
     )
-    for row in rows:
-        row |= {"p_corrected": None, "conclusion": "undecided"}
-    for row, p_corrected, p_best in zip(tested, inference.corrected(p_values), best, strict=True):
-        concluded = inference.conclude(
-            inference.Estimate(**row["difference"]),
-            row["p"],
-            p_corrected,
-            p_best,
-            row["noise_floor"],
+    corrected = iter(zip(inference.corrected(p_values), best, strict=True))
+    rows = []
+    for pair in pairs:
+        ranks, p_corrected = pair.ranks, None
+        conclusion: Literal["higher", "lower", "no difference", "inconclusive"] = "inconclusive"
+        reason = pair.incomparable
+        if ranks is not None and reason is None:
+            p_corrected, p_best = next(corrected)
+            decision = inference.decide(
+                pair.difference, ranks.p, p_corrected, p_best, pair.noise.value
+            )
+            conclusion, reason = decision.conclusion, decision.reason
+        if reason is None:
+            raise ValueError(f"{pair.metric}: a comparable pair has values on both sides")
+        rows.append(
+            MetricComparison(
+                metric=pair.metric,
+                base=sample(pair.base),
+                head=sample(pair.head),
+                difference=_difference(pair.difference),
+                p=None if ranks is None else ranks.p,
+                effect_size=None if ranks is None else ranks.delta,
+                p_corrected=p_corrected,
+                noise_floor=pair.noise.value,
+                noise_floor_scope=pair.noise.scope,
+                conclusion=conclusion,
+                reason=reason,
+            )
         )
-        row |= {
-            "p_corrected": p_corrected,
-            "conclusion": concluded.word,
-            "why": concluded.why,
-        }
+    return rows

@@ -1,129 +1,138 @@
-"""Derive a run's documents from its files, check them against the schema and write them."""
+"""Derive a run's documents from its files and write them."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from loadlab.analysis import calibration, claims, manifest, result
+from loadlab.analysis import calibration, claims, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
-from loadlab.core import documents, formatting, revision
-from loadlab.core.schema import validate
-from loadlab.scheduling import experiments, records
+from loadlab.core import documents, revision
+from loadlab.core.model import (
+    Claims,
+    Manifest,
+    ManifestHost,
+    RepetitionSetup,
+    Result,
+    Summary,
+    UnmeasuredCell,
+)
+from loadlab.core.run_dir import RepetitionDir, RunDir
+from loadlab.scheduling import plan as plans
 
 
-def write(document: dict[str, Any], name: str, path: Path, root: Path) -> None:
-    """Write a document after checking it. Raises SchemaError before anything is written."""
-    validate(document, name, root / "files" / "schema" / "lab-1.schema.json")
-    documents.write(path, documents.dump(document))
-
-
-def thresholds(run_dir: Path, root: Path) -> dict[str, Any]:
-    """Return the thresholds of the run's verdicts: files/verdict.yml as recorded in plan.json.
-
-    A threshold that plan.json lacks has its present value.
-    """
-    now = yaml.safe_load(documents.text(root / "files" / "verdict.yml"))
-    return {**now, **documents.load(run_dir / "plan.json").get("thresholds", {})}
-
-
-def results(run_dir: Path, root: Path, keep_requests: bool) -> None:
+def results(run_dir: Path, keep_requests: bool) -> None:
     """Write result.json of every repetition that has none, and reduce its raw files."""
-    for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
-        repetition(description.parent, root, keep_requests)
+    for described in RunDir(run_dir).described():
+        repetition(described.path, keep_requests)
 
 
-def repetition(rep_dir: Path, root: Path, keep_requests: bool) -> None:
+def repetition(rep_dir: Path, keep_requests: bool) -> None:
     """Write result.json of cells/<cell_id>/rep-<n> if it is absent, and reduce its raw files.
 
-    ``keep_requests``: whether to keep oha's whole file of requests.
+    ``keep_requests``: whether to keep the generator's whole file of requests.
     """
-    if not (rep_dir / "result.json").exists():
+    path = RepetitionDir(rep_dir).result
+    if not path.exists():
         run_dir = rep_dir.parents[2]
         in_force = calibration.in_force(run_dir, rep_dir)
-        built = result.build(rep_dir, thresholds(run_dir, root), *in_force)
-        write(built, "result", rep_dir / "result.json", root)
+        built = result.build(rep_dir, plans.read(run_dir).thresholds, *in_force)
+        documents.write(path, documents.encode(built))
     result.reduce(rep_dir, keep_requests)
 
 
-def cut_off(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> list[Path]:
-    """Mark repetitions that an earlier controller left unfinished as failed; return their folders.
+@dataclass(frozen=True)
+class Unfinished:
+    """A repetition that an earlier controller left unfinished.
+
+    - step: the step of the load that was seen last; None where none was
+    - unfetched: why files of its hosts could not be fetched
+    """
+
+    repetition: RepetitionDir
+    step: str | None
+    unfetched: Sequence[str]
+
+    def fail(self, error: str) -> None:
+        """Mark the repetition as failed."""
+        text = error.encode(errors="backslashreplace") + b"\n"
+        documents.write(self.repetition.error, text)
+
+
+def unfinished(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> list[Unfinished]:
+    """Return the repetitions that an earlier controller left unfinished.
 
     A repetition is unfinished where it has no result and its load did not end on every client; what
     the hosts have of it was fetched before. So is a repetition without a result of a pair from
-    which something could not be fetched: ``unfetched`` is [{pair, why}].
+    which something could not be fetched: ``unfetched`` is [{server, reason}].
     """
     found = []
-    for description in sorted(run_dir.glob("cells/*/rep-*/cell.json")):
-        rep_dir = description.parent
-        if any((rep_dir / name).exists() for name in ("result.json", "error.txt")):
+    for repetition in RunDir(run_dir).described():
+        if repetition.result.exists() or repetition.error.exists():
             continue
-        record = documents.load(description)
-        folders = [folder for folder, _ in result.parts(rep_dir, record)]
-        going = [folder for folder in folders if not (folder / "run.json").exists()]
-        whys = [one["why"] for one in unfetched if one["pair"] == record.get("pair")]
-        if going or whys:
-            seen = next((folder / "progress.txt" for folder in going), None)
-            last = f", last seen {documents.text(seen).strip()}" if seen and seen.exists() else ""
-            words = "; ".join([f"cut off: the controller went away{last}", *whys])
-            documents.write(rep_dir / "error.txt", words.encode(errors="backslashreplace") + b"\n")
-            found.append(rep_dir)
+        setup = documents.read(repetition.cell, RepetitionSetup)
+        folders = [folder for folder, _ in result.parts(repetition.path, setup)]
+        going = [folder for folder in folders if not folder.run.exists()]
+        reasons = [one["reason"] for one in unfetched if one["server"] == setup.server]
+        if going or reasons:
+            seen = next((folder.status for folder in going), None)
+            step = documents.text(seen).strip() if seen and seen.exists() else None
+            found.append(Unfinished(repetition, step, reasons))
     return found
 
 
 def describe(
-    run_dir: Path, root: Path, hosts: Mapping[str, Any], controller: Mapping[str, str]
+    run_dir: Path, root: Path, hosts: Mapping[str, object], controller: Mapping[str, str]
 ) -> None:
     """Write manifest.json; the run's finish time is that of its last repetition.
 
-    ``hosts`` and ``controller``: the manifest's keys of these names.
+    ``hosts`` and ``controller``: the manifest's fields of these names.
     """
     measured = _measured(run_dir)
     locks = {"controller": root / "requirements.txt"}
-    for framework in {found["cell"]["framework"] for found in measured}:
+    for framework in {found.cell.framework for found in measured}:
         locks[framework] = root / "apps" / framework / "requirements.txt"
-    if any(found["cell"]["load"]["mode"] == "batch" for found in measured):
+    if any(found.cell.load.mode == "batch" for found in measured):
         locks["clients"] = root / "files" / "clients" / "requirements.txt"
-    if any(found["purpose"] == "profile" for found in measured):
+    if any(found.purpose == "py_spy" for found in measured):
         locks["profiler"] = root / "files" / "profiler" / "requirements.txt"
+    texts = {name: documents.text(path) for name, path in locks.items() if path.exists()}
     document = manifest.build(
-        documents.load(run_dir / "plan.json"),
+        plans.read(run_dir),
         _finished(measured),
-        hosts,
+        {name: documents.decode(host, ManifestHost, name) for name, host in hosts.items()},
         controller,
         revision.of(root),
-        {name: documents.text(path) for name, path in locks.items() if path.exists()},
+        manifest.pins(texts),
     )
-    write(document, "manifest", run_dir / "manifest.json", root)
+    documents.write(RunDir(run_dir).manifest, documents.encode(document))
 
 
-def describe_again(run_dir: Path, root: Path, known: Mapping[str, Any]) -> None:
+def describe_again(run_dir: Path, known: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
     What they do not contain (hosts, controller, lab, pins) is copied from ``known``, an earlier
     manifest.json.
     """
     document = manifest.build(
-        documents.load(run_dir / "plan.json"),
+        plans.read(run_dir),
         _finished(_measured(run_dir)),
-        known["hosts"],
-        known["controller"],
-        known["lab"],
-        {},
+        known.hosts,
+        known.controller,
+        known.lab,
+        known.pins,
     )
-    write({**document, "pins": known["pins"]}, "manifest", run_dir / "manifest.json", root)
+    documents.write(RunDir(run_dir).manifest, documents.encode(document))
 
 
-def _measured(run_dir: Path) -> list[dict[str, Any]]:
-    return [documents.load(path) for path in sorted(run_dir.glob("cells/*/rep-*/result.json"))]
+def _measured(run_dir: Path) -> list[Result]:
+    return [documents.read(one.result, Result) for one in RunDir(run_dir).measured()]
 
 
-def _finished(measured: Sequence[Mapping[str, Any]]) -> str | None:
-    ends = [found["finished"] for found in measured]
+def _finished(measured: Sequence[Result]) -> str | None:
+    ends = [found.finished for found in measured]
     return max((_iso(end) for end in ends if end is not None), default=None)
 
 
@@ -131,34 +140,36 @@ def _iso(unix: float) -> str:
     return datetime.datetime.fromtimestamp(unix, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def missing(run_dir: Path) -> list[str]:
-    """Return a study's cells without a valid repetition, each with the reason; empty without a
-    study."""
-    judged = run_dir / "claims.json"
-    found = documents.load(judged)["unmeasured"] if judged.exists() else []
-    return [f"{one['cell']} ({one['why']})" for one in found]
+def unmeasured(run_dir: Path) -> list[UnmeasuredCell]:
+    """Return a study's cells without a valid repetition; none without a study."""
+    judged = RunDir(run_dir).claims
+    return documents.read(judged, Claims).unmeasured if judged.exists() else []
 
 
-def given_up(run_dir: Path) -> list[str]:
+def abandoned(run_dir: Path) -> dict[str, str]:
     """Return the cells with failures and no valid repetition, each with its last error."""
-    found = []
-    for cell_id, kept in records.load(run_dir).items():
-        errors = [record["error"] for record in kept if record["error"] is not None]
-        if errors and not experiments.valid(cell_id, {cell_id: kept}):
-            found.append(f"{cell_id} ({formatting.one_line(errors[-1])})")
-    return found
+    errors: dict[str, str] = {}
+    valid = set()
+    for found in _measured(run_dir):
+        if found.error is not None:
+            errors[found.cell_id] = found.error
+        elif found.validity.valid:
+            valid.add(found.cell_id)
+    return {cell_id: error for cell_id, error in errors.items() if cell_id not in valid}
 
 
-def summary(run_dir: Path, root: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     """Write summary.json, metrics.prom and a study's claims.json; return summary and claims.
 
     The claims are None where the run is no study or lesson.
     """
+    run = RunDir(run_dir)
     document = summaries.summary(run_dir)
-    write(document, "summary", run_dir / "summary.json", root)
-    documents.write(run_dir / "metrics.prom", summaries.open_metrics(document).encode())
-    study = documents.load(run_dir / "plan.json")["plan"].get("study")
-    judged = claims.document(document, study) if study else None
-    if judged:
-        write(judged, "claims", run_dir / "claims.json", root)
+    documents.write(run.summary, documents.encode(document))
+    documents.write(run.metrics, openmetrics.text(document).encode())
+    study = plans.read(run_dir).plan.study
+    if study is None:
+        return document, None
+    judged = claims.document(document, study)
+    documents.write(run.claims, documents.encode(judged))
     return document, judged

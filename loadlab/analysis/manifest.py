@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from loadlab.core.documents import SCHEMA
+from msgspec import to_builtins
+
+from loadlab.core.model import Command, LabRevision, Manifest, ManifestHost
+from loadlab.core.model.options import Options
+from loadlab.scheduling.plan import Run
 
 _PIN = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
 )
-# Keys of the plan that the manifest keeps; older plans lack some of them.
+# Fields of the plan that the manifest keeps.
 _PLANNED = (
-    "options", "stack", "stacks", "tunings", "networks", "endpoints", "tracks", "study",
+    "options", "stack", "stacks", "tunings", "networks", "endpoints", "experiments", "study",
 )  # fmt: skip
 # -e, also after switches that take no value (-Kbe), with or without its value attached.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
@@ -77,34 +80,32 @@ def _extra_vars(text: str, names: set[str]) -> str:
 
 
 def build(
-    begun: Mapping[str, Any],
+    begun: Run,
     finished: str | None,
-    hosts: Mapping[str, Any],
+    hosts: Mapping[str, ManifestHost],
     controller: Mapping[str, str],
-    source: Mapping[str, Any],
-    locks: Mapping[str, str],
-) -> dict[str, Any]:
+    lab: LabRevision,
+    pins: Mapping[str, str],
+) -> Manifest:
     """Return manifest.json.
 
-    ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``: what
-    describes them. ``source``: from revision.of. ``locks``: lock file -> its text. Keys: schema,
-    run_id, started, finished, lab, command {argv, extra_vars}, controller, hosts, pins, plan.
+    ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``, ``lab``,
+    ``pins``: its fields of these names.
     """
-    plan = begun["plan"]
-    given = {name: value for name, value in plan["given"].items() if value not in (None, "")}
+    plan = begun.plan
+    given = {name: value for name, value in plan.given.items() if value not in (None, "")}
     # For a script the first word is the Python interpreter.
-    argv = list(begun["argv"])
+    argv = begun.argv
     if argv and "python" in argv[0].rpartition("/")[2]:
         argv = argv[1:]
-    return {
-        "schema": SCHEMA,
-        "run_id": plan["run_id"],
-        "started": begun["started"],
-        "finished": finished,
-        "lab": dict(source),
-        "command": {"argv": command_line(argv, plan["options"]), "extra_vars": given},
-        "controller": dict(controller),
-        "hosts": dict(hosts),
-        "pins": pins(locks),
-        "plan": {key: plan[key] for key in _PLANNED if key in plan},
-    }
+    return Manifest(
+        run_id=plan.run_id,
+        started=begun.started,
+        finished=finished,
+        lab=lab,
+        command=Command(argv=command_line(argv, Options.__struct_fields__), extra_vars=given),
+        controller=dict(controller),
+        hosts=dict(hosts),
+        pins=dict(pins),
+        plan={key: value for key, value in to_builtins(plan).items() if key in _PLANNED},
+    )

@@ -1,4 +1,4 @@
-"""Reactivity: the time a client really waits, over all requests that were due.
+"""Response time: the time a client really waits, over all requests that were due.
 
 It counts from the time a request was due to its right answer:
 - A right answer counts with its latency.
@@ -10,42 +10,39 @@ It counts from the time a request was due to its right answer:
   are the last of the schedule: those due just before the end would count as the fastest answers of
   all, and a server that drops requests would look faster than one that answers.
 
-So where at_timeout is above 0 the figures are lower bounds. Requests due so shortly before the end
-that the generator's own lateness explains why they were not sent (pacer_p99_max_us in
-files/verdict.yml) say nothing about the server and are left out.
+So where `failed` is above 0 the figures are lower bounds. Requests due so shortly before the end
+that the generator's own lateness explains why they were not sent (send_delay_p99_max_us in
+files/validity.yml) say nothing about the server and are left out.
 
-A closed loop has no schedule and does not show what waits to be sent, so it has no reactivity.
+A closed loop has no schedule and does not show what waits to be sent, so it has no response time.
 Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
+from loadlab.core.model import EncodedHistogram, ResponseTime, Thresholds
 from loadlab.generators.measurement import Waited
 from loadlab.stats import histograms, inference
 from loadlab.stats.histograms import Histogram
 
 
-def summarise(
-    waited: Waited | None, rate: float | None, timeout_s: float, late_us: float
-) -> dict[str, Any] | None:
-    """Return {mean_us, p50_us, p99_us, requests, at_timeout, histogram} of one repetition.
+def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> ResponseTime | None:
+    """Return the response time of one repetition, with its histogram.
 
-    requests is how many were due, at_timeout how many of them got no right answer. ``rate`` is in
-    requests/s; ``timeout_s`` (s) and ``late_us`` (µs) are timeout_s and pacer_p99_max_us of
-    files/verdict.yml. None without a schedule, or where the generator cannot separate right answers
-    from wrong ones.
+    ``rate`` is in requests/s. None without a schedule, or where the generator cannot separate right
+    answers from wrong ones.
     """
     if waited is None or rate is None:
         return None
-    timeout_us = round(timeout_s * 1e6)
+    timeout_us = round(limits.timeout_s * 1e6)
     # The last request of the schedule was due one interval before the end, the one before it two.
     until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
-    until_end = until_end[until_end > late_us]
+    until_end = until_end[until_end > limits.send_delay_p99_max_us]
     if waited.known < 1 and until_end.size:
         few = round(until_end.size * waited.known)
         until_end = np.linspace(until_end[0], until_end[-1], few)
@@ -57,20 +54,26 @@ def summarise(
     values[right:] = np.clip(values[right:], timeout_us, histograms.HIGHEST_US)
     if not values.size:
         return None
-    distinct, totals = histograms.add_up(values, counts)
-    histogram = histograms.from_counts(distinct, totals)
-    found = histograms.summary(histogram, (distinct, totals))
-    return {
-        "mean_us": found["mean"],
-        "p50_us": found["p50"],
-        "p99_us": found["p99"],
-        "requests": int(totals.sum()),
-        "at_timeout": int(counts[right:].sum()),
-        "histogram": histograms.document(histogram),
-    }
+    exact = histograms.add_up(values, counts)
+    histogram = histograms.from_counts(*exact)
+    found = histograms.summary(histogram, exact)
+    assert found["mean"] is not None
+    return ResponseTime(
+        mean_us=found["mean"],
+        p50_us=found["p50"],
+        p99_us=found["p99"],
+        requests=int(exact[1].sum()),
+        failed=int(counts[right:].sum()),
+        histogram=encoded(histogram),
+    )
 
 
-def add_up(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+def encoded(histogram: Histogram) -> EncodedHistogram:
+    """Return a histogram as it is kept in a document."""
+    return msgspec.convert(histograms.document(histogram), EncodedHistogram)
+
+
+def add_up(found: Sequence[ResponseTime | None]) -> ResponseTime | None:
     """Return several results of summarise as one of the same form; None where one is None.
 
     The mean is over all requests; percentiles come from the added histograms.
@@ -79,21 +82,21 @@ def add_up(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     if not known or len(known) < len(found):
         return None
     total: Histogram = histograms.merge(
-        histograms.decode(one["histogram"]["data"]) for one in known
+        histograms.decode(one.histogram.data) for one in known if one.histogram is not None
     )
     summary = histograms.summary(total)
-    requests = sum(one["requests"] for one in known)
-    return {
-        "mean_us": sum(one["mean_us"] * one["requests"] for one in known) / requests,
-        "p50_us": summary["p50"],
-        "p99_us": summary["p99"],
-        "requests": requests,
-        "at_timeout": sum(one["at_timeout"] for one in known),
-        "histogram": histograms.document(total),
-    }
+    requests = sum(one.requests for one in known)
+    return ResponseTime(
+        mean_us=sum(one.mean_us * one.requests for one in known) / requests,
+        p50_us=summary["p50"],
+        p99_us=summary["p99"],
+        requests=requests,
+        failed=sum(one.failed for one in known),
+        histogram=encoded(total),
+    )
 
 
-def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+def merge(found: Sequence[ResponseTime | None]) -> ResponseTime | None:
     """Return the results of a cell's repetitions as one, without histogram; None where one is None.
 
     Percentiles are None where the sample is too small to support them.
@@ -101,8 +104,14 @@ def merge(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     total = add_up(found)
     if total is None:
         return None
-    del total["histogram"]
-    for name in ("p50", "p99"):
-        if not inference.carries(total["requests"], histograms.PERCENTILES[name]):
-            total[f"{name}_us"] = None
-    return total
+
+    def carried(name: str, value: float | None) -> float | None:
+        enough = inference.supports_percentile(total.requests, histograms.PERCENTILES[name])
+        return value if enough else None
+
+    return msgspec.structs.replace(
+        total,
+        p50_us=carried("p50", total.p50_us),
+        p99_us=carried("p99", total.p99_us),
+        histogram=None,
+    )

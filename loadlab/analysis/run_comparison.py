@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from loadlab.analysis import comparison
 from loadlab.core import documents
-from loadlab.core.catalog import RUN_ID, runs
+from loadlab.core.catalog import runs
 from loadlab.core.errors import PlanError
+from loadlab.core.model import CellSummary, RunComparison, Summary
+from loadlab.core.run_dir import RUN_ID, SUMMARY, RunDir
+from loadlab.scheduling.plan import PlannedComparison
 
 
-def compare(results: Path, base: str, head: str) -> dict[str, Any]:
-    """Return {base, head, comparisons, noise_floor}, the last two as in comparison.build, ``by``
-    "run".
+def compare(results: Path, base: str, head: str) -> RunComparison:
+    """Return the comparison of each cell that two runs measured.
 
     ``results``: the directory of all runs; ``base``, ``head``: run_ids. The noise floor comes from
-    the twins of both runs. Whatever else changed between the runs (another day, another host) is
-    part of the difference. Raises PlanError where a run is unknown or has no summary, or where the
-    runs have no cell in common.
+    the A/A controls of both runs. Whatever else changed between the runs (another day, another
+    host) is part of the difference. Raises PlanError where a run is unknown or has no summary, or
+    where the runs have no cell in common.
     """
-    cells: list[dict[str, Any]] = []
-    twins: list[list[str]] = []
-    measured = {}
+    cells: list[CellSummary] = []
+    controls: list[tuple[str, str]] = []
+    measured: dict[str, list[str]] = {}
     for name, run in (("base", base), ("head", head)):
-        if not RUN_ID.fullmatch(run) or not (results / run / "summary.json").exists():
-            why = f"'{run}' is no run with a summary.json in results/" if run else "none was given"
-            raise PlanError(
-                f"{name}: {why}. {runs(results, 'summary.json')} Give two "
-                "with -e base=<run_id> -e head=<run_id>. Nothing was written."
-            )
-        found = documents.load(results / run / "summary.json")["cells"]
-        cells += [
-            {**cell, "cell_id": f"{run}/{cell['cell_id']}", "cell": {**cell["cell"], "run": run}}
-            for cell in found
-        ]
-        measured[run] = [cell["cell_id"] for cell in found if cell["purpose"] == "measure"]
-        plan = documents.load(results / run / "plan.json")["plan"]
-        twins += [[f"{run}/{one}" for one in pair] for pair in plan.get("twins", [])]
+        found = _summary(results, name, run)
+        cells += [replace(cell, cell_id=f"{run}/{cell.cell_id}") for cell in found.cells]
+        measured[run] = [cell.cell_id for cell in found.cells if cell.purpose == "measure"]
+        several = dict.fromkeys((row.cell_id, row.control_id) for row in found.noise_floor)
+        controls += [(f"{run}/{cell_id}", f"{run}/{control}") for cell_id, control in several]
     common = [cell_id for cell_id in measured[base] if cell_id in measured[head]]
     if not common or base == head:
         raise PlanError(
@@ -45,11 +39,20 @@ def compare(results: Path, base: str, head: str) -> dict[str, Any]:
             "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
         )
     asked = [
-        {"by": "run", "base": f"{base}/{cell_id}", "head": f"{head}/{cell_id}"}
+        PlannedComparison(by="run", base=f"{base}/{cell_id}", head=f"{head}/{cell_id}")
         for cell_id in common
     ]
-    return {
-        "base": base,
-        "head": head,
-        **comparison.build(cells, {"comparisons": asked, "twins": twins}),
-    }
+    names = {f"{run}/{cell_id}": run for run in (base, head) for cell_id in common}
+    comparisons, noise_floor = comparison.build(cells, asked, controls, names=names)
+    return RunComparison(base=base, head=head, comparisons=comparisons, noise_floor=noise_floor)
+
+
+def _summary(results: Path, name: str, run: str) -> Summary:
+    path = RunDir(results / run).summary
+    if not RUN_ID.fullmatch(run) or not path.exists():
+        why = f"'{run}' is no run with a {SUMMARY} in results/" if run else "none was given"
+        raise PlanError(
+            f"{name}: {why}. {runs(results, SUMMARY)} Give two with -e base=<run_id> -e "
+            "head=<run_id>. Nothing was written."
+        )
+    return documents.read(path, Summary)

@@ -5,149 +5,173 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from msgspec.structs import astuple
 
 from loadlab.analysis import comparison
-from loadlab.scheduling import dispatch, search, sweep
-from loadlab.scheduling.experiments import Item, Records, Track
+from loadlab.core.model import (
+    CellSummary,
+    Confirmation,
+    Item,
+    Reason,
+    Repetition,
+    SaturationGoodput,
+    ScaledRate,
+    SearchStep,
+    SearchSummary,
+    SweepBest,
+    SweepLevel,
+    SweepStop,
+    SweepSummary,
+)
+from loadlab.scheduling import search
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.records import CellRecords, Records, finished
+from loadlab.scheduling.scaled import Scaled
+from loadlab.scheduling.search import Search
+from loadlab.scheduling.sweep import Sweep
 
 
-def build(
-    cells: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], ceiling: float | None
-) -> dict[str, Any]:
-    """Return {sweeps, searches, rates} of summary.json, each empty where the plan has none.
+def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
+    """Return the result of each sweep of the plan."""
+    measured = {one.cell_id: one for one in cells}
+    return [_sweep(one, measured) for one in plan.experiments if isinstance(one, Sweep)]
 
-    ``cells``: those of summary.json. ``plan``: plan.json's "plan", of which tracks and
-    options.repetitions are read. ``ceiling``: the limit of all searches in requests/s, or None.
-    Items:
-    - sweep: {by, cell, cells, levels [{value, cell_id, goodput, server_cpu, p99_us, responses}],
-      unmeasured [level], stopped {at, why} or None, best {value, cell_id} or None}
-    - search: {cell, slo, trace, found (requests/s or None), cell_id, confirmed {of, met} or None,
-      why}; trace: [{cell_id, repetition, purpose, rate, met, why, p99_us, goodput, errors, unsent}]
-    - rate: {cells, share, of [{cell, cell_id, goodput}], rate (requests/s or None)}
-    """
-    found = {cell["cell_id"]: cell for cell in cells}
-    records = {cell_id: cell["repetitions"] for cell_id, cell in found.items()}
-    tracks = dispatch.below(plan.get("tracks", []), ceiling)
-    by_kind = {kind: [t for t in tracks if t["kind"] == kind] for kind in ("sweep", "search")}
+
+def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
+    """Return the result of each search of the plan, whose searches have the rate ceiling."""
+    records = _records(cells)
+    return [
+        _search(one, records, plan.options.repetitions)
+        for one in plan.experiments
+        if isinstance(one, Search)
+    ]
+
+
+def rates(cells: Sequence[CellSummary], plan: Plan) -> list[ScaledRate]:
+    """Return the scaled rates of the plan; cells with the same rule share a row."""
+    records = _records(cells)
+    rows: dict[tuple[float, tuple[tuple[str, str], ...]], list[Scaled]] = {}
+    for one in plan.experiments:
+        if isinstance(one, Scaled) and one.item.purpose == "measure":
+            rule = one.fraction, tuple(one.saturations.items())
+            rows.setdefault(rule, []).append(one)
+    return [_rate(several, records) for several in rows.values()]
+
+
+def _records(cells: Sequence[CellSummary]) -> Records:
     return {
-        "sweeps": [_sweep(track, found, records) for track in by_kind["sweep"]],
-        "searches": [
-            _search(track, records, int(plan["options"]["repetitions"]))
-            for track in by_kind["search"]
-        ],
-        "rates": _rates(tracks, records),
+        one.cell_id: CellRecords(
+            repetitions=one.repetitions, cell=one.cell, purpose=one.purpose, base=one.base
+        )
+        for one in cells
     }
 
 
-def _sweep(
-    track: Track, found: Mapping[str, Mapping[str, Any]], records: Records
-) -> dict[str, Any]:
-    by = track["by"]
-    had = [item for item in track["cells"] if item["cell_id"] in found]
-    levels = [_level(item, found[item["cell_id"]], by) for item in had]
-    stop = sweep.stop(track, records)
-    best = max(
-        (level for level in levels if level["goodput"]["n"]),
-        key=lambda level: float(level["goodput"]["median"]),
-        default=None,
+def _sweep(sweep: Sweep, measured: Mapping[str, CellSummary]) -> SweepSummary:
+    levels = [
+        _level(sweep.value(item), measured[item.cell_id])
+        for item in sweep.levels
+        if item.cell_id in measured
+    ]
+    stop = sweep.stop(_records(list(measured.values())))
+    medians = [
+        (level.goodput.median, level) for level in levels if level.goodput.median is not None
+    ]
+    best = max(medians, key=lambda one: one[0])[1] if medians else None
+    return SweepSummary(
+        by=sweep.by,
+        cell=sweep.levels[0].cell,
+        cells=[item.cell_id for item in sweep.levels],
+        levels=levels,
+        unmeasured=[sweep.value(item) for item in sweep.levels if item.cell_id not in measured],
+        stopped=None
+        if stop is None
+        else SweepStop(at=sweep.value(sweep.levels[stop.index]), reason=stop.reason),
+        best=None if best is None else SweepBest(value=best.value, cell_id=best.cell_id),
     )
-    return {
-        "by": by,
-        "cell": track["cells"][0]["cell"],
-        "cells": [item["cell_id"] for item in track["cells"]],
-        "levels": levels,
-        "unmeasured": [sweep.value(item, by) for item in track["cells"] if item not in had],
-        "stopped": stop and {"at": sweep.value(track["cells"][stop.index], by), "why": stop.why},
-        "best": best and {"value": best["value"], "cell_id": best["cell_id"]},
-    }
 
 
-def _level(item: Item, cell: Mapping[str, Any], by: str) -> dict[str, Any]:
-    valid = [rep for rep in cell["repetitions"] if rep["verdict"]["valid"]]
-    busy = [rep["telemetry"]["server"]["cpu_busy"] for rep in valid]
-    return {
-        "value": sweep.value(item, by),
-        "cell_id": item["cell_id"],
-        "goodput": comparison.sample(comparison.values(cell, "goodput")),
-        "server_cpu": statistics.median(busy) if busy else None,
-        "p99_us": cell["statistics"]["latency_us"]["p99"],
-        "responses": cell["statistics"]["responses"],
-    }
+def _level(value: float, cell: CellSummary) -> SweepLevel:
+    busy = [
+        rep.telemetry.server.cpu_busy for rep in comparison.valid(cell) if rep.telemetry is not None
+    ]
+    return SweepLevel(
+        value=value,
+        cell_id=cell.cell_id,
+        goodput=comparison.sample(comparison.values(cell, "goodput")),
+        server_cpu=statistics.median(busy) if busy else None,
+        p99_us=cell.statistics.latency_us.p99,
+        responses=cell.statistics.responses,
+    )
 
 
-def _search(track: Track, records: Records, repetitions: int) -> dict[str, Any]:
-    now = search.step(track, search.bracket(track, records))
-    item = search.candidate(track, records)
-    told = search.judged(item, records) if item else []
-    met = sum(one.met is True for one in told)
-    why = now.why
-    if now.rate is not None:
-        why = f"the search was not ended: {now.rate:,g} requests/s is still to be probed"
-    elif now.found is not None and item is None:
-        lowest = search.candidates(track, now.found)[-1]
-        why = f"{now.found:,g} requests/s was not confirmed, nor any lower rate to {lowest:,g}"
-    elif item is not None and item["cell"]["load"]["rate"] != now.found:
-        why = f"{now.found:,g} requests/s met it at first and was not confirmed"
-    return {
-        "cell": track["cells"][0]["cell"],
-        "slo": track["cells"][0]["slo"],
-        "trace": _trace(track, now.found, records),
-        "found": item and item["cell"]["load"]["rate"],
-        "cell_id": item and item["cell_id"],
-        "confirmed": item and {"of": repetitions, "met": met},
-        "why": why,
-    }
+def _search(planned: Search, records: Records, repetitions: int) -> SearchSummary:
+    step = planned.step(planned.bracket(records))
+    item = planned.rate_to_confirm(records)
+    judged = search.judged(item, records) if item else []
+    rate = item.cell.load.rate if item else None
+    reasons = step.reasons
+    if step.rate is not None:
+        reasons = [Reason(code="search_unfinished", value=step.rate)]
+    elif step.found is not None and item is None:
+        lowest = planned.candidates(step.found)[-1]
+        reasons = [Reason(code="rate_unconfirmed", value=step.found, limit=lowest)]
+    elif item is not None and rate != step.found:
+        reasons = [Reason(code="found_rate_unconfirmed", value=step.found)]
+    return SearchSummary(
+        cell=planned.start.cell,
+        slo=planned.start.slo or {},
+        trace=_trace(planned, step.found, records),
+        found=rate,
+        cell_id=None if item is None else item.cell_id,
+        confirmed=None
+        if item is None
+        else Confirmation(of=repetitions, met=sum(one.met is True for one in judged)),
+        reasons=reasons,
+    )
 
 
-def _trace(track: Track, found: float | None, records: Records) -> list[dict[str, Any]]:
+def _trace(planned: Search, found: float | None, records: Records) -> list[SearchStep]:
     """Return every measurement of a search, in the order in which they were made."""
-    template = track["cells"][0]
-    items = [search.at(template, rate, "probe") for rate in search.rates(track, records)]
-    rates = [] if found is None else search.candidates(track, found)
-    items += [search.at(template, rate, "measure") for rate in rates]
-    rows: list[tuple[float, int, dict[str, Any]]] = []
+    items = [planned.item_at_rate(rate, "probe") for rate in planned.rates(records)]
+    confirming = [] if found is None else planned.candidates(found)
+    items += [planned.item_at_rate(rate, "measure") for rate in confirming]
+    rows: list[tuple[float, int, SearchStep]] = []
     for item in items:
         # A failed measurement has no start time; it came before the next one of its cell.
-        begun = math.inf
-        for record in reversed(records.get(item["cell_id"], [])):
-            begun = begun if record["started"] is None else record["started"]
-            rows.append((begun, record["repetition"], _traced(item, record)))
+        began = math.inf
+        for rep in reversed(finished(item.cell_id, records)):
+            began = began if rep.started is None else rep.started
+            rows.append((began, rep.repetition, _traced(item, rep)))
     return [row for *_, row in sorted(rows, key=lambda row: row[:2])]
 
 
-def _traced(item: Item, record: Mapping[str, Any]) -> dict[str, Any]:
-    failed = record["error"] is not None
-    judged = None if failed else search.judge(item, record)
-    return {
-        "cell_id": item["cell_id"],
-        "repetition": record["repetition"],
-        "purpose": item["purpose"],
-        "rate": item["cell"]["load"]["rate"],
-        "met": judged and judged.met,
-        "why": judged.why if judged else f"failed: {record['error']}",
-        "p99_us": None if failed else record["latency_us"]["p99"],
-        "goodput": record["goodput"],
-        "errors": None if failed else sum(record["errors"].values()),
-        "unsent": record["unsent"],
-    }
+def _traced(item: Item, rep: Repetition) -> SearchStep:
+    judged = search.judge(item, rep) if rep.error is None else None
+    return SearchStep(
+        cell_id=item.cell_id,
+        repetition=rep.repetition,
+        purpose="probe" if item.purpose == "probe" else "measure",
+        rate=item.cell.load.rate or 0.0,
+        met=judged.met if judged else None,
+        reasons=judged.reasons if judged else [Reason(code="failed", value=rep.error)],
+        p99_us=rep.latency_us.p99 if judged and rep.latency_us else None,
+        goodput=rep.goodput,
+        errors=sum(astuple(rep.errors)) if judged and rep.errors else None,
+        unsent=rep.unsent,
+    )
 
 
-def _rates(tracks: Sequence[Track], records: Records) -> list[dict[str, Any]]:
-    """Return the scaled rates; cells with the same rule share a row."""
-    rows: dict[str, dict[str, Any]] = {}
-    for track in tracks:
-        (item, *_) = track["cells"]
-        if track["kind"] != "scaled" or item["purpose"] != "measure":
-            continue
-        known = zip(track["names"], track["of"], dispatch.saturations(track, records), strict=True)
-        row = {
-            "share": track["share"],
-            "of": [
-                {"cell": name, "cell_id": cell_id, "goodput": goodput}
-                for name, cell_id, goodput in known
-            ],
-            "rate": dispatch.scaled_rate(track, records),
-        }
-        rows.setdefault(str(row), {"cells": [], **row})["cells"].append(item["cell_id"])
-    return list(rows.values())
+def _rate(several: Sequence[Scaled], records: Records) -> ScaledRate:
+    first = several[0]
+    goodputs = first.goodputs(records)
+    return ScaledRate(
+        cells=[one.item.cell_id for one in several],
+        fraction=first.fraction,
+        of=[
+            SaturationGoodput(cell=name, cell_id=cell_id, goodput=goodputs[name])
+            for name, cell_id in first.saturations.items()
+        ],
+        rate=first.rate(records),
+    )

@@ -17,15 +17,16 @@ import zlib
 from collections.abc import Iterator
 from gzip import GzipFile
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol, TypedDict
 
 from loadlab.core import documents
-from loadlab.core.catalog import RUN_ID, runs
-from loadlab.scheduling import records
+from loadlab.core.catalog import runs
+from loadlab.core.run_dir import LATEST, MANIFEST, PLAN, REPORT, RUN_ID, SUMMARY, RunDir
+from loadlab.scheduling import plan as plans
 
 SUMS = "SHA256SUMS"
 # Files without which a run cannot be verified elsewhere.
-NEEDED = ("plan.json", "manifest.json", "summary.json", "report.html")
+NEEDED = (PLAN, MANIFEST, SUMMARY, REPORT)
 # Limits for packing and unpacking: number of files; bytes of one file (of a .gz also unpacked);
 # bytes in total.
 FILES_MAX = 100_000
@@ -41,8 +42,16 @@ class BundleError(ValueError):
     """A run cannot be packed, or an archive is refused; the text says why."""
 
 
+class Packed(TypedDict):
+    """A bundle: the number of files in it, its bytes and its SHA-256."""
+
+    files: int
+    bytes: int
+    sha256: str
+
+
 class _Out(Protocol):
-    def write(self, data: bytes, /) -> Any: ...
+    def write(self, data: bytes, /) -> object: ...
     def tell(self) -> int: ...
 
 
@@ -74,23 +83,23 @@ def refuse(results: Path, run_id: str) -> None:
     """Raise BundleError where the run is incomplete; ``run_id`` may be "latest"."""
     run_dir = (results / run_id).resolve()
     absent = [name for name in NEEDED if not (run_dir / name).exists()]
-    named = run_id == "latest" or RUN_ID.fullmatch(run_id)
+    named = run_id == LATEST or RUN_ID.fullmatch(run_id)
     if absent or not named:
         why = f"has no {', '.join(absent)}" if named else "cannot name a folder in results/"
         raise BundleError(
             f"run_id: '{run_id}' {why} and cannot be verified elsewhere. Give one that was "
-            f"reported. {runs(results, 'report.html')} Nothing was written."
+            f"reported. {runs(results, REPORT)} Nothing was written."
         )
     underived = [
-        path.parent.relative_to(run_dir).as_posix()
-        for path in sorted(run_dir.glob("cells/*/rep-*/cell.json"))
-        if not (path.parent / "result.json").exists()
+        repetition.place
+        for repetition in RunDir(run_dir).described()
+        if not repetition.result.exists()
     ]
     if underived:
         raise BundleError(
             f"run_id: '{run_id}' was cut off: {len(underived)} repetitions have no result, "
             f"{underived[0]} the first. Run lab.yml or playbooks/collect.yml with "
-            f"{records.go_on(run_dir)} first. Nothing was written."
+            f"{plans.resume_args(run_dir)} first. Nothing was written."
         )
 
 
@@ -126,8 +135,8 @@ def names(run_dir: Path) -> list[str]:
     return sorted(found)
 
 
-def pack(run_dir: Path, archive: Path) -> dict[str, Any]:
-    """Write the run to ``archive``, whole or not at all; return its {files, bytes, sha256}.
+def pack(run_dir: Path, archive: Path) -> Packed:
+    """Write the run to ``archive``, whole or not at all; return what was written.
 
     Raises BundleError as names() does.
     """

@@ -14,30 +14,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from itertools import zip_longest
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
+import msgspec
 import numpy as np
-import yaml
 
 from loadlab.analysis import calibration, derive
-from loadlab.bundle import archive as bundle
-from loadlab.core import documents as files
-from loadlab.core import revision as source
+from loadlab.bundle.archive import BundleError, names, unpack
+from loadlab.core import documents, revision, run_dir, thresholds
+from loadlab.core.formatting import one_line, plain
+from loadlab.core.model import SCHEMA, LabRevision, Manifest, Thresholds
+from loadlab.core.model.base import Json
+from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
+from loadlab.scheduling import plan as plans
+from loadlab.scheduling.plan import Run
 from loadlab.stats import histograms
 
-# Names of the files, anywhere in the run, that are derived from the rest.
-DERIVED = (
-    "result.json",
-    "calibration.json",
-    "manifest.json",
-    "summary.json",
-    "claims.json",
-    "metrics.prom",
-    "report.html",
-    "lesson.md",
-)
 # Relative. The last digits of a number may differ between machines, which add in another order.
 TOLERANCE = 1e-9
 SHOWN = 5  # how many documents, and differences of each, are printed
@@ -82,12 +75,12 @@ class Outcome:
             for name in sorted({*self.differences, *(self.more if self.own else ())})
         }
         for name, found in list(wrong.items())[:SHOWN]:
-            told += [f"Not same: {name}", *(f"  {one}" for one in found[:SHOWN])]
+            told += [f"Differs: {name}", *(f"  {one}" for one in found[:SHOWN])]
             if len(found) > SHOWN:
                 told.append(f"  and {len(found) - SHOWN:,} more")
         if wrong:
             rest = len(wrong) - SHOWN
-            return [*told, *([f"And {rest:,} more documents are not same."] if rest > 0 else [])]
+            return [*told, *([f"And {rest:,} more documents differ."] if rest > 0 else [])]
         if self.more:
             told.append(f"{len(self.more):,} documents say more, or otherwise, in this lab.")
         return [
@@ -101,56 +94,61 @@ def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
     """Unpack the bundle in the empty folder ``scratch``, derive its documents there and compare
     them.
 
-    ``root``: top directory of this lab. Raises BundleError for an archive that is refused, and
-    ResultError where it has no usable plan or manifest.
+    ``root``: top directory of this lab. Raises BundleError for an archive that is refused, also
+    where its documents are of another schema, and ResultError where it has no usable plan or
+    manifest.
     """
     for name in ("given", "again"):
         (scratch / name).mkdir()
-    given = bundle.unpack(archive, scratch / "given")
+    given = unpack(archive, scratch / "given")
+    _refuse_older(documents.load(RunDir(given).manifest))
     again = scratch / "again" / given.name
-    names = bundle.names(given)
-    raw = [name for name in names if not _derived(name)]
+    raw = [name for name in names(given) if not run_dir.derived(name)]
     for name in raw:
         (again / name).parent.mkdir(parents=True, exist_ok=True)
         os.link(given / name, again / name)
-    known, plan = files.load(given / "manifest.json"), files.load(given / "plan.json")
-    its, here = known.get("lab", {}), source.of(root)
-    own = its == here and here["revision"] is not None and here["dirty"] is False
-    outcome = Outcome(given.name, str(its.get("revision")), own, len(raw))
+    known = documents.read(RunDir(given).manifest, Manifest)
+    begun = plans.read(given)
+    its, here = known.lab, revision.of(root)
+    own = its == here and here.revision is not None and here.dirty is False
+    outcome = Outcome(given.name, str(its.revision), own, len(raw))
     if not own:
         outcome.notes.append(f"The run was made by {_lab(its)}; this is {_lab(here)}.")
-    outcome.notes += _limits(plan, root)
-    _Again(given, again, root, outcome).all(known, plan)
+    outcome.notes += _limits(begun.thresholds, root)
+    _Again(given, again, root, outcome).all(known, begun)
     return outcome
 
 
-def _derived(name: str) -> bool:
-    """Return whether a file is derived; further pairs and clients have calibrations of
-    their own."""
-    path = PurePosixPath(name)
-    return path.name in DERIVED or path.match("calibration[-+]*.json")
+def _refuse_older(manifest: Mapping[str, Json]) -> None:
+    """Raise BundleError for documents of another schema; name the lab that can verify them."""
+    schema = manifest.get("schema")
+    if schema == SCHEMA:
+        return
+    lab = manifest.get("lab")
+    its = lab if isinstance(lab, dict) else {}
+    version = f"version {its['version']}, " if its.get("version") else ""
+    maker = one_line(f"{version}revision {its.get('revision') or 'unknown'}", 100)
+    raise BundleError(
+        f"has documents of schema {one_line(str(schema), 40)}, and this lab verifies those of "
+        f"{SCHEMA} alone. Verify it with the lab that made it, {maker}"
+    )
 
 
-def _lab(source: Mapping[str, Any]) -> str:
-    changed = " with changes of its own" if source.get("dirty") else ""
-    return f"lab revision {source.get('revision') or 'unknown'}{changed}"
+def _lab(source: LabRevision) -> str:
+    changed = " with changes of its own" if source.dirty else ""
+    version = f"{source.version}, " if source.version else ""
+    return f"lab {version}revision {source.revision or 'unknown'}{changed}"
 
 
-def _limits(plan: Mapping[str, Any], root: Path) -> list[str]:
+def _limits(recorded: Thresholds, root: Path) -> list[str]:
     """Return notes on thresholds of the run that differ from this lab's, and which were used."""
-    recorded = plan.get("thresholds")
-    if not recorded:
-        return ["The run recorded no thresholds; judged by this lab's."]
-    notes = []
-    for name, limit in yaml.safe_load(files.text(root / "files" / "verdict.yml")).items():
-        if name not in recorded:
-            notes.append(f"{name}: not recorded by the run; judged by this lab's {limit}.")
-        elif recorded[name] != limit:
-            notes.append(
-                f"{name}: {recorded[name]} when the run began, {limit} in this lab; judged by the "
-                "former."
-            )
-    return notes
+    its, own = msgspec.structs.asdict(recorded), msgspec.structs.asdict(thresholds.of(root))
+    return [
+        f"{name}: {plain(its[name])} when the run began, {plain(limit)} in this lab; judged by the "
+        "former."
+        for name, limit in own.items()
+        if its[name] != limit
+    ]
 
 
 class _Again:
@@ -163,16 +161,16 @@ class _Again:
     def __init__(self, given: Path, again: Path, root: Path, outcome: Outcome) -> None:
         self.given, self.again, self.root, self.outcome = given, again, root, outcome
 
-    def all(self, known: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
-        """Derive all documents and compare them; ``known``, ``plan``: the bundle's manifest and
+    def all(self, known: Manifest, begun: Run) -> None:
+        """Derive all documents and compare them; ``known``, ``begun``: the bundle's manifest and
         plan.json."""
-        again, root = self.again, self.root
+        again = self.again
         self._make(self._calibrations, "calibration")
-        self._make(lambda: derive.results(again, root, False), "cells")
-        self._make(lambda: derive.describe_again(again, root, known), "manifest")
-        self._make(lambda: derive.summary(again, root), "summary", "claims", "metrics")
+        self._make(lambda: derive.results(again, False), "cells")
+        self._make(lambda: derive.describe_again(again, known), "manifest")
+        self._make(lambda: derive.summary(again), "summary", "claims", "metrics")
         self._make(self._report, "report")
-        self._make(lambda: self._lesson(plan), "lesson")
+        self._make(lambda: self._lesson(begun), "lesson")
 
     def _make(self, make: Callable[[], object], *beginnings: str) -> None:
         """Derive documents, then compare every file whose name starts with one
@@ -183,9 +181,9 @@ class _Again:
         # A hostile or damaged file may raise any of these; its document then counts as not derived.
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
             why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
-        both = {*bundle.names(self.given), *bundle.names(self.again)}
+        both = {*names(self.given), *names(self.again)}
         for name in sorted(both):
-            if _derived(name) and name.startswith(beginnings):
+            if run_dir.derived(name) and name.startswith(beginnings):
                 self._settle(name, why)
 
     def _settle(self, name: str, why: str) -> None:
@@ -207,9 +205,9 @@ class _Again:
             again.write_bytes(given.read_bytes())
 
     def _calibrations(self) -> None:
-        limits = derive.thresholds(self.again, self.root)
-        for folder in calibration.folders(self.again):
-            for number in calibration.numbers(folder):
+        limits = plans.read(self.again).thresholds
+        for folder in RunDir(self.again).calibrations():
+            for number in folder.numbers():
                 try:
                     generator = calibration.generator(folder, number)
                     found = calibration.derive(folder, number, generator, limits)
@@ -217,7 +215,7 @@ class _Again:
                     # It failed in the run too, or the bundle has a calibration.json that it should
                     # not have.
                     continue
-                files.write(folder.with_name(f"{folder.name}.json"), files.dump(found))
+                documents.write(folder.document, documents.dump(found))
 
     def _report(self) -> None:
         # Imported here: matplotlib takes a second of CPU.
@@ -226,15 +224,15 @@ class _Again:
         template = self.root / "roles" / "report" / "templates" / "report.html.j2"
         # With the sizes of the bundle's own files, as newly derived ones may be longer.
         document = report.build(self.again, self.given)
-        files.write(self.again / "report.html", report.render(template, document))
+        documents.write(RunDir(self.again).report, report.render(template, document))
 
-    def _lesson(self, plan: Mapping[str, Any]) -> None:
-        study = plan["plan"].get("study") or {}
+    def _lesson(self, begun: Run) -> None:
+        study = begun.plan.study
         # A lesson that was not completed has no page.
-        if study.get("kind") == "lesson" and (self.given / "lesson.md").exists():
+        if study and study.kind == "lesson" and RunDir(self.given).lesson.exists():
             pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
-            page = lesson.page(self.again, pages[f"{study['name']}.md.j2"])
-            files.write(self.again / "lesson.md", page.encode())
+            page = lesson.page(self.again, pages[f"{study.name}.md.j2"])
+            documents.write(RunDir(self.again).lesson, page.encode())
 
 
 class Comparison:
@@ -255,7 +253,7 @@ class Comparison:
         """Compare two files and add to the results."""
         if given.suffix == ".json":
             try:
-                self._json(files.load(given), files.load(again), "")
+                self._json(documents.load(given), documents.load(again), "")
             except (ValueError, RecursionError) as problem:
                 self.differences.append(f"no JSON: {type(problem).__name__}: {problem}"[:300])
             return
@@ -265,7 +263,7 @@ class Comparison:
         if not self.differences and both[0] != both[1]:
             self.more.append("its figures are the same; its words, layout or drawings are not")
 
-    def _json(self, given: Any, again: Any, place: str) -> None:
+    def _json(self, given: Json, again: Json, place: str) -> None:
         if isinstance(given, dict) and isinstance(again, dict):
             if not _same_histogram(given, again):
                 for key in sorted({*given, *again}):
@@ -318,11 +316,11 @@ def _same_line(given: str, again: str) -> bool:
         return False
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same_histogram(given: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
+def _same_histogram(given: Mapping[str, Json], again: Mapping[str, Json]) -> bool:
     """Return whether both are the same histogram; another zlib compresses equal
     counts differently."""
     if given == again or {given.get("format"), again.get("format")} != {histograms.FORMAT}:
@@ -336,7 +334,7 @@ def _same_histogram(given: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
     return all(np.array_equal(*parts) for parts in zip(one, other, strict=True))
 
 
-def _told(place: str, given: Any, again: Any) -> str:
+def _told(place: str, given: object, again: object) -> str:
     one, other = (
         "nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
         for value in (given, again)

@@ -11,8 +11,21 @@ import filecmp
 import os
 from pathlib import Path
 
+from loadlab.core.run_dir import (
+    DATABASE,
+    DATABASE_LOG,
+    ERROR,
+    PROCESSES,
+    PROFILE,
+    PROFILE_LOG,
+    TO_REPETITIONS,
+)
+
 # The controller's error file is kept; it already contains the client's message.
-ERROR = "error.txt"
+_KEPT = ERROR
+# Glob of names with characters outside visible ASCII (! to ~). The lab creates none, and a terminal
+# could interpret them.
+_ODD = "*[!!-~]*"
 
 
 def move(arrived: Path, run_dir: Path) -> tuple[list[str], list[str]]:
@@ -39,13 +52,40 @@ def move(arrived: Path, run_dir: Path) -> tuple[list[str], list[str]]:
                 moved.append(below.as_posix())
                 continue
             same = place.is_file() and filecmp.cmp(path, place, shallow=False)
-            if not same and name != ERROR:
+            if not same and name != _KEPT:
                 taken.append(below.as_posix())
             path.unlink()
         Path(folder).rmdir()
     if arrived.exists():
         arrived.rmdir()
     return sorted(moved), sorted(taken)
+
+
+def rsync_options(run_dir: Path, server: bool) -> list[str]:
+    """Return rsync's options for fetching a run from a host, a ``server`` or a client.
+
+    Fetched files are removed from the host, since a long run is large. A server that recorded
+    nothing has no folder. Times of folders are irrelevant, because the controller also writes
+    there; folders of files that were fetched earlier are empty on the host.
+
+    Of a server only its recordings are accepted, as its clients' measurements are in the same
+    folder on the controller. A recording grows by a few kB/s; one of more than 2 GiB stays on the
+    server.
+    """
+    options = [
+        "--remove-source-files",
+        "--ignore-missing-args",
+        "--omit-dir-times",
+        "--prune-empty-dirs",
+        f"--exclude={_ODD}",
+        "--exclude=.*",
+    ]
+    if not server:
+        return options
+    recorded = (PROCESSES, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
+    files = [f"{TO_REPETITIONS[-1]}{name}" for name in recorded]
+    included = [f"--include=/{run_dir.name}{path}" for path in (*TO_REPETITIONS, *files)]
+    return [*options, "--max-size=2g", *included, "--exclude=*"]
 
 
 def _free(place: Path) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+import msgspec
 import yaml
 
+from loadlab.core import run_dir
 from loadlab.core.errors import PlanError
+from loadlab.core.formatting import one_line
+from loadlab.core.model.base import Json
 
-# A run_id, which names a folder in results/.
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+T = TypeVar("T")
+
 # How many runs an error message lists.
 _RUNS = 5
 
@@ -37,9 +40,9 @@ def known(kind: str, name: str, there_are: Sequence[str], how: str = "") -> None
         )
 
 
-def runs(results: Path, document: str = "plan.json") -> str:
+def runs(results: Path, document: str = run_dir.PLAN) -> str:
     """Return a sentence that lists the newest runs whose folder has ``document``."""
-    found = [path for path in results.glob(f"*/{document}") if not path.parent.is_symlink()]
+    found = [run.path / document for run in run_dir.runs(results, document)]
     found.sort(key=lambda path: (-path.stat().st_mtime, path.parent.name))
     if not found:
         return "There is none yet."
@@ -48,8 +51,19 @@ def runs(results: Path, document: str = "plan.json") -> str:
     return f"There are, the newest first: {newest}{older}."
 
 
-def load_yaml(path: Path) -> Any:
+def load_yaml(path: Path) -> Json:
     """Return the content of a YAML file. Raises yaml.YAMLError or OSError."""
     # libyaml's loader: a study reads a hundred files, which takes PyYAML's Python loader seven
     # seconds.
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+
+
+def read_yaml(root: Path, place: str, kind: type[T]) -> T:
+    """Return the YAML file at ``place`` below ``root`` as a type of records or TypedDicts.
+
+    Raises PlanError with the file, the path of the wrong value and the reason.
+    """
+    try:
+        return msgspec.convert(load_yaml(root / place), kind)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise PlanError(f"{place}: {one_line(str(error))}.") from error

@@ -14,13 +14,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from loadlab.core import formatting
 from loadlab.core.errors import ResultError
-from loadlab.core.model import Record
+from loadlab.core.model import SCHEMA, Record
+from loadlab.core.run_dir import MANIFEST
 
-R = TypeVar("R", bound=Record)
-
-# The key `schema` of each document of a run; files/schema/lab-1.schema.json defines them.
-SCHEMA = "lab/1"
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 def write(path: Path, data: bytes) -> None:
@@ -47,8 +46,15 @@ def dump(document: object) -> bytes:
 
     Keys are sorted and a newline ends the file. Raises ValueError for NaN and infinity.
     """
-    plain = msgspec.to_builtins(document)
-    text = json.dumps(plain, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    # json, as msgspec refuses subclasses of str, which Ansible's values are.
+    text = json.dumps(
+        document,
+        indent=1,
+        sort_keys=True,
+        allow_nan=False,
+        ensure_ascii=False,
+        default=msgspec.to_builtins,
+    )
     return text.encode() + b"\n"
 
 
@@ -67,11 +73,27 @@ def load(path: Path) -> dict[str, Any]:
     content = text(path)
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultError(f"{path.name} is truncated or no JSON: {error}") from error
     if not isinstance(document, dict):
         raise ResultError(f"{path.name} is no JSON object: {content[:80]!r}")
     return document
+
+
+def _refuse_older(document: dict[str, Any], record: type[msgspec.Struct], path: Path) -> None:
+    """Raise ResultError for a document of an older schema, which this version cannot read.
+
+    Where the record has a schema, so must the document.
+    """
+    has_schema = record.__struct_config__.tag_field == "schema"
+    written = document.get("schema", None if has_schema else SCHEMA)
+    if written != SCHEMA:
+        its = "no schema" if written is None else f"schema {formatting.one_line(str(written), 40)}"
+        raise ResultError(
+            f"{path} has {its}, from version 0.1 of the lab or a state before 0.2.0; "
+            f"this version reads {SCHEMA} only. Use the lab at the revision that the run's "
+            f"{MANIFEST} names under lab, or measure again as a new run"
+        )
 
 
 def decode(value: object, record: type[R], name: str) -> R:
@@ -88,9 +110,12 @@ def decode(value: object, record: type[R], name: str) -> R:
 def read(path: Path, record: type[R]) -> R:
     """Return a file's JSON object as a record of this type.
 
-    Raises ResultError with the file's name, the path of the wrong value and the reason.
+    Raises ResultError with the file's name, the path of the wrong value and the reason, and with
+    the remedy for a document of an older schema.
     """
-    return decode(load(path), record, path.name)
+    document = load(path)
+    _refuse_older(document, record, path)
+    return decode(document, record, path.name)
 
 
 def encode(record: Record) -> bytes:

@@ -5,8 +5,7 @@ None becomes "-" wherever a function accepts it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from loadlab.core.model import Load
 
 NONE = "-"  # shown for an absent number
 
@@ -38,11 +37,11 @@ def rate(value: float | None) -> str:
     return NONE if value is None else (f"{value:,.0f}" if value >= 100 else f"{value:.1f}")
 
 
-def asked(load: Mapping[str, Any]) -> str:
+def asked(load: Load) -> str:
     """Return the load a cell asks for: a rate, a number of requests, or "closed loop"."""
-    if load["mode"] == "batch":
-        return plural(load["requests"], "request")
-    return f"{load['rate']:,g}" if load["mode"] == "constant" else "closed loop"
+    if load.mode == "batch":
+        return plural(load.requests or 0, "request")
+    return f"{load.rate:,g}" if load.mode == "constant" else "closed loop"
 
 
 def ms(us: float | None) -> str:

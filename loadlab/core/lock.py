@@ -13,9 +13,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadlab.core import documents
-
-NAME = ".lock"
+from loadlab.core import documents, run_dir
+from loadlab.core.run_dir import RunDir
 
 
 class HeldError(ValueError):
@@ -23,43 +22,41 @@ class HeldError(ValueError):
     do."""
 
 
-def take(run_dir: Path, pid: int, place: str) -> None:
+def take(run: Path, pid: int, place: str) -> None:
     """Take the run's lock for the live process ``pid``, which may already hold it.
 
-    ``run_dir`` is created where it is absent. ``place`` identifies the run's hosts, as in
+    ``run`` is created where it is absent. ``place`` identifies the run's hosts, as in
     plan.json. Raises HeldError where another live process holds this run, or another run on the
     same hosts.
     """
-    run_dir.parent.mkdir(parents=True, exist_ok=True)
+    run.parent.mkdir(parents=True, exist_ok=True)
     # Serializes controllers that take a lock at the same time.
-    with alone(run_dir.parent):
-        for path in sorted(run_dir.parent.glob(f"*/{NAME}")):
-            other = path.parent
-            held_by = holder(other)
-            if held_by in (None, pid) or other.is_symlink():
+    with alone(run.parent):
+        for other in run_dir.runs(run.parent, run_dir.LOCK):
+            held_by = holder(other.path)
+            if held_by in (None, pid):
                 continue
-            if other == run_dir or _place(other) == place:
+            if other.path == run or _place(other) == place:
                 raise HeldError(
-                    f"run_id: '{other.name}' is under way in process {held_by} of this machine, "
+                    f"run_id: '{other.run_id}' is under way in process {held_by} of this machine, "
                     "and two on the same hosts would spoil each other's measurements. Wait for "
                     f"that one, or end it (kill {held_by}). Nothing was changed."
                 )
-        run_dir.mkdir(exist_ok=True)
-        documents.write(run_dir / NAME, f"{pid} {_began(pid)}\n".encode())
+        run.mkdir(exist_ok=True)
+        documents.write(RunDir(run).lock, f"{pid} {_began(pid)}\n".encode())
 
 
-def holder(run_dir: Path) -> int | None:
+def holder(run: Path) -> int | None:
     """Return the PID of the live process that holds the run's lock; None where there is none."""
-    path = run_dir / NAME
+    path = RunDir(run).lock
     if not path.exists():
         return None
     pid, _, began = path.read_text(encoding="ascii").strip().partition(" ")
     return int(pid) if pid.isdecimal() and _began(int(pid)) == began else None
 
 
-def _place(run_dir: Path) -> str | None:
-    plan = run_dir / "plan.json"
-    return str(documents.load(plan).get("place", "")) if plan.exists() else None
+def _place(run: RunDir) -> str | None:
+    return str(documents.load(run.plan).get("place", "")) if run.plan.exists() else None
 
 
 @contextlib.contextmanager

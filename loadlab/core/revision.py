@@ -1,16 +1,18 @@
-"""Read the lab's own revision from its git repository."""
+"""Read the lab's own version, and its revision from its git repository."""
 
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from pathlib import Path
-from typing import Any
+
+from loadlab.core.model import LabRevision
 
 
-def of(root: Path) -> dict[str, Any]:
-    """Return {revision, dirty} of the lab: a commit hash and whether the working tree has changes.
+def of(root: Path) -> LabRevision:
+    """Return the version of the lab in ``root``, its commit hash and whether it has changes.
 
-    Both are None outside a git repository.
+    The last two are None outside a git repository, the version without a pyproject.toml.
     """
 
     def git(*words: str) -> str | None:
@@ -20,10 +22,17 @@ def of(root: Path) -> dict[str, Any]:
         return done.stdout.strip() if done.returncode == 0 else None
 
     changes = git("status", "--porcelain")
-    return {
-        "revision": git("rev-parse", "HEAD"),
-        "dirty": None if changes is None else bool(changes),
-    }
+    return LabRevision(
+        version=_version(root / "pyproject.toml"),
+        revision=git("rev-parse", "HEAD"),
+        dirty=None if changes is None else bool(changes),
+    )
+
+
+def _version(project: Path) -> str | None:
+    if not project.exists():
+        return None
+    return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
 
 
 def revision(root: Path) -> str | None:
@@ -32,6 +41,4 @@ def revision(root: Path) -> str | None:
     None outside a git repository.
     """
     found = of(root)
-    if found["revision"] is None:
-        return None
-    return f"{found['revision']}{'+' if found['dirty'] else ''}"
+    return None if found.revision is None else f"{found.revision}{'+' if found.dirty else ''}"

@@ -1,11 +1,369 @@
-"""Names of files in a run's folder."""
+"""Names and places of the files of a run, results/<run_id>/.
+
+Nothing else spells them: Python uses the classes below, YAML the filters run_path and
+repetition_path. A property or method returns a path, whether or not the file exists, and creates
+nothing. The output of a generator is named in generators/registry.py.
+
+Below results/<run_id>/:
+
+- cells/<cell_id>/rep-<n>/: a repetition
+- calibration<pair>/{link,ceiling,floor}/rep-<n>/: the n-th calibration of a pair's first client;
+  calibration<pair>+<client>/ of its further clients. Beside each folder its document, with .json
+- tuning.json, tuning-<profile><pair>.json; answers<pair>.json; compare-<run_id>.json
+- one document of each other name
+
+<pair> is empty for the first host pair, and -<server> for any other.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
 
-# Joins the name of a host pair's calibration and the name of one of its further clients.
-FURTHER = "+"
-
+# Name of a run's folder.
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # A client's name, where it names a folder.
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+CLIENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+# The link in results/ to the newest run.
+LATEST = "latest"
+
+# Documents of a run.
+PLAN = "plan.json"
+PROGRESS = "progress.json"
+SUMMARY = "summary.json"
+CLAIMS = "claims.json"
+MANIFEST = "manifest.json"
+METRICS = "metrics.prom"
+REPORT = "report.html"
+LESSON = "lesson.md"
+LOCK = ".lock"
+
+# Files of a repetition on the controller.
+CELL = "cell.json"
+RESULT = "result.json"
+# Raw files that scripts write on the hosts.
+RUN = "run.json"
+ERROR = "error.txt"
+STATUS = "progress.txt"
+PROCESSES = "processes.txt.gz"
+DATABASE = "database.jsonl.gz"
+DATABASE_LOG = "database.err"
+PROFILE = "profile.txt"
+PROFILE_LOG = "profile.log"
+# nginx's counters before and after the load.
+COUNTERS = ("nginx-before.txt", "nginx-after.txt")
+
+# Parts of a calibration that are repetitions, and the files of its part link.
+CEILING, FLOOR, LINK = "ceiling", "floor", "link"
+CONDITIONS = "conditions.json"
+PING = "ping.txt"
+IPERF3 = {
+    "client_to_server": "iperf3-client_to_server.json",
+    "server_to_client": "iperf3-server_to_client.json",
+}
+
+# Runs on the hosts, with the same folders as on the controller.
+ON_HOSTS = PurePosixPath("/var/lib/loadlab-runs")
+
+_REPETITION = "rep-"
+_NUMBERED = re.compile(_REPETITION + "(0|[1-9][0-9]*)")
+_CELLS = "cells"
+_CALIBRATION = "calibration"
+_TUNING = "tuning"
+# Joins the name of a host pair's calibration and the name of one of its further clients.
+_FURTHER = "+"
+
+
+def suffix(server: str) -> str:
+    """Return the suffix of a host pair's files, by its server; "" of the first pair."""
+    return f"-{server}" if server else ""
+
+
+def runs(results: Path, name: str = PLAN) -> list[RunDir]:
+    """Return the runs in results/ that have a file ``name``, by run_id."""
+    found = (RunDir(path.parent) for path in sorted(results.glob(f"*/{name}")))
+    return [run for run in found if not run.path.is_symlink()]
+
+
+@dataclass(frozen=True)
+class ClientDir:
+    """A folder with the raw files of one client: an only client's is the repetition's."""
+
+    path: Path
+
+    @property
+    def run(self) -> Path:
+        return self.path / RUN
+
+    @property
+    def error(self) -> Path:
+        return self.path / ERROR
+
+    @property
+    def status(self) -> Path:
+        return self.path / STATUS
+
+    @property
+    def telemetry(self) -> Path:
+        """The client's own telemetry."""
+        return self.path / "telemetry-client.prom.gz"
+
+    @property
+    def counters(self) -> tuple[Path, Path]:
+        """nginx's counters before and after the load."""
+        before, after = COUNTERS
+        return self.path / before, self.path / after
+
+
+@dataclass(frozen=True)
+class RepetitionDir(ClientDir):
+    """A folder cells/<cell_id>/rep-<n>, or that of a calibration's ceiling or floor."""
+
+    @property
+    def number(self) -> int:
+        return int(self.path.name.removeprefix(_REPETITION))
+
+    @property
+    def of(self) -> str:
+        """The cell_id, or the part of the calibration."""
+        return self.path.parent.name
+
+    @property
+    def run_dir(self) -> RunDir:
+        return RunDir(self.path.parents[2])
+
+    @property
+    def place(self) -> str:
+        """The path relative to the run's folder."""
+        return self.path.relative_to(self.path.parents[2]).as_posix()
+
+    @property
+    def cell(self) -> Path:
+        return self.path / CELL
+
+    @property
+    def result(self) -> Path:
+        return self.path / RESULT
+
+    @property
+    def server_telemetry(self) -> Path:
+        return self.path / "telemetry-server.prom.gz"
+
+    @property
+    def processes(self) -> Path:
+        return self.path / PROCESSES
+
+    @property
+    def database(self) -> Path:
+        return self.path / DATABASE
+
+    @property
+    def profile(self) -> Path:
+        return self.path / PROFILE
+
+    @property
+    def profile_log(self) -> Path:
+        return self.path / PROFILE_LOG
+
+    @property
+    def on_hosts(self) -> str:
+        """The path on the hosts."""
+        return str(self.run_dir.on_hosts / self.place)
+
+    def client(self, name: str = "") -> ClientDir:
+        """Return the folder of one of several clients; of an only client without a name."""
+        return ClientDir(self.path / "clients" / name) if name else self
+
+    def client_on_hosts(self, name: str = "") -> str:
+        """Return the path of a client's folder on that client."""
+        return str(self.on_hosts / self.client(name).path.relative_to(self.path))
+
+    def recordings(self, clients: Sequence[str] = ()) -> list[str]:
+        """Return the telemetry of the server and of each of several clients, or of the only one."""
+        own = [self.client(name).telemetry for name in clients or [""]]
+        return [str(path) for path in (self.server_telemetry, *own)]
+
+
+@dataclass(frozen=True)
+class CalibrationDir:
+    """A folder calibration<pair> or calibration<pair>+<client>."""
+
+    path: Path
+
+    @property
+    def run_dir(self) -> RunDir:
+        return RunDir(self.path.parent)
+
+    @property
+    def document(self) -> Path:
+        """The document of the newest calibration in the folder."""
+        return self.path.with_name(f"{self.path.name}.json")
+
+    def part(self, name: str, number: int) -> RepetitionDir:
+        """Return the folder of a part: CEILING, FLOOR or LINK."""
+        return RepetitionDir(self.path / name / f"{_REPETITION}{number}")
+
+    def conditions(self, number: int) -> Path:
+        return self.part(LINK, number).path / CONDITIONS
+
+    def numbers(self, part: str = CEILING) -> list[int]:
+        """Return the numbers of the calibrations that have a part, ascending."""
+        return _numbers(self.path / part)
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """A run's folder. ``RunDir(Path())`` gives paths relative to it."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def plan(self) -> Path:
+        return self.path / PLAN
+
+    @property
+    def progress(self) -> Path:
+        return self.path / PROGRESS
+
+    @property
+    def summary(self) -> Path:
+        return self.path / SUMMARY
+
+    @property
+    def claims(self) -> Path:
+        return self.path / CLAIMS
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / MANIFEST
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / METRICS
+
+    @property
+    def report(self) -> Path:
+        return self.path / REPORT
+
+    @property
+    def lesson(self) -> Path:
+        return self.path / LESSON
+
+    @property
+    def lock(self) -> Path:
+        return self.path / LOCK
+
+    @property
+    def latest(self) -> Path:
+        """The link beside the run's folder that names the newest run."""
+        return self.path.with_name(LATEST)
+
+    @property
+    def bundle(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.tar.gz")
+
+    @property
+    def on_hosts(self) -> PurePosixPath:
+        """The run's folder on the hosts."""
+        return ON_HOSTS / self.path.name
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def log(self, host: str) -> Path:
+        return self.logs / f"{host}.log"
+
+    def arriving(self, host: str) -> Path:
+        """Return the folder for files while they are fetched from a host.
+
+        It is in the run's folder, so that moving a file to its place is a rename.
+        """
+        return self.path / f".arriving-{host}"
+
+    def answers(self, pair: str = "") -> Path:
+        """Return the verified answers of a host pair, by the suffix of its files."""
+        return self.path / f"answers{pair}.json"
+
+    def comparison(self, base: str) -> Path:
+        """Return the comparison of this run with the run ``base``."""
+        return self.path / f"compare-{base}.json"
+
+    def comparisons(self) -> list[Path]:
+        return sorted(self.path.glob("compare-*.json"))
+
+    def ledger(self, profile: str = "", pair: str = "") -> Path:
+        """Return the ledger of the first profile on all hosts, or of another profile on a pair."""
+        return self.path / (f"{_TUNING}-{profile}{pair}.json" if profile else f"{_TUNING}.json")
+
+    def ledgers(self) -> list[Path]:
+        """Return the ledgers that exist, that of the first profile first."""
+        first = self.ledger()
+        return [*([first] if first.exists() else []), *sorted(self.path.glob(f"{_TUNING}-*.json"))]
+
+    def repetition(self, cell_id: str, number: int) -> RepetitionDir:
+        return RepetitionDir(self.path / _CELLS / cell_id / f"{_REPETITION}{int(number)}")
+
+    def repetitions(self) -> list[RepetitionDir]:
+        """Return the folders of all repetitions, by cell_id and number."""
+        folders = (self.path / _CELLS).glob("*")
+        return [
+            self.repetition(folder.name, n) for folder in sorted(folders) for n in _numbers(folder)
+        ]
+
+    def described(self) -> list[RepetitionDir]:
+        """Return the repetitions that have a cell.json."""
+        return [repetition for repetition in self.repetitions() if repetition.cell.exists()]
+
+    def measured(self) -> list[RepetitionDir]:
+        """Return the repetitions that have a result.json."""
+        return [repetition for repetition in self.repetitions() if repetition.result.exists()]
+
+    def calibration(self, pair: str = "", client: str = "") -> CalibrationDir:
+        """Return the folder of a pair's calibrations; ``client`` is one of its further clients."""
+        further = f"{_FURTHER}{client}" if client else ""
+        return CalibrationDir(self.path / f"{_CALIBRATION}{pair}{further}")
+
+    def calibrations(self) -> list[CalibrationDir]:
+        """Return the folders of calibrations that exist, by name."""
+        found = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
+        return [CalibrationDir(path) for path in found]
+
+    def calibration_documents(self) -> dict[str, list[Path]]:
+        """Return the documents of calibrations of each host pair, by the name of its first."""
+        found: dict[str, list[Path]] = {}
+        for path in sorted(self.path.glob(f"{_CALIBRATION}*.json")):
+            found.setdefault(path.stem.partition(_FURTHER)[0], []).append(path)
+        return found
+
+    def link_latest(self) -> None:
+        """Make this run the newest: replace the link in one step."""
+        link = self.path.with_name(f".{LATEST}.{self.path.name}")
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.path.name)
+        link.replace(self.latest)
+
+
+# rsync's patterns of the folders from a run's folder down to its repetitions.
+TO_REPETITIONS = ("/", f"/{_CELLS}/", f"/{_CALIBRATION}*/", "/*/*/", f"/*/*/{_REPETITION}*/")
+# Paths relative to the run's folder, as in the links of its report.
+HERE = RunDir(Path())
+
+
+def derived(name: str) -> bool:
+    """Return whether a file, by its path below the run's folder, is derived from the others."""
+    path = PurePath(name)
+    documents = {RESULT, MANIFEST, SUMMARY, CLAIMS, METRICS, REPORT, LESSON}
+    return path.name in documents or path.match(f"{_CALIBRATION}*.json")
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Return the n of a folder's rep-<n>, ascending."""
+    found = (_NUMBERED.fullmatch(path.name) for path in folder.glob(f"{_REPETITION}*"))
+    return sorted(int(match[1]) for match in found if match)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from loadlab.core.model import PerSecond, PythonClient, Reason
 from loadlab.stats.histograms import Histogram, Integers, Summary
 
 ERROR_CLASSES = (
@@ -55,14 +55,14 @@ class Measurement:
     - latency_us: summary in µs, see histograms.summary
     - latency_from: "intended" where latencies count from the time the schedule set for the request,
       "sent" where they count from the actual send. The two are never compared
-    - per_second: {second, intended, responses, ok, p50_us, p99_us, max_us}, a list each, by second
-      of the intended start (for a batch: of the end); None where the generator reports none
+    - per_second: series by second of the scheduled start (for a batch: of the end); None where the
+      generator reports none
     - jitter_us: summary of how late the pacer issued requests, in µs; None where it is unknown
     - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
       schedule, or where right answers cannot be separated from wrong ones
     - span: (start, end) in unix seconds of the client's clock; None where the generator does not
       report them and its process's times are used
-    - client: result.json's `client` of a Python client under test; None for a load generator
+    - client: what a Python client under test used; None for a load generator
     - findings: remarks on the run that are not errors
     """
 
@@ -81,12 +81,26 @@ class Measurement:
     histogram: Histogram
     latency_us: Summary
     latency_from: str
-    per_second: dict[str, list[Any]] | None = None
+    per_second: PerSecond | None = None
     jitter_us: Summary | None = None
     waited: Waited | None = None
     span: tuple[float, float] | None = None
-    client: dict[str, Any] | None = None
-    findings: list[str] = field(default_factory=list)
+    client: PythonClient | None = None
+    findings: list[Reason] = field(default_factory=list)
+
+
+# Fraction by which the mean length of an answer may differ from that of the verified one.
+SIZE_TOLERANCE = 0.01
+
+
+def unexpected_size(mean_bytes: float, expected_bytes: int) -> Reason:
+    """Return the finding that answers are longer or shorter than the verified one."""
+    return Reason(
+        code="body",
+        value=abs(mean_bytes / expected_bytes - 1),
+        limit=SIZE_TOLERANCE,
+        facts={"mean_bytes": mean_bytes, "expected_bytes": expected_bytes},
+    )
 
 
 NONE: tuple[Integers, Integers] = (np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -6,9 +6,9 @@ never averaged; without histograms the merged result has none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from loadlab.core.model import PerSecond
 from loadlab.generators.measurement import ERROR_CLASSES, Measurement, total
 from loadlab.stats import histograms
 
@@ -43,7 +43,7 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
     )
 
 
-def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, list[Any]] | None:
+def _series(found: Sequence[PerSecond | None]) -> PerSecond | None:
     """Add the series by second; the result is as long as the longest. None where a client has none.
 
     A second's percentiles are None, as no histogram of a single second is kept.
@@ -51,22 +51,24 @@ def _series(found: Sequence[Mapping[str, Sequence[Any]] | None]) -> dict[str, li
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
         return None
-    seconds = range(max(len(one["second"]) for one in known))
+    seconds = range(max(len(one.second) for one in known))
 
-    def of(name: str, second: int) -> list[Any]:
-        values = (one[name][second] for one in known if second < len(one["second"]))
-        return [value for value in values if value is not None]
+    def added(each: Sequence[Sequence[int]]) -> list[int]:
+        return [sum(own[second] for own in each if second < len(own)) for second in seconds]
 
-    return {
-        "second": [*seconds],
-        **{
-            name: [sum(of(name, second)) for second in seconds]
-            for name in ("intended", "responses", "ok")
-        },
-        "p50_us": [None for _ in seconds],
-        "p99_us": [None for _ in seconds],
-        "max_us": [max(of("max_us", second), default=None) for second in seconds],
-    }
+    def highest(second: int) -> int | None:
+        values = [one.max_us[second] for one in known if second < len(one.max_us)]
+        return max((value for value in values if value is not None), default=None)
+
+    return PerSecond(
+        second=[*seconds],
+        scheduled=added([one.scheduled for one in known]),
+        responses=added([one.responses for one in known]),
+        ok=added([one.ok for one in known]),
+        p50_us=[None for _ in seconds],
+        p99_us=[None for _ in seconds],
+        max_us=[highest(second) for second in seconds],
+    )
 
 
 def spread_s(started: Sequence[tuple[float, float]]) -> float:

@@ -20,17 +20,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
+from loadlab.core import documents
+from loadlab.core.formatting import plain
+from loadlab.core.model import Load, PerSecond
+from loadlab.generators import oha_database
+from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement, Waited
-from loadlab.generators.oha_database import FORMAT, scheduled_requests
+from loadlab.generators.oha_database import AnswerSeries, Reduction, scheduled_requests
 from loadlab.stats import histograms
 
-# Older reductions do not separate right answers from wrong ones: latency_us is [[µs, count]] of
-# all.
-_FORMER = "oha requests/1"
+OUTPUT = "oha.json"
 
 Counted: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
@@ -102,7 +106,7 @@ def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
 
 
 def measure(
-    text: str, reduction: dict[str, Any], body_bytes: int | None, http2: bool = False
+    text: str, reduction: Reduction, body_bytes: int | None, http2: bool = False
 ) -> Measurement:
     """Return the Measurement of oha's JSON text and of oha_database.reduce's reduction.
 
@@ -113,11 +117,9 @@ def measure(
 
     Raises GeneratorError where the SQLite file and the JSON do not agree.
     """
-    if reduction.get("format") not in (FORMAT, _FORMER):
-        raise GeneratorError(f"reduction is {reduction.get('format')!r}, not {FORMAT!r}")
     total, statuses, messages = _document(text)
     filed: Counter[int] = Counter()
-    for status, _, count, _ in reduction["answers"]:
+    for status, _, count, _ in reduction.answers:
         filed[status] += count
     if dict(filed) != {status: count for status, count in statuses.items() if count}:
         raise GeneratorError(
@@ -134,7 +136,7 @@ def measure(
             errors[kind] += count
     unanswered = sum(errors.values())
     ok = ok_in_time = in_time = 0
-    for status, length, count, before in reduction["answers"]:
+    for status, length, count, before in reduction.answers:
         kind = answer_class(status, length, body_bytes)
         in_time += before
         if kind == "ok":
@@ -142,13 +144,13 @@ def measure(
         else:
             errors[kind] += count
     responses = sum(filed.values())
-    rate, duration_s = reduction["rate"], reduction["duration_s"]
+    rate, duration_s = reduction.rate, reduction.duration_s
     scheduled = scheduled_requests(rate, duration_s)
     if http2:
         aborted = max(0, min(aborted, scheduled - responses - unanswered))
     requests = responses + unanswered + aborted
-    service = reduction["service_s"]
-    span = duration_s - service["min"] if in_time else duration_s
+    service = reduction.service_s
+    span = duration_s - (service.min or 0) if in_time else duration_s
     exact, right_us, wrong_us = _latencies(reduction, body_bytes)
     histogram = histograms.from_counts(*exact)
     return Measurement(
@@ -163,43 +165,33 @@ def measure(
         duration_s=total,
         rate_achieved=in_time / span,
         goodput=ok_in_time / span,
-        mean_service_us=service["sum"] / responses * 1e6 if responses else None,
+        mean_service_us=service.sum / responses * 1e6 if responses else None,
         histogram=histogram,
         latency_us=histograms.summary(histogram, exact),
         latency_from="intended",
-        per_second=_answered_per_second(reduction["per_second"], body_bytes),
+        per_second=_answered_per_second(reduction.per_second, body_bytes),
         # Requests dropped at the deadline are the last of the schedule and shift nothing. A failed
         # request leaves a gap in the file that would look like lateness.
-        jitter_us=reduction["jitter_us"] if responses and not unanswered + aborted else None,
+        jitter_us=reduction.jitter_us if responses and not unanswered + aborted else None,
         waited=Waited(
-            right_us, wrong_us, unanswered=unanswered + aborted, unsent=max(0, scheduled - requests)
-        )
-        if right_us and wrong_us
-        else None,
+            right_us,
+            wrong_us,
+            unanswered=unanswered + aborted,
+            unsent=max(0, scheduled - requests),
+        ),
     )
 
 
-def _latencies(
-    reduction: dict[str, Any], body_bytes: int | None
-) -> tuple[Counted, Counted | None, Counted | None]:
-    """Return (µs, counts) of all answers, of the right ones and of the wrong ones.
-
-    The last two are None for an older reduction with several kinds of answers.
-    """
-    kinds = reduction["latency_us"]
-    if reduction["format"] == _FORMER:
-        answers = reduction["answers"]
-        if len(answers) > 1:
-            return _counted([kinds]), None, None
-        kinds = [[*answers[0][:2], kinds]] if answers else []
-    parts: dict[bool, list[list[list[int]]]] = {True: [], False: []}
-    for status, length, pairs in kinds:
+def _latencies(reduction: Reduction, body_bytes: int | None) -> tuple[Counted, Counted, Counted]:
+    """Return (µs, counts) of all answers, of the right ones and of the wrong ones."""
+    parts: dict[bool, list[list[tuple[int, int]]]] = {True: [], False: []}
+    for status, length, pairs in reduction.latency_us:
         parts[answer_class(status, length, body_bytes) == "ok"].append(pairs)
     return _counted([*parts[True], *parts[False]]), _counted(parts[True]), _counted(parts[False])
 
 
-def _counted(parts: list[list[list[int]]]) -> Counted:
-    """Merge lists of [µs, count] into (distinct µs ascending, counts)."""
+def _counted(parts: list[list[tuple[int, int]]]) -> Counted:
+    """Merge lists of (µs, count) into (distinct µs ascending, counts)."""
     pairs = np.array([pair for part in parts for pair in part], dtype=np.int64).reshape(-1, 2)
     return histograms.add_up(pairs[:, 0], pairs[:, 1])
 
@@ -216,19 +208,68 @@ def answer_class(status: int, length: int, body_bytes: int | None) -> str:
     return "status_other"
 
 
-def _answered_per_second(
-    series: dict[str, list[Any]], body_bytes: int | None
-) -> dict[str, list[Any]]:
-    answers = series["answers"]
-    return {
-        "second": series["second"],
-        "intended": series["intended"],
-        "responses": [sum(count for _, _, count in second) for second in answers],
-        "ok": [
+def _answered_per_second(series: AnswerSeries, body_bytes: int | None) -> PerSecond:
+    answers = series.answers
+    return PerSecond(
+        second=series.second,
+        scheduled=series.intended,
+        responses=[sum(count for _, _, count in second) for second in answers],
+        ok=[
             sum(c for status, size, c in second if answer_class(status, size, body_bytes) == "ok")
             for second in answers
         ],
-        "p50_us": series["p50_us"],
-        "p99_us": series["p99_us"],
-        "max_us": series["max_us"],
-    }
+        p50_us=series.p50_us,
+        p99_us=series.p99_us,
+        max_us=series.max_us,
+    )
+
+
+def _command(request: Request, seconds: float, name: str) -> list[str]:
+    assert request.rate is not None
+    return [
+        *("oha", "--no-tui", "--no-color", "--output-format", "json", "-o", f"{name}.json"),
+        *("--db-url", f"{name}.sqlite", "-z", f"{plain(seconds)}s", "-w"),
+        *("-q", plain(request.rate), "--latency-correction"),
+        *(["--http2"] if request.http2 else []),
+        *([] if request.keepalive else ["--disable-keepalive"]),
+        *("-c", str(request.connections), "--worker-threads", str(request.threads)),
+        *("-t", f"{plain(request.timeout_s)}s", request.url),
+    ]
+
+
+def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
+    text = documents.text(folder / OUTPUT)
+    reduction, sha256 = oha_database.read(folder, *_schedule(load))
+    found = measure(text, reduction, answer.body_bytes, http2=load.http2 is True)
+    return found, {oha_database.DATABASE: sha256}
+
+
+def _reduce(folder: Path, load: Load, keep: bool) -> None:
+    oha_database.replace(folder, *_schedule(load), keep)
+
+
+def _schedule(load: Load) -> tuple[float, float]:
+    if load.rate is None or load.duration_s is None:
+        raise GeneratorError("oha ran without a rate or a duration")
+    return load.rate, load.duration_s
+
+
+GENERATORS = (
+    Generator(
+        name="oha",
+        mode="constant",
+        role="oha",
+        on_controller=("check", "begin", "finish"),
+        program="oha",
+        built=True,
+        options=(
+            *("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
+            "oha_binary",
+        ),
+        output=OUTPUT,
+        command=_command,
+        measure=_measured,
+        reduce=_reduce,
+        http2=True,
+    ),
+)

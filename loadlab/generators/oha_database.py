@@ -6,20 +6,72 @@ what oha writes.
 
 from __future__ import annotations
 
+import gzip
 import math
 import sqlite3
+import tempfile
+import zlib
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from loadlab.core import documents
+from loadlab.core.run_dir import CELL
 from loadlab.generators.measurement import GeneratorError
 from loadlab.stats import histograms
 
 FORMAT = "oha requests/2"
+# The file that oha writes, its reduction, and the whole of it, compressed.
+DATABASE = "oha.sqlite"
+REDUCED = "requests.json.gz"
+KEPT = "requests.sqlite.gz"
+
+
+class ServiceTime(Struct):
+    """End minus start of the answers in seconds; ``min`` is None without answers."""
+
+    sum: float
+    min: float | None
+
+
+class AnswerSeries(Struct):
+    """Series by second of the intended start.
+
+    intended: requests of the schedule; answers: [status, body bytes, count] of each second.
+    """
+
+    second: list[int]
+    intended: list[int]
+    answers: list[list[tuple[int, int, int]]]
+    p50_us: list[int | None]
+    p99_us: list[int | None]
+    max_us: list[int | None]
+
+
+class Reduction(Struct):
+    """What is kept of oha's SQLite file; requests.json.gz holds it.
+
+    - format: FORMAT; rate (requests/s) and duration_s, as asked for
+    - answers: (status, body bytes, count, count before the deadline)
+    - latency_us: (status, body bytes, [(µs, count)]), exact
+    - jitter_us: summary in µs of how late the pacer issued requests
+    - sha256: of the SQLite file; "" until it was replaced
+    """
+
+    format: str
+    rate: float
+    duration_s: float
+    answers: list[tuple[int, int, int, int]]
+    latency_us: list[tuple[int, int, list[tuple[int, int]]]]
+    service_s: ServiceTime
+    per_second: AnswerSeries
+    jitter_us: histograms.Summary
+    sha256: str = ""
 
 
 def scheduled_requests(rate: float, duration_s: float) -> int:
@@ -35,18 +87,8 @@ def scheduled_requests(rate: float, duration_s: float) -> int:
     return math.ceil(round(rate * duration_s, 6))
 
 
-def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
-    """Reduce oha's SQLite file to plain JSON.
-
-    ``rate`` (requests/s) and ``duration_s`` are those asked for. The dict survives a round trip
-    through JSON unchanged:
-    - format: FORMAT; rate; duration_s
-    - answers: [[status, body bytes, count, count before the deadline]]
-    - latency_us: [[status, body bytes, [[µs, count]]]], exact
-    - service_s: {sum, min} of end minus start in seconds; min is None without answers
-    - per_second: {second, intended, answers: [[status, bytes, count]] of each second, p50_us,
-      p99_us, max_us}, by second of the intended start
-    - jitter_us: summary in µs of how late the pacer issued requests
+def reduce(database: Path, rate: float, duration_s: float) -> Reduction:
+    """Reduce oha's SQLite file. ``rate`` (requests/s) and ``duration_s`` are those asked for.
 
     Raises GeneratorError for a file that is absent, not oha's or holds two runs, and for impossible
     rows.
@@ -60,21 +102,18 @@ def reduce(database: Path, rate: float, duration_s: float) -> dict[str, Any]:
     before = end <= duration_s
     in_time = {(s, size): count for s, size, count in _tally(status[before], length[before])}
     service = end - start
-    return {
-        "format": FORMAT,
-        "rate": float(rate),
-        "duration_s": float(duration_s),
-        "answers": [
-            [s, size, count, in_time.get((s, size), 0)] for s, size, count in _tally(status, length)
+    return Reduction(
+        format=FORMAT,
+        rate=float(rate),
+        duration_s=float(duration_s),
+        answers=[
+            (s, size, count, in_time.get((s, size), 0)) for s, size, count in _tally(status, length)
         ],
-        "latency_us": _latencies(us, status, length),
-        "service_s": {
-            "sum": float(service.sum()),
-            "min": float(service.min()) if len(service) else None,
-        },
-        "per_second": _per_second(second, us, status, length, rate, duration_s),
-        "jitter_us": _jitter(intended, rate),
-    }
+        latency_us=_latencies(us, status, length),
+        service_s=ServiceTime(float(service.sum()), float(service.min()) if len(service) else None),
+        per_second=_per_second(second, us, status, length, rate, duration_s),
+        jitter_us=_jitter(intended, rate),
+    )
 
 
 def _rows(database: Path) -> npt.NDArray[np.float64]:
@@ -126,27 +165,29 @@ def _check_rows(
         )
 
 
-def _tally(status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Return [[status, body bytes, count]], ascending."""
+def _tally(
+    status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]
+) -> list[tuple[int, int, int]]:
+    """Return [(status, body bytes, count)], ascending."""
     # A combined key is faster than a pair; a body has less than 2**40 bytes.
     keys, counts = np.unique(
         (status.astype(np.int64) << 40) + length.astype(np.int64), return_counts=True
     )
     return [
-        [key >> 40, key & ((1 << 40) - 1), count]
+        (key >> 40, key & ((1 << 40) - 1), count)
         for key, count in zip(keys.tolist(), counts.tolist(), strict=True)
     ]
 
 
 def _latencies(
     us: npt.NDArray[np.int64], status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]
-) -> list[list[Any]]:
-    """Return [[status, body bytes, [[µs, count]]]], ascending."""
-    found: list[list[Any]] = []
+) -> list[tuple[int, int, list[tuple[int, int]]]]:
+    """Return [(status, body bytes, [(µs, count)])], ascending."""
+    found = []
     for one, size, _ in _tally(status, length):
         values, counts = histograms.count_values(us[(status == one) & (length == size)])
         pairs = zip(values.tolist(), counts.tolist(), strict=True)
-        found.append([one, size, [[value, count] for value, count in pairs]])
+        found.append((one, size, list(pairs)))
     return found
 
 
@@ -171,31 +212,82 @@ def _per_second(
     length: npt.NDArray[np.float64],
     rate: float,
     duration_s: float,
-) -> dict[str, list[Any]]:
-    """Return series by second of the intended start; `answers` is [[status, bytes, count]] a
-    second."""
+) -> AnswerSeries:
     total = scheduled_requests(rate, duration_s)
     seconds = max(math.ceil(duration_s), int(second.max()) + 1 if len(second) else 0)
     # How many i have floor(i / rate) == s, for the schedule of `total` requests.
     edges = [min(total, scheduled_requests(rate, s)) if s else 0 for s in range(seconds + 1)]
-    series: dict[str, list[Any]] = {
-        "second": list(range(seconds)),
-        "intended": [after - before for before, after in pairwise(edges)],
-        "answers": [],
-        "p50_us": [],
-        "p99_us": [],
-        "max_us": [],
-    }
+    series = AnswerSeries(
+        second=list(range(seconds)),
+        intended=[after - before for before, after in pairwise(edges)],
+        answers=[],
+        p50_us=[],
+        p99_us=[],
+        max_us=[],
+    )
     places = np.searchsorted(second, np.arange(seconds + 1))
     for low, high in pairwise(places.tolist()):
-        series["answers"].append(_tally(status[low:high], length[low:high]))
+        series.answers.append(_tally(status[low:high], length[low:high]))
         if low == high:
             p50 = p99 = highest = None
         else:
             p50, p99, highest = (
                 int(v) for v in np.percentile(us[low:high], [50, 99, 100], method="inverted_cdf")
             )
-        series["p50_us"].append(p50)
-        series["p99_us"].append(p99)
-        series["max_us"].append(highest)
+        series.p50_us.append(p50)
+        series.p99_us.append(p99)
+        series.max_us.append(highest)
     return series
+
+
+def read(folder: Path, rate: float, duration_s: float) -> tuple[Reduction, str]:
+    """Return the reduction and the SHA-256 of the SQLite file, from whichever form of it exists.
+
+    Raises GeneratorError where there is none, where it is truncated, and where the reduction is of
+    another load than ``rate`` (requests/s) for ``duration_s``.
+    """
+    database, kept, reduced = (folder / name for name in (DATABASE, KEPT, REDUCED))
+    if database.exists():
+        content = database.read_bytes()
+        return reduce(database, rate, duration_s), documents.digest(content)
+    try:
+        if kept.exists():
+            content = gzip.decompress(kept.read_bytes())
+            with tempfile.TemporaryDirectory() as directory:
+                copy = Path(directory) / DATABASE
+                copy.write_bytes(content)
+                return reduce(copy, rate, duration_s), documents.digest(content)
+        if reduced.exists():
+            reduction = msgspec.json.decode(gzip.decompress(reduced.read_bytes()), type=Reduction)
+            if reduction.format != FORMAT:
+                raise GeneratorError(f"{REDUCED} is {reduction.format!r}, not {FORMAT!r}")
+            if (reduction.rate, reduction.duration_s) != (rate, duration_s):
+                raise GeneratorError(
+                    f"{REDUCED} is of {reduction.rate}/s for {reduction.duration_s} s, "
+                    f"{CELL} of {rate}/s for {duration_s} s"
+                )
+            return reduction, reduction.sha256
+    except msgspec.DecodeError as error:
+        raise GeneratorError(f"{REDUCED}: {error}") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise GeneratorError(f"{KEPT} or {REDUCED} is truncated: {error}") from error
+    raise GeneratorError(f"none of {DATABASE}, {KEPT}, {REDUCED} is there")
+
+
+def replace(folder: Path, rate: float, duration_s: float, keep: bool) -> None:
+    """Replace the SQLite file by its reduction or, with ``keep``, by the whole of it, compressed.
+
+    Does nothing without an SQLite file: it was replaced already.
+    """
+    database = folder / DATABASE
+    if not database.exists():
+        return
+    content = database.read_bytes()
+    if keep:
+        documents.write(folder / KEPT, gzip.compress(content, mtime=0))
+    else:
+        found = reduce(database, rate, duration_s)
+        found.sha256 = documents.digest(content)
+        packed = msgspec.json.encode(found, order="sorted")
+        documents.write(folder / REDUCED, gzip.compress(packed, mtime=0))
+    database.unlink()

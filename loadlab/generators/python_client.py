@@ -9,16 +9,22 @@ repeats a request whose connection was lost before the answer; the server counts
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from loadlab.core.formatting import plain
+from loadlab.core.model import ClientCpu, Load, PerSecond, PythonClient
+from loadlab.core.run_dir import STATUS
+from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
 from loadlab.stats import histograms
 
@@ -46,6 +52,37 @@ _CLASSES = {
 _STATUS = re.compile(r"HTTP (\d{3})")
 
 
+class Head(Struct):
+    """What tells which format the rest has."""
+
+    format: str = ""
+
+
+class Batch(Head, kw_only=True):
+    """The result of files/clients/client.py.
+
+    start_s, duration_s and outcome (an index of outcomes) have an item for each request.
+    """
+
+    client: str
+    requests: int
+    connections: int
+    reuse: bool
+    body_bytes: int
+    seconds: float
+    started: float
+    finished: float
+    cpu_s: ClientCpu
+    max_rss_kb: int
+    open_files: int
+    local_ports: list[int]
+    versions: dict[str, str]
+    outcomes: list[str]
+    start_s: list[float]
+    duration_s: list[float]
+    outcome: list[int]
+
+
 def classify(outcome: str) -> str:
     """Return "ok" or the class of ERROR_CLASSES for a request's outcome.
 
@@ -68,7 +105,7 @@ def answered(outcome: str) -> bool:
     return outcome in ("ok", "body") or _STATUS.fullmatch(outcome) is not None
 
 
-def measure(packed: bytes, load: Mapping[str, Any], body_bytes: int) -> Measurement:
+def measure(packed: bytes, load: Load, body_bytes: int) -> Measurement:
     """Return the Measurement of the client's compressed result.
 
     ``load`` is the cell's and ``body_bytes`` the expected length of a body; the client must have
@@ -79,7 +116,7 @@ def measure(packed: bytes, load: Mapping[str, Any], body_bytes: int) -> Measurem
     found = _document(packed)
     _check_settings(found, load, body_bytes)
     start, duration, outcome = _requests(found)
-    outcomes: list[str] = found["outcomes"]
+    outcomes = found.outcomes
     counts = np.bincount(outcome, minlength=len(outcomes)).tolist()
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     failures: dict[str, int] = {}
@@ -97,9 +134,9 @@ def measure(packed: bytes, load: Mapping[str, Any], body_bytes: int) -> Measurem
     whole = np.isin(outcome, [i for i, name in enumerate(outcomes) if answered(name)])
     exact = histograms.count_values(us[good])
     histogram = histograms.from_counts(*exact)
-    seconds = float(found["seconds"])
+    seconds = found.seconds
     return Measurement(
-        generator=str(load["generator"]),
+        generator=load.generator,
         requests=len(outcome),
         responses=responses,
         ok=ok,
@@ -115,67 +152,75 @@ def measure(packed: bytes, load: Mapping[str, Any], body_bytes: int) -> Measurem
         latency_us=histograms.summary(histogram, exact),
         latency_from="sent",
         per_second=_per_second(start, start + duration, us, whole, good),
-        span=(float(found["started"]), float(found["finished"])),
-        client={
-            "seconds": seconds,
-            "cpu_s": {name: float(found["cpu_s"][name]) for name in ("user", "system")},
-            "max_rss_bytes": 1024 * int(found["max_rss_kb"]),
-            "open_files": int(found["open_files"]),
-            "local_ports": [int(port) for port in found["local_ports"]],
-            "versions": {str(name): str(value) for name, value in found["versions"].items()},
-            "failures": dict(sorted(failures.items())),
-        },
+        span=(found.started, found.finished),
+        client=PythonClient(
+            seconds=seconds,
+            cpu_s=found.cpu_s,
+            max_rss_bytes=1024 * found.max_rss_kb,
+            open_files=found.open_files,
+            local_ports=found.local_ports,
+            versions=found.versions,
+            failures=dict(sorted(failures.items())),
+        ),
     )
 
 
-def _document(packed: bytes) -> dict[str, Any]:
+def _document(packed: bytes) -> Batch:
     try:
-        found = json.loads(gzip.decompress(packed))
-    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+        content = gzip.decompress(packed)
+        if msgspec.json.decode(content, type=Head).format != FORMAT:
+            raise GeneratorError(f"the client's result is not in the format {FORMAT!r}")
+        return msgspec.json.decode(content, type=Batch)
+    except msgspec.ValidationError as error:
+        raise GeneratorError(f"the client's result is not understood: {error}") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error, msgspec.DecodeError) as error:
         raise GeneratorError(
             f"the client's result is truncated or no compressed JSON: {error}"
         ) from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise GeneratorError(f"the client's result is not in the format {FORMAT!r}")
-    return found
 
 
-def _check_settings(found: dict[str, Any], load: Mapping[str, Any], body_bytes: int) -> None:
+def _check_settings(found: Batch, load: Load, body_bytes: int) -> None:
     told = {
-        "generator": f"python-{found['client']}",
-        **{name: found[name] for name in ("requests", "connections", "reuse", "body_bytes")},
+        "generator": f"python-{found.client}",
+        "requests": found.requests,
+        "connections": found.connections,
+        "reuse": found.reuse,
+        "body_bytes": found.body_bytes,
     }
-    asked = {name: load[name] for name in ("generator", "requests", "connections", "reuse")}
-    if told != {**asked, "body_bytes": body_bytes}:
+    asked = {
+        "generator": load.generator,
+        "requests": load.requests,
+        "connections": load.connections,
+        "reuse": load.reuse,
+        "body_bytes": body_bytes,
+    }
+    if told != asked:
         raise GeneratorError(f"the client was run with {told}, the cell says {asked}")
 
 
 def _requests(
-    found: dict[str, Any],
+    found: Batch,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return (start in s, duration in s, index of the outcome) of every request, checked."""
-    try:
-        start, duration = (np.array(found[f"{n}_s"], np.float64) for n in ("start", "duration"))
-        outcome = np.array(found["outcome"], np.int64)
-    except (TypeError, ValueError) as error:
-        raise GeneratorError(f"the client's result has what is no number: {error}") from error
-    sizes = {len(start), len(duration), len(outcome), found["requests"]}
+    start, duration = (np.array(one, np.float64) for one in (found.start_s, found.duration_s))
+    outcome = np.array(found.outcome, np.int64)
+    sizes = {len(start), len(duration), len(outcome), found.requests}
     if len(sizes) > 1 or len(outcome) == 0:
         raise GeneratorError(
             f"the client's result has {len(start)} starts, {len(duration)} durations and "
-            f"{len(outcome)} outcomes of {found['requests']} requests"
+            f"{len(outcome)} outcomes of {found.requests} requests"
         )
-    if not found["seconds"] > 0:
-        raise GeneratorError(f"the client took {found['seconds']} s, which must be above 0")
+    if not found.seconds > 0:
+        raise GeneratorError(f"the client took {found.seconds} s, which must be above 0")
     # The file has six decimals, each rounded separately.
-    wrong = ~((start >= 0) & (duration >= 0) & (start + duration <= found["seconds"] + 2e-6))
-    wrong |= (outcome < 0) | (outcome >= len(found["outcomes"]))
+    wrong = ~((start >= 0) & (duration >= 0) & (start + duration <= found.seconds + 2e-6))
+    wrong |= (outcome < 0) | (outcome >= len(found.outcomes))
     if wrong.any():
         i = int(np.argmax(wrong))
         raise GeneratorError(
             f"{int(wrong.sum())} requests cannot be, the first: start {start[i]} s, duration "
-            f"{duration[i]} s of {found['seconds']} s, outcome {outcome[i]} of "
-            f"{len(found['outcomes'])}"
+            f"{duration[i]} s of {found.seconds} s, outcome {outcome[i]} of "
+            f"{len(found.outcomes)}"
         )
     return start, duration, outcome
 
@@ -186,28 +231,81 @@ def _per_second(
     us: histograms.Integers,
     whole: npt.NDArray[np.bool_],
     good: npt.NDArray[np.bool_],
-) -> dict[str, list[Any]]:
+) -> PerSecond:
     """Return series by second of the end, as a client may start all its requests in the first
     second."""
     seconds = int(end.max()) + 1
     begun, over = start.astype(np.int64), end.astype(np.int64)
-    series: dict[str, list[Any]] = {
-        "second": list(range(seconds)),
-        "intended": np.bincount(begun, minlength=seconds).tolist(),
-        "responses": np.bincount(over[whole], minlength=seconds).tolist(),
-        "ok": np.bincount(over[good], minlength=seconds).tolist(),
-        "p50_us": [],
-        "p99_us": [],
-        "max_us": [],
-    }
+    series = PerSecond(
+        second=list(range(seconds)),
+        scheduled=np.bincount(begun, minlength=seconds).tolist(),
+        responses=np.bincount(over[whole], minlength=seconds).tolist(),
+        ok=np.bincount(over[good], minlength=seconds).tolist(),
+        p50_us=[],
+        p99_us=[],
+        max_us=[],
+    )
     order = np.argsort(over[good], kind="stable")
     values = us[good][order]
     places = np.searchsorted(over[good][order], np.arange(seconds + 1))
     for low, high in pairwise(places.tolist()):
-        figures: list[int] | list[None] = [None, None, None]
+        p50 = p99 = highest = None
         if low < high:
             levels = np.percentile(values[low:high], [50, 99, 100], method="inverted_cdf")
-            figures = [int(value) for value in levels]
-        for name, value in zip(("p50_us", "p99_us", "max_us"), figures, strict=True):
-            series[name].append(value)
+            p50, p99, highest = (int(value) for value in levels)
+        series.p50_us.append(p50)
+        series.p99_us.append(p99)
+        series.max_us.append(highest)
     return series
+
+
+def _command(client: str, request: Request, seconds: float, name: str) -> list[str]:
+    return [
+        *("/opt/loadlab/clients/venv/bin/python", "/opt/loadlab/clients/client.py"),
+        *(client, request.url, "--requests", str(request.requests)),
+        *("--connections", str(request.connections), "--open-files", str(request.open_files)),
+        *("--reuse", str(request.reuse).lower(), "--body-bytes", str(request.body_bytes)),
+        *("--timeout", plain(request.timeout_s), "--output", f"{name}.json.gz"),
+        *("--progress", STATUS),
+    ]
+
+
+def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
+    path = folder / f"{load.generator}.json.gz"
+    if not path.exists():
+        raise GeneratorError(f"{path.name} is not there")
+    if answer.body_bytes is None:
+        raise GeneratorError("the length of a right answer's body is not known")
+    return measure(path.read_bytes(), load, answer.body_bytes), {}
+
+
+def _client(
+    kind: str,
+    manner: str,
+    at_once: Callable[[int, int], int],
+    *options: str,
+    connections: int | None = None,
+) -> Generator:
+    name = f"python-{kind}"
+    return Generator(
+        name=name,
+        mode="batch",
+        role="python_clients",
+        options=("requests", "open_files", "reuse", *options),
+        output=f"{name}.json.gz",
+        command=partial(_command, kind),
+        measure=_measured,
+        at_once=at_once,
+        manner=manner,
+        connections=connections,
+    )
+
+
+GENERATORS = (
+    _client("sync", "one after another", lambda requests, asked: 1),
+    _client("async", "at once", lambda requests, asked: requests),
+    # The default is the published study's; that of the load generators would limit nothing but the
+    # client.
+    _client("bounded", "", lambda requests, asked: min(asked, requests), "connections",
+            connections=1000),
+)  # fmt: skip

@@ -1,32 +1,90 @@
-"""The properties of each load generator and Python client."""
+"""The load generators and Python clients of the lab: one entry each, from one module each."""
 
 from __future__ import annotations
 
-CLOSED_LOOP = "wrk"
-# Python clients: the client itself is the subject of the measurement.
-CLIENTS = ("python-sync", "python-async", "python-bounded")
-# Minimum duration for wrk2, which discards the latencies of its first 10 s.
-WRK2_DURATION_S = 30
-# The file that each leaves in a repetition's folder.
-OUTPUTS = {
-    "oha": "oha.json",
-    CLOSED_LOOP: "wrk.txt",
-    "wrk2": "wrk2.txt",
-    **{name: f"{name}.json.gz" for name in CLIENTS},
+from collections.abc import Iterable, Sequence
+
+from loadlab.core.errors import PlanError
+from loadlab.generators import oha, python_client, wrk, wrk2
+from loadlab.generators.generator import Generator, Mode
+
+# A generator is added here. Of several that can do the same, messages suggest the first.
+_MODULES = (oha, wrk2, wrk, python_client)
+GENERATORS: dict[str, Generator] = {
+    entry.name: entry for module in _MODULES for entry in module.GENERATORS
 }
-# Load generators that run for a given duration.
-_LOADS = ("oha", "wrk2", CLOSED_LOOP)
-# Option -> the generators that read it. An option not listed applies to all.
-USERS: dict[str, tuple[str, ...]] = {
-    "rate": ("oha", "wrk2"),
-    "duration": _LOADS,
-    "warmup": _LOADS,
-    "keepalive": _LOADS,
-    "connections": (*_LOADS, "python-bounded"),
-    "keep_requests": ("oha",),
-    "requests": CLIENTS,
-    "open_files": CLIENTS,
-    "reuse": CLIENTS,
-    "oha_binary": ("oha",),
-    "wrk2_binary": ("wrk2",),
-}
+
+
+def get(name: str) -> Generator:
+    """Return a generator's entry. Raises PlanError for an unknown name."""
+    if name not in GENERATORS:
+        raise PlanError(f"generator: '{name}' is not known. There are: {', '.join(GENERATORS)}.")
+    return GENERATORS[name]
+
+
+def names(*modes: Mode) -> list[str]:
+    """Return the names of the generators of these modes, in the registry's order."""
+    return [entry.name for entry in GENERATORS.values() if entry.mode in modes]
+
+
+def first(mode: Mode) -> str:
+    """Return the generator that the lab itself takes for a mode, and suggests."""
+    return names(mode)[0]
+
+
+def saturating() -> str:
+    """Return the closed-loop generator that measures saturation throughput."""
+    return first("closed")
+
+
+def calibrating(used: Iterable[str]) -> str:
+    """Return the generator to calibrate for among those of a run.
+
+    It is the first with a constant rate, whose own latency matters. Without one it is the closed
+    loop, also for Python clients, which are under test themselves.
+    """
+    return next((name for name in names("constant") if name in used), saturating())
+
+
+def readers(option: str) -> list[str]:
+    """Return the generators that read an option; none where every generator is affected by it."""
+    return [entry.name for entry in GENERATORS.values() if option in entry.options]
+
+
+def outputs() -> set[str]:
+    """Return the names of the files that generators leave in a repetition's folder."""
+    return {entry.output for entry in GENERATORS.values()}
+
+
+def speaking_http2() -> list[str]:
+    """Return the generators that can use HTTP/2."""
+    return [entry.name for entry in GENERATORS.values() if entry.http2]
+
+
+def choices(option: str) -> list[str]:
+    """Return the values of an option that names a generator; none for another option."""
+    return {
+        "generator": [*GENERATORS],
+        "default_generator": names("constant", "closed"),
+    }.get(option, [])
+
+
+def described(used: Sequence[str]) -> list[dict[str, object]]:
+    """Return what roles and playbooks need to know of these generators.
+
+    Each has name, role, on_controller, built, snap, binary and program of its entry, and `instead`,
+    the generator to suggest where it cannot be had.
+    """
+    return [
+        {
+            "name": entry.name,
+            "role": entry.role,
+            "on_controller": list(entry.on_controller),
+            "built": entry.built,
+            "snap": entry.snap,
+            "binary": entry.binary,
+            "program": entry.program,
+            "instead": first("constant"),
+        }
+        for entry in map(get, used)
+    ]

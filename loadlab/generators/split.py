@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
-from loadlab.generators.registry import CLIENTS
+from loadlab.core.model import Options
+from loadlab.generators import registry
 
 # A share that is not a whole number is a multiple of 1/_FRACTIONS.
 _FRACTIONS = 1_000_000
@@ -27,48 +29,40 @@ def split(total: float, clients: int) -> list[float]:
     return [*shares] if steps == 1 else [share / steps for share in shares]
 
 
-def shares(load: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return [{name, rate, connections}], each client's share of a cell's load.
+class Share(Struct):
+    """One client's share of a load: rate in requests/s, None where the load has none."""
 
-    rate is in requests/s, None where the load has none.
-    """
+    name: str
+    rate: float | None
+    connections: int
+
+
+def shares(rate: float | None, connections: int, names: Sequence[str]) -> list[Share]:
+    """Return each client's share of a load, in the order of ``names``."""
     several = len(names)
-    rate = load["rate"]
     rates = [None] * several if rate is None else split(rate, several)
-    connections = split(load["connections"], several)
-    return [
-        {"name": name, "rate": rates[at], "connections": connections[at]}
-        for at, name in enumerate(names)
-    ]
+    each = zip(names, rates, split(connections, several), strict=True)
+    return [Share(name, part, int(own)) for name, part, own in each]
 
 
-def offered(
-    load: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return shares() with each client's cpus and interface, from its probe.parse.
-
-    ``hosts`` has the order of ``names``.
-    """
-    return [
-        {**share, **{key: host[key] for key in ("cpus", "interface")}}
-        for share, host in zip(shares(load, names), hosts, strict=True)
-    ]
-
-
-def refuse(values: Mapping[str, Any]) -> None:
+def refuse(options: Options) -> None:
     """Raise PlanError where a server's clients cannot share the load of the checked options."""
-    clients, generator = values.get("clients", 1), values["generator"]
+    clients, generator = options.clients, registry.get(options.generator)
     if clients == 1:
         return
     fewer = "or take `serves` from clients in the inventory."
-    if generator in CLIENTS:
+    if generator.mode == "batch":
         raise PlanError(
-            f"generator: {generator} is itself what is measured, and the inventory has {clients} "
-            f"clients to a server. Give a load generator with -e generator=oha, {fewer}"
+            f"generator: {generator.name} is itself what is measured, and the inventory has "
+            f"{clients} clients to a server. Give a load generator with "
+            f"-e generator={registry.first('constant')}, {fewer}"
         )
-    for name, whole in (("connections", True), ("rate", generator == "wrk2")):
-        least = min((number for number in values[name] if number is not None), default=clients)
-        if whole and least < clients:
+    whole: dict[str, Sequence[float]] = {"connections": options.connections}
+    if generator.whole:
+        whole["rate"] = options.rate
+    for name, numbers in whole.items():
+        least = min(numbers, default=clients)
+        if least < clients:
             raise PlanError(
                 f"{name}: {plain(least)} cannot be split over the {clients} clients of a server, "
                 f"of which each offers 1 or more. Give at least -e {name}={clients}, {fewer}"

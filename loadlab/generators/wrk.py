@@ -1,4 +1,4 @@
-"""wrk 4.1 with files/wrk/report.lua: turn the output of a closed loop into a Measurement.
+"""wrk 4.1 with roles/wrk/files/report.lua: turn the output of a closed loop into a Measurement.
 
 What wrk 4.1 does, from its source and from running it:
 - It counts an answer that takes longer than --timeout (2 s by default) as a `timeout`. That answer
@@ -13,13 +13,27 @@ What wrk 4.1 does, from its source and from running it:
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
+from pathlib import Path
 
-from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
+import msgspec
+from msgspec import Struct
+
+from loadlab.core import documents
+from loadlab.core.formatting import plain
+from loadlab.core.model import Load, Reason
+from loadlab.core.model.base import Count, Positive
+from loadlab.generators.generator import Answer, Generator, Request
+from loadlab.generators.measurement import (
+    ERROR_CLASSES,
+    SIZE_TOLERANCE,
+    GeneratorError,
+    Measurement,
+    unexpected_size,
+)
 from loadlab.stats import histograms
 
+OUTPUT = "wrk.txt"
 MARKER = "LAB_WRK "
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -47,6 +61,26 @@ _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_00
 _ERRORS = ("connect", "read", "write", "status", "timeout")
 
 
+class Errors(Struct):
+    """Counts of report.lua; ``timeout`` is of late answers, ``status`` of 400 and above."""
+
+    connect: Count
+    read: Count
+    write: Count
+    status: Count
+    timeout: Count
+
+
+class Report(Struct):
+    """What report.lua prints; latency_us is [µs, count] after wrk's correction."""
+
+    duration_us: Positive
+    requests: Count
+    bytes: Count
+    errors: Errors
+    latency_us: list[tuple[Count, Count]]
+
+
 def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
     """Return the Measurement of wrk's whole standard output.
 
@@ -62,33 +96,33 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
     found = _match(text)
     report = _report(found["json"][1])
     _cross_check(found, report, connections)
-    errors, responses = report["errors"], report["requests"]
+    errors, responses = report.errors, report.requests
     distinct, counts = _undo_correction(report, connections)
     histogram = histograms.from_counts(distinct, counts)
     summary = histograms.summary(histogram, (distinct, counts))
     findings = []
-    if errors["status"] and errors["timeout"]:
+    if errors.status and errors.timeout:
         findings.append(
-            f"overlap: {errors['status']} answers of 400 and above and {errors['timeout']} late "
-            "ones may be the same; ok counts both off"
+            Reason(code="overlap", facts={"refused": errors.status, "late": errors.timeout})
         )
     if wire_bytes is not None and responses:
-        mean = report["bytes"] / responses
-        if abs(mean - wire_bytes) > 0.01 * wire_bytes:
-            findings.append(
-                f"body: {mean:.1f} bytes an answer on average, {wire_bytes} expected, limit 1 %"
-            )
-    seconds = report["duration_us"] / 1e6
-    ok = max(0, responses - errors["status"] - errors["timeout"])
+        mean = report.bytes / responses
+        if abs(mean - wire_bytes) > SIZE_TOLERANCE * wire_bytes:
+            findings.append(unexpected_size(mean, wire_bytes))
+    seconds = report.duration_us / 1e6
+    ok = max(0, responses - errors.status - errors.timeout)
     return Measurement(
         generator="wrk",
-        requests=responses + errors["connect"] + errors["read"] + errors["write"],
+        requests=responses + errors.connect + errors.read + errors.write,
         responses=responses,
         ok=ok,
         errors={
             **dict.fromkeys(ERROR_CLASSES, 0),
-            **{name: errors[name] for name in ("connect", "read", "write", "timeout")},
-            "status_other": errors["status"],
+            "connect": errors.connect,
+            "read": errors.read,
+            "write": errors.write,
+            "timeout": errors.timeout,
+            "status_other": errors.status,
         },
         aborted=0,
         scheduled=None,
@@ -132,22 +166,14 @@ def _match(text: str) -> dict[str, re.Match[str]]:
     return found
 
 
-def _report(text: str) -> dict[str, Any]:
+def _report(text: str) -> Report:
     try:
-        report: dict[str, Any] = json.loads(text)
-        numbers = [report[name] for name in ("duration_us", "requests", "bytes")]
-        numbers += [report["errors"][name] for name in _ERRORS]
-        numbers += [number for value, count in report["latency_us"] for number in (value, count)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise GeneratorError(f"wrk's report not understood ({error!r}): {text[:120]!r}") from error
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise GeneratorError(f"wrk's report has what is no count: {text[:120]!r}")
-    if report["duration_us"] == 0:
-        raise GeneratorError("wrk's report has a duration of 0 µs, it must be above 0")
-    return report
+        return msgspec.json.decode(text, type=Report)
+    except msgspec.DecodeError as error:
+        raise GeneratorError(f"wrk's report not understood ({error}): {text[:120]!r}") from error
 
 
-def _cross_check(found: dict[str, re.Match[str]], report: dict[str, Any], connections: int) -> None:
+def _cross_check(found: dict[str, re.Match[str]], report: Report, connections: int) -> None:
     socket, status = found.get("socket"), found.get("status")
     printed = {
         "requests": int(found["requests"][1]),
@@ -160,30 +186,30 @@ def _cross_check(found: dict[str, re.Match[str]], report: dict[str, Any], connec
     if status:
         printed["status"] = int(status[1])
     reported = {
-        "requests": report["requests"],
+        "requests": report.requests,
         "connections": connections,
-        **{name: report["errors"][name] for name in _ERRORS},
+        **msgspec.structs.asdict(report.errors),
     }
     if printed != reported:
         raise GeneratorError(f"wrk printed {printed}, its report or the cell says {reported}")
     unit = _UNIT_US[found["requests"][3]]
     # The time has two decimals, so allow half of the last.
-    if abs(float(found["requests"][2]) * unit - report["duration_us"]) > 0.0051 * unit:
+    if abs(float(found["requests"][2]) * unit - report.duration_us) > 0.0051 * unit:
         raise GeneratorError(
             f"wrk printed {found['requests'][2]}{found['requests'][3]}, its report says "
-            f"{report['duration_us']} µs"
+            f"{report.duration_us} µs"
         )
 
 
 def _undo_correction(
-    report: dict[str, Any], connections: int
+    report: Report, connections: int
 ) -> tuple[histograms.Integers, histograms.Integers]:
     """Return (distinct latencies in µs, counts) of the real answers that were in time."""
-    counts = {int(value): int(count) for value, count in report["latency_us"]}
-    came = report["requests"] - report["errors"]["timeout"]
-    per_connection = report["requests"] // connections
+    counts = dict(report.latency_us)
+    came = report.requests - report.errors.timeout
+    per_connection = report.requests // connections
     if sum(counts.values()) != came and per_connection:
-        interval = report["duration_us"] // per_connection
+        interval = report.duration_us // per_connection
         # wrk goes through the values upwards and adds only to lower ones. So, going downwards, each
         # count is final when it is reached.
         for value in sorted(counts, reverse=True):
@@ -202,3 +228,32 @@ def _undo_correction(
     return histograms.add_up(
         [max(value, histograms.LOWEST_US) for value in true], list(true.values())
     )
+
+
+def _command(request: Request, seconds: float, name: str) -> list[str]:
+    return [
+        *("wrk", "-t", str(request.threads), "-c", str(request.connections)),
+        *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
+        *([] if request.keepalive else ["-H", "Connection:close"]),
+        *("-s", "/usr/local/lib/loadlab/report.lua", request.url),
+    ]
+
+
+def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
+    text = documents.text(folder / OUTPUT)
+    return measure(text, load.connections, answer.wire_bytes), {}
+
+
+GENERATORS = (
+    Generator(
+        name="wrk",
+        mode="closed",
+        role="wrk",
+        program="wrk",
+        options=("duration", "warmup", "keepalive", "connections"),
+        output=OUTPUT,
+        prints=True,
+        command=_command,
+        measure=_measured,
+    ),
+)

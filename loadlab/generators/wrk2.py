@@ -25,11 +25,23 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement, Waited
+from loadlab.core import documents
+from loadlab.core.formatting import plain
+from loadlab.core.model import Load, Reason
+from loadlab.generators.generator import Answer, Generator, Request
+from loadlab.generators.measurement import (
+    ERROR_CLASSES,
+    SIZE_TOLERANCE,
+    GeneratorError,
+    Measurement,
+    Waited,
+    unexpected_size,
+)
 from loadlab.stats import histograms
 
+OUTPUT = "wrk2.txt"
 # Seconds between the starts of two connections of a thread.
 STAGGER_S = 0.005
 
@@ -109,7 +121,7 @@ class _Spectrum:
     total: int
 
 
-def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurement:
+def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
     """Return the Measurement of wrk2's whole standard output.
 
     ``load`` is the cell's: rate, duration_s, connections. ``wire_bytes`` is the expected length of
@@ -123,7 +135,7 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
     lines.take("running", r"Running \d+[smh] test @ \S+")
     found = lines.take("threads", r"(\d+) threads and (\d+) connections")
     threads, connections = int(found[1]), int(found[2])
-    asked = int(load["connections"])
+    asked = load.connections
     if connections != asked or not 0 < threads <= connections:
         raise GeneratorError(
             f"wrk2 printed {threads} threads and {connections} connections, {asked} were asked for"
@@ -164,14 +176,14 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
         )
     seconds = _seconds(responses, per_second, printed_s, half_s)
     opened = connections // threads * threads
-    scheduled = _scheduled(float(load["rate"]), float(load["duration_s"]), threads, opened)
+    if load.rate is None or load.duration_s is None:
+        raise GeneratorError("wrk2 ran without a rate or a duration")
+    scheduled = _scheduled(load.rate, load.duration_s, threads, opened)
     findings = _findings(load, threads, calibrated, opened, ticks, uncorrected)
     if wire_bytes is not None and responses:
         mean = read_bytes / responses
-        if abs(mean - wire_bytes) > 0.01 * wire_bytes + half_bytes / responses:
-            findings.append(
-                f"body: {mean:.1f} bytes an answer on average, {wire_bytes} expected, limit 1 %"
-            )
+        if abs(mean - wire_bytes) > SIZE_TOLERANCE * wire_bytes + half_bytes / responses:
+            findings.append(unexpected_size(mean, wire_bytes))
     exact = _counts(recorded)
     histogram = histograms.from_counts(*exact)
     unsent = max(0, scheduled - responses - opened)
@@ -212,31 +224,25 @@ def measure(text: str, load: dict[str, Any], wire_bytes: int | None) -> Measurem
 
 
 def _findings(
-    load: dict[str, Any],
+    load: Load,
     threads: int,
     calibrated: int,
     opened: int,
     ticks: int,
     uncorrected: _Spectrum | None,
-) -> list[str]:
+) -> list[Reason]:
     findings = []
-    if opened != int(load["connections"]):
+    if opened != load.connections:
+        limit = load.connections
         findings.append(
-            f"opened: {opened} connections of {load['connections']} asked, as many on each of "
-            f"{threads} threads"
+            Reason(code="opened", value=opened, limit=limit, facts={"threads": threads})
         )
     if calibrated != threads:
-        findings.append(
-            f"calibrated: {calibrated} of {threads} threads; the latencies of the others are of "
-            "the whole run, its first 10 s included"
-        )
+        findings.append(Reason(code="calibrated", value=calibrated, limit=threads))
     if ticks:
-        findings.append(
-            f"ticks: {ticks} times wrk2, which looks every 2 s, saw a connection that had sent "
-            "nothing for the request timeout; these are no requests, and count as no errors"
-        )
+        findings.append(Reason(code="ticks", value=ticks))
     if uncorrected is None:
-        findings.append("service: it ran without --u_latency, the service time is not known")
+        findings.append(Reason(code="service"))
     return findings
 
 
@@ -350,3 +356,44 @@ def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Intege
             counts.append(count - before)
             before = count
     return histograms.add_up(values, counts)
+
+
+def _command(request: Request, seconds: float, name: str) -> list[str]:
+    assert request.rate is not None
+    # wrk2 gives every thread the same number of connections and drops the remainder.
+    threads = next(n for n in range(request.threads, 0, -1) if request.connections % n == 0)
+    return [
+        *("wrk2", "-t", str(threads), "-c", str(request.connections)),
+        *("-d", f"{plain(seconds)}s", "-R", plain(request.rate), "--latency", "--u_latency"),
+        *("--timeout", f"{plain(request.timeout_s)}s"),
+        *([] if request.keepalive else ["-H", "Connection:close"]),
+        request.url,
+    ]
+
+
+def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
+    return measure(documents.text(folder / OUTPUT), load, answer.wire_bytes), {}
+
+
+GENERATORS = (
+    Generator(
+        name="wrk2",
+        mode="constant",
+        role="wrk2",
+        on_controller=("check",),
+        program="wrk2",
+        snap="wrk2",
+        options=("rate", "duration", "warmup", "keepalive", "connections", "wrk2_binary"),
+        output=OUTPUT,
+        prints=True,
+        # A snap may not open or inherit files outside of a home directory, and needs more rights to
+        # start than a sandbox has.
+        piped=True,
+        sandboxed=False,
+        command=_command,
+        measure=_measured,
+        whole=True,
+        duration_min_s=30,
+        duration_min_why="calibrates for 10 s and throws their latencies away",
+    ),
+)

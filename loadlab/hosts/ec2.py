@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+import msgspec
+from msgspec import Struct, field
 
 # Names of botocore's exceptions and error codes of EC2, grouped by the remedy.
 ABSENT = {
@@ -139,53 +141,142 @@ def refusal(code: str, detail: str, region: str) -> str:
     return ""
 
 
-def offered(described: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return instance type -> its properties, from the items of EC2's DescribeInstanceTypes.
+class _Processor(Struct, rename="pascal"):
+    supported_architectures: list[str]
 
-    Each type has:
+
+class _Vcpus(Struct, kw_only=True):
+    default: int = field(name="DefaultVCpus")
+    cores: int | None = field(name="DefaultCores", default=None)
+    threads_per_core: int = field(name="DefaultThreadsPerCore", default=1)
+    threads: list[int] = field(name="ValidThreadsPerCore", default_factory=list)
+
+
+class _Network(Struct, rename="pascal"):
+    ena_support: str
+
+
+class _Placement(Struct, rename="pascal"):
+    supported_strategies: list[str]
+
+
+class _Described(Struct, rename="pascal"):
+    """An item of EC2's DescribeInstanceTypes."""
+
+    instance_type: str
+    processor_info: _Processor
+    network_info: _Network
+    placement_group_info: _Placement
+    burstable_performance_supported: bool
+    supported_usage_classes: list[str]
+    vcpus: _Vcpus = field(name="VCpuInfo")
+
+
+class _Zone(Struct, rename="pascal"):
+    """An item of EC2's DescribeAvailabilityZones."""
+
+    zone_name: str
+    zone_type: str
+
+
+class _Offering(Struct, rename="pascal"):
+    """An item of EC2's DescribeInstanceTypeOfferings."""
+
+    instance_type: str
+    location: str
+
+
+class InstanceType(Struct, frozen=True, kw_only=True):
+    """An instance type.
+
     - architecture: the last supported one, such as x86_64
     - cores, threads_per_core: of an instance by default
     - threads: the threads per core that may be asked for; empty where none may
     - nitro, cluster, burstable, spot: whether it is of the Nitro System, may be in a cluster
       placement group, uses CPU credits, and can be bought as spot
     """
+
+    architecture: str
+    cores: int
+    threads_per_core: int
+    threads: list[int]
+    nitro: bool
+    cluster: bool
+    burstable: bool
+    spot: bool
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What a region offers: the instance types by name, and the zones that have all of them."""
+
+    types: dict[str, InstanceType]
+    zones: list[str]
+
+
+class Prices(Struct, frozen=True, kw_only=True):
+    """files/aws_prices.yml, in USD: on demand per hour by region and type, and of what a host adds.
+
+    ``volume_gb_month``: a GB of disk for a month; ``address_hour``: a public IPv4 address;
+    ``dedicated_region_hour``: the fee for dedicated tenancy in a region.
+    """
+
+    regions: dict[str, dict[str, float]]
+    volume_gb_month: float
+    address_hour: float
+    dedicated_region_hour: float
+
+
+class Console(Struct, frozen=True, kw_only=True):
+    """What an instance's console shows.
+
+    ``keys``: its host keys as "<type> <base64>". ``ends``: when its timer terminates it (UTC,
+    "YYYY-MM-DD HH:MM:SS"), None where it has set none.
+    """
+
+    keys: list[str]
+    ends: str | None
+
+
+def offered(described: object) -> dict[str, InstanceType]:
+    """Return the instance types by name, from the items of EC2's DescribeInstanceTypes.
+
+    Raises msgspec.ValidationError where an item lacks a property.
+    """
     return {
-        one["InstanceType"]: {
-            "architecture": one["ProcessorInfo"]["SupportedArchitectures"][-1],
-            "cores": one["VCpuInfo"].get("DefaultCores", one["VCpuInfo"]["DefaultVCpus"]),
-            "threads_per_core": one["VCpuInfo"].get("DefaultThreadsPerCore", 1),
-            "threads": one["VCpuInfo"].get("ValidThreadsPerCore", []),
+        one.instance_type: InstanceType(
+            architecture=one.processor_info.supported_architectures[-1],
+            cores=one.vcpus.cores or one.vcpus.default,
+            threads_per_core=one.vcpus.threads_per_core,
+            threads=one.vcpus.threads,
             # Every type of the Nitro System requires ENA. Only these show their console without
             # delay.
-            "nitro": one["NetworkInfo"]["EnaSupport"] == "required",
-            "cluster": "cluster" in one["PlacementGroupInfo"]["SupportedStrategies"],
-            "burstable": one["BurstablePerformanceSupported"],
-            "spot": "spot" in one["SupportedUsageClasses"],
-        }
-        for one in described
+            nitro=one.network_info.ena_support == "required",
+            cluster="cluster" in one.placement_group_info.supported_strategies,
+            burstable=one.burstable_performance_supported,
+            spot="spot" in one.supported_usage_classes,
+        )
+        for one in msgspec.convert(described, list[_Described])
     }
 
 
-def common_zones(
-    described: Iterable[Mapping[str, Any]],
-    offerings: Iterable[Mapping[str, str]],
-    types: Iterable[str],
-) -> list[str]:
+def common_zones(described: object, offerings: object, types: Iterable[str]) -> list[str]:
     """Return the sorted availability zones that offer every type.
 
     ``described`` and ``offerings`` are the items of EC2's DescribeAvailabilityZones and
     DescribeInstanceTypeOfferings. The Local Zones and Wavelength Zones that the account has enabled
-    are left out: they are far away, cost more, and lack much of what the lab creates.
+    are left out: they are far away, cost more, and lack much of what the lab creates. Raises
+    msgspec.ValidationError where an item lacks a property.
     """
-    found = {one["ZoneName"] for one in described if one["ZoneType"] == "availability-zone"}
-    has: dict[str, set[str]] = {}
-    for one in offerings:
-        has.setdefault(one["InstanceType"], set()).add(one["Location"])
-    return sorted(found.intersection(*(has.get(name, set()) for name in types)))
+    zones = msgspec.convert(described, list[_Zone])
+    found = {zone.zone_name for zone in zones if zone.zone_type == "availability-zone"}
+    places: dict[str, set[str]] = {}
+    for one in msgspec.convert(offerings, list[_Offering]):
+        places.setdefault(one.instance_type, set()).add(one.location)
+    return sorted(found.intersection(*(places.get(name, set()) for name in types)))
 
 
 def unfit(
-    offer: Mapping[str, Any],
+    offer: Offer,
     types: Mapping[str, str],
     spot: bool,
     threads_per_core: int,
@@ -194,52 +285,51 @@ def unfit(
 ) -> list[str]:
     """Return the reasons why these hosts cannot be created; empty where they can.
 
-    ``offer``: {types: offered(), zones: common_zones()}. ``types``: host -> instance type.
-    ``zone``: the zone asked for, or "".
+    ``types``: host -> instance type. ``zone``: the zone asked for, or "".
     """
     reasons = []
     for name in sorted(set(types.values())):
-        kind = offer["types"][name]
-        if not kind["nitro"]:
+        kind = offer.types[name]
+        if not kind.nitro:
             reasons.append(
                 f"{name} is not of the Nitro System, so that its network card is not ENA or not "
                 "always. Choose a newer type, such as c7i or c7g."
             )
-        if not kind["cluster"]:
+        if not kind.cluster:
             reasons.append(
                 f"{name} cannot be in a cluster placement group, which keeps the two close to each "
                 "other. Choose another family, such as c7i or c7g."
             )
-        if kind["burstable"]:
+        if kind.burstable:
             reasons.append(
                 f"{name} slows down when its CPU credits are spent. Choose a family without "
                 "credits, such as c7i or c7g."
             )
-        if spot and not kind["spot"]:
+        if spot and not kind.spot:
             reasons.append(f"{name} cannot be had as spot. Leave -e aws_hosts_spot=true out.")
-        allowed = kind["threads"] or [kind["threads_per_core"]]
+        allowed = kind.threads or [kind.threads_per_core]
         # A core with one thread meets any request: it has what was asked for, or less noise.
-        if threads_per_core not in allowed and kind["threads_per_core"] != 1:
+        if threads_per_core not in allowed and kind.threads_per_core != 1:
             reasons.append(
                 f"{name} has {' or '.join(map(str, allowed))} threads per core, not "
                 f"{threads_per_core}. Give -e aws_hosts_threads_per_core={allowed[-1]}."
             )
     together = ", ".join(sorted(set(types.values())))
-    if not offer["zones"]:
+    if not offer.zones:
         reasons.append(
             f"No zone of {region} has {together} (all of them); the two must be in the same. "
             "Choose another type or region."
         )
-    elif zone and zone not in offer["zones"]:
+    elif zone and zone not in offer.zones:
         reasons.append(
             f"aws_hosts_zone: '{zone}' is no availability zone that has {together}. There are: "
-            f"{', '.join(offer['zones'])}."
+            f"{', '.join(offer.zones)}."
         )
     return reasons
 
 
 def estimate(
-    prices: Mapping[str, Any],
+    prices: Prices,
     region: str,
     types: Iterable[str],
     disk_gb: int,
@@ -252,14 +342,13 @@ def estimate(
     (files/aws_prices.yml) lacks a price.
     """
     names = list(types)
-    table = prices["regions"].get(region, {})
+    table = prices.regions.get(region, {})
     if any(name not in table for name in names):
         return None
-    hosts: float = sum(table[name] for name in names)
-    disk: float = disk_gb * prices["volume_gb_month"] / HOURS_A_MONTH
-    address: float = prices["address_hour"]
-    fee: float = prices["dedicated_region_hour"] if dedicated else 0.0
-    return hosts + len(names) * (disk + address) + fee
+    hosts = sum(table[name] for name in names)
+    disk = disk_gb * prices.volume_gb_month / HOURS_A_MONTH
+    fee = prices.dedicated_region_hour if dedicated else 0.0
+    return hosts + len(names) * (disk + prices.address_hour) + fee
 
 
 # cloud-init prints the host's public keys between these two lines.
@@ -269,13 +358,9 @@ KEY = re.compile(r"\b(ssh-ed25519|ecdsa-sha2-nistp\d+|ssh-rsa) ([A-Za-z0-9+/]+={
 ENDS = re.compile(r"loadlab: terminates itself at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC")
 
 
-def console(text: str) -> dict[str, Any] | None:
-    """Return {keys, ends} from an instance's console; None while it shows no keys.
-
-    keys: its host keys as "<type> <base64>". ends: when its timer terminates it (UTC, "YYYY-MM-DD
-    HH:MM:SS"), None where it has set none.
-    """
+def console(text: str) -> Console | None:
+    """Return what an instance's console shows; None while it shows no keys."""
     found = KEYS.findall(text)
     keys = [" ".join(key) for key in KEY.findall(found[-1])] if found else []
     ends = ENDS.findall(text)
-    return {"keys": keys, "ends": ends[-1] if ends else None} if keys else None
+    return Console(keys=keys, ends=ends[-1] if ends else None) if keys else None

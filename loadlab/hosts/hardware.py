@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Literal
 
+from loadlab.core.model import Hardware, HostDescription, Nic
 from loadlab.hosts.cpu_list import cpu_list
 
 # Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
@@ -16,16 +17,14 @@ SLOW_MBIT = 1000
 STEADY_GOVERNOR = "performance"
 ONE_BY_ONE = ("nic", "management_nic", "driver", "speed_mbit", "duplex", "no_turbo", "boost", "smt",
               "clock_synchronised")  # fmt: skip
+_DUPLEX: dict[str, Literal["full", "half"]] = {"full": "full", "half": "half"}
 SEVERAL = ("queue", "interrupt", "offload", "governor", "node")
 
 
-def parse(text: str) -> dict[str, Any]:
-    """Return the manifest's ``hardware`` of a host; a setting without a line is None.
+def parse(text: str) -> Hardware:
+    """Return the hardware of a host; a setting without a line is None.
 
-    Keys: nic, which is None or {name, driver, speed_mbit (Mb/s), duplex, queues, interrupts
-    {number: [processors]}, offloads {name: bool}}; management_nic; governors {name: number of
-    processors}; turbo, smt (bool); numa_nodes; clock_synchronised (bool). Raises ValueError for a
-    malformed line.
+    Raises ValueError for a malformed line.
     """
     found: dict[str, str] = {}
     lists: dict[str, list[str]] = {name: [] for name in SEVERAL}
@@ -43,27 +42,27 @@ def parse(text: str) -> dict[str, Any]:
     if "nic" in found:
         # A card without a link reports -1, or nothing.
         speed = int(found.get("speed_mbit", -1))
-        nic = {
-            "name": found["nic"],
-            "driver": found.get("driver"),
-            "speed_mbit": speed if speed > 0 else None,
-            "duplex": found["duplex"] if found.get("duplex") in ("full", "half") else None,
-            "queues": len(lists["queue"]) or None,
-            "interrupts": {number: cpu_list(cpus) for number, cpus in interrupts} or None,
-            "offloads": {name: state == "on" for name, state in offloads} or None,
-        }
-    return {
-        "nic": nic,
-        "management_nic": found.get("management_nic"),
-        "governors": dict(sorted(Counter(lists["governor"]).items())) or None,
-        "turbo": _turbo(found),
-        "smt": found["smt"] == "1" if "smt" in found else None,
+        nic = Nic(
+            name=found["nic"],
+            driver=found.get("driver"),
+            speed_mbit=speed if speed > 0 else None,
+            duplex=_DUPLEX.get(found.get("duplex", "")),
+            queues=len(lists["queue"]) or None,
+            interrupts={number: cpu_list(cpus) for number, cpus in interrupts} or None,
+            offloads={name: state == "on" for name, state in offloads} or None,
+        )
+    return Hardware(
+        nic=nic,
+        management_nic=found.get("management_nic"),
+        governors=dict(sorted(Counter(lists["governor"]).items())) or None,
+        turbo=_turbo(found),
+        smt=found["smt"] == "1" if "smt" in found else None,
         # NUMA nodes without processors have memory only; the script does not list them.
-        "numa_nodes": len(lists["node"]) or None,
-        "clock_synchronised": found["clock_synchronised"] == "yes"
+        numa_nodes=len(lists["node"]) or None,
+        clock_synchronised=found["clock_synchronised"] == "yes"
         if "clock_synchronised" in found
         else None,
-    }
+    )
 
 
 def _turbo(found: Mapping[str, str]) -> bool | None:
@@ -72,18 +71,18 @@ def _turbo(found: Mapping[str, str]) -> bool | None:
     return found["boost"] == "1" if "boost" in found else None
 
 
-def spoilers(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
     """Return a warning for each setting that makes a measurement unreliable.
 
-    Each is one line with the hosts, the setting, why it matters, and the remedy. ``hosts``: as in
-    the manifest; those of an older lab have no ``hardware``. An unknown setting gives no warning.
+    Each is one line with the hosts, the setting, why it matters, and the remedy. An unknown setting
+    gives no warning.
     """
-    told: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}
     for name, host in hosts.items():
         for line in _of_one(host):
-            told.setdefault(line, []).append(name)
-    lines = [f"{', '.join(names)}: {line}" for line, names in told.items()]
-    kernels = {name: host["kernel"] for name, host in hosts.items()}
+            named.setdefault(line, []).append(name)
+    lines = [f"{', '.join(names)}: {line}" for line, names in named.items()]
+    kernels = {name: host.kernel for name, host in hosts.items()}
     if len(set(kernels.values())) > 1:
         each = ", ".join(f"{name} {kernel}" for name, kernel in kernels.items())
         lines.append(
@@ -93,18 +92,19 @@ def spoilers(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _of_one(host: Mapping[str, Any]) -> list[str]:
-    hardware = host.get("hardware") or {}
+def _of_one(host: HostDescription) -> list[str]:
     lines = []
-    if host["virtualisation"] != "none":
+    if host.virtualisation != "none":
         lines.append(
-            f"no machine of its own ({host['virtualisation']}): others on its machine take "
+            f"no machine of its own ({host.virtualisation}): others on its machine take "
             "processor time and caches. Two machines of your own have them for themselves."
         )
-    nic = hardware.get("nic")
-    if nic:
-        lines += _of_card(nic, host["cpus"], hardware["management_nic"])
-    governors = hardware.get("governors") or {}
+    hardware = host.hardware
+    if hardware is None:
+        return lines
+    if hardware.nic:
+        lines += _of_card(hardware.nic, host.cpus, hardware.management_nic)
+    governors = hardware.governors or {}
     slower = {name: cpus for name, cpus in governors.items() if name != STEADY_GOVERNOR}
     if slower:
         each = ", ".join(f"{name} on {cpus}" for name, cpus in slower.items())
@@ -112,24 +112,24 @@ def _of_one(host: Mapping[str, Any]) -> list[str]:
             f"CPU governor {each} of {sum(governors.values())} processors: one that has slowed "
             f"down answers late. Give -e tuning=production, which sets {STEADY_GOVERNOR}."
         )
-    if hardware.get("turbo"):
+    if hardware.turbo:
         lines.append(
             "turbo is on: how fast a processor is depends on heat and on how many are busy. "
             "Switch it off: 1 into intel_pstate/no_turbo, or 0 into cpufreq/boost, below "
             "/sys/devices/system/cpu."
         )
-    if hardware.get("smt"):
+    if hardware.smt:
         lines.append(
             "SMT is on: two processors share a core, and half of them busy is more than half of "
             "the machine. Switch it off: off into /sys/devices/system/cpu/smt/control."
         )
-    if (hardware.get("numa_nodes") or 1) > 1:
+    if (hardware.numa_nodes or 1) > 1:
         lines.append(
-            f"{hardware['numa_nodes']} NUMA nodes: memory and card of another node are farther "
+            f"{hardware.numa_nodes} NUMA nodes: memory and card of another node are farther "
             "away, and where a process lands changes from start to start. Use a machine with one "
             "node, or compare many repetitions."
         )
-    if hardware.get("clock_synchronised") is False:
+    if hardware.clock_synchronised is False:
         lines.append(
             "its clock is not synchronised: what the hosts recorded in one second are different "
             "seconds. Have systemd-timesyncd or chrony running."
@@ -137,36 +137,36 @@ def _of_one(host: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _of_card(nic: Mapping[str, Any], cpus: list[int], management: str | None) -> list[str]:
+def _of_card(nic: Nic, cpus: list[int], management: str | None) -> list[str]:
     lines = []
-    if nic["speed_mbit"] is not None and nic["speed_mbit"] < SLOW_MBIT:
+    if nic.speed_mbit is not None and nic.speed_mbit < SLOW_MBIT:
         lines.append(
-            f"{nic['name']} runs at {nic['speed_mbit']} Mb/s: the link is full before the stack is "
-            f"at its limit. See cable and switch (ethtool {nic['name']})."
+            f"{nic.name} runs at {nic.speed_mbit} Mb/s: the link is full before the stack is "
+            f"at its limit. See cable and switch (ethtool {nic.name})."
         )
-    if nic["duplex"] == "half":
+    if nic.duplex == "half":
         lines.append(
-            f"{nic['name']} runs half duplex: requests and answers get in each other's way. See "
-            f"cable and switch (ethtool {nic['name']})."
+            f"{nic.name} runs half duplex: requests and answers get in each other's way. See "
+            f"cable and switch (ethtool {nic.name})."
         )
-    if nic["name"] == management:
+    if nic.name == management:
         lines.append(
-            f"{nic['name']} carries management and load: SSH and telemetry share the link that is "
+            f"{nic.name} carries management and load: SSH and telemetry share the link that is "
             "measured. Set test_address to an address of another card."
         )
-    interrupts = nic["interrupts"] or {}
+    interrupts = nic.interrupts or {}
     takers = {cpu for taken in interrupts.values() for cpu in taken}
     if len(interrupts) > 1 and len(takers) == 1 and len(cpus) > 1:
         lines.append(
-            f"all {len(interrupts)} interrupts of {nic['name']} come to processor {min(takers)}: "
+            f"all {len(interrupts)} interrupts of {nic.name} come to processor {min(takers)}: "
             "it is full when the others are idle. Have irqbalance running, or spread them "
             "(/proc/irq/*/smp_affinity_list)."
         )
-    off = [name for name, on in (nic["offloads"] or {}).items() if not on]
+    off = [name for name, on in (nic.offloads or {}).items() if not on]
     # The two ends of a veth pair have no interrupts, and packets stay whole between them.
     if off and interrupts:
         lines.append(
-            f"{', '.join(off)} off on {nic['name']}: processors cut and join packets one by one. "
-            f"Switch on with ethtool -K {nic['name']} tso on gso on gro on."
+            f"{', '.join(off)} off on {nic.name}: processors cut and join packets one by one. "
+            f"Switch on with ethtool -K {nic.name} tso on gso on gro on."
         )
     return lines

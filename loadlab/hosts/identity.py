@@ -8,71 +8,97 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from loadlab.core.errors import PlanError
+from loadlab.hosts.probe import HostProbe
 
 # Largest relative difference: machines of one kind report a few MB more or less.
 MEMORY_DIFFERS = 0.05
 
 
-def identity(host: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that decide how fast a host is and what its kernel can do.
+class Identity(Struct, frozen=True, kw_only=True):
+    """The properties that decide how fast a host is and what its kernel can do.
 
-    ``host``: from probe.parse. Returns {os, kernel (the series, such as 6.12), cpu_model, cores,
-    cpus (number that services may use), memory_bytes, virtualisation}.
+    ``kernel`` is the series, such as 6.12. ``cpus`` is the number of processors that services may
+    use.
     """
-    manifest = host["manifest"]
-    series = re.match(r"\d+\.\d+", manifest["kernel"])
-    return {
-        "os": host["os"],
-        "kernel": series[0] if series else manifest["kernel"],
-        "cpu_model": manifest["cpu_model"],
-        "cores": manifest["cores"],
-        "cpus": len(host["cpus"]),
-        "memory_bytes": manifest["memory_bytes"],
-        "virtualisation": manifest["virtualisation"],
-    }
+
+    os: str
+    kernel: str
+    cpu_model: str
+    cores: int
+    cpus: int
+    memory_bytes: int
+    virtualisation: str
 
 
-def gone_on(
-    run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any], measured: bool
-) -> dict[str, Any]:
-    """Return ``hosts`` for the plan.json of a resumed run; ``begun`` is its present content.
+class RunHost(Identity, frozen=True, kw_only=True):
+    """A host as plan.json records it; ``pair`` is the number of its host pair."""
 
-    ``now``: name -> identity() with `pair`, the number of its host pair. ``measured``: whether the
-    run has any repetition; without one there is nothing to mix. New hosts are added. Raises
-    PlanError where a host of the run differs or is missing.
+    pair: int
+
+
+def identity(host: HostProbe) -> Identity:
+    """Return the identity of a host."""
+    found = host.manifest
+    series = re.match(r"\d+\.\d+", found.kernel)
+    return Identity(
+        os=host.os,
+        kernel=series[0] if series else found.kernel,
+        cpu_model=found.cpu_model,
+        cores=found.cores,
+        cpus=len(host.cpus),
+        memory_bytes=found.memory_bytes,
+        virtualisation=found.virtualisation,
+    )
+
+
+def check_same_hosts(
+    run_id: str,
+    recorded: Mapping[str, RunHost],
+    present: Mapping[str, RunHost],
+    reach: str,
+    measured: bool,
+) -> dict[str, RunHost]:
+    """Return the hosts to record in the plan.json of a resumed run.
+
+    ``recorded``: those of plan.json, empty where it has none. ``reach``: the options that reach
+    them. ``measured``: whether the run has any repetition; without one there is nothing to mix. New
+    hosts are added. Raises PlanError where a host of the run differs or is missing.
     """
-    earlier = begun.get("hosts", {}) if measured else {}
-    if told := _differences(earlier, now):
+    earlier = recorded if measured else {}
+    if differences := _differences(earlier, present):
         raise PlanError(
-            f"run_id: '{run_id}' was begun on other hosts: {'; '.join(told)}. "
-            f"{remedy(begun.get('reach', ''))} Nothing was changed on the hosts."
+            f"run_id: '{run_id}' was begun on other hosts: {'; '.join(differences)}. "
+            f"{remedy(reach)} Nothing was changed on the hosts."
         )
-    return {**now, **earlier}
+    return {**present, **earlier}
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    told = []
+def _differences(before: Mapping[str, RunHost], now: Mapping[str, RunHost]) -> list[str]:
+    differences = []
     for name, earlier in before.items():
         if name not in now:
-            told.append(f"{name} is not among the hosts now")
+            differences.append(f"{name} is not among the hosts now")
             continue
+        was, is_now = msgspec.structs.asdict(earlier), msgspec.structs.asdict(now[name])
+        if _memory_alike(earlier.memory_bytes, now[name].memory_bytes):
+            is_now["memory_bytes"] = earlier.memory_bytes
         words = [
-            f"{part} {was!r} then and {now[name].get(part)!r} now"
-            for part, was in earlier.items()
-            if not _alike(part, was, now[name].get(part))
+            f"{key} {value!r} then and {is_now[key]!r} now"
+            for key, value in was.items()
+            if value != is_now[key]
         ]
         if words:
-            told.append(f"{name} has {', '.join(words)}")
-    return told
+            differences.append(f"{name} has {', '.join(words)}")
+    return differences
 
 
-def _alike(part: str, one: Any, other: Any) -> bool:
-    if part == "memory_bytes" and other is not None:
-        return bool(abs(one - other) <= MEMORY_DIFFERS * max(one, other))
-    return bool(one == other)
+def _memory_alike(one: int, other: int) -> bool:
+    return abs(one - other) <= MEMORY_DIFFERS * max(one, other)
 
 
 def remedy(reach: str) -> str:

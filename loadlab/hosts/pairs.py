@@ -8,35 +8,50 @@ on several pairs, as they may be all of a study (see planning.claims.compared).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from loadlab.core.run_dir import NAME
+from msgspec import Struct
+
+from loadlab.core.run_dir import CLIENT, suffix
+
+
+class Pair(Struct, frozen=True, kw_only=True):
+    """A server and its clients.
+
+    ``number`` counts from 0. ``client`` is the first of ``clients`` and coordinates the others.
+    ``suffix`` is that of the pair's file names, "" for the first pair.
+    """
+
+    number: int
+    server: str
+    client: str
+    clients: list[str]
+    hosts: list[str]
+    suffix: str
 
 
 def of_inventory(
     servers: Sequence[str], clients: Sequence[str], serves: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return the pairs: [{number, server, client, clients, hosts, suffix}].
+) -> list[Pair]:
+    """Return the pairs of an inventory, in the order of its servers.
 
     ``serves``: for each client the host variable of that name, a server or "". A client without it
-    belongs to the server at the same position, counted among such clients, and comes first. client
-    is the first of the clients, which leads. suffix is the suffix of the pair's files, "" for the
-    first pair. An inventory that refusal() rejects may give servers without clients.
+    belongs to the server at the same position, counted among such clients, and comes first. An
+    inventory that refusal() rejects may give servers without clients.
     """
-    said = list(zip(clients, serves, strict=True))
-    plain = [client for client, server in said if not server]
+    named = list(zip(clients, serves, strict=True))
+    plain = [client for client, server in named if not server]
     found = []
     for number, server in enumerate(servers):
-        own = [*plain[number : number + 1], *(client for client, name in said if name == server)]
+        own = [*plain[number : number + 1], *(client for client, name in named if name == server)]
         found.append(
-            {
-                "number": number,
-                "server": server,
-                "client": own[0] if own else "",
-                "clients": own,
-                "hosts": [server, *own],
-                "suffix": f"-{server}" if number else "",
-            }
+            Pair(
+                number=number,
+                server=server,
+                client=own[0] if own else "",
+                clients=own,
+                hosts=[server, *own],
+                suffix=suffix(server if number else ""),
+            )
         )
     return found
 
@@ -45,7 +60,7 @@ def refusal(
     servers: Sequence[str],
     clients: Sequence[str],
     serves: Sequence[str],
-    places: Mapping[str, Sequence[Any]],
+    places: Mapping[str, tuple[str, int | str]],
 ) -> str:
     """Return why the groups of an inventory form no pairs; empty where they do.
 
@@ -61,7 +76,7 @@ def refusal(
                 f"servers. There are: {', '.join(servers) or 'none'}."
             )
     found = of_inventory(servers, clients, serves)
-    counts = [len(pair["clients"]) for pair in found]
+    counts = [len(pair.clients) for pair in found]
     if not found or 0 in counts or sum(counts) < len(clients):
         return (
             f"has {len(servers)} hosts in the group servers and {len(clients)} in clients; the lab "
@@ -69,12 +84,12 @@ def refusal(
             "which server it `serves`."
         )
     if len(set(counts)) > 1:
-        told = ", ".join(f"{pair['server']} {len(pair['clients'])}" for pair in found)
+        counted = ", ".join(f"{pair.server} {len(pair.clients)}" for pair in found)
         return (
-            f"has not as many clients to each server ({told}). A cell may be measured on any of "
+            f"has not as many clients to each server ({counted}). A cell may be measured on any of "
             "them: give each as many."
         )
-    names = [client for client in clients if not NAME.fullmatch(client)]
+    names = [client for client in clients if not CLIENT.fullmatch(client)]
     if names and counts[0] > 1:
         return (
             f"has the client '{names[0]}', which cannot name a folder of its raw files beside "
@@ -84,7 +99,7 @@ def refusal(
 
 
 def _one_machine(
-    servers: Sequence[str], clients: Sequence[str], places: Mapping[str, Sequence[Any]]
+    servers: Sequence[str], clients: Sequence[str], places: Mapping[str, tuple[str, int | str]]
 ) -> str:
     """Return which two hosts of the inventory are one machine; empty where none are."""
     for name in servers:

@@ -1,40 +1,108 @@
-"""Parse what roles/host_check/files/probe.sh reports of a host, and refuse unsuitable hosts."""
+"""Parse what roles/host_check/files/probe.sh reports of a host, and find unsuitable hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import one_line
+from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
-from loadlab.hosts.qdisc import needs_netem
-from loadlab.stacks.stacks import refuse_python
+from loadlab.hosts.qdisc import NetworkProfile, needs_netem
+from loadlab.stacks.stacks import PythonLimit, refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 # An executable's machine number, from elf.h, and what `uname -m` prints there.
 _ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
-def parse(text: str) -> dict[str, Any]:
-    """Return the probe's lines as a dict:
-    - user: who logs in; machine_id; booted: unix seconds
+class HostProbe(Struct, frozen=True, kw_only=True):
+    """What the probe reports of a host.
+
+    - user: who logs in; booted: unix seconds
     - os: such as "debian 13"; machine: as `uname -m` prints it
     - cpus: processor numbers that services may use
     - interface: the one with the test address, or ""
     - routes: peer's address -> [interface, source address], or [] where there is none
     - own_address: the address that SSH connected to
-    - python: version of /usr/bin/python3, or ""; netem: bool; wrk2: its path, or ""
+    - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
+    - programs: name -> path, or "", of each generator's program that was asked for
     - sources: "name:port" of each package source; deployed: fingerprints, or ""
-    - manifest: the host's fields in manifest.json {cpu_model, cores, cpus, memory_bytes, kernel,
-      os, virtualisation, clock_source, governor, nofile, packages}
-
-    Raises ValueError for a malformed or missing line.
+    - manifest: the host's fields in manifest.json
     """
+
+    user: str
+    machine_id: str
+    booted: int
+    os: str
+    machine: str
+    cpus: list[int]
+    interface: str
+    routes: dict[str, list[str]]
+    own_address: str
+    python: str
+    netem: bool
+    programs: dict[str, str]
+    sources: list[str]
+    deployed: str
+    manifest: HostDescription
+
+
+class PythonStack(Struct, frozen=True, kw_only=True):
+    """Of a stack to run, what decides on which Python it runs."""
+
+    framework: str
+    server: str
+    python_below: str | None = None
+    python_reason: str | None = None
+
+
+class Demands(Struct, frozen=True, kw_only=True):
+    """What a run asks of one host.
+
+    - name: of the host in the inventory; test_address: its address there, or ""
+    - machine_ids: inventory name -> machine id of every host
+    - stacks: what a server is to run; empty for a client or where nothing is planned
+    - networks: the network profiles by name
+    - fetched_sources: for a host without internet the "name:port" of each source that the
+      controller fetches from, else None
+    """
+
+    name: str
+    test_address: str
+    machine_ids: dict[str, str]
+    stacks: list[PythonStack] = []
+    networks: dict[str, NetworkProfile] = {}
+    fetched_sources: list[str] | None = None
+
+
+class Problem(Struct, frozen=True):
+    """Why a host cannot serve: the code of the rule, and a sentence with value and remedy."""
+
+    code: str
+    message: str
+
+
+class Rule(Struct, frozen=True):
+    """A requirement of a host.
+
+    ``check`` returns the values of ``message`` for each violation, nothing where it is met.
+    """
+
+    code: str
+    check: Callable[[HostProbe, Demands], Iterable[Mapping[str, str]]]
+    message: str
+
+
+def parse(text: str) -> HostProbe:
+    """Return what the probe's lines say. Raises ValueError for a malformed or missing line."""
     found: dict[str, str] = {}
     packages: dict[str, str] = {}
+    programs: dict[str, str] = {}
     routes: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
@@ -46,6 +114,9 @@ def parse(text: str) -> dict[str, Any]:
             # (hi).
             if state[1:2] == "i":
                 packages[package] = version
+        elif name == "program":
+            program, _, path = value.partition(" ")
+            programs[program] = path
         elif name == "route":
             peer, *way = value.split()
             routes[peer] = way
@@ -53,37 +124,37 @@ def parse(text: str) -> dict[str, Any]:
             found[name] = value
     try:
         cpus = cpu_list(found["cpus"])
-        return {
-            "user": found["user"],
-            "machine_id": found["machine_id"],
-            "booted": int(found["booted"]),
-            "os": found["os"],
-            "machine": found["machine"],
-            "cpus": cpus,
-            "interface": found["interface"],
-            "routes": routes,
-            "own_address": found["own_address"],
-            "python": found["python"],
-            "netem": found["netem"] == "yes",
-            "wrk2": found["wrk2"],
-            "sources": [_name_and_port(url) for url in found["sources"].split()],
-            "deployed": found.get("deployed", ""),
-            "manifest": {
-                "cpu_model": found["cpu_model"] or "unknown",
-                "cores": int(found["cores"]),
-                "cpus": cpus,
-                "memory_bytes": int(found["memory_kib"]) * 1024,
-                "kernel": found["kernel"],
-                "os": found["os_name"],
-                "virtualisation": found["virtualisation"],
-                "clock_source": found["clock_source"],
-                "governor": found.get("governor"),
-                "nofile": int(found["nofile"]),
-                "packages": packages,
-            },
-        }
+        return HostProbe(
+            user=found["user"],
+            machine_id=found["machine_id"],
+            booted=int(found["booted"]),
+            os=found["os"],
+            machine=found["machine"],
+            cpus=cpus,
+            interface=found["interface"],
+            routes=routes,
+            own_address=found["own_address"],
+            python=found["python"],
+            netem=found["netem"] == "yes",
+            programs=programs,
+            sources=[_name_and_port(url) for url in found["sources"].split()],
+            deployed=found.get("deployed", ""),
+            manifest=HostDescription(
+                cpu_model=found["cpu_model"] or "unknown",
+                cores=int(found["cores"]),
+                cpus=cpus,
+                memory_bytes=int(found["memory_kib"]) * 1024,
+                kernel=found["kernel"],
+                os=found["os_name"],
+                virtualisation=found["virtualisation"],
+                clock_source=found["clock_source"],
+                governor=found.get("governor"),
+                nofile=int(found["nofile"]),
+                packages=packages,
+            ),
+        )
     except KeyError as missing:
-        raise ValueError(f"the probe did not tell {missing}: {text[:200]!r}") from None
+        raise ValueError(f"the probe did not report {missing}: {text[:200]!r}") from None
 
 
 def _name_and_port(url: str) -> str:
@@ -112,94 +183,133 @@ def out_of_reach(address: str, said: str, make: str) -> str:
     )
 
 
-def refusals(
-    host: dict[str, Any],
-    name: str,
-    others: dict[str, str],
-    address: str,
-    stacks: Iterable[dict[str, Any]],
-    networks: dict[str, dict[str, Any]],
-    needs_wrk2: bool = False,
-    programs: Mapping[str, str] | None = None,
-    fetched: Sequence[str] | None = None,
-) -> list[str]:
-    """Return the reasons why a host cannot serve; empty where it can.
+Facts = Mapping[str, str]
 
-    ``host``: from parse(). ``others``: inventory name -> machine id of every host. ``address``: its
-    test address. ``stacks``: what a server is to run; empty for a client or where nothing is
-    planned. ``networks``: the network profiles by name. ``needs_wrk2``: whether a client needs a
-    way to run wrk2. ``programs``: generator that a client gets from the controller -> the machine
-    it is built for, "" where unknown. ``fetched``: for a host without internet the "name:port" of
-    each source that the controller fetches from, else None.
-    """
-    reasons = []
-    for stack in stacks:
-        if not host["python"]:
-            reasons.append("it has no /usr/bin/python3. Install the package python3.")
-            break
+
+def _no_python(host: HostProbe, demands: Demands) -> list[Facts]:
+    return [{}] if demands.stacks and not host.python else []
+
+
+def _python_too_new(host: HostProbe, demands: Demands) -> Iterable[Facts]:
+    for stack in demands.stacks if host.python else []:
         try:
-            refuse_python(stack["framework"], stack, host["python"])
+            chosen: PythonLimit = {
+                "server": stack.server,
+                "python_below": stack.python_below,
+                "python_reason": stack.python_reason,
+            }
+            refuse_python(stack.framework, chosen, host.python)
         except PlanError as refusal:
-            reasons.append(str(refusal))
-    if host["os"] not in SUPPORTED:
-        reasons.append(
-            f"it runs {host['manifest']['os']}; the lab knows Debian 12, Debian 13 and Ubuntu "
-            "24.04. Install one of these."
-        )
-    if not host["interface"]:
-        reasons.append(
-            f"the address {address or '(none)'} is on none of its interfaces. Set test_address in "
-            "the inventory to the host's own address on the link that carries load."
-        )
-    for network in [n for n in networks if needs_netem(networks[n]) and not host["netem"]]:
-        reasons.append(
-            f"the network profile {network} needs netem (delay, jitter, loss), which its "
-            f"kernel {host['manifest']['kernel']} does not have (module sch_netem). Use a profile "
-            "with a rate only (-e network=gigabit), or a host with that module."
-        )
-    if needs_wrk2 and not host["wrk2"] and fetched is not None:
-        reasons.append(
-            "the generator wrk2 is not there, and snapd cannot install its snap without internet "
-            "on the host (internet=false). Name an executable of yours with "
-            "-e wrk2_binary=/path/to/wrk2, or measure with -e generator=oha."
-        )
-    elif needs_wrk2 and not host["wrk2"] and "snapd" not in host["manifest"]["packages"]:
-        reasons.append(
-            "the generator wrk2 is not there, and neither is snapd, which could install the snap "
-            "wrk2. Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the "
-            "package snapd, or measure with -e generator=oha."
-        )
-    strange = [] if fetched is None else [s for s in host["sources"] if s not in fetched]
-    if strange:
-        reasons.append(
-            f"its packages come from {', '.join(strange)}, which this machine does not fetch from "
-            "for a host without internet. Add that to package_sources in the inventory's "
-            "group_vars/lab.yml, or give the host sources that stand there."
-        )
-    for program, machine in (programs or {}).items():
-        if machine not in ("", host["machine"]):
-            reasons.append(
-                f"it is {host['machine']}, and the {program} that it would get from this machine "
-                f"is for {machine}. Name one for {host['machine']} with "
-                f"-e {program}_binary=/path/to/{program}."
-            )
-    twins = [o for o, machine in others.items() if o != name and machine == host["machine_id"]]
-    if host["interface"] and not twins:
-        link = [host["interface"], address]
-        reasons += [
-            f"its way to {peer} is {' from '.join(way) or 'none'}, and not {' from '.join(link)}: "
-            "load would take another link than the one that is looked at. Give it a route there "
-            f"(ip route replace {peer} dev {link[0]} src {address}), or set test_address of all "
-            "hosts to their addresses on one link."
-            for peer, way in host["routes"].items()
-            if way != link
-        ]
-    if twins:
-        reasons.append(
-            f"it is the same machine as {', '.join(twins)}; a client on its own server measures "
-            "itself. Give two machines."
-        )
-    return reasons
+            yield {"refusal": str(refusal)}
+
+
+def _unsupported_system(host: HostProbe, demands: Demands) -> list[Facts]:
+    return [] if host.os in SUPPORTED else [{"os": host.manifest.os}]
+
+
+def _no_interface(host: HostProbe, demands: Demands) -> list[Facts]:
+    return [] if host.interface else [{"address": demands.test_address or "(none)"}]
+
+
+def _no_netem(host: HostProbe, demands: Demands) -> list[Facts]:
+    return [
+        {"network": name, "kernel": host.manifest.kernel}
+        for name, profile in demands.networks.items()
+        if needs_netem(profile) and not host.netem
+    ]
+
+
+def _sources_not_fetched(host: HostProbe, demands: Demands) -> list[Facts]:
+    if demands.fetched_sources is None:
+        return []
+    missing = [source for source in host.sources if source not in demands.fetched_sources]
+    return [{"sources": ", ".join(missing)}] if missing else []
+
+
+def _twins(host: HostProbe, demands: Demands) -> list[str]:
+    """Return the other hosts of the inventory that are the same machine."""
+    machines = demands.machine_ids.items()
+    return [name for name, id_ in machines if name != demands.name and id_ == host.machine_id]
+
+
+def _other_link(host: HostProbe, demands: Demands) -> list[Facts]:
+    if not host.interface or _twins(host, demands):
+        # Another rule names the cause.
+        return []
+    link = [host.interface, demands.test_address]
+    return [
+        {
+            "peer": peer,
+            "way": " from ".join(way) or "none",
+            "interface": host.interface,
+            "address": demands.test_address,
+        }
+        for peer, way in host.routes.items()
+        if way != link
+    ]
+
+
+def _same_machine(host: HostProbe, demands: Demands) -> list[Facts]:
+    twins = _twins(host, demands)
+    return [{"others": ", ".join(twins)}] if twins else []
+
+
+RULES = (
+    Rule(
+        "no_python",
+        _no_python,
+        "it has no /usr/bin/python3. Install the package python3.",
+    ),
+    Rule("python_too_new", _python_too_new, "{refusal}"),
+    Rule(
+        "unsupported_system",
+        _unsupported_system,
+        "it runs {os}; the lab knows Debian 12, Debian 13 and Ubuntu 24.04. Install one of these.",
+    ),
+    Rule(
+        "no_interface",
+        _no_interface,
+        "the address {address} is on none of its interfaces. Set test_address in the inventory to "
+        "the host's own address on the link that carries load.",
+    ),
+    Rule(
+        "no_netem",
+        _no_netem,
+        "the network profile {network} needs netem (delay, jitter, loss), which its kernel "
+        "{kernel} does not have (module sch_netem). Use a profile with a rate only "
+        "(-e network=gigabit), or a host with that module.",
+    ),
+    Rule(
+        "sources_not_fetched",
+        _sources_not_fetched,
+        "its packages come from {sources}, which this machine does not fetch from for a host "
+        "without internet. Add that to package_sources in the inventory's group_vars/lab.yml, or "
+        "give the host sources that are listed there.",
+    ),
+    Rule(
+        "other_link",
+        _other_link,
+        "its way to {peer} is {way}, and not {interface} from {address}: load would take another "
+        "link than the one that is looked at. Give it a route there "
+        "(ip route replace {peer} dev {interface} src {address}), or set test_address of all hosts "
+        "to their addresses on one link.",
+    ),
+    Rule(
+        "same_machine",
+        _same_machine,
+        "it is the same machine as {others}; a client on its own server measures itself. Give two "
+        "machines.",
+    ),
+)
+
+
+def problems(host: HostProbe, demands: Demands) -> list[Problem]:
+    """Return the reasons why a host cannot serve; empty where it can."""
+    return [
+        Problem(rule.code, rule.message.format_map(facts))
+        for rule in RULES
+        for facts in rule.check(host, demands)
+    ]
 
 
 def program_machine(path: str) -> str:

@@ -5,15 +5,18 @@ Units are bytes per second, bytes and seconds, as in the output of `tc -j qdisc 
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
-from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from loadlab.core.catalog import known, names, read_yaml
 
 # The handle of every root qdisc that the lab adds; it identifies the lab's own.
 HANDLE = "1ab:"
-KINDS = ("tbf", "netem")
 
 # A tbf's burst is at least what TCP hands down as one segment, 64 KiB plus the headers of its
 # frames; otherwise the CPU cuts up every segment. It is also at least what the rate sends in 2 ms,
@@ -32,140 +35,235 @@ FRAMES_PER_S = 1_000_000
 # Relative. The kernel counts 64 ns ticks in 32 bits, and tc prints six digits.
 TOLERANCE = 0.002
 
-
-def needs_netem(profile: Mapping[str, Any]) -> bool:
-    """Return whether a profile has more than a rate: delay, jitter or loss."""
-    return any(profile.get(key) for key in ("delay_ms", "jitter_ms", "loss_percent"))
+_Above0 = Annotated[float, Meta(gt=0)]
 
 
-def qdisc(profile: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the qdisc that a profile needs: {kind, parameters}; None where it needs none.
+class NetworkProfile(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A file of files/network/; one without figures leaves the link as it is.
 
-    netem has limit (frames), delay, jitter (s), loss (fraction) and rate (bytes/s, 0 for none); tbf
-    has rate (bytes/s), burst (bytes) and latency (s). ``profile`` has rate_mbit, delay_ms,
-    jitter_ms and loss_percent; each may be absent or None.
+    ``rate_mbit`` is in Mbit/s of Ethernet frames without checksum and gap. ``delay_ms`` is one-way,
+    added to each frame. ``jitter_ms`` is the half-width of the uniform distribution around it.
+    ``loss_percent`` of the frames are lost at random.
     """
-    rate = (profile.get("rate_mbit") or 0) * 1_000_000 / 8
+
+    description: str = ""
+    source: str | None = None
+    rate_mbit: _Above0 | None = None
+    delay_ms: _Above0 | None = None
+    jitter_ms: _Above0 | None = None
+    loss_percent: Annotated[float, Meta(gt=0, le=100)] | None = None
+
+
+class Tbf(Struct, frozen=True, kw_only=True):
+    """A token bucket: rate (bytes/s), burst (bytes), latency (s; None where tc prints none)."""
+
+    rate: float
+    burst: float
+    latency: float | None
+
+
+class Netem(Struct, frozen=True, kw_only=True):
+    """netem: limit (frames), delay and jitter (s), loss (fraction), rate (bytes/s, 0 for none)."""
+
+    limit: float
+    delay: float
+    jitter: float
+    loss: float
+    rate: float
+
+
+Parameters = Tbf | Netem
+_KINDS: dict[type, str] = {Tbf: "tbf", Netem: "netem"}
+
+
+class RootQdisc(Struct, frozen=True, kw_only=True):
+    """The root qdisc of an interface; ``parameters`` are None of a kind that the lab never adds."""
+
+    kind: str
+    handle: str
+    parameters: Parameters | None
+
+    @property
+    def is_labs(self) -> bool:
+        """Whether the lab added it."""
+        return self.handle == HANDLE and self.parameters is not None
+
+    @property
+    def is_kernels(self) -> bool:
+        """Whether the kernel added it by default (noqueue, fq_codel, pfifo_fast, mq ...).
+
+        Default qdiscs have the handle 0:, which nobody else can set; they return when another is
+        removed.
+        """
+        return self.handle == "0:"
+
+
+class _Entry(Struct, frozen=True):
+    """An entry of `tc -j qdisc show`."""
+
+    kind: str
+    handle: str
+    root: bool = False
+    options: Raw = Raw(b"{}")
+
+
+class _TbfOptions(Struct, frozen=True):
+    rate: float
+    burst: float
+    # Microseconds.
+    lat: float | None = None
+
+
+class _Delay(Struct, frozen=True):
+    delay: float = 0
+    jitter: float = 0
+
+
+class _Loss(Struct, frozen=True):
+    loss: float = 0
+
+
+class _Rate(Struct, frozen=True):
+    rate: float = 0
+
+
+class _NetemOptions(Struct, rename="kebab"):
+    limit: float
+    delay: _Delay = _Delay()
+    loss_random: _Loss = _Loss()
+    rate: _Rate = _Rate()
+
+
+def network_profile(root: Path, name: str) -> NetworkProfile:
+    """Return files/network/<name>.yml. Raises PlanError for an unknown name or a bad file."""
+    known("network", name, names(root / "files" / "network", "*.yml"))
+    return read_yaml(root, f"files/network/{name}.yml", NetworkProfile)
+
+
+def needs_netem(profile: NetworkProfile) -> bool:
+    """Return whether a profile has more than a rate: delay, jitter or loss."""
+    return any((profile.delay_ms, profile.jitter_ms, profile.loss_percent))
+
+
+def qdisc(profile: NetworkProfile) -> Parameters | None:
+    """Return the qdisc that a profile needs; None where it needs none."""
+    rate = (profile.rate_mbit or 0) * 1_000_000 / 8
     if needs_netem(profile):
-        delay, jitter = ((profile.get(key) or 0) / 1000 for key in ("delay_ms", "jitter_ms"))
+        delay, jitter = (profile.delay_ms or 0) / 1000, (profile.jitter_ms or 0) / 1000
         frames_per_s = rate / FRAME_BYTES if rate else FRAMES_PER_S
-        return {
-            "kind": "netem",
+        return Netem(
             # All frames under way at once, plus the queue in front of the slow link.
-            "limit": math.ceil(frames_per_s * (delay + jitter + QUEUE_S)),
-            "delay": delay,
-            "jitter": jitter,
-            "loss": (profile.get("loss_percent") or 0) / 100,
-            "rate": rate,
-        }
+            limit=math.ceil(frames_per_s * (delay + jitter + QUEUE_S)),
+            delay=delay,
+            jitter=jitter,
+            loss=(profile.loss_percent or 0) / 100,
+            rate=rate,
+        )
     if rate:
-        burst = max(BURST_BYTES, math.ceil(rate * BURST_S))
-        return {"kind": "tbf", "rate": rate, "burst": burst, "latency": QUEUE_S}
+        return Tbf(rate=rate, burst=max(BURST_BYTES, math.ceil(rate * BURST_S)), latency=QUEUE_S)
     return None
 
 
-def root(text: str) -> dict[str, Any]:
-    """Return the root qdisc from the output of `tc -j qdisc show dev X`: kind, handle and
-    parameters.
+def root(text: str) -> RootQdisc:
+    """Return the root qdisc from the output of `tc -j qdisc show dev X`.
 
-    Parameters are as in qdisc(). Raises ValueError where there is not exactly one root qdisc.
+    Raises ValueError where there is not exactly one root qdisc.
     """
-    found = [entry for entry in json.loads(text or "[]") if entry.get("root")]
+    entries = msgspec.json.decode(text or "[]", type=list[_Entry])
+    found = [entry for entry in entries if entry.root]
     if len(found) != 1:
         raise ValueError(f"not one root qdisc: {text[:200]!r}")
     entry = found[0]
-    result = {"kind": entry["kind"], "handle": entry["handle"]}
-    options = entry.get("options", {})
-    if entry["kind"] == "tbf":
-        latency = options["lat"] / 1_000_000 if "lat" in options else None
-        return {**result, "rate": options["rate"], "burst": options["burst"], "latency": latency}
-    if entry["kind"] == "netem":
-        delay = options.get("delay", {})
-        return {
-            **result,
-            "limit": options["limit"],
-            "delay": delay.get("delay", 0),
-            "jitter": delay.get("jitter", 0),
-            "loss": options.get("loss-random", {}).get("loss", 0),
-            "rate": options.get("rate", {}).get("rate", 0),
-        }
-    return result
+    return RootQdisc(kind=entry.kind, handle=entry.handle, parameters=_parameters(entry))
 
 
-def is_labs(found: Mapping[str, Any]) -> bool:
-    """Return whether the lab added this root qdisc."""
-    return found["handle"] == HANDLE and found["kind"] in KINDS
+def _parameters(entry: _Entry) -> Parameters | None:
+    if entry.kind == "tbf":
+        tbf = msgspec.json.decode(entry.options, type=_TbfOptions)
+        latency = None if tbf.lat is None else tbf.lat / 1_000_000
+        return Tbf(rate=tbf.rate, burst=tbf.burst, latency=latency)
+    if entry.kind == "netem":
+        netem = msgspec.json.decode(entry.options, type=_NetemOptions)
+        return Netem(
+            limit=netem.limit,
+            delay=netem.delay.delay,
+            jitter=netem.delay.jitter,
+            loss=netem.loss_random.loss,
+            rate=netem.rate.rate,
+        )
+    return None
 
 
-def is_kernels(found: Mapping[str, Any]) -> bool:
-    """Return whether the kernel added it by default (noqueue, fq_codel, pfifo_fast, mq ...).
-
-    Default qdiscs have the handle 0:, which nobody else can set; they return when another is
-    removed.
-    """
-    return bool(found["handle"] == "0:")
-
-
-def differences(profile: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+def differences(profile: NetworkProfile, found: RootQdisc) -> list[str]:
     """Return how an interface's qdisc differs from a profile, one text a parameter; empty where
     equal."""
     wanted = qdisc(profile)
     if wanted is None:
-        return [f"{found['kind']} {found['handle']} instead of none"] if is_labs(found) else []
-    if not is_labs(found) or found["kind"] != wanted["kind"]:
-        return [f"{found['kind']} {found['handle']} instead of {wanted['kind']} {HANDLE}"]
+        return [f"{found.kind} {found.handle} instead of none"] if found.is_labs else []
+    if not found.is_labs or type(found.parameters) is not type(wanted):
+        kind = _KINDS[type(wanted)]
+        return [f"{found.kind} {found.handle} instead of {kind} {HANDLE}"]
+    pairs = zip(
+        wanted.__struct_fields__,
+        msgspec.structs.astuple(wanted),
+        msgspec.structs.astuple(found.parameters),
+        strict=True,
+    )
     return [
-        f"{key}: asked {value:.10g}, is {found[key]}"
-        for key, value in wanted.items()
-        if key != "kind"
-        and (found[key] is None or not math.isclose(found[key], value, rel_tol=TOLERANCE))
+        f"{key}: asked {value:.10g}, is {_number(there)}"
+        for key, value, there in pairs
+        if there is None or not math.isclose(there, value, rel_tol=TOLERANCE)
     ]
 
 
-def obstacle(
-    profile: Mapping[str, Any], found: Mapping[str, Any], name: str, interface: str
-) -> str | None:
+def _number(value: float | None) -> str:
+    return "None" if value is None else f"{value:.10g}"
+
+
+def obstacle(profile: NetworkProfile, found: RootQdisc, name: str, interface: str) -> str | None:
     """Return why the lab will not shape an interface that has a foreign qdisc; None where
     it will."""
-    if qdisc(profile) is None or is_labs(found) or is_kernels(found):
+    if qdisc(profile) is None or found.is_labs or found.is_kernels:
         return None
     return (
-        f"{interface} has the queueing discipline {found['kind']} {found['handle']} already, which "
+        f"{interface} has the queueing discipline {found.kind} {found.handle} already, which "
         f"is neither the kernel's default nor the lab's, and the network profile {name} would "
         "replace it. Use -e network=lan, which leaves it, or remove it with "
         f"`tc qdisc del dev {interface} root`."
     )
 
 
-def commands(profile: Mapping[str, Any], found: Mapping[str, Any], interface: str) -> list[str]:
+def commands(profile: NetworkProfile, found: RootQdisc, interface: str) -> list[str]:
     """Return the shell commands that give an interface the profile's qdisc; empty where it
     has it."""
     if not differences(profile, found):
         return []
     at = ["dev", interface, "root", "handle", HANDLE]
     result = []
-    if is_labs(found):
+    if found.is_labs:
         # tc cannot change the kind of a qdisc, and netem keeps options that are not given again.
         result.append(shlex.join(["tc", "qdisc", "del", *at]))
     wanted = qdisc(profile)
     if wanted is None:
         return result
     # `tc qdisc add` fails if a non-default root qdisc exists, so a foreign one is never replaced.
-    words = ["tc", "qdisc", "add", *at, wanted["kind"]]
-    if wanted["kind"] == "tbf":
-        words += ["rate", _rate(wanted["rate"]), "burst", str(wanted["burst"])]
-        words += ["latency", _microseconds(wanted["latency"])]
+    words = ["tc", "qdisc", "add", *at, _KINDS[type(wanted)]]
+    if isinstance(wanted, Tbf):
+        words += ["rate", _bits(wanted.rate), "burst", f"{wanted.burst:.0f}"]
+        words += ["latency", _microseconds(QUEUE_S)]
     else:
-        words += ["limit", str(wanted["limit"])]
-        words += ["delay", _microseconds(wanted["delay"]), _microseconds(wanted["jitter"])]
-        if wanted["loss"]:
-            words += ["loss", "random", f"{wanted['loss'] * 100:.6g}%"]
-        if wanted["rate"]:
-            words += ["rate", _rate(wanted["rate"])]
+        words += ["limit", f"{wanted.limit:.0f}"]
+        words += ["delay", _microseconds(wanted.delay), _microseconds(wanted.jitter)]
+        if wanted.loss:
+            words += ["loss", "random", f"{wanted.loss * 100:.6g}%"]
+        if wanted.rate:
+            words += ["rate", _bits(wanted.rate)]
     return [*result, shlex.join(words)]
 
 
-def _rate(bytes_per_s: float) -> str:
+def _bits(bytes_per_s: float) -> str:
     return f"{round(bytes_per_s * 8)}bit"
 
 

@@ -1,65 +1,82 @@
-"""Turn cells into tracks: sweeps over rates or connections, searches, and scaled rates.
+"""Turn cells into experiments: sweeps over rates or connections, searches, and scaled rates.
 
 Combinations that cannot be measured are refused with PlanError.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeVar
 
+import msgspec
+from msgspec.structs import fields, replace
+
+from loadlab.core import thresholds
 from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
-from loadlab.generators.registry import CLIENTS, CLOSED_LOOP
-from loadlab.scheduling import dispatch, search
+from loadlab.core.model import Item, Load, Options, Record
+from loadlab.generators import registry
+from loadlab.scheduling import ids
+from loadlab.scheduling.experiments import Fixed, PlannedExperiment, Scaled, Search, Sweep
+from loadlab.scheduling.search import LOWEST, SearchRule
+from loadlab.scheduling.sweep import SweepRule
 
-LEVELS = ("rate", "connections")
-SATURATION = "-saturation"
+R = TypeVar("R", bound=Record)
 
 
-def refuse(values: Mapping[str, Any]) -> None:
-    """Raise PlanError where rate, connections and slo of the checked options cannot be combined."""
-    generator = values["generator"]
-    several = [name for name in LEVELS if len(values[name]) > 1]
-    if values["rate"] == [None] and (several or values["slo"]):
+def refuse(options: Options) -> None:
+    """Raise PlanError where rate, connections and slo cannot be combined."""
+    levels: dict[str, Sequence[float]] = {"rate": options.rate, "connections": options.connections}
+    several = [name for name, values in levels.items() if len(values) > 1]
+    if options.saturation_rate is not None and (several or options.slo):
         raise PlanError(
-            "rate: a share of a saturation is one rate, with one value of connections and without "
-            "slo. Leave the others out, or give a number."
+            "rate: a fraction of a saturation is one rate, with one value of connections and "
+            "without slo. Leave the others out, or give a number."
         )
     if len(several) > 1:
         raise PlanError(
-            f"rate and connections both have several values: {_list(values['rate'])} and "
-            f"{_list(values['connections'])}. A sweep goes over one of them: give one value with "
+            f"rate and connections both have several values: {_list(options.rate)} and "
+            f"{_list(options.connections)}. A sweep goes over one of them: give one value with "
             "-e rate= or -e connections=."
         )
+    generator = registry.get(options.generator)
+    constant = registry.first("constant")
     for name in several:
-        if generator in CLIENTS or (generator == CLOSED_LOOP and name == "rate"):
-            why = "makes a number of requests" if generator in CLIENTS else "has no rate"
+        batch = generator.mode == "batch"
+        if batch or (generator.mode == "closed" and name == "rate"):
+            why = "makes a number of requests" if batch else "has no rate"
             raise PlanError(
-                f"{name}: {_list(values[name])} with generator={generator}, which {why} and is not "
-                f"swept over it. Give one value with -e {name}=, or -e generator=oha."
+                f"{name}: {_list(levels[name])} with generator={generator.name}, which {why} and "
+                f"is not swept over it. Give one value with -e {name}=, or "
+                f"-e generator={constant}."
             )
-    if values["slo"] is None:
+
+
+def refuse_slo(options: Options) -> None:
+    """Raise PlanError where the rate that meets an objective cannot be searched."""
+    if options.slo is None:
         return
-    if generator in (CLOSED_LOOP, *CLIENTS):
-        why = "makes a number of requests" if generator in CLIENTS else "is a closed loop"
+    generator = registry.get(options.generator)
+    if generator.mode != "constant":
+        why = "makes a number of requests" if generator.mode == "batch" else "is a closed loop"
         raise PlanError(
-            f"slo: it is for a rate, and generator={generator} {why}. Give a constant-rate "
-            "generator with -e generator=oha, or leave slo out."
+            f"slo: it is for a rate, and generator={generator.name} {why}. Give a constant-rate "
+            f"generator with -e generator={registry.first('constant')}, or leave slo out."
         )
-    for name in several:
+    levels: dict[str, Sequence[float]] = {"rate": options.rate, "connections": options.connections}
+    for name, values in levels.items():
+        if len(values) > 1:
+            raise PlanError(
+                f"{name}: {_list(values)} with slo, which searches the rate at one number of "
+                f"connections by itself. Give one value with -e {name}=; the search starts at rate."
+            )
+    if options.rate[0] < LOWEST:
         raise PlanError(
-            f"{name}: {_list(values[name])} with slo, which searches the rate at one number of "
-            f"connections by itself. Give one value with -e {name}=; the search starts at rate."
-        )
-    if values["rate"][0] < search.LOWEST:
-        raise PlanError(
-            f"rate: {plain(values['rate'][0])} is below {plain(search.LOWEST)}, the lowest "
-            "that a search for slo tries. Give a higher one with -e rate=, where it starts."
+            f"rate: {plain(options.rate[0])} is below {plain(LOWEST)}, the lowest that a search "
+            "for slo tries. Give a higher one with -e rate=, where it starts."
         )
 
 
@@ -67,83 +84,57 @@ def _list(numbers: Sequence[float]) -> str:
     return ",".join(map(plain, numbers))
 
 
-def share(value: Any) -> dict[str, Any]:
-    """Return a study's `rate: {share, of}`, checked: {share: above 0 to 2, of: [cell name]}.
+def experiments(root: Path, options: Options, items: Iterable[Item]) -> list[PlannedExperiment]:
+    """Return the experiments of the cells of one set of options, in order.
 
-    Raises PlanError for another form.
+    A scaled experiment has no saturations yet.
     """
-    if set(value) != {"share", "of"} or not isinstance(value["of"], list) or not value["of"]:
-        raise PlanError(
-            f"rate: {dict(value)} is no share of a saturation. Give share, a fraction, and of, a "
-            "list of the study's cells."
-        )
-    part = value["share"]
-    if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part <= 2:
-        raise PlanError(f"rate: share: '{part}' is out of range. Give a fraction above 0, up to 2.")
-    return {"share": part, "of": [str(name) for name in value["of"]]}
+    groups = itertools.groupby(items, _alike)
+    return [_experiment(root, options, list(group)) for _, group in groups]
 
 
-def share_slug(shared: Mapping[str, Any]) -> str:
-    """Return the part of a cell's id that replaces a rate which is not known yet."""
-    digest = hashlib.sha256("\0".join(sorted(shared["of"])).encode()).hexdigest()
-    return f"{plain(100 * shared['share'])}pct{digest[:6]}"
+def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExperiment:
+    """Return the experiment of items that differ in their load alone."""
+    first = items[0]
+    if first.purpose != "measure":
+        return Fixed(item=first)
+    whole = registry.get(options.generator).whole
+    if options.slo is not None:
+        # The item carries what is needed to judge a measurement of it.
+        start = replace(first, slo=options.slo, sent_min=thresholds.of(root).sent_min)
+        return Search(start=start, rule=_rule(root, SearchRule), whole=whole)
+    if first.cell.load.fraction is not None:
+        fraction = first.cell.load.fraction
+        return Scaled(item=first, fraction=fraction, saturations={}, whole=whole)
+    if len(items) > 1:
+        by: Literal["rate", "connections"] = "rate" if len(options.rate) > 1 else "connections"
+        return Sweep(by=by, levels=items, rule=_rule(root, SweepRule))
+    return Fixed(item=first)
 
 
-def tracks(root: Path, values: Mapping[str, Any], planned: Sequence[Any]) -> list[Any]:
-    """Return the tracks of the cells of one set of options, in order.
-
-    loadlab/scheduling/dispatch.py describes tracks. A scaled track has only the study's names of
-    the cells it refers to; its `of` is filled in later.
-    """
-    whole = values["generator"] == "wrk2"
-    made = []
-    for _, group in itertools.groupby(planned, _alike):
-        items = list(group)
-        first, track = items[0], dispatch.fixed(items[0])
-        load = first["cell"]["load"]
-        if first["purpose"] != "measure":
-            pass
-        elif values["slo"] is not None:
-            sent_min = _rule(root, "rate_min")["rate_min"]
-            rule = _rule(root, "apart_max", "lower_steps_max")
-            track |= {"kind": "search", "rule": rule, "whole": whole, "ceiling": None}
-            # The item carries what is needed to judge a measurement of it.
-            track |= {"cells": [{**first, "slo": values["slo"], "sent_min": sent_min}]}
-        elif "share" in load:
-            track |= {"kind": "scaled", "whole": whole, "share": load["share"]}
-            track |= {"names": load["of"], "of": []}
-        elif len(items) > 1:
-            by = next(name for name in LEVELS if len(values[name]) > 1)
-            rule = _rule(root, "growth_min", "server_cpu_full")
-            track |= {"kind": "sweep", "cells": items, "by": by, "rule": rule}
-        made.append(track)
-    return made
+def _rule(root: Path, kind: type[R]) -> R:
+    """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
+    limits = msgspec.to_builtins(thresholds.of(root))
+    found = {**load_yaml(root / "files/methods.yml"), **limits}
+    return msgspec.convert({field.name: found[field.name] for field in fields(kind)}, kind)
 
 
-def _rule(root: Path, *names: str) -> dict[str, Any]:
-    """Return values of files/methods.yml and files/verdict.yml, for the plan to record."""
-    found = {**load_yaml(root / "files/methods.yml"), **load_yaml(root / "files/verdict.yml")}
-    return {name: found[name] for name in names}
-
-
-def _alike(item: Mapping[str, Any]) -> tuple[str, ...]:
+def _alike(item: Item) -> tuple[str, ...]:
     """Return what the levels of a sweep have in common."""
-    cell = item["cell"]
-    return item["purpose"], item["stack"], cell["endpoint"], cell["tuning"], cell["network"]
+    cell = item.cell
+    return item.purpose, item.stack, cell.endpoint, cell.tuning, cell.network
 
 
-def saturation(item: Mapping[str, Any], cell_id: str, load: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fixed track that finds a cell's limit.
-
-    ``load``: its closed loop. ``cell_id``: that of the cell with this load.
-    """
-    plainly = {key: value for key, value in item["cell"].items() if key != "about"}
-    return dispatch.fixed(
-        {
-            **item,
-            "cell_id": cell_id + SATURATION,
-            "purpose": "saturation",
-            "cell": {**plainly, "load": load},
-            "expected_s": float(load["duration_s"] + load["warmup_s"]),
-        }
+def saturation(item: Item, load: Load) -> Fixed:
+    """Return the experiment that finds a cell's limit with this closed loop."""
+    cell = replace(item.cell, load=load, expected_void=None)
+    return Fixed(
+        item=replace(
+            item,
+            cell_id=ids.cell_id(cell, "saturation"),
+            purpose="saturation",
+            base=item.cell_id,
+            cell=cell,
+            expected_s=(load.duration_s or 0) + load.warmup_s,
+        )
     )

@@ -1,81 +1,103 @@
 """Hash the inputs that define a cell, so that a resumed run never mixes versions of them.
 
-A result carries `definition` {application, endpoint, tuning, network, lab}: SHA-256 values, and for
-the lab its revision. A change of the lab is not refused; the report mentions it.
+A result carries `input_hashes`: SHA-256 values, and the revision of the lab. A change of the lab is
+not refused; the report mentions it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from loadlab.core.errors import PlanError
 from loadlab.core.fingerprint import fingerprint
+from loadlab.core.model import InputHashes, Item, Repetition
+from loadlab.core.model.base import Json
+from loadlab.scheduling.records import Records, finished
 
-# Key of `definition` whose change is reported, not refused.
+# Field of InputHashes whose change is reported, not refused.
 LAB = "lab"
 
 
-def define(
-    root: Path, plan: Mapping[str, Any], items: Sequence[dict[str, Any]], lab: str | None
-) -> None:
-    """Add `definition` to each item.
+class Inputs(Struct, kw_only=True, frozen=True):
+    """What cells are made of: stacks by id; endpoints, tunings and networks by name."""
 
-    ``plan`` supplies stacks, endpoints, tunings and networks. ``lab``: its revision, None where
-    unknown.
-    """
+    stacks: Mapping[str, Mapping[str, Json]]
+    endpoints: Mapping[str, Mapping[str, Json]]
+    tunings: Mapping[str, Mapping[str, Json]]
+    networks: Mapping[str, Mapping[str, Json]]
 
-    @cache
-    def of(part: str, name: str) -> str:
-        if part == "application":
-            app = plan["stacks"][name]["app"]
-            shared = ["files/python"] if app["language"] == "python" else []
-            return fingerprint(
-                app, str(root), [f"apps/{plan['stacks'][name]['framework']}", *shared]
+
+class Hasher:
+    """Adds the hashes of its inputs to an item. ``lab``: its revision, None where unknown."""
+
+    def __init__(self, root: Path, inputs: Inputs, lab: str | None) -> None:
+        self._root, self._inputs, self._lab = root, inputs, lab
+        self._application = cache(self._hash_application)
+        self._plain = cache(self._hash_plain)
+
+    def hashed(self, item: Item) -> Item:
+        """Return the item with its input_hashes."""
+        cell = item.cell
+        asked = [cell.endpoint, cell.load.background_endpoint]
+        endpoints = [self._plain("endpoints", name) for name in asked if name is not None]
+        hashes = InputHashes(
+            application=self._application(item.stack),
+            endpoint=fingerprint(endpoints, "", []),
+            tuning=self._plain("tunings", cell.tuning),
+            network=self._plain("networks", cell.network),
+            lab=self._lab,
+        )
+        return replace(item, input_hashes=hashes)
+
+    def _hash_application(self, stack: str) -> str:
+        found = self._inputs.stacks[stack]
+        shared = ["files/python"] if found["app"]["language"] == "python" else []
+        folders = [f"apps/{found['framework']}", *shared]
+        return fingerprint(found["app"], str(self._root), folders)
+
+    def _hash_plain(self, part: str, name: str) -> str:
+        return fingerprint(getattr(self._inputs, part)[name], str(self._root), [])
+
+
+def check(run_id: str, items: Iterable[Item], records: Records) -> None:
+    """Raise PlanError where the run has results of an item whose inputs have changed."""
+    for item in items:
+        differs = [
+            *(part for one in finished(item.cell_id, records) for part in _changed(one, item)),
+            *(["cell"] if _is_other_cell(item, records) else []),
+        ]
+        if differs:
+            raise PlanError(
+                f"run_id: '{run_id}' has results of {item.cell_id} with another "
+                f"{' and another '.join(dict.fromkeys(differs))} than now. "
+                "Results of both are not mixed: give another -e run_id=<name>, or leave it out."
             )
-        return fingerprint(plan[part][name], str(root), [])
-
-    for item in items:
-        cell = item["cell"]
-        asked = [cell["endpoint"], cell["load"].get("beside")]
-        item["definition"] = {
-            "application": of("application", item["stack"]),
-            "endpoint": fingerprint([of("endpoints", name) for name in asked if name], "", []),
-            "tuning": of("tunings", cell["tuning"]),
-            "network": of("networks", cell["network"]),
-            LAB: lab,
-        }
 
 
-def check(run_id: str, items: Sequence[Mapping[str, Any]], records: Mapping[str, Any]) -> None:
-    """Raise PlanError where the run has results of an item whose definition has changed."""
-    for item in items:
-        for record in records.get(item["cell_id"], []):
-            # Records of earlier versions of the lab lack it.
-            earlier = record.get("definition") or {}
-            differs = [
-                part
-                for part, value in earlier.items()
-                if part != LAB and value != item["definition"][part]
-            ]
-            if record.get("cell", item["cell"]) != item["cell"]:
-                differs.append("cell")
-            if differs:
-                raise PlanError(
-                    f"run_id: '{run_id}' has results of {item['cell_id']} with another "
-                    f"{' and another '.join(differs)} than now. "
-                    "Results of both are not mixed: give another -e run_id=<name>, or leave it out."
-                )
+def _changed(repetition: Repetition, item: Item) -> list[str]:
+    """Return the names of the inputs that have changed since the repetition."""
+    if repetition.input_hashes is None or item.input_hashes is None:
+        return []
+    before, now = asdict(repetition.input_hashes), asdict(item.input_hashes)
+    return [part for part, value in before.items() if part != LAB and value != now[part]]
 
 
-def labs(records: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+def _is_other_cell(item: Item, records: Records) -> bool:
+    record = records.get(item.cell_id)
+    return record is not None and record.cell is not None and record.cell != item.cell
+
+
+def labs(repetitions: Iterable[Repetition]) -> dict[str, list[int]]:
     """Return revision of the lab -> repetitions it measured; empty where the records name at most
     one."""
     found: dict[str, list[int]] = {}
-    for record in records:
-        revision = (record.get("definition") or {}).get(LAB)
-        if revision is not None:
-            found.setdefault(revision, []).append(int(record["repetition"]))
+    for repetition in repetitions:
+        hashes = repetition.input_hashes
+        if hashes is not None and hashes.lab is not None:
+            found.setdefault(hashes.lab, []).append(repetition.repetition)
     return found if len(found) > 1 else {}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
-from loadlab.core.catalog import RUN_ID
+import msgspec
+from msgspec import Struct
+
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
-from loadlab.generators.registry import CLIENTS, WRK2_DURATION_S
-from loadlab.planning import experiments, load_options
+from loadlab.core.model import GivenOptions, Options, OptionValue, SaturationRate
+from loadlab.core.model.base import Json
+from loadlab.core.run_dir import LATEST, RUN_ID
+from loadlab.generators import registry
+from loadlab.planning import load_options
 from loadlab.scheduling import slo
+from loadlab.tuning.profiles import TuningProfile
 
 # name: (lowest, highest, unit). rate times duration limits what a client must hold in memory.
 LIMITS: dict[str, tuple[float, float, str]] = {
@@ -29,78 +34,138 @@ LIMITS: dict[str, tuple[float, float, str]] = {
 }
 # The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"
-# python-bounded's default, from the published study. The generators' default of 64 would limit
-# nothing but the client.
-CLIENTS_BOUND = 1000
 # (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.
 _ROUTED = ("uwsgi", "http", True)
 
 
-def options(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+class Spec(Struct, frozen=True):
+    """An option in meta/argument_specs.yml."""
+
+    type: str
+    description: str | list[str] = ""
+    elements: str | None = None
+    default: OptionValue = None
+    choices: list[Json] = []
+
+    @property
+    def of_one(self) -> Spec:
+        """The spec of one element of a list."""
+        first = self.default[0] if isinstance(self.default, list) and self.default else None
+        return Spec(type=self.elements or "str", default=first)
+
+
+Specs = Mapping[str, Spec]
+
+
+def specs_of(argument_specs: object) -> dict[str, Spec]:
+    """Return the specs of options, name -> as meta/argument_specs.yml has it."""
+    return msgspec.convert(argument_specs, dict[str, Spec])
+
+
+def given_of(given: Mapping[str, object]) -> GivenOptions:
+    """Return what was given, name -> value. Raises PlanError for a value of no option."""
+    found: GivenOptions = {}
+    for name, value in given.items():
+        try:
+            found |= msgspec.convert({name: value}, GivenOptions)
+        except msgspec.ValidationError:
+            raise PlanError(
+                f"{name}: {value!r} is no text, number, list or mapping of these."
+            ) from None
+    return found
+
+
+def options(specs: Specs, given: GivenOptions, clients: int = 1) -> Options:
     """Return the main variables checked against roles/run's argument specs, with defaults filled
     in.
 
-    ``specs``: option name -> {type, default, choices, ...}. ``given``: name -> value or None, and
-    `clients` where a server has several. Raises PlanError for the first value of a wrong type or
-    outside its limits.
+    ``given``: name -> value, or None where it was not given. ``clients`` of each server. Raises
+    PlanError for the first value of a wrong type or outside its limits.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {"clients": clients}
     for name, spec in specs.items():
         value = given.get(name)
         if value is None or value == "":
-            values[name] = spec.get("default")
-            if name == "connections" and given.get("generator") == "python-bounded":
-                values[name] = [CLIENTS_BOUND]
-            continue
-        values[name] = convert(name, value, spec)
-    # From the inventory; no spec describes it.
-    if "clients" in given:
-        values["clients"] = given["clients"]
-    return values
+            values[name] = spec.default
+            own = registry.GENERATORS.get(str(given.get("generator") or ""))
+            if name == "connections" and own and own.connections is not None:
+                values[name] = [own.connections]
+        elif name == "rate" and isinstance(value, dict):
+            values |= {"rate": [], "saturation_rate": saturation_rate(value)}
+        else:
+            values[name] = convert(name, value, spec)
+    return msgspec.convert(values, Options)
 
 
-def convert(name: str, value: Any, spec: Mapping[str, Any]) -> Any:
+def saturation_rate(value: object) -> SaturationRate:
+    """Return a study's rate {fraction, of}, checked. Raises PlanError for another form."""
+    try:
+        return msgspec.convert(value, SaturationRate)
+    except msgspec.ValidationError as problem:
+        raise PlanError(
+            f"rate: {value} is no fraction of a saturation: {problem}. Give fraction, above 0 and "
+            "up to 2, and of, a list of the study's cells."
+        ) from None
+
+
+def convert(name: str, value: OptionValue, spec: Spec) -> OptionValue:
     """Return one option's value, converted to its spec's type and checked against its limits.
 
     Raises PlanError with the remedy where it cannot be converted or is out of range.
     """
-    kind = spec["type"]
     if name == "headers":
-        return load_options.headers(value)
-    if kind == "dict":
-        return slo.parse(value)
-    if kind == "list":
-        items = value if isinstance(value, list) else str(value).split(",")
-        if spec["elements"] != "str":
-            one = {"type": spec["elements"], "default": spec["default"][0]}
-            return sorted({convert(name, item, one) for item in items})
-        found = [str(item).strip().lstrip("/") for item in items if str(item).strip()]
-        return list(dict.fromkeys(found))
-    if kind == "bool":
+        return {**load_options.headers(value)}
+    if spec.type == "dict":
+        return {**slo.parse(value)}
+    if spec.type == "list":
+        return _list(name, value, spec)
+    if spec.type == "bool":
         if str(value).lower() not in ("true", "false", "yes", "no"):
             raise PlanError(f"{name}: '{value}' is neither true nor false. Give -e {name}=true.")
         return str(value).lower() in ("true", "yes")
-    if kind in ("int", "float"):
-        low, high, _ = LIMITS[name]
-        wanted = range_of(name)
-        try:
-            # Python converts true and false to numbers; the user cannot have meant that.
-            number = float("" if isinstance(value, bool) else value)
-        except (TypeError, ValueError, OverflowError):
-            raise PlanError(
-                f"{name}: '{value}' is not a number. {wanted}, for example -e {name}="
-                f"{spec.get('default', low)}."
-            ) from None
-        if not low <= number <= high:
-            raise PlanError(f"{name}: {value} is out of range. {wanted}.")
-        if kind == "int" and number != int(number):
-            raise PlanError(f"{name}: '{value}' is not a whole number. {wanted}.")
-        return int(number) if number == int(number) else number
-    text = str(value)
-    choices = spec.get("choices")
-    if choices and text not in choices:
-        raise PlanError(f"{name}: '{text}' is not known. There are: {', '.join(choices)}.")
-    if name == "run_id" and (text == "latest" or not RUN_ID.fullmatch(text)):
+    if spec.type in ("int", "float"):
+        return _number(name, value, spec)
+    return _word(name, str(value), spec)
+
+
+def _list(name: str, value: OptionValue, spec: Spec) -> OptionValue:
+    items = value if isinstance(value, list) else str(value).split(",")
+    if spec.elements != "str":
+        return [*sorted({_number(name, item, spec.of_one) for item in items})]
+    found = [str(item).strip().lstrip("/") for item in items if str(item).strip()]
+    return [*dict.fromkeys(found)]
+
+
+def _number(name: str, value: OptionValue, spec: Spec) -> float:
+    low, high, _ = LIMITS[name]
+    wanted = range_of(name)
+    try:
+        # Python converts true and false to numbers; the user cannot have meant that.
+        if isinstance(value, bool | list | dict) or value is None:
+            raise ValueError
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise PlanError(
+            f"{name}: '{value}' is not a number. {wanted}, for example -e {name}="
+            f"{low if spec.default is None else spec.default}."
+        ) from None
+    if not low <= number <= high:
+        raise PlanError(f"{name}: {value} is out of range. {wanted}.")
+    if spec.type == "int" and number != int(number):
+        raise PlanError(f"{name}: '{value}' is not a whole number. {wanted}.")
+    return int(number) if number == int(number) else number
+
+
+def _word(name: str, text: str, spec: Spec) -> str:
+    there_are = choices(name, spec)
+    if there_are and text not in there_are:
+        raise PlanError(f"{name}: '{text}' is not known. There are: {', '.join(there_are)}.")
+    return run_id(text) if name == "run_id" else text
+
+
+def run_id(text: str) -> str:
+    """Return the name of a run's folder. Raises PlanError where it cannot be one."""
+    if text == LATEST or not RUN_ID.fullmatch(text):
         raise PlanError(
             f"run_id: '{text}' cannot name a folder in results/. Give 1 to 64 letters, digits, "
             "dots, dashes or underscores, beginning with a letter or digit, and not 'latest'."
@@ -114,62 +179,69 @@ def range_of(name: str) -> str:
     return f"Give a number from {plain(low)} to {plain(high)} {unit}".rstrip()
 
 
-def refuse_wrk2(values: Mapping[str, Any]) -> None:
-    """Raise PlanError for options that wrk2 cannot carry out: a short duration or fractions."""
-    if values["generator"] != "wrk2":
-        return
-    other = "or another generator with -e generator=oha."
-    if values["duration"] < WRK2_DURATION_S:
+def choices(name: str, spec: Spec) -> list[str]:
+    """Return the values that an option can have; none where it is not limited to some."""
+    return registry.choices(name) or [str(choice) for choice in spec.choices]
+
+
+def refuse_generator(options: Options) -> None:
+    """Raise PlanError for a duration or fractions that the generator cannot carry out."""
+    generator = registry.get(options.generator)
+    other = f"or another generator with -e generator={registry.first('constant')}."
+    if options.duration < generator.duration_min_s:
         raise PlanError(
-            f"duration: {plain(values['duration'])} s is too short for generator=wrk2, which "
-            f"calibrates for 10 s and throws their latencies away. Give at least "
-            f"-e duration={WRK2_DURATION_S}, {other}"
+            f"duration: {plain(options.duration)} s is too short for "
+            f"generator={generator.name}, which {generator.duration_min_why}. Give at least "
+            f"-e duration={generator.duration_min_s}, {other}"
         )
-    numbers = [("rate", rate) for rate in values["rate"] if rate is not None]
-    for name, number in [*numbers, *((name, values[name]) for name in ("duration", "warmup"))]:
+    if not generator.whole:
+        return
+    numbers = [("rate", rate) for rate in options.rate]
+    for name, number in [*numbers, ("duration", options.duration), ("warmup", options.warmup)]:
         if number != int(number):
             raise PlanError(
-                f"{name}: {plain(number)} is not a whole number, and generator=wrk2 takes no "
-                f"other. Give -e {name}={math.ceil(number)}, {other}"
+                f"{name}: {plain(number)} is not a whole number, and "
+                f"generator={generator.name} takes no other. "
+                f"Give -e {name}={math.ceil(number)}, {other}"
             )
 
 
-def backlog(values: Mapping[str, Any], tuning: str, profile: Mapping[str, Any]) -> int:
+def backlog(options: Options, tuning: str, profile: TuningProfile) -> int:
     """Return the backlog asked for, or the tuning profile's own.
 
     Raises PlanError where the profile's net.core.somaxconn is lower.
     """
-    asked = int(profile["backlog"]["value"] if values["backlog"] is None else values["backlog"])
-    for entry in profile.get("sysctl", []):
-        if entry["key"] == "net.core.somaxconn" and asked > int(entry["value"]):
+    asked = int(profile.backlog.value if options.backlog is None else options.backlog)
+    for entry in profile.sysctl:
+        if entry.key == "net.core.somaxconn" and asked > int(str(entry.value)):
             raise PlanError(
                 f"backlog: {asked} is more than the tuning profile {tuning} admits, "
-                f"net.core.somaxconn = {entry['value']}. Give at most that with "
-                f"-e backlog={entry['value']}, or another profile with -e tuning=<name>."
+                f"net.core.somaxconn = {entry.value}. Give at most that with "
+                f"-e backlog={entry.value}, or another profile with -e tuning=<name>."
             )
     return asked
 
 
-def refuse_profile(values: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+def refuse_profile(options: Options, stack: Mapping[str, Json]) -> None:
     """Raise PlanError where py-spy cannot profile a worker under these options."""
-    if not values["profile"]:
+    if not options.profile:
         return
-    if chosen["app"]["language"] != "python":
+    if stack["app"]["language"] != "python":
         raise PlanError(
-            f"profile: {values['framework']} is not written in Python, and py-spy reads nothing "
+            f"profile: {options.framework} is not written in Python, and py-spy reads nothing "
             "else. Leave profile out."
         )
-    if values["generator"] in CLIENTS:
+    if registry.get(options.generator).mode == "batch":
         raise PlanError(
             f"profile: a worker of the application is profiled under load, and of "
-            f"generator={values['generator']} the client is the subject. Leave profile out."
+            f"generator={options.generator} the client is the subject. Leave profile out."
         )
-    if values["slo"] or any(len(values[name]) > 1 for name in experiments.LEVELS):
+    if options.slo or len(options.rate) > 1 or len(options.connections) > 1:
         raise PlanError(
             "profile: it is of one load, and a sweep or an slo goes over several. Give one value "
             "of rate and of connections and no slo, or leave profile out."
         )
-    if (chosen["server"], chosen["protocol"], chosen["upstream_keepalive"]) == _ROUTED:
+    if (stack["server"], stack["protocol"], stack["upstream_keepalive"]) == _ROUTED:
         raise PlanError(
             "profile: uWSGI's HTTP router stands before its workers and looks like one of them. "
             "Give -e upstream_keepalive=false, which goes without it, or leave profile out."

@@ -1,4 +1,4 @@
-"""Plan a run: check the user's options and expand them into tracks.
+"""Plan a run: check the user's options and expand them into experiments.
 
 Reads apps/*/app.yml, files/ and the run's own folder, writes nothing, and does not use Ansible.
 """
@@ -6,18 +6,25 @@ Reads apps/*/app.yml, files/ and the run's own folder, writes nothing, and does 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from loadlab.core import documents
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from loadlab.core.catalog import known, load_yaml, names, runs
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plural
+from loadlab.core.model import GivenOptions, Item, Options, PlannedStudy, Purpose, Study, StudyCell
+from loadlab.core.model.base import Json
+from loadlab.core.run_dir import LATEST, RunDir
 from loadlab.generators import split
 from loadlab.hosts import identity
+from loadlab.hosts.qdisc import network_profile
 from loadlab.planning import (
     cells,
+    claims,
     experiments,
     inputs,
     load_options,
@@ -26,431 +33,554 @@ from loadlab.planning import (
     studies,
     user_options,
 )
-from loadlab.planning import claims as planning_claims
-from loadlab.scheduling import dispatch, records, schedule
-from loadlab.scheduling import experiments as scheduling_experiments
+from loadlab.planning.cells import Contracts
+from loadlab.planning.options import Specs
+from loadlab.scheduling import ids, records, schedule
+from loadlab.scheduling import plan as plans
+from loadlab.scheduling.experiments import Fixed, PlannedExperiment, Scaled, Search, items
+from loadlab.scheduling.plan import CalibrationLoad, Plan, PlannedComparison, Run
+from loadlab.scheduling.records import Records
 from loadlab.stacks.stacks import stack
 from loadlab.tuning import ablation
-from loadlab.tuning.profiles import tuning_profile
+from loadlab.tuning.profiles import TuningProfile, tuning_keys, tuning_profile, without
+
+Stacks = dict[str, dict[str, Json]]
+
+# What options of any stage must fulfil. Each raises PlanError.
+_LOAD_RULES: tuple[Callable[[Options], None], ...] = (
+    experiments.refuse,
+    experiments.refuse_slo,
+    options.refuse_generator,
+)
+# What options of cells must fulfil besides.
+_CELL_RULES: tuple[Callable[[Options], None], ...] = (
+    load_options.refuse,
+    split.refuse,
+)
 
 
-def done(folder: Path) -> int:
-    """Return the highest n of a folder's rep-<n>; 0 where there is none."""
-    numbers = (p.name.removeprefix("rep-") for p in folder.glob("rep-*"))
-    return max((int(n) for n in numbers if n.isdecimal()), default=0)
+class Request(Struct, kw_only=True, frozen=True):
+    """What a stage asks to be planned.
 
-
-def _cells_of(
-    root: Path, values: Mapping[str, Any], python: str | None, entry: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """Return (stacks by id, contracts by endpoint, tracks) of one set of options.
-
-    There is a stack for each backlog of the tuning profiles.
-    """
-    known("network", values["network"], names(root / "files" / "network", "*.yml"))
-    experiments.refuse(values)
-    options.refuse_wrk2(values)
-    profiles = {name: tuning_profile(root, name) for name in values["tuning"]}
-    backlogs = {name: options.backlog(values, name, found) for name, found in profiles.items()}
-    chosen = stack(root, values, python)
-    load_options.refuse(values)
-    split.refuse(values)
-    options.refuse_profile(values, chosen)
-    wanted = cells.endpoints(root, values, chosen["app"])
-    beside = entry.get("beside")
-    if beside:
-        known(f"endpoint of {values['framework']}", beside, chosen["app"]["endpoints"])
-    planned = experiments.tracks(root, values, cells.cells(values, chosen, backlogs, wanted, entry))
-    if values["profile"]:
-        measured = [track for track in planned if track["cells"][0]["purpose"] == "measure"]
-        planned += [cells.profiled(track) for track in measured]
-    also = [beside] if beside and beside not in wanted else []
-    contracts = load_yaml(root / "files" / "endpoints.yml")
-    chosen["measured"] = [*wanted, *also]
-    stacks = {
-        item["stack"]: chosen | {"backlog": item["cell"]["backlog"]}
-        for item in scheduling_experiments.items(planned)
-    }
-    return stacks, {**wanted, **{name: contracts[name] for name in also}}, planned
-
-
-def plan(
-    root: Path,
-    specs: Mapping[str, Any],
-    given: Mapping[str, Any],
-    begin: bool,
-    needs_framework: bool,
-    now: datetime.datetime,
-    python: str | None = None,
-    kind: str | None = None,
-    pairs: int = 1,
-    clients: int = 1,
-    made: str = "",
-    reach: str = "",
-    lab: str | None = None,
-    needs_run: bool = False,
-    user: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return the plan of a run, the key `plan` of plan.json.
-
-    Arguments:
+    - root: top directory of the lab
     - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
     - given: option name -> value, from -e and the inventory; None or "" where it was not given
+    - user: names that were given with -e
     - begin: True starts a new run unless run_id names one; False resumes run_id or results/latest
     - needs_framework: False for stages that measure nothing, which then plan no cells
+    - needs_run: whether the run must exist
     - now: the time, for a new run's id
     - python: the server's Python version, None where it is not known yet
     - kind: "study" or "lesson" where one must have been given
     - pairs: number of host pairs; clients: of each pair
-    - made: what the hosts are, in words; reach: the options that reach them, "" where none are
-      needed
-    - lab: the lab's revision; needs_run: whether the run must exist
-    - user: names that were given with -e
-
-    An existing run is resumed: its recorded options apply unless ``given`` says what to measure,
-    and finished measurements are not repeated. Raises PlanError before anything is changed.
-
-    Returned keys, what to measure:
-    - given: name -> the value given, None where it was not; options: name -> the checked value (of
-      a study: those of its first cell)
-    - tracks: see loadlab/scheduling/dispatch.py, each with its pair
-    - stacks: id -> stack() with backlog and measured (its endpoints); stack: the first of them, or
-      None
-    - endpoints: name -> contract; tunings and networks: name -> profile; generators: sorted names
-    - study: None, or {kind, name, scale, description, claims, ablate, published, cells {name:
-      [cell_id]}}
-    - comparisons: [{by, base, head}]; twins: [[cell_id, cell_id of its twin]]
-    - profile: whether py-spy is needed; tls: whether any load uses TLS
-    - connections: the highest number of a load; calibrate: {rate, connections} of the calibration
-
-    Returned keys, about the run:
-    - run_id, run_dir; begun: the argument begin; made, reach: as given
-    - go_on: the options that resume the run in any playbook
-    - calibration_repetition: number of the next calibration
-    - set_up: {stack, tuning, network} that the stages before the load apply; None where not known
-    - measurements, most_measurements: the likely number and the upper bound, finished ones included
-    - left: measurements left; load_seconds: seconds of load left, of the pair that has the most
+    - host_kind: what the hosts are, in words
+    - inventory_args: the options that select them, "" where none are needed
+    - lab: the lab's revision, None where unknown
     """
-    user_options.refuse_empty(root, specs, given, user)
-    run_id = _run_id(root, given, begin)
-    _refuse_run(root, given, begin, needs_run, run_id, kind)
-    run_dir = root / "results" / run_id if run_id else None
-    kept = records.load(run_dir) if run_dir else {}
-    if begin or needs_framework:
-        given = _recorded(run_dir, given)
-        if run_dir and kept:
-            # Check the hosts first: on other hosts a later check could fail for a misleading
-            # reason.
-            _same_hosts(run_dir, made)
-    study = studies.find(root, given, kind)
-    words = {**(study["options"] if study else {}), **studies.filled(given)}
-    if "default_generator" in words:
-        # The inventory's default; the user's and the study's choices override it.
-        options.convert("default_generator", words["default_generator"], specs["default_generator"])
-        words = {"generator": words["default_generator"], **words}
-    if clients > 1:
-        words["clients"] = clients
-    result: dict[str, Any] = {
-        "given": {name: given.get(name) for name in specs},
-        "stacks": {},
-        "stack": None,
-        "endpoints": {},
-        "study": None,
-        "comparisons": [],
-        "twins": [],
-    }
-    tracks: list[Any] = []
-    if study:
-        tracks = _study(root, specs, words, study, python, result, user)
-        values = result["options"]
-    else:
-        values = options.options(specs, words)
-        if needs_framework or values["framework"]:
-            result["stacks"], result["endpoints"], tracks = _cells_of(root, values, python, {})
-        else:
-            known("network", values["network"], names(root / "files" / "network", "*.yml"))
-            experiments.refuse(values)
-            options.refuse_wrk2(values)
-        if tracks or "generator" in user:
-            user_options.refuse_unused(user, given, "the run", [((), values["generator"])])
-    planned = scheduling_experiments.items(tracks)
-    result["options"] = values
-    result["stack"] = next(iter(result["stacks"].values()), None)
-    tunings = [item["cell"]["tuning"] for item in planned] or values["tuning"]
-    networks = [item["cell"]["network"] for item in planned] or [values["network"]]
-    result["tunings"] = {name: tuning_profile(root, name) for name in tunings}
-    result["networks"] = {
-        name: load_yaml(root / "files" / "network" / f"{name}.yml") for name in networks
-    }
-    result["generators"] = sorted(
-        {item["cell"]["load"]["generator"] for item in planned} or {values["generator"]}
+
+    root: Path
+    specs: Specs
+    given: GivenOptions
+    now: datetime.datetime
+    user: Sequence[str] = ()
+    begin: bool = True
+    needs_framework: bool = True
+    needs_run: bool = False
+    python: str | None = None
+    kind: str | None = None
+    pairs: int = 1
+    clients: int = 1
+    host_kind: str = ""
+    inventory_args: str = ""
+    lab: str | None = None
+
+
+class ResolvedRun(Struct, kw_only=True, frozen=True):
+    """The run to plan for, and what it has already.
+
+    run_id is None for a new run without a name; recorded is None where it has no plan.json. given:
+    the options given, on top of the recorded ones.
+    """
+
+    run_id: str | None
+    recorded: Run | None
+    records: Records
+    given: GivenOptions
+
+
+class PlannedCells(Struct, kw_only=True, frozen=True):
+    """What is measured. ``options`` of a study are those of its first cell."""
+
+    options: Options
+    stacks: Stacks
+    endpoints: Contracts
+    experiments: list[PlannedExperiment]
+    study: PlannedStudy | None = None
+
+
+class Controls(Struct, kw_only=True, frozen=True):
+    """Comparisons, (cell_id, cell_id of its A/A control), and the experiments of the controls."""
+
+    comparisons: list[PlannedComparison]
+    aa_controls: list[tuple[str, str]]
+    experiments: list[PlannedExperiment]
+
+
+def plan(ask: Request) -> Plan:
+    """Return the plan of a run. Raises PlanError before anything is changed.
+
+    An existing run is resumed: its recorded options apply unless the user says what to measure,
+    and finished measurements are not repeated.
+    """
+    user_options.refuse_empty(ask.root, ask.specs, ask.given, ask.user)
+    run = resolve_run(ask)
+    study = studies.find(ask.root, run.given, ask.kind)
+    given = words(ask, run.given, study)
+    planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
+    run_id = run.run_id or _new_run_id(ask, study, planned.options)
+    if planned.experiments:
+        _refuse_other_clients(run_id, run.recorded, ask.clients)
+    controls = attach_controls(planned, study, _tunings(ask, planned))
+    hashed, made_of = hash_inputs(ask, planned, controls)
+    run_dir = ask.root / "results" / run_id
+    ceiling = records.rate_ceiling(run_dir) if planned.experiments else None
+    known_items = [
+        item for one in hashed for item in one.with_rate_ceiling(ceiling).known_items(run.records)
+    ]
+    inputs.check(run_id, known_items, run.records)
+    placed, aa_controls = place(ask, planned, controls, hashed, run.recorded)
+    draft = _draft(ask, run_id, run.given, planned, made_of)
+    draft = replace(
+        draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
-    result["profile"] = any(item["purpose"] == "profile" for item in planned)
-    result["tls"] = any(item["cell"]["load"].get("tls", False) for item in planned)
-    if study is None or study["twins"]:
-        # The cells of a search are not known yet.
-        known_cells = [track for track in tracks if track["kind"] != "search"]
-        result["comparisons"] = cells.comparisons(
-            scheduling_experiments.items(known_cells),
-            {name: profile["backlog"]["value"] for name, profile in result["tunings"].items()},
-        )
-        bases = {found["base"] for found in result["comparisons"]}
-        if study and not bases and known_cells:
-            bases = {known_cells[0]["cells"][0]["cell_id"]}
-        twins = [
-            cells.twin(track) for track in known_cells if track["cells"][0]["cell_id"] in bases
-        ]
-        result["twins"] = [
-            [item["cell_id"].removesuffix("-twin"), item["cell_id"]]
-            for item in scheduling_experiments.items(twins)
-        ]
-        tracks += twins
-        planned += scheduling_experiments.items(twins)
+    return estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
+
+
+def resolve_run(ask: Request) -> ResolvedRun:
+    """Return the run named, the latest unless a new one begins, or a new one.
+
+    Raises PlanError where it must exist and does not, and where it has measured on another kind of
+    hosts.
+    """
+    run_id = _run_id(ask)
+    _refuse_absent_run(ask, run_id)
     if run_id is None:
-        named = study["name"] if study else values["framework"]
-        run_id = "-".join([f"{now:%Y%m%d-%H%M%S}", *filter(None, [named])])
-    run_dir = root / "results" / run_id
-    if planned:
-        _same_clients(run_dir, clients)
-    inputs.define(root, result, planned, lab)
-    tracks = dispatch.below(tracks, records.ceiling(run_dir))
-    inputs.check(run_id, dispatch.known(tracks, kept), kept)
-    result |= {
-        "run_id": run_id,
-        "begun": begin,
-        "run_dir": str(run_dir),
-        "made": made,
-        "reach": reach,
-        "go_on": f"-e run_id={run_id} {reach}".rstrip(),
-        # One pair may have calibrated more often than the others, so take the highest number of
-        # all.
-        "calibration_repetition": max(map(done, run_dir.glob("calibration*/ceiling")), default=0)
-        + 1,
-        "tracks": _spread(result, tracks, pairs, run_dir),
-        # The calibration offers the highest load of all that are asked for.
-        "calibrate": {
-            "rate": max(
-                (rate for rate in values["rate"] if rate), default=specs["rate"]["default"][0]
-            ),
-            "connections": max(values["connections"]),
-        },
-        "connections": max((item["cell"]["load"]["connections"] for item in planned), default=0),
-        # Set-up that the earlier stages apply. For a resumed run it is known only where all cells
-        # have the same.
-        "set_up": schedule.setup(planned[0])
-        if planned and (begin or len({str(schedule.setup(item)) for item in planned}) == 1)
-        else None,
-    }
-    idle = ablation.idle(result, records.ledgers(run_dir))
-    going = {**result, "tracks": ablation.less(result["tracks"], idle)}
-    ahead = schedule.progress(going, kept, None)
-    each = [schedule.progress(going, kept, pair)["seconds_left"] for pair in range(pairs)]
-    return {
-        **result,
-        "measurements": ahead["total"],
-        "most_measurements": ahead["most"],
-        "left": ahead["total"] - ahead["position"] + 1,
-        "load_seconds": max(each),
-    }
-
-
-def _spread(
-    result: dict[str, Any], planned: Sequence[Any], pairs: int, run_dir: Path
-) -> list[dict[str, Any]]:
-    """Return the planned tracks, each on its pair.
-
-    Where there are twins, the first cell with a twin also gets one on every other pair, so that
-    differences between pairs are part of its noise.
-    """
-    recorded = run_dir / "plan.json"
-    before = documents.load(recorded)["plan"].get("tracks", []) if recorded.exists() else []
-    earlier = {item["cell_id"]: track["pair"] for track in before for item in track["cells"]}
-    together = [[found["base"], found["head"]] for found in result["comparisons"]]
-    together += result["twins"]
-    study = result["study"]
-    together += planning_claims.compared(study["claims"], study["cells"]) if study else []
-    tracks = placement.assign(
-        planned,
-        together,
-        result["options"]["repetitions"],
-        pairs,
-        earlier,
-    )
-    if result["twins"]:
-        base = result["twins"][0][0]
-        own = next(track for track in tracks if track["cells"][0]["cell_id"] == base)
-        for pair in range(pairs):
-            if pair != own["pair"]:
-                other = {**cells.twin(own, f"-twin-{pair + 1}"), "pair": pair}
-                tracks.append(other)
-                result["twins"].append([base, other["cells"][0]["cell_id"]])
-    return tracks
-
-
-def _same_clients(run_dir: Path, clients: int) -> None:
-    """Raise PlanError where the run started with another number of clients to a server."""
-    recorded = run_dir / "plan.json"
-    if not recorded.exists():
-        return
-    before = documents.load(recorded)["plan"]["options"].get("clients", 1)
-    if before != clients:
+        return ResolvedRun(run_id=None, recorded=None, records={}, given=ask.given)
+    resumes = ask.begin or ask.needs_framework
+    if not (resumes or ask.needs_run or _says_what_to_measure(ask.given)):
+        # Hosts can be untuned whatever lab began the latest run.
+        return ResolvedRun(run_id=run_id, recorded=None, records={}, given=ask.given)
+    run_dir = ask.root / "results" / run_id
+    recorded = plans.read(run_dir) if RunDir(run_dir).plan.exists() else None
+    kept = records.load(run_dir)
+    # Check the hosts first: on other hosts a later check could fail for a misleading reason.
+    if resumes and kept and recorded and recorded.plan.host_kind != ask.host_kind:
         raise PlanError(
-            f"run_id: '{run_dir.name}' was begun with {plural(before, 'client')} to a server, and "
-            f"the inventory has {clients} now. Results of both are not mixed: give the inventory "
-            "of then with -i, or another -e run_id=<name>."
+            f"run_id: '{run_id}' was begun on {recorded.plan.host_kind}, and would go on with "
+            f"{ask.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
+    given = _with_recorded(recorded, ask.given) if resumes else ask.given
+    return ResolvedRun(run_id=run_id, recorded=recorded, records=kept, given=given)
 
 
-def _same_hosts(run_dir: Path, made: str) -> None:
-    """Raise PlanError where the run has measured on another kind of hosts than ``made``.
-
-    loadlab/hosts/identity.py compares the hosts themselves, once they have been probed.
-    """
-    recorded = run_dir / "plan.json"
-    begun = documents.load(recorded) if recorded.exists() else {"plan": {}}
-    before = begun["plan"].get("made", made)
-    if before != made:
-        raise PlanError(
-            f"run_id: '{run_dir.name}' was begun on {before}, and would go on with {made}. "
-            f"{identity.remedy(begun.get('reach', ''))}"
-        )
-
-
-def _run_id(root: Path, given: Mapping[str, Any], begin: bool) -> str | None:
-    """Return the run named, or the latest unless a new one begins; None for a new run."""
-    named = studies.filled(given).get("run_id")
+def _run_id(ask: Request) -> str | None:
+    named = studies.filled(ask.given).get("run_id")
     if named is not None:
-        return str(options.convert("run_id", named, {"type": "str"}))
-    latest = root / "results" / "latest"
-    return latest.resolve().name if not begin and latest.exists() else None
+        return options.run_id(str(named))
+    latest = ask.root / "results" / LATEST
+    return latest.resolve().name if not ask.begin and latest.exists() else None
 
 
-def _refuse_run(
-    root: Path,
-    given: Mapping[str, Any],
-    begin: bool,
-    needs_run: bool,
-    run_id: str | None,
-    kind: str | None,
-) -> None:
+def _new_run_id(ask: Request, study: Study | None, chosen: Options) -> str:
+    named = study.name if study else chosen.framework
+    return "-".join([f"{ask.now:%Y%m%d-%H%M%S}", *([named] if named else [])])
+
+
+def _refuse_absent_run(ask: Request, run_id: str | None) -> None:
     """Raise PlanError where the run does not exist and nothing given starts one.
 
     A run is started by what to measure or, in a stage that measures nothing, by what to tune.
     """
-    results = root / "results"
-    if run_id is not None and (results / run_id / "plan.json").exists():
+    results = ask.root / "results"
+    if run_id is not None and RunDir(results / run_id).plan.exists():
         return
-    words = studies.filled(given)
-    begins = ["framework", *studies.FOLDERS, *([] if begin else ["tuning", "network"])]
-    how = f"{'' if begin else 'lab.yml and '}-e {kind or 'framework'}=<name>"
-    if "run_id" in words and (needs_run or not any(name in words for name in begins)):
+    given = studies.filled(ask.given)
+    begins = ["framework", *studies.FOLDERS, *([] if ask.begin else ["tuning", "network"])]
+    how = f"{'' if ask.begin else 'lab.yml and '}-e {ask.kind or 'framework'}=<name>"
+    if "run_id" in given and (ask.needs_run or not any(name in given for name in begins)):
         raise PlanError(
             f"run_id: '{run_id}' is not in results/. {runs(results)} Give another -e run_id=, or "
             f"begin this one with {how}."
         )
-    if needs_run:
+    if ask.needs_run:
         raise PlanError(
             f"run_id: none was given, and results/latest names no run. {runs(results)} Give one "
             f"with -e run_id=<run_id>, or begin one with {how}."
         )
 
 
-def _recorded(run_dir: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_recorded(recorded: Run | None, given: GivenOptions) -> GivenOptions:
     """Return the options given, on top of those of the run unless they say what to measure."""
-    if run_dir is None or not (run_dir / "plan.json").exists():
-        return dict(given)
-    words = studies.filled(given)
-    if any(name in words for name in ("framework", *studies.FOLDERS)):
-        return dict(given)
-    earlier = studies.filled(documents.load(run_dir / "plan.json")["plan"]["given"])
-    return {**given, **earlier, **words}
+    if recorded is None or _says_what_to_measure(given):
+        return given
+    return {**given, **studies.filled(recorded.plan.given), **studies.filled(given)}
 
 
-def _study(
-    root: Path,
-    specs: Mapping[str, Any],
-    words: Mapping[str, Any],
-    study: Mapping[str, Any],
-    python: str | None,
-    result: dict[str, Any],
-    user: Sequence[str],
-) -> list[Any]:
-    """Plan a study's cells into ``result``; return their tracks, each cell once."""
-    entries: list[tuple[Any, str]] = []
-    planned: dict[str, Any] = {}
-    named: dict[str, list[str]] = {}
-    meant: dict[str, list[Any]] = {}
-    tracks: list[Any] = []
-    for entry in study["cells"]:
-        try:
-            for name in {**study["options"], **entry["options"]}:
-                known("option", name, sorted(specs))
-            wanted = {**words, **entry["options"]}
-            share = wanted["rate"] if isinstance(wanted.get("rate"), Mapping) else None
-            values = options.options(specs, wanted if share is None else {**wanted, "rate": None})
-            if share is not None:
-                values |= {"rate": [None], "share": experiments.share(share)}
-            stacks, contracts, found = _cells_of(root, values, python, entry)
-        except PlanError as problem:
-            raise PlanError(
-                f"{study['kind']} {study['name']}, cell {entry['name']}: {problem}"
-            ) from None
-        for key, chosen in stacks.items():
-            same = result["stacks"].setdefault(key, chosen)
-            same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
-        result["endpoints"] |= contracts
-        for item in scheduling_experiments.items(found):
-            if planned.setdefault(item["cell_id"], item) != item:
-                raise PlanError(
-                    f"{study['kind']} {study['name']}, cell {entry['name']}: it differs from "
-                    "another in `about` alone. Give both the same."
-                )
-        tracks += [track for track in found if track not in tracks]
-        # A py-spy profile belongs to a named cell and has no name of its own.
-        cells_of = [track for track in found if track["cells"][0]["purpose"] != "profile"]
-        named[entry["name"]] = [item["cell_id"] for item in scheduling_experiments.items(cells_of)]
-        meant[entry["name"]] = cells_of
-        # The stages before the load set up the first cell.
-        result.setdefault("options", values)
-        entries.append((entry["options"], values["generator"]))
-    user_options.refuse_unused(user, words, f"the {study['kind']} {study['name']}", entries)
-    try:
-        planning_claims.check(study["claims"], meant)
-        saturations = _saturations(tracks, named, planned)
-    except ValueError as problem:
-        raise PlanError(f"{study['kind']} {study['name']}: {problem}") from None
-    result["study"] = {
-        **{key: study[key] for key in ("kind", "name", "scale", "description", "claims", "ablate")},
-        "published": study["published"],
-        "cells": named,
-    }
-    return [*tracks, *saturations]
+def _says_what_to_measure(given: GivenOptions) -> bool:
+    return any(name in studies.filled(given) for name in ("framework", *studies.FOLDERS))
 
 
-def _saturations(
-    tracks: Sequence[dict[str, Any]],
-    named: Mapping[str, Sequence[str]],
-    planned: Mapping[str, Any],
-) -> list[Any]:
-    """Return the tracks of the saturations that scaled rates refer to, and set `of` in those
-    tracks.
+def words(ask: Request, given: GivenOptions, study: Study | None) -> GivenOptions:
+    """Return the options that have a value: the user's and the inventory's, then the study's."""
+    found = {**(study.options if study else {}), **studies.filled(given)}
+    if "default_generator" in found:
+        # The inventory's default; the user's and the study's choices override it.
+        default = found["default_generator"]
+        options.convert("default_generator", default, ask.specs["default_generator"])
+        found = {"generator": default, **found}
+    return found
 
-    Cells of one stack, endpoint and number of connections share a saturation.
+
+def plan_options(ask: Request, given: GivenOptions, filled: GivenOptions) -> PlannedCells:
+    """Return what the options alone measure; no cells for a stage that needs no framework."""
+    chosen = options.options(ask.specs, filled, ask.clients)
+    if ask.needs_framework or chosen.framework:
+        planned = plan_cells(ask, chosen)
+    else:
+        _refuse(ask, chosen, _LOAD_RULES)
+        planned = PlannedCells(options=chosen, stacks={}, endpoints={}, experiments=[])
+    if planned.experiments or "generator" in ask.user:
+        user_options.refuse_unused(ask.user, given, "the run", [((), chosen.generator)])
+    return planned
+
+
+def plan_cells(ask: Request, chosen: Options, entry: StudyCell | None = None) -> PlannedCells:
+    """Return what one set of options measures. ``entry``: the study's cell that has these.
+
+    There is a stack for each backlog of the tuning profiles.
     """
-    found: dict[str, Any] = {}
-    for track in tracks:
-        ids = []
-        for name in track.get("names", []):
-            known("cell that a rate is a share of", name, list(named))
-            item = planned[named[name][0]]
-            if len(named[name]) > 1 or item["cell"]["load"]["mode"] == "batch":
-                raise PlanError(
-                    f"rate: of: '{name}' is no one cell that a closed loop can saturate: it stands "
-                    f"for {', '.join(named[name])}. Name cells of one load generator and level."
-                )
-            load = cells.closed_loop(item["cell"]["load"])
-            made = experiments.saturation(item, cells.slug({**item["cell"], "load": load}), load)
-            ids.append(made["cells"][0]["cell_id"])
-            found.setdefault(ids[-1], made)
-        track |= {"of": ids} if ids else {}
-    return list(found.values())
+    _refuse(ask, chosen, _LOAD_RULES)
+    backlogs = {
+        name: options.backlog(chosen, name, tuning_profile(ask.root, name))
+        for name in chosen.tuning
+    }
+    found: dict[str, Json] = {**stack(ask.root, msgspec.to_builtins(chosen), ask.python)}
+    _refuse(ask, chosen, _CELL_RULES)
+    options.refuse_profile(chosen, found)
+    wanted = cells.endpoints(ask.root, chosen, found["app"])
+    also = _background(ask, chosen, found, entry)
+    planned = experiments.experiments(
+        ask.root, chosen, cells.items(chosen, found, backlogs, wanted, entry)
+    )
+    if chosen.profile:
+        planned += [
+            again
+            for one in planned
+            if one.items[0].purpose == "measure" and (again := _repeated(one, "py_spy"))
+        ]
+    found["measured"] = list({**wanted, **also})
+    return PlannedCells(
+        options=chosen,
+        stacks={item.stack: found | {"backlog": item.cell.backlog} for item in items(planned)},
+        endpoints={**wanted, **also},
+        experiments=planned,
+    )
+
+
+def _refuse(ask: Request, chosen: Options, rules: Iterable[Callable[[Options], None]]) -> None:
+    """Raise PlanError by the first rule that the options do not fulfil."""
+    known("network", chosen.network, names(ask.root / "files" / "network", "*.yml"))
+    for rule in rules:
+        rule(chosen)
+
+
+def _background(
+    ask: Request, chosen: Options, found: Mapping[str, Json], entry: StudyCell | None
+) -> Contracts:
+    """Return the contract of the endpoint that one more client asks; empty without one."""
+    name = entry.background_endpoint if entry else None
+    if name is None:
+        return {}
+    known(f"endpoint of {chosen.framework}", name, found["app"]["endpoints"])
+    return {name: load_yaml(ask.root / "files" / "endpoints.yml")[name]}
+
+
+def _repeated(
+    one: PlannedExperiment, purpose: Purpose, suffix: str = ""
+) -> PlannedExperiment | None:
+    """Return the experiment that measures the first cell of another again; None of a search."""
+    if isinstance(one, Search):
+        return None
+    return one.repeated(ids.cell_id(one.items[0].cell, purpose) + suffix, purpose)
+
+
+def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells:
+    """Return what a study's cells measure, each cell once.
+
+    A py-spy profile belongs to a named cell and has no name of its own.
+    """
+    first: Options | None = None
+    stacks: Stacks = {}
+    endpoints: Contracts = {}
+    found: list[PlannedExperiment] = []
+    named: dict[str, list[PlannedExperiment]] = {}
+    unused: list[tuple[Iterable[str], str]] = []
+    for entry in study.cells:
+        planned = _plan_entry(ask, study, entry, filled)
+        for key, chosen in planned.stacks.items():
+            same = stacks.setdefault(key, chosen)
+            same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
+        endpoints |= planned.endpoints
+        found += [one for one in planned.experiments if one not in found]
+        own = [one for one in planned.experiments if one.items[0].purpose != "py_spy"]
+        named[entry.name] = [*named.get(entry.name, []), *own]
+        # The stages before the load set up the first cell.
+        first = first or planned.options
+        unused.append((entry.options, planned.options.generator))
+    user_options.refuse_unused(ask.user, filled, f"the {study.kind} {study.name}", unused)
+    if first is None:
+        raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")
+    try:
+        _refuse_ambiguous(found)
+        claims.check(study.claims, {name: len(those) for name, those in named.items()})
+        found = attach_saturations(found, named)
+    except ValueError as problem:
+        raise PlanError(f"{study.kind} {study.name}: {problem}") from None
+    return PlannedCells(
+        options=first,
+        stacks=stacks,
+        endpoints=endpoints,
+        experiments=found,
+        study=_planned_study(ask, study, named),
+    )
+
+
+def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptions) -> PlannedCells:
+    """Return what one cell of a study measures."""
+    try:
+        for name in {**study.options, **entry.options}:
+            known("option", name, sorted(ask.specs))
+        chosen = options.options(ask.specs, {**filled, **entry.options}, ask.clients)
+        return plan_cells(ask, chosen, entry)
+    except PlanError as problem:
+        raise PlanError(f"{study.kind} {study.name}, cell {entry.name}: {problem}") from None
+
+
+def _refuse_ambiguous(planned: Iterable[PlannedExperiment]) -> None:
+    """Raise PlanError where two items have one id and differ."""
+    by_id: dict[str, Item] = {}
+    for item in items(planned):
+        same = by_id.setdefault(item.cell_id, item)
+        if same.cell != item.cell:
+            raise PlanError(
+                f"two cells have the id {item.cell_id} and differ in expected_void alone. Give "
+                "both the same."
+            )
+
+
+def _planned_study(
+    ask: Request, study: Study, named: Mapping[str, Sequence[PlannedExperiment]]
+) -> PlannedStudy:
+    keys = tuning_keys(ask.root, study.ablate) if study.ablate else []
+    return PlannedStudy(
+        kind=study.kind,
+        name=study.name,
+        scale=study.scale,
+        description=study.description,
+        claims=study.claims,
+        cells={name: [item.cell_id for item in items(those)] for name, those in named.items()},
+        ablate=study.ablate,
+        left_out_keys={without(study.ablate or "", key): key for key in keys},
+        publication=study.publication,
+    )
+
+
+def attach_saturations(
+    planned: Iterable[PlannedExperiment], named: Mapping[str, Sequence[PlannedExperiment]]
+) -> list[PlannedExperiment]:
+    """Return the experiments, the scaled ones with their saturations, and then those of these.
+
+    Cells of one stack, endpoint and number of connections share a saturation. ``named``: the
+    study's name of a cell -> its experiments. Raises PlanError for a name that is not of one cell.
+    """
+    saturations: dict[str, Fixed] = {}
+    found: list[PlannedExperiment] = []
+    for one in planned:
+        if isinstance(one, Scaled):
+            of = {}
+            for name in one.item.cell.load.of_saturation or ():
+                made = _saturation(name, named)
+                of[name] = made.item.cell_id
+                saturations.setdefault(made.item.cell_id, made)
+            one = replace(one, saturations=of)
+        found.append(one)
+    return [*found, *saturations.values()]
+
+
+def _saturation(name: str, named: Mapping[str, Sequence[PlannedExperiment]]) -> Fixed:
+    known("cell that a rate is a fraction of", name, list(named))
+    those = items(named[name])
+    if len(those) > 1 or those[0].cell.load.mode == "batch":
+        raise PlanError(
+            f"rate: of: '{name}' is no one cell that a closed loop can saturate: it stands for "
+            f"{', '.join(item.cell_id for item in those)}. Name cells of one load generator and "
+            "level."
+        )
+    return experiments.saturation(those[0], cells.closed_loop(those[0].cell.load))
+
+
+def _tunings(ask: Request, planned: PlannedCells) -> dict[str, TuningProfile]:
+    """Return the tuning profiles of the cells, or of the options where there is none."""
+    wanted = [item.cell.tuning for item in items(planned.experiments)] or planned.options.tuning
+    return {name: tuning_profile(ask.root, name) for name in wanted}
+
+
+def attach_controls(
+    planned: PlannedCells, study: Study | None, tunings: Mapping[str, TuningProfile]
+) -> Controls:
+    """Return the comparisons, and an A/A control of the base of each.
+
+    A study that compares nothing has one of its first cell. A lesson has none. The cells of a
+    search are not known yet.
+    """
+    if study is not None and not study.aa_controls:
+        return Controls(comparisons=[], aa_controls=[], experiments=[])
+    certain = [one for one in planned.experiments if not isinstance(one, Search)]
+    backlogs = {name: profile.backlog.value for name, profile in tunings.items()}
+    comparisons = cells.comparisons(items(certain), backlogs)
+    bases = {comparison.base for comparison in comparisons}
+    if study is not None and not bases and certain:
+        bases = {certain[0].items[0].cell_id}
+    controls = [
+        control
+        for one in certain
+        if one.items[0].cell_id in bases and (control := _repeated(one, "aa_control"))
+    ]
+    return Controls(
+        comparisons=comparisons,
+        aa_controls=[(item.base or "", item.cell_id) for item in items(controls)],
+        experiments=controls,
+    )
+
+
+def hash_inputs(
+    ask: Request, planned: PlannedCells, controls: Controls
+) -> tuple[list[PlannedExperiment], inputs.Inputs]:
+    """Return all experiments with the hashes of their inputs, and these inputs."""
+    every = [*planned.experiments, *controls.experiments]
+    networks = [item.cell.network for item in items(every)] or [planned.options.network]
+    made_of = inputs.Inputs(
+        stacks=planned.stacks,
+        endpoints=planned.endpoints,
+        tunings=msgspec.to_builtins(_tunings(ask, planned)),
+        networks={name: msgspec.to_builtins(network_profile(ask.root, name)) for name in networks},
+    )
+    hasher = inputs.Hasher(ask.root, made_of, ask.lab)
+    return [one.map_items(hasher.hashed) for one in every], made_of
+
+
+def place(
+    ask: Request,
+    planned: PlannedCells,
+    controls: Controls,
+    hashed: Sequence[PlannedExperiment],
+    recorded: Run | None,
+) -> tuple[list[PlannedExperiment], list[tuple[str, str]]]:
+    """Return the experiments, each on its pair, and the A/A controls.
+
+    Where there are controls, the first cell that has one also gets one on every other pair, so that
+    differences between pairs are part of its noise.
+    """
+    before = recorded.plan.experiments if recorded else []
+    earlier = {item.cell_id: one.pair for one in before for item in one.items}
+    together: list[Sequence[str]] = [[one.base, one.head] for one in controls.comparisons]
+    together += controls.aa_controls
+    if planned.study:
+        together += claims.compared(planned.study.claims, planned.study.cells)
+    placed = placement.assign(hashed, together, planned.options.repetitions, ask.pairs, earlier)
+    aa_controls = list(controls.aa_controls)
+    if aa_controls:
+        base = aa_controls[0][0]
+        own = next(one for one in placed if one.items[0].cell_id == base)
+        for pair in range(ask.pairs):
+            control = _repeated(own, "aa_control", f"-{pair + 1}") if pair != own.pair else None
+            if control is not None:
+                placed.append(replace(control, pair=pair))
+                aa_controls.append((base, control.items[0].cell_id))
+    return placed, aa_controls
+
+
+def _refuse_other_clients(run_id: str, recorded: Run | None, clients: int) -> None:
+    """Raise PlanError where the run started with another number of clients to a server."""
+    if recorded is not None and recorded.plan.options.clients != clients:
+        before = plural(recorded.plan.options.clients, "client")
+        raise PlanError(
+            f"run_id: '{run_id}' was begun with {before} to a server, and "
+            f"the inventory has {clients} now. Results of both are not mixed: give the inventory "
+            "of then with -i, or another -e run_id=<name>."
+        )
+
+
+def _draft(
+    ask: Request,
+    run_id: str,
+    given: GivenOptions,
+    planned: PlannedCells,
+    made_of: inputs.Inputs,
+) -> Plan:
+    """Return the plan before its experiments are placed and estimated."""
+    run = RunDir(ask.root / "results" / run_id)
+    measured = items(planned.experiments)
+    loads = [item.cell.load for item in measured]
+    setups = list(dict.fromkeys(schedule.setup(item) for item in measured))
+    calibrations = [number for one in run.calibrations() for number in one.numbers()]
+    default_rate = options.options(ask.specs, {}).rate
+    return Plan(
+        run_id=run_id,
+        run_dir=str(run.path),
+        is_new=ask.begin,
+        host_kind=ask.host_kind,
+        inventory_args=ask.inventory_args,
+        resume_args=f"-e run_id={run_id} {ask.inventory_args}".rstrip(),
+        given={name: given.get(name) for name in ask.specs},
+        options=planned.options,
+        experiments=[],
+        stacks=planned.stacks,
+        stack=next(iter(planned.stacks.values()), None),
+        endpoints=planned.endpoints,
+        tunings={name: dict(profile) for name, profile in made_of.tunings.items()},
+        networks={name: dict(profile) for name, profile in made_of.networks.items()},
+        generators=sorted({load.generator for load in loads} or {planned.options.generator}),
+        study=planned.study,
+        comparisons=[],
+        aa_controls=[],
+        py_spy=any(item.purpose == "py_spy" for item in measured),
+        tls=any(load.tls for load in loads),
+        connections=max((load.connections for load in loads), default=0),
+        calibrate=CalibrationLoad(
+            rate=max(planned.options.rate or default_rate),
+            connections=max(planned.options.connections),
+        ),
+        # One pair may have calibrated more often than the others.
+        calibration_repetition=max(calibrations, default=0) + 1,
+        # For a resumed run it is known only where all cells have the same.
+        current_setup=setups[0] if setups and (ask.begin or len(setups) == 1) else None,
+        measurements=0,
+        remaining=0,
+        load_seconds=0,
+    )
+
+
+def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:
+    """Return the plan with the number of measurements and the seconds of load."""
+    run_dir = Path(draft.run_dir)
+    idle = ablation.idle(draft.study, records.ledgers(run_dir))
+    going = ablation.without_idle(draft, idle)
+    ahead = schedule.outlook(going, kept, None)
+    seconds = [schedule.outlook(going, kept, pair).seconds_left for pair in range(pairs)]
+    return replace(
+        draft,
+        measurements=ahead.total,
+        remaining=ahead.total - ahead.position + 1,
+        load_seconds=max(seconds),
+    )

@@ -1,20 +1,23 @@
-"""The plan.json of a resumed run: {started, argv, plan, resumed} and the run's recorded context."""
+"""The plan.json of a resumed run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from msgspec.structs import replace
+
+from loadlab.scheduling.plan import Resumption, Run
 
 
-def gone_on(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plan.json of a resumed run: the new plan, with the original start.
+def resumed(earlier: Run, now: Run) -> Run:
+    """Return plan.json of a resumed run: the new plan, with the original start and hosts.
 
     ``earlier``: its present content. ``now``: what plan.json would be for a new run. Earlier
-    comparisons and twins are kept; resumed gains {started, argv}.
+    comparisons and A/A controls are kept.
     """
-    plan = dict(now["plan"])
-    for key in ("comparisons", "twins"):
-        kept = earlier["plan"].get(key, [])
-        plan[key] = kept + [one for one in plan[key] if one not in kept]
-    resumed = [*earlier.get("resumed", []), {"started": now["started"], "argv": now["argv"]}]
-    return {**earlier, "plan": plan, "resumed": resumed}
+    before, plan = earlier.plan, now.plan
+    plan = replace(
+        plan,
+        comparisons=[*dict.fromkeys([*before.comparisons, *plan.comparisons])],
+        aa_controls=[*dict.fromkeys([*before.aa_controls, *plan.aa_controls])],
+    )
+    call = Resumption(started=now.started, argv=now.argv)
+    return replace(earlier, plan=plan, resumed=[*(earlier.resumed or ()), call])

@@ -4,43 +4,57 @@ A file of files/studies/ or files/lessons/ holds:
 - description: one line
 - options: main variables (roles/run) of all its cells; the user's own override them
 - scales: name -> options of that size; the first applies unless -e scale= names another
-- cells: list of {name, options, at, about, pause, beside, only, matrix}. options are main variables
-  of this cell alone, which nothing overrides; at has more of them by scale; about lists void
-  reasons that are the cell's very subject; pause {after_s, seconds} stops the application during
-  the load; beside is an endpoint that one more client asks throughout; only lists the scales that
-  have the cell; matrix multiplies it: option -> its values, or a name -> {label: options}. Each
-  product is named <name>-<value>-<value> (r4-flask-agents)
-- rates: name -> {says, rule, and numbers by scale}, for cells whose option rate is that name. The
-  number at the scale applies, or else the rule {share, of}: that fraction of the lowest goodput at
-  which these cells saturate
+- cells: see FileCell. Each product of a matrix is named <name>-<value>-<value> (r4-flask-agents)
+- rates: name -> FileRate, for cells whose option rate is that name
 - ablate: instead of cells, a tuning profile that is measured whole and without each of its keys
-- claims: see loadlab/analysis/claims.py; only as for cells
-- twins: whether cells are measured twice (A/A) for the noise floor; default true for a study, false
-  for a lesson
+- claims: {statement, published, scales}, and metric with cell, ratio or order and their bounds
+  (ClaimStatement), or `all` with a list of these
+- aa_controls: whether cells are measured twice (A/A) for the noise floor; default true for a study,
+  false for a lesson
 
 What was published elsewhere:
 - question: what the study asks
 - source: {title, author, date, url}, commit and more where known
 - setup: the published set-up: server, client, link (in words), versions {package: version}
-- figures: list of {title, where, reference, cells {name: {metric: figure}}}, the published figures
-  of each cell. A figure is a number in the metric's unit, or a number with a unit (16.1 ms).
-  <name>@<connections> is one level of a sweep. reference is the cell that others are compared with.
-  not_repeated says why none of these is measured here; then the names are free text
-- mistakes: list of {what, printed, corrected}: errors of the source and how to read them; cell and
-  metric: the cell that shows it here
+- figures: list of FileFigures
+- errata: errors of the source and how to read them (StudyErratum)
 - differs: sentences on differences that no document of the run records
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Struct, field
 
 from loadlab.core.catalog import known, load_yaml, names
 from loadlab.core.errors import PlanError
-from loadlab.tuning.profiles import WITHOUT, tuning_keys
+from loadlab.core.model import (
+    ClaimStatement,
+    GivenOptions,
+    OptionValue,
+    PublishedFigures,
+    Record,
+    SaturationRate,
+    Stall,
+    Study,
+    StudyCell,
+    StudyClaim,
+    StudyErratum,
+    StudyPublication,
+    StudyRate,
+    StudySetting,
+    StudySetup,
+)
+from loadlab.core.model.base import doc
+from loadlab.core.model.claims import Published
+from loadlab.core.model.study import Scalar
+from loadlab.tuning.profiles import tuning_keys, without
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}
 # The scale at which everything is as published.
@@ -50,132 +64,295 @@ _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "B": 1.0, "KiB": 1024.0, "MiB": 1048576.0,
     "%": 0.01,
 }  # fmt: skip
+# Key of an earlier version of the lab -> its name now.
+_RENAMED = {
+    "about": "expected_void",
+    "at": "per_scale",
+    "beside": "background_endpoint",
+    "mistakes": "errata",
+    "not_repeated": "not_reproduced",
+    "only": "scales",
+    "pause": "stall",
+    "says": "statement",
+    "seconds": "duration_s",
+    "share": "fraction",
+    "twins": "aa_controls",
+    "what": "mistake",
+}
 
 
-def filled(given: Mapping[str, Any]) -> dict[str, Any]:
+class FileCell(Record, kw_only=True, frozen=True):
+    """An entry of `cells`: one cell, or the product of its matrix."""
+
+    name: Annotated[str, doc("Name of the cell, or the beginning of each product's.")]
+    options: Annotated[GivenOptions, doc("Main variables of it alone; nothing overrides them.")] = (
+        field(default_factory=dict)
+    )
+    per_scale: Annotated[dict[str, GivenOptions], doc("Scale -> more of these.")] = field(
+        default_factory=dict
+    )
+    scales: Annotated[list[str] | None, doc("The scales that have it; absent: all.")] = None
+    matrix: Annotated[
+        dict[str, list[Scalar] | dict[str, GivenOptions]],
+        doc("Option -> its values, or any name -> {label: options}."),
+    ] = field(default_factory=dict)
+    expected_void: Annotated[
+        list[str] | None, doc("Codes of void reasons that are its subject.")
+    ] = None
+    stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
+    background_endpoint: Annotated[
+        str | None, doc("Endpoint that one more client asks throughout the load.")
+    ] = None
+
+
+class FileRate(Record, kw_only=True, frozen=True):
+    """An entry of `rates`."""
+
+    statement: Annotated[str, doc("How the rule follows from what was published.")]
+    rule: Annotated[SaturationRate | None, doc("The rate, but at the scale `published`.")] = None
+    published: Annotated[float | None, doc("Requests/s as published, for that scale.")] = None
+
+
+class FileClaim(Record, kw_only=True, frozen=True):
+    """An entry of `claims`."""
+
+    statement: Annotated[str, doc("The claim in words.")]
+    all: Annotated[list[ClaimStatement], doc("What it says of the cells.")]
+    published: Annotated[Published | None, doc("What the source says.")] = None
+    scales: Annotated[list[str] | None, doc("The scales that have it; absent: all.")] = None
+
+
+class FileFigures(Record, kw_only=True, frozen=True):
+    """An entry of `figures`."""
+
+    title: Annotated[str, doc("What the figures are of.")]
+    where: Annotated[str, doc("Place in the source.")]
+    reference: Annotated[str | None, doc("Name of the cell that others are compared with.")] = None
+    not_reproduced: Annotated[
+        str | None, doc("Why none of these is measured here; then the names are free text.")
+    ] = None
+    cells: Annotated[
+        dict[str, dict[str, float | str]],
+        doc(
+            "Name of a cell, or <name>@<connections> for a level of a sweep -> metric -> a number "
+            "in the metric's unit, or a number with a unit (16.1 ms)."
+        ),
+    ]
+
+
+class StudyFile(Record, kw_only=True, frozen=True):
+    """A file of files/studies/ or files/lessons/."""
+
+    description: Annotated[str, doc("One line.")]
+    options: Annotated[GivenOptions, doc("Main variables of all its cells.")] = field(
+        default_factory=dict
+    )
+    scales: Annotated[dict[str, GivenOptions], doc("Name -> options of that size.")] = field(
+        default_factory=dict
+    )
+    cells: Annotated[list[FileCell], doc("The cells.")] = field(
+        default_factory=lambda: [FileCell(name="all")]
+    )
+    rates: Annotated[dict[str, FileRate], doc("Rates by name.")] = field(default_factory=dict)
+    ablate: Annotated[str | None, doc("Tuning profile of an ablation.")] = None
+    claims: Annotated[list[FileClaim], doc("The claims.")] = field(default_factory=list)
+    aa_controls: Annotated[bool | None, doc("Whether cells are measured twice.")] = None
+    question: Annotated[str | None, doc("What the study asks.")] = None
+    source: Annotated[dict[str, str] | None, doc("Where it was published.")] = None
+    setup: Annotated[StudySetup | None, doc("The published set-up.")] = None
+    figures: Annotated[list[FileFigures], doc("Published figures.")] = field(default_factory=list)
+    errata: Annotated[list[StudyErratum], doc("Errors of the source.")] = field(
+        default_factory=list
+    )
+    differs: Annotated[list[str], doc("Differences that no document records.")] = field(
+        default_factory=list
+    )
+
+
+class _Choice(Struct, frozen=True):
+    """The study or lesson that was asked for."""
+
+    kind: Literal["study", "lesson"]
+    name: str
+
+
+def filled(given: Mapping[str, OptionValue]) -> GivenOptions:
     """Return the options that have a value."""
     return {name: value for name, value in given.items() if value is not None and value != ""}
 
 
-def find(root: Path, given: Mapping[str, Any], kind: str | None) -> dict[str, Any] | None:
-    """Return the study or lesson asked for; None where none is.
+def read(path: Path) -> StudyFile:
+    """Return a study's or lesson's file.
 
-    ``kind``: "study" or "lesson" where one of that kind must be given. Returns {kind, name, scale,
-    description, options, cells, claims, twins, ablate, published}: cells is [{name, options, about,
-    pause, beside}] with matrix, at and only resolved. published is copied into the documents:
-    {question, source, setup, settings, rates, figures, mistakes, differs}. Raises PlanError.
+    Raises PlanError with the file, the place and the reason; for a renamed key also with its name
+    now.
     """
-    asked = {key: str(value) for key, value in filled(given).items() if key in FOLDERS}
-    if kind and kind not in asked:
+    content = load_yaml(path)
+    if isinstance(content, dict) and isinstance(content.get("claims"), list):
+        content = {**content, "claims": [_claim(claim) for claim in content["claims"]]}
+    try:
+        return msgspec.convert(content, StudyFile)
+    except msgspec.ValidationError as problem:
+        file = f"files/{path.parent.name}/{path.name}"
+        raise PlanError(f"{file}: {problem}{_renamed(str(problem))}") from None
+
+
+def _claim(claim: object) -> object:
+    """Return a claim in the form with `all`, and what was published of it with all keys."""
+    if not isinstance(claim, dict):
+        return claim
+    own = {key: claim[key] for key in ("statement", "scales") if key in claim}
+    if isinstance(claim.get("published"), dict):
+        own["published"] = {"value": None, "statement": "", **claim["published"]}
+    rest = {key: value for key, value in claim.items() if key not in (*own, "published")}
+    return {**own, **(rest if "all" in rest else {"all": [rest]})}
+
+
+def _renamed(problem: str) -> str:
+    found = re.search(r"unknown field `(\w+)`", problem)
+    now = _RENAMED.get(found[1]) if found else None
+    return f". It is called {now} now." if now else ""
+
+
+def find(root: Path, given: GivenOptions, kind: str | None) -> Study | None:
+    """Return the study or lesson asked for, at its scale; None where none is.
+
+    ``kind``: "study" or "lesson" where one of that kind must be given. Raises PlanError.
+    """
+    choice = _choose(root, filled(given), kind)
+    if choice is None:
+        return None
+    folder = root / "files" / FOLDERS[choice.kind]
+    known(choice.kind, choice.name, names(folder, "*.yml"))
+    file = read(folder / f"{choice.name}.yml")
+    scale = str(filled(given).get("scale", next(iter(file.scales), "")))
+    if scale:
+        known(f"scale of {choice.kind} {choice.name}", scale, list(file.scales))
+    options = {**file.options, **file.scales.get(scale, {})}
+    if file.ablate is not None:
+        keys = tuning_keys(root, file.ablate)
+        options["tuning"] = [file.ablate, *(without(file.ablate, key) for key in keys)]
+    return Study(
+        kind=choice.kind,
+        name=choice.name,
+        scale=scale or None,
+        description=file.description,
+        options=options,
+        cells=[one for entry in file.cells for one in _cells(entry, file.rates, scale)],
+        claims=[
+            StudyClaim(statement=claim.statement, all=claim.all, published=claim.published)
+            for claim in file.claims
+            if scale in (claim.scales or [scale])
+        ],
+        aa_controls=choice.kind == "study" if file.aa_controls is None else file.aa_controls,
+        ablate=file.ablate,
+        publication=_publication(file, {**options, **filled(given)}, scale),
+    )
+
+
+def _choose(root: Path, given: GivenOptions, kind: str | None) -> _Choice | None:
+    """Return the study or lesson that was given; None where none is."""
+    study, lesson = given.get("study"), given.get("lesson")
+    if kind and kind not in given:
         there_are = names(root / "files" / FOLDERS[kind], "*.yml")
         raise PlanError(
             f"{kind}: none was given. Give one with -e {kind}=<name>. "
             f"There are: {', '.join(there_are)}."
         )
-    if len(asked) > 1:
-        raise PlanError(
-            f"study: '{asked['study']}' and lesson: '{asked['lesson']}' were both given. Give one."
-        )
-    if not asked:
-        if filled(given).get("scale"):
-            raise PlanError(f"scale: '{given['scale']}' is of a study only. Give -e study=<name>.")
-        return None
-    ((kind, name),) = asked.items()
-    folder = root / "files" / FOLDERS[kind]
-    known(kind, name, names(folder, "*.yml"))
-    file = load_yaml(folder / f"{name}.yml")
-    scales = file.get("scales", {})
-    scale = str(filled(given).get("scale", next(iter(scales), "")))
-    if scale:
-        known(f"scale of {kind} {name}", scale, list(scales))
-    options = {**file.get("options", {}), **scales.get(scale, {})}
-    if "ablate" in file:
-        options["tuning"] = _ablation(root, file["ablate"])
-    rates = {name: _rate(rate, scale) for name, rate in file.get("rates", {}).items()}
-    cells = [
-        cell
-        for entry in file.get("cells", [{"name": "all"}])
-        if scale in entry.get("only", [scale])
-        for cell in _multiplied(entry, scale)
-    ]
-    for cell in cells:
-        rate = cell["options"].get("rate")
-        if isinstance(rate, str) and rate in rates:
-            cell["options"]["rate"] = rates[rate]
-    return {
-        "kind": kind,
-        "name": name,
-        "scale": scale or None,
-        "description": file["description"],
-        "options": options,
-        "cells": cells,
-        "claims": [one for one in file.get("claims", []) if scale in one.get("only", [scale])],
-        "twins": file.get("twins", kind == "study"),
-        "ablate": file.get("ablate"),
-        "published": {
-            **{key: file.get(key) for key in ("question", "source", "setup")},
-            "settings": _settings(scales, {**options, **filled(given)}, scale),
-            "rates": [
-                {"name": name, "says": rate["says"], "published": rate.get(PUBLISHED)}
-                | {"here": rates[name]}
-                for name, rate in file.get("rates", {}).items()
-            ],
-            "figures": [_figures(group) for group in file.get("figures", [])],
-            **{key: file.get(key, []) for key in ("mistakes", "differs")},
-        },
-    }
+    if study is not None and lesson is not None:
+        raise PlanError(f"study: '{study}' and lesson: '{lesson}' were both given. Give one.")
+    if study is not None:
+        return _Choice("study", str(study))
+    if lesson is not None:
+        return _Choice("lesson", str(lesson))
+    if given.get("scale"):
+        raise PlanError(f"scale: '{given['scale']}' is of a study only. Give -e study=<name>.")
+    return None
 
 
-def _rate(rate: Mapping[str, Any], scale: str) -> Any:
-    return rate.get(scale, rate.get("rule"))
+def _here(rate: FileRate, scale: str) -> float | SaturationRate | None:
+    """Return what stands for a published rate at a scale."""
+    return rate.published if scale == PUBLISHED and rate.published is not None else rate.rule
 
 
-def _multiplied(entry: Mapping[str, Any], scale: str) -> Iterator[dict[str, Any]]:
-    """Yield the cells of an entry of `cells`: one, or the product of its matrix."""
-    rest = {key: value for key, value in entry.items() if key not in ("matrix", "only", "at")}
-    axes = [list(_axis(*axis)) for axis in entry.get("matrix", {}).items()]
+def _cells(entry: FileCell, rates: Mapping[str, FileRate], scale: str) -> Iterator[StudyCell]:
+    """Yield the cells that an entry of `cells` has at a scale."""
+    if scale not in (entry.scales or [scale]):
+        return
+    axes = [list(_axis(option, values)) for option, values in entry.matrix.items()]
     for choice in itertools.product(*axes):
-        options = dict(entry.get("options", {}))
+        options = dict(entry.options)
         for _, more in choice:
             options |= more
-        options |= entry.get("at", {}).get(scale, {})
-        name = "-".join([entry["name"], *(label for label, _ in choice)])
-        yield {**rest, "name": name, "options": options}
+        options |= entry.per_scale.get(scale, {})
+        rate = options.get("rate")
+        if isinstance(rate, str) and rate in rates:
+            here = _here(rates[rate], scale)
+            options["rate"] = (
+                {"fraction": here.fraction, "of": [*here.of]}
+                if isinstance(here, SaturationRate)
+                else here
+            )
+        yield StudyCell(
+            name="-".join([entry.name, *(label for label, _ in choice)]),
+            options=options,
+            expected_void=entry.expected_void,
+            stall=entry.stall,
+            background_endpoint=entry.background_endpoint,
+        )
 
 
-def _axis(option: str, values: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _axis(
+    option: str, values: list[Scalar] | dict[str, GivenOptions]
+) -> Iterator[tuple[str, GivenOptions]]:
     """Yield (label, options) for each value of one axis of a matrix."""
-    if isinstance(values, Mapping):
-        yield from ((str(label), options) for label, options in values.items())
+    if isinstance(values, dict):
+        yield from values.items()
     else:
-        yield from ((str(value), {option: value}) for value in values)
+        for value in values:
+            own: GivenOptions = {option: value}
+            yield str(value), own
 
 
-def _settings(
-    scales: Mapping[str, Any], words: Mapping[str, Any], scale: str
-) -> list[dict[str, Any]]:
-    """Return [{name, published, here}] of each option that differs from the scale published."""
-    if scale == PUBLISHED:
-        return []
-    return [
-        {"name": name, "published": value, "here": words.get(name)}
-        for name, value in scales.get(PUBLISHED, {}).items()
-        if words.get(name) != value
-    ]
+def _publication(file: StudyFile, options: GivenOptions, scale: str) -> StudyPublication:
+    """Return what was published elsewhere, beside ``options``, those of this run."""
+    published = {} if scale == PUBLISHED else file.scales.get(PUBLISHED, {})
+    return StudyPublication(
+        question=file.question,
+        source=file.source,
+        setup=file.setup,
+        settings=[
+            StudySetting(name=name, published=value, here=options.get(name))
+            for name, value in published.items()
+            if options.get(name) != value
+        ],
+        rates=[
+            StudyRate(
+                name=name,
+                statement=rate.statement,
+                published=rate.published,
+                here=_here(rate, scale),
+            )
+            for name, rate in file.rates.items()
+        ],
+        figures=[_figures(group) for group in file.figures],
+        errata=file.errata,
+        differs=file.differs,
+    )
 
 
-def _figures(group: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(group: FileFigures) -> PublishedFigures:
     """Return a group of `figures` with each number in its metric's own unit."""
-    return {
-        "title": group["title"],
-        "where": group["where"],
-        "reference": group.get("reference"),
-        "not_repeated": group.get("not_repeated"),
-        "cells": {
+    return PublishedFigures(
+        title=group.title,
+        where=group.where,
+        reference=group.reference,
+        not_reproduced=group.not_reproduced,
+        cells={
             name: {metric: in_unit(metric, figure) for metric, figure in figures.items()}
-            for name, figures in group["cells"].items()
+            for name, figures in group.cells.items()
         },
-    }
+    )
 
 
 def in_unit(metric: str, figure: float | str) -> float:
@@ -193,9 +370,3 @@ def in_unit(metric: str, figure: float | str) -> float:
         ) from None
     # Rounded, as 65.98 ms times 1000 is not exactly 65980 in floating point.
     return round(value * size * (1e6 if unit and "_us" in metric else 1), 9)
-
-
-def _ablation(root: Path, name: str) -> list[str]:
-    """Return the profile's name, and the names of the profile without each of its keys."""
-    keys = tuning_keys(root, name)
-    return [name, *(f"{name}{WITHOUT}{key}" for key in keys)]

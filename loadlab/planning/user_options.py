@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import yaml
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from loadlab.core.catalog import load_yaml, names
 from loadlab.core.errors import PlanError
-from loadlab.generators.registry import USERS
-from loadlab.planning.options import range_of
+from loadlab.core.model import GivenOptions
+from loadlab.generators import registry
+from loadlab.planning.options import Spec, Specs, choices, range_of, specs_of
 
 # Prefix of Ansible's own variables.
 ANSIBLE = "ansible_"
@@ -50,9 +50,9 @@ _Tagged.add_multi_constructor("!", lambda loader, suffix, node: None)
 def refuse_names(
     root: Path,
     main: Sequence[str],
-    given: Mapping[str, Any],
+    given: GivenOptions,
     playbooks: Iterable[Path],
-    inventory: Iterable[Mapping[str, Any]],
+    inventory: Iterable[Mapping[str, object]],
 ) -> None:
     """Raise PlanError for a name that nothing reads, and for a wrong value of a role's option.
 
@@ -64,13 +64,13 @@ def refuse_names(
     refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
 
 
-def role_options(root: Path) -> dict[str, Any]:
+def role_options(root: Path) -> dict[str, Spec]:
     """Return the options of every role: name -> its spec in meta/argument_specs.yml."""
     return {
-        name: option
+        name: spec
         for path in root.glob("roles/*/meta/argument_specs.yml")
         for point in load_yaml(path)["argument_specs"].values()
-        for name, option in point.get("options", {}).items()
+        for name, spec in specs_of(point.get("options", {})).items()
     }
 
 
@@ -78,7 +78,7 @@ def known(
     root: Path,
     options: Iterable[str],
     playbooks: Iterable[Path],
-    inventory: Iterable[Mapping[str, Any]],
+    inventory: Iterable[Mapping[str, object]],
 ) -> set[str]:
     """Return the names that may be given with -e.
 
@@ -98,7 +98,7 @@ def known(
     return set(options) | (read - set(_set(plays))) | own | set(_read(hosts))
 
 
-def _read(value: Any) -> Iterator[str]:
+def _read(value: object) -> Iterator[str]:
     """Yield the variables that templates in the value name."""
     if isinstance(value, Mapping):
         for each in value.values():
@@ -114,7 +114,7 @@ def _read(value: Any) -> Iterator[str]:
             return
 
 
-def _set(value: Any) -> Iterator[str]:
+def _set(value: object) -> Iterator[str]:
     """Yield the variables that plays and tasks set themselves."""
     if isinstance(value, list):
         for each in value:
@@ -154,26 +154,23 @@ def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str
     raise PlanError(" ".join(told))
 
 
-def refuse_wrong(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def refuse_wrong(given: GivenOptions, options: Specs) -> None:
     """Raise PlanError where an option has a value that its spec does not allow."""
     for name, value in given.items():
-        spec = options.get(name, {})
-        text = str(value)
-        if "{{" in text:
-            # A template's value is known only where it is used.
+        spec, text = options.get(name), str(value)
+        # A template's value is known only where it is used.
+        if spec is None or "{{" in text:
             continue
-        if spec.get("choices") and text not in map(str, spec["choices"]):
-            there_are = ", ".join(map(str, spec["choices"]))
+        if spec.choices and text not in map(str, spec.choices):
+            there_are = ", ".join(map(str, spec.choices))
             raise PlanError(f"{name}: '{text}' is not known. There are: {there_are}.")
-        if not re.fullmatch(_WRITTEN.get(spec.get("type", ""), ".*"), text, re.DOTALL | re.I):
+        if not re.fullmatch(_WRITTEN.get(spec.type, ".*"), text, re.DOTALL | re.I):
             raise PlanError(
-                f"{name}: '{text}' is {_OTHER[spec['type']]}. It stands for: {spec['description']}"
+                f"{name}: '{text}' is {_OTHER[spec.type]}. It stands for: {spec.description}"
             )
 
 
-def refuse_empty(
-    root: Path, specs: Mapping[str, Any], given: Mapping[str, Any], asked: Iterable[str]
-) -> None:
+def refuse_empty(root: Path, specs: Specs, given: GivenOptions, asked: Iterable[str]) -> None:
     """Raise PlanError where a main variable was given without a value."""
     for name in asked:
         value = given.get(name)
@@ -181,25 +178,25 @@ def refuse_empty(
             raise PlanError(f"{name}: it is empty. {_wanted(root, name, specs[name])}")
 
 
-def _wanted(root: Path, name: str, spec: Mapping[str, Any]) -> str:
-    there_are = spec.get("choices", [])
+def _wanted(root: Path, name: str, spec: Spec) -> str:
+    there_are = choices(name, spec)
     if name in _CATALOGUES:
         folder, pattern = _CATALOGUES[name]
         there_are = names(root / folder, pattern)
     elif name == "endpoint":
         there_are = sorted(load_yaml(root / "files" / "endpoints.yml"))
-    elif spec["type"] == "bool":
+    elif spec.type == "bool":
         there_are = ["true", "false"]
     if there_are:
         return f"There are: {', '.join(there_are)}. Give one, or leave {name} out."
-    if spec.get("elements", spec["type"]) in ("int", "float"):
+    if (spec.elements or spec.type) in ("int", "float"):
         return f"{range_of(name)}, or leave {name} out."
     return f"Give -e {name}=<value>, or leave {name} out."
 
 
 def refuse_unused(
     asked: Iterable[str],
-    given: Mapping[str, Any],
+    given: GivenOptions,
     what: str,
     cells: Sequence[tuple[Iterable[str], str]],
 ) -> None:
@@ -216,7 +213,7 @@ def refuse_unused(
                 f"{name}: {value} would change nothing: each cell of {what} has its own. "
                 f"Leave {name} out."
             )
-        users = USERS.get(name, free)
+        users = registry.readers(name) or free
         if not set(users) & set(free):
             raise PlanError(
                 f"{name}: {value} would change nothing: generator={'|'.join(dict.fromkeys(free))} "

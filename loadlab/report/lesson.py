@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from loadlab.core import documents, formatting
 from loadlab.core.errors import ResultError
+from loadlab.core.model import CellSummary, Claims, Repetition, Summary
+from loadlab.core.run_dir import RunDir
+from loadlab.report import words
+from loadlab.report.words.claims import figure
+from loadlab.scheduling import plan
 
 
 def page(run_dir: Path, template: Path) -> str:
@@ -19,12 +22,13 @@ def page(run_dir: Path, template: Path) -> str:
     """
     from jinja2 import Environment, StrictUndefined
 
-    from loadlab.analysis.claim_text import figure
-
-    judged = documents.load(run_dir / "claims.json")
-    summary = {cell["cell_id"]: cell for cell in documents.load(run_dir / "summary.json")["cells"]}
-    named = documents.load(run_dir / "plan.json")["plan"]["study"]["cells"]
-    cells = {name: _first(name, summary.get(ids[0])) for name, ids in named.items()}
+    run = RunDir(run_dir)
+    claims = documents.read(run.claims, Claims)
+    summary = {cell.cell_id: cell for cell in documents.read(run.summary, Summary).cells}
+    study = plan.read(run_dir).plan.study
+    if study is None:
+        raise ResultError(f"{run.plan.name} has no lesson")
+    cells = {name: _first(name, summary.get(ids[0])) for name, ids in study.cells.items()}
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "ms": formatting.ms,
@@ -33,16 +37,17 @@ def page(run_dir: Path, template: Path) -> str:
         "percent": formatting.percent,
         "figure": figure,
     }
-    text = environment.from_string(documents.text(template)).render(
-        **cells, claims=judged["claims"]
-    )
+    text = environment.from_string(documents.text(template)).render(**cells, claims=claims.claims)
     return f"{text.strip()}\n"
 
 
-def _first(name: str, cell: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    repetitions = cell["repetitions"] if cell else []
+def _first(name: str, cell: CellSummary | None) -> Repetition:
+    """Return the first valid repetition of a cell."""
+    repetitions = cell.repetitions if cell else []
     for repetition in repetitions:
-        if repetition["verdict"]["valid"]:
-            return dict(repetition)
-    reasons = "; ".join(reason for rep in repetitions for reason in rep["verdict"]["reasons"])
-    raise ResultError(f"the cell {name} has no valid repetition ({reasons or 'not measured'})")
+        if repetition.validity.valid:
+            return repetition
+    reasons = [words.coded(reason) for rep in repetitions for reason in rep.validity.reasons]
+    raise ResultError(
+        f"the cell {name} has no valid repetition ({'; '.join(reasons) or 'not measured'})"
+    )

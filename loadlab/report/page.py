@@ -1,179 +1,294 @@
-"""The report of a run as one dict, with every number rounded and every figure drawn.
+"""The report of a run: its documents as what the template lays out, every number rounded.
 
-Reads the run's documents and writes nothing. The template only lays the dict out. The same files
-give the same dict.
+Reads the run's documents and writes nothing. The same files give the same page.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from loadlab.core import documents
-from loadlab.report import (
+from loadlab.core.errors import ResultError
+from loadlab.core.model import Calibration, Claims, Manifest, Record, Summary
+from loadlab.core.model.study import GivenOptions, StudyPublication
+from loadlab.core.run_dir import MANIFEST, RunDir
+from loadlab.report.html import Headline, Link, Table
+from loadlab.report.sections import (
+    calibration,
     cell_figures,
-    labels,
+    cells,
+    claims,
+    comparison,
+    flame_graph,
+    headlines,
+    manifest,
     processes,
-    profile,
     python_clients,
     ranking,
     study,
     sweeps_searches,
+    tuning,
 )
-from loadlab.report import cells as report_cells
-from loadlab.report import claims as report_claims
-from loadlab.report import clients as report_together
-from loadlab.report import comparison as report_comparison
-from loadlab.report import environment as report_context
-from loadlab.report.cell_figures import Entry
-from loadlab.tuning.profiles import WITHOUT
+from loadlab.report.sections.cell_figures import Baseline
+from loadlab.report.sections.cells import CellSection
+from loadlab.report.sections.claims import ClaimsSection
+from loadlab.report.sections.comparison import ComparisonSection
+from loadlab.report.sections.manifest import ManifestSection
+from loadlab.report.sections.processes import ServerSection
+from loadlab.report.sections.study import StudySection
+from loadlab.report.sections.sweeps_searches import SweepsSearches
+from loadlab.report.sections.tuning import Ledger
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry, Paths
 
 # Control characters, characters that change the direction of text, and lone surrogates.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Beside claims or comparisons, more headlines of single cells than this are folded.
+_FOLDED_FROM = 9
+
+R = TypeVar("R", bound=Record)
 
 
-def _document(run_dir: Path, name: str) -> dict[str, Any] | None:
-    """Return a document of the run; None where it does not exist. Raises ResultError if it is
-    malformed."""
-    path = run_dir / name
-    return documents.load(path) if path.exists() else None
+class _Endpoint(msgspec.Struct):
+    """What the page needs of an endpoint's contract."""
+
+    path: str
 
 
-def build(run_dir: Path, listed: Path | None = None) -> dict[str, Any]:
-    """Return everything that the template needs, from the run's documents on disk.
+class _PlannedStudy(msgspec.Struct):
+    """What the page needs of a planned study."""
 
-    ``listed``: the folder whose files are listed, if not ``run_dir``. Keys; parts without data are
-    None or empty:
-    - title, run_id, begun; stacks: in words; headlines: [{anchor, state, text}]
-    - overview, clients: the tables of stacks and of Python clients; ranking: [table]
-    - comparison, methods (sweeps and searches), claims, study, calibration, manifest: the dict that
-      the build function of that part returns
-    - endpoints: [{path, cells, server, closed_loop}]; tunings: [environment.tuning()]
-    - files: the table of raw files
+    publication: StudyPublication | None = None
+    left_out_keys: dict[str, str] = {}
 
-    Raises ResultError naming a malformed file.
+
+class _Plan(msgspec.Struct):
+    """What the page needs of the plan in the manifest."""
+
+    endpoints: dict[str, _Endpoint] = {}
+    options: GivenOptions = {}
+    study: _PlannedStudy | None = None
+
+
+@dataclass(frozen=True)
+class EndpointSection:
+    """The section of an endpoint; ``closed_loop``: its saturation probes, or None."""
+
+    anchor: str
+    path: str
+    cells: Sequence[CellSection]
+    server: ServerSection
+    closed_loop: Table | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that the template lays out; a part without data is None or empty.
+
+    - lead: the stacks, and when the run was started. lab: version and revision
+    - headlines: all sentences. shown, folded: those at the top of the page, and behind a fold
+    - overview, clients: the tables of stacks and of Python clients
     """
-    summary = _document(run_dir, "summary.json") or {"cells": []}
-    manifest = _document(run_dir, "manifest.json")
-    calibration = _document(run_dir, "calibration.json")
-    paths = (manifest or {}).get("plan", {}).get("endpoints", {})
-    # Twins appear in the comparison only.
-    measured, calibrated = (
-        labels.entries([c for c in summary["cells"] if c["purpose"] == purpose], paths)
-        for purpose in ("measure", "calibration")
-    )
-    comparison = report_comparison.build(summary, paths, measured)
-    swept = sweeps_searches.build(summary, paths)
-    # The sweep's headline covers its levels.
-    levels = {cell_id for found in summary.get("sweeps", []) for cell_id in found["cells"]}
-    judged = _document(run_dir, "claims.json")
-    claims = report_claims.build(judged)
-    clients = [entry for entry in measured if python_clients.is_client(entry.cell)]
-    stacks = [entry for entry in measured if not python_clients.is_client(entry.cell)]
-    by_id = {cell["cell_id"]: cell for cell in summary["cells"]}
-    floor = cell_figures.floor(run_dir, calibration if measured else None)
-    run_id = run_dir.resolve().name
-    return {
-        "title": f"Load test {run_id}",
-        "run_id": run_id,
-        "stacks": sorted({report_cells.stack(entry.cell["cell"]) for entry in measured}),
-        "begun": (manifest or {}).get("started"),
-        "headlines": [
-            *([{"anchor": "claims", **claims}] if claims else []),
-            *({"anchor": "comparison", **said} for said in (comparison or {}).get("headlines", [])),
-            *({"anchor": "methods", **said} for said in (swept or {}).get("headlines", [])),
-            *(
-                {"anchor": entry.anchor, **_headline(entry)}
-                for entry in measured
-                if entry.cell["cell_id"] not in levels
-            ),
-        ],
-        "overview": report_cells.overview(stacks) if stacks else None,
-        "ranking": ranking.tables(summary, measured),
-        "clients": python_clients.overview(clients),
-        "comparison": comparison,
-        "methods": swept,
-        "endpoints": _endpoints(run_dir, measured, calibrated, floor, by_id),
-        "calibration": report_context.calibration(run_dir, calibration),
-        "claims": claims,
-        "study": study.build(judged, manifest, calibration),
-        "tunings": _tunings(run_dir),
-        "manifest": report_context.manifest(manifest),
-        "files": report_context.raw_files(listed or run_dir),
-    }
+
+    title: str
+    lead: str
+    lab: str
+    headlines: Sequence[Headline]
+    shown: Sequence[Headline]
+    folded: Sequence[Headline]
+    navigation: Sequence[Link]
+    claims: ClaimsSection | None
+    overview: Table | None
+    ranking: Sequence[Table]
+    clients: Table | None
+    study: StudySection | None
+    comparison: ComparisonSection | None
+    sweeps_searches: SweepsSearches | None
+    endpoints: Sequence[EndpointSection]
+    calibration: Table | None
+    tunings: Sequence[Ledger]
+    manifest: ManifestSection | None
+    files: Table
 
 
-def render(template: Path, document: dict[str, Any]) -> bytes:
+def build(run_dir: Path, listed: Path | None = None) -> Page:
+    """Return the page of a run, from its documents on disk.
+
+    ``listed``: the folder whose files are listed, if not ``run_dir``. Raises ResultError naming a
+    malformed file.
+    """
+    return _Builder(run_dir).page(listed or run_dir)
+
+
+def render(template: Path, page: Page) -> bytes:
     """Return the page as UTF-8.
 
     Everything except figures is escaped, and invisible characters are replaced. Raises
-    jinja2.UndefinedError for a name that the document lacks.
+    jinja2.UndefinedError for a name that the page lacks.
     """
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    page = environment.from_string(documents.text(template)).render(document)
-    return _UNSEEN.sub("\ufffd", f"{page.strip()}\n").encode()
+    text = environment.from_string(documents.text(template)).render(page=page)
+    return _UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
 
 
-def _tunings(run_dir: Path) -> list[Any]:
-    """Return the tuning ledgers of the first profile and of others compared with it.
-
-    Profiles without one key, from an ablation, would fill the page, so they are left out; their
-    files are listed.
-    """
-    paths = [run_dir / "tuning.json", *sorted(run_dir.glob("tuning-*.json"))]
-    found: dict[str, Any] = {}
-    for path in (path for path in paths if path.exists() and WITHOUT not in path.name):
-        document = documents.load(path)
-        found.setdefault(document["profile"], report_context.tuning(document, path.name))
-    return list(found.values())
+def _read(path: Path, record: type[R]) -> R | None:
+    """Return a document of the run; None where it does not exist. Raises ResultError if it is
+    malformed."""
+    return documents.read(path, record) if path.exists() else None
 
 
-def _headline(entry: Entry) -> dict[str, str]:
-    if python_clients.is_client(entry.cell):
-        return python_clients.headline(entry.cell, entry.where)
-    return report_cells.headline(entry.cell, entry.where)
+def _plan(found: Manifest | None) -> _Plan:
+    try:
+        return msgspec.convert(found.plan, _Plan) if found else _Plan()
+    except msgspec.ValidationError as error:
+        raise ResultError(f"{MANIFEST}: plan: {error}") from error
 
 
-def _endpoints(
-    run_dir: Path,
-    measured: Sequence[Entry],
-    calibrated: Sequence[Entry],
-    floor: cell_figures.Floor | None,
-    cells: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """Return a section for each endpoint, in the order of summary.json."""
-    made = []
-    both = sorted([*measured, *calibrated], key=lambda entry: str(entry.cell["cell_id"]))
-    for path in dict.fromkeys(entry.path for entry in both):
-        made.append(
-            {
-                "path": path,
-                "cells": [
-                    {
-                        **(
-                            python_clients.section(run_dir, entry)
-                            if python_clients.is_client(entry.cell)
-                            else report_cells.section(run_dir, entry, floor)
-                        ),
-                        "profile": profile.section(run_dir, entry.cell, cells),
-                        "together": report_together.section(entry.cell),
-                    }
-                    for entry in measured
-                    if entry.path == path
-                ],
-                "server": processes.section(
-                    [entry for entry in measured if entry.path == path],
-                    [entry for entry in calibrated if entry.path == path],
-                ),
-                "closed_loop": report_cells.closed_loop(
-                    [entry for entry in calibrated if entry.path == path]
-                ),
-            }
+class _Builder:
+    """Reads the documents of a run and builds the parts of its page."""
+
+    def __init__(self, run_dir: Path) -> None:
+        run = RunDir(run_dir)
+        self._run_dir, self._run_id = run_dir, run.run_id
+        self._summary = _read(run.summary, Summary) or _nothing(run.run_id)
+        self._manifest = _read(run.manifest, Manifest)
+        self._calibration = _read(run.calibration().document, Calibration)
+        self._claims = _read(run.claims, Claims)
+        self._plan = _plan(self._manifest)
+        self._study = self._plan.study or _PlannedStudy()
+        self._paths: Paths = {name: one.path for name, one in self._plan.endpoints.items()}
+        # A/A controls appear in the comparison only.
+        self._measured = self._entries("measure")
+        self._closed_loops = self._entries("closed_loop")
+
+    def _entries(self, purpose: str) -> list[Entry]:
+        chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
+        return labels.entries(chosen, self._paths)
+
+    def page(self, listed: Path) -> Page:
+        judged = claims.build(self._claims)
+        compared = comparison.build(self._summary, self._paths, self._measured)
+        swept = sweeps_searches.build(self._summary, self._paths)
+        published = study.build(
+            self._claims,
+            self._study.publication,
+            self._manifest,
+            self._calibration,
         )
-    return made
+        whole = [
+            *([replace(judged.headline, anchor="claims")] if judged else []),
+            *(_anchored(compared.headlines, "comparison") if compared else []),
+        ]
+        single = [
+            *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
+            *self._single(),
+        ]
+        fold = bool(whole) and len(single) >= _FOLDED_FROM
+        endpoints = self._endpoints()
+        return Page(
+            title=f"Load test {self._run_id}",
+            lead=self._lead(),
+            lab=labels.lab(self._manifest.lab) if self._manifest else "",
+            headlines=[*whole, *single],
+            # A cell without a valid repetition is never folded.
+            shown=[*whole, *(one for one in single if not fold or one.state == "void")],
+            folded=[one for one in single if fold and one.state != "void"],
+            navigation=[
+                *([Link("#claims", "Claims")] if judged else []),
+                *([Link("#study", "As published")] if published else []),
+                *([Link("#comparison", compared.title)] if compared else []),
+                *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
+                *(Link(f"#{one.anchor}", one.path) for one in endpoints),
+            ],
+            claims=judged,
+            overview=cells.overview([one for one in self._measured if not _is_client(one)]),
+            ranking=ranking.tables(self._summary, self._measured),
+            clients=python_clients.overview([one for one in self._measured if _is_client(one)]),
+            study=published,
+            comparison=compared,
+            sweeps_searches=swept,
+            endpoints=endpoints,
+            calibration=calibration.build(self._run_dir, self._calibration),
+            tunings=tuning.build(self._run_dir, self._study.left_out_keys),
+            manifest=manifest.build(self._manifest, self._plan.options),
+            files=manifest.raw_files(listed),
+        )
+
+    def _lead(self) -> str:
+        """Return the stacks of the run and when it was started."""
+        stacks = sorted({labels.stack(entry.cell.cell) for entry in self._measured})
+        started = f"started {self._manifest.started}" if self._manifest else ""
+        return ", ".join(filter(None, ["; ".join(stacks), started]))
+
+    def _single(self) -> list[Headline]:
+        """Return the headline of each measured cell; that of a sweep covers its levels."""
+        levels = {cell_id for sweep in self._summary.sweeps for cell_id in sweep.cells}
+        return [
+            replace(_headline(entry), anchor=entry.anchor)
+            for entry in self._measured
+            if entry.cell.cell_id not in levels
+        ]
+
+    def _endpoints(self) -> list[EndpointSection]:
+        """Return a section for each endpoint, in the order of summary.json."""
+        entries = sorted(
+            [*self._measured, *self._closed_loops], key=lambda entry: entry.cell.cell_id
+        )
+        baseline = cell_figures.baseline(self._run_dir, self._calibration) if entries else None
+        sections: list[EndpointSection] = []
+        for path in dict.fromkeys(entry.path for entry in entries):
+            own = [entry for entry in self._measured if entry.path == path]
+            loops = [entry for entry in self._closed_loops if entry.path == path]
+            sections.append(
+                EndpointSection(
+                    f"endpoint-{len(sections) + 1}",
+                    path,
+                    [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
+                    processes.section(own, loops),
+                    cells.closed_loop(loops),
+                )
+            )
+        return sections
+
+    def _cell(self, entry: Entry, heading: str, baseline: Baseline | None) -> CellSection:
+        if _is_client(entry):
+            return python_clients.section(self._run_dir, entry, heading)
+        graph = flame_graph.section(self._run_dir, entry.cell, self._summary.cells)
+        return cells.section(
+            self._run_dir, entry, heading=heading, baseline=baseline, flame_graph=graph
+        )
+
+
+def _nothing(run_id: str) -> Summary:
+    return Summary(
+        run_id=run_id,
+        cells=[],
+        comparisons=[],
+        noise_floor=[],
+        sweeps=[],
+        searches=[],
+        rates=[],
+        ranking=[],
+    )
+
+
+def _is_client(entry: Entry) -> bool:
+    return labels.is_client(entry.cell)
+
+
+def _headline(entry: Entry) -> Headline:
+    return python_clients.headline(entry) if _is_client(entry) else headlines.headline(entry)
+
+
+def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:
+    return [replace(one, anchor=anchor) for one in several]

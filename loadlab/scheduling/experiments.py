@@ -1,26 +1,21 @@
-"""Types and functions that all kinds of tracks share; loadlab/scheduling/dispatch.py
-defines them."""
+"""The four kinds of experiments of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-Track = Mapping[str, Any]
-Item = Mapping[str, Any]
-Records = Mapping[str, Sequence[Mapping[str, Any]]]
+from loadlab.core.model import Item
+from loadlab.scheduling.base import Experiment
+from loadlab.scheduling.fixed import Fixed
+from loadlab.scheduling.scaled import Scaled
+from loadlab.scheduling.search import Search
+from loadlab.scheduling.sweep import Sweep
 
+__all__ = ["Experiment", "Fixed", "PlannedExperiment", "Scaled", "Search", "Sweep", "items"]
 
-def measured(cell_id: str, records: Records) -> list[Mapping[str, Any]]:
-    """Return the cell's records that did not fail."""
-    return [record for record in records.get(cell_id, []) if record["error"] is None]
-
-
-def valid(cell_id: str, records: Records) -> list[Mapping[str, Any]]:
-    """Return the cell's records that count: neither failed nor void."""
-    return [record for record in measured(cell_id, records) if record["verdict"]["valid"]]
+PlannedExperiment = Fixed | Sweep | Search | Scaled
 
 
-def items(tracks: Iterable[Track]) -> list[Any]:
-    """Return the items of all tracks, in order."""
-    return [item for track in tracks for item in track["cells"]]
+def items(experiments: Iterable[Experiment]) -> list[Item]:
+    """Return the items of all experiments, in order."""
+    return [item for experiment in experiments for item in experiment.items]

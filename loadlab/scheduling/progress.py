@@ -4,91 +4,111 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+
+from msgspec import Struct
 
 from loadlab.core import formatting
-from loadlab.core.documents import SCHEMA
+from loadlab.core.model import Cell, Progress, Purpose, Record
 from loadlab.scheduling import schedule
-from loadlab.scheduling.experiments import Records
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.records import Records
+from loadlab.scheduling.schedule import NextMeasurement, Outlook
 
 
-def _each(began: Mapping[str, Any], ahead: Mapping[str, Any], now: float) -> float:
-    """Return the seconds that a measurement costs in addition to its load; 0 before the first.
+class Began(Record, kw_only=True, frozen=True):
+    """A pair at the start of this invocation of the playbook."""
 
-    ``began`` is progress() of the pair at the start of this invocation, with `at` in unix seconds;
-    ``ahead`` is the same now, without `at`.
+    at: float  # unix seconds
+    since: dict[str, int]  # cell_id -> its highest repetition
+    outlook: Outlook
+
+
+class Measuring(Struct, frozen=True, kw_only=True):
+    """What the terminal shows of a measurement, of a cell or of the calibration.
+
+    ``position`` of ``total``, from 1; ``seconds_left`` of load, this one's included.
     """
-    measured = ahead["position"] - began["position"]
-    beside = now - began["at"] - (began["seconds_left"] - ahead["seconds_left"])
+
+    cell: Cell
+    purpose: Purpose
+    position: int
+    total: int
+    seconds_left: float
+
+
+def _each(began: Began, ahead: Outlook, now: float) -> float:
+    """Return the seconds that a measurement costs in addition to its load; 0 before the first."""
+    measured = ahead.position - began.outlook.position
+    beside = now - began.at - (began.outlook.seconds_left - ahead.seconds_left)
     return max(0.0, beside / measured) if measured > 0 else 0.0
 
 
-def _seconds(ahead: Mapping[str, Any], each: float) -> float:
-    return float(ahead["seconds_left"] + each * (ahead["total"] - ahead["position"] + 1))
+def _seconds(ahead: Outlook, each: float) -> float:
+    return ahead.seconds_left + each * (ahead.total - ahead.position + 1)
 
 
-def seconds_left(began: Mapping[str, Any], ahead: Mapping[str, Any], now: float) -> float:
+def seconds_left(began: Began, ahead: Outlook, now: float) -> float:
     """Return the seconds until a pair's load ends, including what each measurement costs besides
     load.
 
-    ``began`` and ``ahead`` as in _each; ``now`` in unix seconds.
+    ``ahead``: the pair now. ``now`` in unix seconds.
     """
     return _seconds(ahead, _each(began, ahead, now))
 
 
 def document(
-    plan: Mapping[str, Any],
+    plan: Plan,
     records: Records,
-    attempts: Mapping[str, int],
-    began: Mapping[str, Any],
-    ahead: Mapping[str, Any],
+    failures: Mapping[str, int],
+    began: Began,
+    ahead: Outlook,
     now: float,
-) -> dict[str, Any]:
+) -> Progress:
     """Return progress.json of the whole run, estimated from the costs of one pair.
 
-    Returns {schema, run_id, updated, done, total, seconds_left, ends, given_up}. updated and ends
-    are unix seconds; done and total count measurements; given_up is cell_id -> the last error.
-    Every pair is assumed to cost as much per measurement as this one.
+    Every pair is assumed to cost as much per measurement as this one. ``failures``: from
+    schedule.consecutive_failures(). ``now`` in unix seconds.
     """
     each = _each(began, ahead, now)
-    whole = schedule.progress(plan, records, None, attempts)
-    pairs = {track["pair"] for track in plan["tracks"]}
+    whole = schedule.outlook(plan, records, None, failures)
+    pairs = {one.pair for one in plan.experiments}
     left = max(
-        (_seconds(schedule.progress(plan, records, pair, attempts), each) for pair in pairs),
-        default=0,
+        (_seconds(schedule.outlook(plan, records, pair, failures), each) for pair in pairs),
+        default=0.0,
     )
-    return {
-        "schema": SCHEMA,
-        "run_id": plan["run_id"],
-        "updated": now,
-        "done": whole["position"] - 1,
-        "total": whole["total"],
-        "seconds_left": left,
-        "ends": now + left,
-        "given_up": {
-            cell_id: str(records[cell_id][-1]["error"]) for cell_id in schedule.given_up(attempts)
-        },
-    }
+    return Progress(
+        run_id=plan.run_id,
+        updated=now,
+        done=whole.position - 1,
+        total=whole.total,
+        seconds_left=left,
+        ends=now + left,
+        abandoned=schedule.abandoned_cells(failures, records),
+    )
 
 
-def measurement(item: Mapping[str, Any], path: str, server: str) -> str:
+def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> str:
     """Return a measurement's title: '[3/8] aiohttp /agents, oha 1,000/s'.
 
-    ``item``: from next_item, with position and total. ``path``: of the endpoint. ``server``: the
-    pair's server where there are several pairs, else empty.
+    ``path``: of the endpoint. ``server``: the pair's server where there are several pairs, else
+    empty.
     """
-    load = item["cell"]["load"]
-    pace = f", {formatting.asked(load)}"
-    if load["mode"] == "constant":
-        pace = f" {formatting.asked(load)}/s"
-    elif load["mode"] == "closed":
-        pace = f" on {formatting.plural(load['connections'], 'connection')}"
-    purpose = f" ({item['purpose']})" if item["purpose"] in ("twin", "profile") else ""
+    load = item.cell.load
+    asked = formatting.asked(load)
+    pace = f", {asked}"
+    if load.mode == "constant":
+        pace = f" {asked}/s"
+    elif load.mode == "closed":
+        pace = f" on {formatting.plural(load.connections, 'connection')}"
+    purpose = f" ({_PURPOSES[item.purpose]})" if item.purpose in _PURPOSES else ""
     of = f"{server}: " if server else ""
     return (
-        f"[{item['position']}/{item['total']}] {of}{item['cell']['framework']} {path}{purpose}, "
-        f"{load['generator']}{pace}"
+        f"[{item.position}/{item.total}] {of}{item.cell.framework} {path}{purpose}, "
+        f"{load.generator}{pace}"
     )
+
+
+_PURPOSES = {"aa_control": "A/A control", "py_spy": "flame graph"}
 
 
 def until(ends: float, now: float) -> str:

@@ -1,64 +1,95 @@
-"""Read what a run has on disk for the schedule: records, calibrations and tuning ledgers."""
+"""Read what a run has on disk for the schedule: results, calibrations and tuning ledgers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct
 
 from loadlab.core import documents
-from loadlab.core.run_dir import FURTHER
+from loadlab.core.model import Calibration, Cell, Purpose, Repetition, Result, TuningLedger
+from loadlab.core.run_dir import RepetitionDir, RunDir
 
-_LONG = ("histogram", "per_second", "raw", "clients")
+
+class UnderWay(Struct, kw_only=True, frozen=True):
+    """A repetition without a result: its number is taken, and it has not failed."""
+
+    repetition: int
 
 
-def load(run_dir: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return cell_id -> its result.json documents, by ascending repetition.
+class CellRecords(Struct, kw_only=True, frozen=True):
+    """What a run has measured of one cell.
 
-    Series, histogram and hashes are left out; of telemetry each host has only {cpu_busy}. A
-    repetition without a result.json has {repetition, error, under_way: True}: its number is taken
-    and it has not failed. Raises ResultError where a result.json is malformed.
+    ``repetitions`` ascend by number. cell, purpose and base are None while none has a result.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
-    for folder in run_dir.glob("cells/*/rep-*"):
-        number = folder.name.removeprefix("rep-")
-        if not number.isdecimal():
-            continue
-        if (folder / "result.json").exists():
-            result = documents.load(folder / "result.json")
-            record = {key: value for key, value in result.items() if key not in _LONG}
-            if record.get("telemetry"):
-                record["telemetry"] = {
-                    host: {"cpu_busy": seen["cpu_busy"]}
-                    for host, seen in result["telemetry"].items()
-                }
-        else:
-            record = {"repetition": int(number), "error": "it has no result", "under_way": True}
-        found.setdefault(folder.parent.name, []).append(record)
-    for some in found.values():
-        some.sort(key=lambda record: int(record["repetition"]))
-    return dict(sorted(found.items()))
+
+    repetitions: Sequence[Repetition | UnderWay]
+    cell: Cell | None = None
+    purpose: Purpose | None = None
+    base: str | None = None
 
 
-def ceiling(run_dir: Path) -> float | None:
+# cell_id -> what was measured of it.
+Records = Mapping[str, CellRecords]
+
+
+def finished(cell_id: str, records: Records) -> list[Repetition]:
+    """Return the cell's repetitions that have a result, failed or not."""
+    found = records[cell_id].repetitions if cell_id in records else ()
+    return [one for one in found if isinstance(one, Repetition)]
+
+
+def measured(cell_id: str, records: Records) -> list[Repetition]:
+    """Return the cell's repetitions that did not fail."""
+    return [one for one in finished(cell_id, records) if one.error is None]
+
+
+def valid(cell_id: str, records: Records) -> list[Repetition]:
+    """Return the cell's repetitions that count: neither failed nor void."""
+    return [one for one in measured(cell_id, records) if one.validity.valid]
+
+
+def load(run_dir: Path) -> dict[str, CellRecords]:
+    """Return cell_id -> what the run has on disk of it.
+
+    Raises ResultError where a result.json is malformed.
+    """
+    found: dict[str, list[Result | UnderWay]] = {}
+    for folder in RunDir(run_dir).repetitions():
+        found.setdefault(folder.of, []).append(_repetition(folder))
+    return {cell_id: cell_records(repetitions) for cell_id, repetitions in found.items()}
+
+
+def cell_records(repetitions: Sequence[Result | UnderWay]) -> CellRecords:
+    """Return the records of one cell; its first result says what was measured."""
+    for one in repetitions:
+        if isinstance(one, Result):
+            return CellRecords(
+                repetitions=repetitions, cell=one.cell, purpose=one.purpose, base=one.base
+            )
+    return CellRecords(repetitions=repetitions)
+
+
+def _repetition(folder: RepetitionDir) -> Result | UnderWay:
+    if folder.result.exists():
+        return documents.read(folder.result, Result)
+    return UnderWay(repetition=folder.number)
+
+
+def rate_ceiling(run_dir: Path) -> float | None:
     """Return the calibrated ceiling of the generators in requests/s; None before the calibration.
 
     It is the sum over the clients of a pair, and of several pairs the lowest.
     """
-    found: dict[str, float] = {}
-    for path in run_dir.glob("calibration*.json"):
-        pair = path.stem.partition(FURTHER)[0]
-        rate = float(documents.load(path)["ceiling"]["requests_per_second"])
-        found[pair] = found.get(pair, 0.0) + rate
-    return min(found.values(), default=None)
+    each = RunDir(run_dir).calibration_documents().values()
+    return min((sum(map(_ceiling, paths)) for paths in each), default=None)
 
 
-def ledgers(run_dir: Path) -> list[dict[str, Any]]:
+def _ceiling(path: Path) -> float:
+    return documents.read(path, Calibration).ceiling.requests_per_second
+
+
+def ledgers(run_dir: Path) -> list[TuningLedger]:
     """Return the run's tuning.json documents, one for each profile and host pair."""
-    return [documents.load(path) for path in sorted(run_dir.glob("tuning*.json"))]
-
-
-def go_on(run_dir: Path) -> str:
-    """Return the options of the command that resumes the run on its own hosts."""
-    recorded = run_dir / "plan.json"
-    reach = documents.load(recorded).get("reach", "") if recorded.exists() else ""
-    return f"-e run_id={run_dir.resolve().name} {reach}".rstrip()
+    return [documents.read(path, TuningLedger) for path in RunDir(run_dir).ledgers()]

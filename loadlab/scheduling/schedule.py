@@ -1,12 +1,12 @@
 """Decide what a run measures next, only from its plan and the records on disk.
 
 So an interrupted run resumes where it stopped, a failed measurement is repeated, and later
-measurements may depend on earlier results. loadlab/scheduling/dispatch.py defines the terms.
+measurements may depend on earlier results.
 
 Each saturation comes first, once, in the plan's order. Then come the blocks. A block consists of
-visits, each with the tracks of one set-up of the hosts; twins have visits of their own. The seed
-and the block's number decide the order of visits and tracks, so it stays the same when a run is
-resumed. A lesson keeps the order of its file, where a remedy follows the failure.
+visits, each with the experiments of one set-up of the hosts; A/A controls have visits of their own.
+The seed and the block's number decide the order of visits and experiments, so it stays the same
+when a run is resumed. A lesson keeps the order of its file, where a remedy follows the failure.
 """
 
 from __future__ import annotations
@@ -14,72 +14,97 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated
 
-from loadlab.scheduling import dispatch
-from loadlab.scheduling.experiments import Records, Track
-from loadlab.stacks.stacks import stack_slug
+from msgspec.structs import asdict
 
-# How often a failing cell is tried before it is given up.
+from loadlab.core.model import Item, Repetition
+from loadlab.core.model.base import Count, NotNegative, Positive, Record, doc
+from loadlab.scheduling import ids
+from loadlab.scheduling.base import Experiment
+from loadlab.scheduling.plan import Plan, Setup
+from loadlab.scheduling.records import Records, UnderWay
+
+# How often a failing cell is tried before it is abandoned.
 TRIES = 2
 
 
-def setup(item: Mapping[str, Any]) -> dict[str, str]:
-    """Return the set-up that a cell needs on its hosts: {stack, tuning, network}."""
-    cell = item["cell"]
-    return {"stack": stack_slug(cell), "tuning": cell["tuning"], "network": cell["network"]}
+class Switch(Record, kw_only=True, frozen=True):
+    """What to set up before a measurement; null where it is already set up."""
+
+    stack: Annotated[str | None, doc("Id of the stack.")]
+    tuning: Annotated[str | None, doc("Tuning profile.")]
+    network: Annotated[str | None, doc("Network profile.")]
 
 
-def _saturates(track: Track) -> bool:
-    return bool(track["cells"][0]["purpose"] == "saturation")
+class Outlook(Record, kw_only=True, frozen=True):
+    """How far one pair is, or all are in sequence."""
+
+    position: Annotated[Positive, doc("Number of the next measurement, from 1.")]
+    total: Annotated[Count, doc("Likely number of measurements, finished ones included.")]
+    most: Annotated[Count, doc("Upper bound of that number.")]
+    seconds_left: Annotated[NotNegative, doc("Seconds of load to come.")]
 
 
-def _repetitions(plan: Mapping[str, Any], track: Track) -> int:
-    return 1 if _saturates(track) else int(plan["options"]["repetitions"])
+class NextMeasurement(Item, kw_only=True, frozen=True):
+    """The item that a pair measures next."""
+
+    repetition: Annotated[Positive, doc("The next number that no record has.")]
+    switch: Annotated[Switch, doc("What to set up first.")]
+    position: Annotated[Positive, doc("Number of this measurement of the pair, from 1.")]
+    total: Annotated[Count, doc("Likely number of measurements of the pair.")]
+    most: Annotated[Count, doc("Upper bound of that number.")]
+    seconds_left: Annotated[NotNegative, doc("Seconds of load to come, this one's included.")]
 
 
-def _of(plan: Mapping[str, Any], pair: int | None) -> list[Track]:
-    return [track for track in plan["tracks"] if pair in (None, track["pair"])]
+def setup(item: Item) -> Setup:
+    """Return the set-up that a cell needs on its hosts."""
+    cell = item.cell
+    return Setup(stack=ids.stack_id(cell), tuning=cell.tuning, network=cell.network)
 
 
-def order(plan: Mapping[str, Any], pair: int | None) -> Iterator[tuple[int, Track]]:
-    """Yield (block from 1, track) in the order of measuring, for one pair or for all (None)."""
-    visits: dict[tuple[str, ...], list[Track]] = {}
+def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
+    """Return the experiments of one pair, or of all (None)."""
+    return [one for one in plan.experiments if pair in (None, one.pair)]
+
+
+def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
+    """Yield (block from 1, experiment) in the order of measuring, for one pair or for all."""
+    visits: dict[tuple[Setup, bool], list[Experiment]] = {}
     others = []
-    for track in _of(plan, pair):
-        first = track["cells"][0]
-        if _saturates(track):
-            yield 1, track
+    for experiment in experiments_of(plan, pair):
+        first = experiment.items[0]
+        if first.purpose == "saturation":
+            yield 1, experiment
         else:
-            others.append(track)
-            key = (*setup(first).values(), str(first["purpose"] == "twin"))
-            visits.setdefault(key, []).append(track)
-    study = plan["study"]
-    told = study is not None and study["kind"] == "lesson"
-    for block in range(1, int(plan["options"]["repetitions"]) + 1):
-        if told:
-            yield from ((block, track) for track in others)
+            others.append(experiment)
+            key = (setup(first), first.purpose == "aa_control")
+            visits.setdefault(key, []).append(experiment)
+    is_lesson = plan.study is not None and plan.study.kind == "lesson"
+    for block in range(1, plan.options.repetitions + 1):
+        if is_lesson:
+            yield from ((block, experiment) for experiment in others)
             continue
-        rng = random.Random(f"{plan['options']['seed']} {block}")
+        rng = random.Random(f"{plan.options.seed} {block}")
         turns = list(visits.values())
         rng.shuffle(turns)
         for visit in turns:
-            yield from ((block, track) for track in rng.sample(visit, len(visit)))
+            yield from ((block, experiment) for experiment in rng.sample(visit, len(visit)))
 
 
-def failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
+def consecutive_failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
     """Return cell_id -> number of its latest consecutive failures, where there are any.
 
     ``since`` is cell_id -> the highest repetition when this invocation started; only later ones
     count. A repetition that is under way has not failed.
     """
     found = {}
-    for cell_id, all_of_them in records.items():
+    for cell_id, record in records.items():
         count = 0
-        for record in reversed(all_of_them):
-            if record.get("under_way"):
+        for one in reversed(record.repetitions):
+            if isinstance(one, UnderWay):
                 continue
-            if record["error"] is None or record["repetition"] <= since.get(cell_id, 0):
+            if one.error is None or one.repetition <= since.get(cell_id, 0):
                 break
             count += 1
         if count:
@@ -87,72 +112,77 @@ def failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def highest(records: Records) -> dict[str, int]:
+def highest_repetitions(records: Records) -> dict[str, int]:
     """Return cell_id -> its highest repetition."""
-    return {name: found[-1]["repetition"] for name, found in records.items() if found}
+    return {
+        cell_id: found.repetitions[-1].repetition
+        for cell_id, found in records.items()
+        if found.repetitions
+    }
 
 
-def given_up(attempts: Mapping[str, int]) -> list[str]:
-    """Return the sorted cell_ids that are not tried again in this invocation.
+def abandoned_cells(failures: Mapping[str, int], records: Records) -> dict[str, str]:
+    """Return cell_id -> its last error, of the cells not tried again in this invocation.
 
-    ``attempts`` is what failures() returned.
+    ``failures``: from consecutive_failures().
     """
-    return sorted(cell_id for cell_id, count in attempts.items() if count >= TRIES)
+    return {
+        cell_id: next(
+            str(one.error)
+            for one in reversed(records[cell_id].repetitions)
+            if isinstance(one, Repetition)
+        )
+        for cell_id, count in sorted(failures.items())
+        if count >= TRIES
+    }
 
 
 def next_item(
-    plan: Mapping[str, Any],
-    records: Records,
-    attempts: Mapping[str, int],
-    before: Mapping[str, str] | None,
-    pair: int,
-) -> dict[str, Any] | None:
-    """Return the item that this pair measures next; None when nothing is left to measure.
+    plan: Plan, records: Records, failures: Mapping[str, int], before: Setup | None, pair: int
+) -> NextMeasurement | None:
+    """Return what this pair measures next; None when nothing is left to measure.
 
-    ``attempts``: failures() of this invocation. ``before``: the set-up of the pair's hosts, None
-    where it is not known. The item also has:
-    - repetition: the next number that no record has
-    - switch: {stack, tuning, network} to set up first, None where it is already set up
-    - position, total, most, seconds_left: progress() of the pair
+    ``failures``: consecutive_failures() of this invocation. ``before``: the set-up of the pair's
+    hosts, None where it is not known.
     """
-    for block, track in order(plan, pair):
-        item = dispatch.following(track, block, records)
-        if item is None or attempts.get(item["cell_id"], 0) >= TRIES:
+    for block, experiment in order(plan, pair):
+        item = experiment.next_item(block, records)
+        if item is None or failures.get(item.cell_id, 0) >= TRIES:
             continue
-        now = setup(item)
-        return {
-            **item,
-            "repetition": highest(records).get(item["cell_id"], 0) + 1,
-            "switch": {
-                key: None if before and before[key] == now[key] else now[key] for key in now
-            },
-            **progress(plan, records, pair, attempts),
-        }
+        return NextMeasurement(
+            **asdict(item),
+            repetition=highest_repetitions(records).get(item.cell_id, 0) + 1,
+            switch=_switch(before, setup(item)),
+            **asdict(outlook(plan, records, pair, failures)),
+        )
     return None
 
 
-def progress(
-    plan: Mapping[str, Any],
+def _switch(before: Setup | None, now: Setup) -> Switch:
+    if before is None:
+        return Switch(stack=now.stack, tuning=now.tuning, network=now.network)
+    return Switch(
+        stack=None if before.stack == now.stack else now.stack,
+        tuning=None if before.tuning == now.tuning else now.tuning,
+        network=None if before.network == now.network else now.network,
+    )
+
+
+def outlook(
+    plan: Plan,
     records: Records,
     pair: int | None,
-    attempts: Mapping[str, int] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return {position, total, most, seconds_left} of one pair, or of all in sequence (None).
-
-    position is the number of the next measurement, total the likely number of all, most their upper
-    bound, seconds_left the seconds of load to come. Cells given up, by ``attempts``, are not
-    counted.
-    """
-    tracks = _of(plan, pair)
-    lost = set(given_up(attempts))
-    going = [track for track in tracks if lost.isdisjoint(dispatch.ids(track, records))]
-    done = sum(dispatch.done(track, records) for track in tracks)
-    left = sum(dispatch.left(track, _repetitions(plan, track), records) for track in going)
-    likely = sum(dispatch.expected(track, _repetitions(plan, track), records) for track in going)
-    seconds = sum(dispatch.waiting(track, _repetitions(plan, track), records) for track in going)
-    return {
-        "position": done + 1,
-        "total": done + likely,
-        "most": done + left,
-        "seconds_left": seconds,
-    }
+    failures: Mapping[str, int] = MappingProxyType({}),
+) -> Outlook:
+    """Return how far one pair is, or all in sequence (None), without the abandoned cells."""
+    experiments = experiments_of(plan, pair)
+    repetitions = plan.options.repetitions
+    lost = {cell_id for cell_id, count in failures.items() if count >= TRIES}
+    going = [one for one in experiments if lost.isdisjoint(one.cell_ids(records))]
+    done = sum(one.completed(records) for one in experiments)
+    return Outlook(
+        position=done + 1,
+        total=done + sum(one.expected(repetitions, records) for one in going),
+        most=done + sum(one.remaining(repetitions, records) for one in going),
+        seconds_left=sum(one.remaining_seconds(repetitions, records) for one in going),
+    )

@@ -1,4 +1,4 @@
-"""Objectives (SLOs) of a rate: parse them, describe them, and judge a measurement.
+"""Objectives (SLOs) of a rate: parse them, and judge a measurement.
 
 An objective has one or more of the keys p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms (the highest
 latency in ms) and errors (the highest fraction of failed requests, 0 to 1).
@@ -7,11 +7,13 @@ latency in ms) and errors (the highest fraction of failed requests, 0 to 1).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
-from loadlab.core import formatting
+from msgspec import Struct
+from msgspec.structs import astuple
+
 from loadlab.core.errors import PlanError
+from loadlab.core.model import Facts, Latency, Reason, Repetition
+from loadlab.core.model.study import OptionValue
 
 LATENCIES = {f"{name}_ms": name for name in ("p50", "p90", "p95", "p99", "p99_9")}
 ERRORS = "errors"
@@ -19,19 +21,18 @@ _MOST_MS = 3_600_000.0
 _EXAMPLE = "-e slo=p99_ms=100,errors=0"
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, kw_only=True, frozen=True):
     """Whether a measurement meets an objective.
 
-    ``met`` is None where the measurement is void. ``why`` holds the figures that decided, or the
-    reasons why it is void.
+    ``met`` is None where the measurement is void. ``reasons`` hold the figures that decided, or
+    the reasons why it is void.
     """
 
     met: bool | None
-    why: str
+    reasons: list[Reason]
 
 
-def parse(value: Any) -> dict[str, float]:
+def parse(value: OptionValue) -> dict[str, float]:
     """Return the objective from a dict, or from text such as p99_ms=100,errors=0.
 
     Raises PlanError for an unknown name or a limit out of range.
@@ -58,7 +59,7 @@ def parse(value: Any) -> dict[str, float]:
     return {name: found[name] for name in there_are if name in found}
 
 
-def _limit(name: str, value: Any) -> float:
+def _limit(name: str, value: object) -> float:
     share = name == ERRORS
     wanted = (
         "a fraction of the requests from 0 to 1"
@@ -66,7 +67,7 @@ def _limit(name: str, value: Any) -> float:
         else f"milliseconds above 0 and up to {_MOST_MS:,.0f}"
     )
     try:
-        number = float("" if isinstance(value, bool) else value)
+        number = float("" if isinstance(value, bool) else str(value))
     except (TypeError, ValueError):
         raise PlanError(f"slo: {name}: '{value}' is not a number. Give {wanted}.") from None
     if not (0 <= number <= 1 if share else 0 < number <= _MOST_MS):
@@ -74,57 +75,66 @@ def _limit(name: str, value: Any) -> float:
     return number
 
 
-def words(slo: Mapping[str, float]) -> str:
-    """Return the objective in words: p99 up to 100 ms and no errors."""
-    parts = [
-        f"{_name(LATENCIES[name])} up to {limit:g} ms"
-        for name, limit in slo.items()
-        if name != ERRORS
-    ]
-    if ERRORS in slo:
-        most = slo[ERRORS]
-        parts.append(f"errors up to {formatting.part_of(most)}" if most else "no errors")
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> Judged:
+    """Return whether a repetition that did not fail meets the objective.
 
-
-def _name(percentile: str) -> str:
-    return percentile.replace("_", ".")
-
-
-def judge(record: Mapping[str, Any], slo: Mapping[str, float], sent_min: float) -> Judged:
-    """Return whether a repetition meets the objective.
-
-    ``record`` is its result.json, which did not fail. ``sent_min`` (fraction, 0 to 1): a percentile
-    does not include requests that were never sent, so a repetition that sent less of its schedule
-    never meets the objective. A percentile that the sample is too small to support is judged all
-    the same, and ``why`` says so.
+    ``sent_min`` (fraction, 0 to 1): a percentile does not include requests that were never sent,
+    so a repetition that sent less of its schedule never meets the objective. A percentile that the
+    sample is too small to support is judged all the same, and its reason says so.
     """
-    if not record["verdict"]["valid"]:
-        return Judged(None, "void: " + "; ".join(record["verdict"]["reasons"]))
+    if not repetition.validity.valid:
+        return Judged(met=None, reasons=repetition.validity.reasons)
+    figures = [_latency(repetition, name, limit) for name, limit in slo.items() if name != ERRORS]
+    if ERRORS in slo:
+        figures.append(_errors(repetition, slo[ERRORS]))
+    exceeded = [one for one in figures if _is_exceeded(one)]
+    unsent, scheduled = repetition.unsent or 0, repetition.scheduled or 0
+    if unsent > (1 - sent_min) * scheduled:
+        facts: Facts = {"scheduled": scheduled}
+        limit = (1 - sent_min) * scheduled
+        exceeded.append(Reason(code="slo_unsent", value=unsent, limit=limit, facts=facts))
+    return Judged(met=not exceeded, reasons=exceeded or figures)
+
+
+def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
+    """Return a percentile and its limit in µs."""
     # Imported here because NumPy is slow to import and only a search needs it.
     from loadlab.stats import histograms, inference
 
-    bad: list[str] = []
-    good: list[str] = []
-    for name, limit in slo.items():
-        if name == ERRORS:
-            continue
-        percentile = LATENCIES[name]
-        us = record["latency_us"][percentile]
-        said = f"{_name(percentile)} {formatting.ms(us)} ms"
-        if not inference.carries(record["responses"], histograms.PERCENTILES[percentile]):
-            said += f" (of {formatting.plural(record['responses'], 'answer')}, too few to carry it)"
-        if us > 1000 * limit:
-            bad.append(f"{said} is above {limit:g} ms")
-        else:
-            good.append(said)
-    if ERRORS in slo:
-        errors = sum(record["errors"].values())
-        said = formatting.plural(errors, "error")
-        if errors:
-            said += f" ({formatting.share(errors, record['requests'])} of requests)"
-        (bad if errors > slo[ERRORS] * record["requests"] else good).append(said)
-    if record["unsent"] > (1 - sent_min) * record["scheduled"]:
-        part = formatting.share(record["unsent"], record["scheduled"])
-        bad.append(f"{part} of the requests were never sent")
-    return Judged(not bad, ", ".join(bad or good))
+    percentile = LATENCIES[name]
+    responses = repetition.responses or 0
+    return Reason(
+        code="slo_latency",
+        value=_percentile(repetition.latency_us, percentile),
+        limit=1000 * limit_ms,
+        facts={
+            "percentile": percentile,
+            "responses": responses,
+            "supported": inference.supports_percentile(
+                responses, histograms.PERCENTILES[percentile]
+            ),
+        },
+    )
+
+
+def _percentile(latency_us: Latency | None, percentile: str) -> float | None:
+    if latency_us is None:
+        return None
+    found: float | None = getattr(latency_us, percentile)
+    return found
+
+
+def _errors(repetition: Repetition, fraction: float) -> Reason:
+    """Return the number of failed requests and its limit."""
+    requests = repetition.requests or 0
+    return Reason(
+        code="slo_errors",
+        value=sum(astuple(repetition.errors)) if repetition.errors is not None else 0,
+        limit=fraction * requests,
+        facts={"requests": requests},
+    )
+
+
+def _is_exceeded(figure: Reason) -> bool:
+    value, limit = figure.value, figure.limit
+    return isinstance(value, float | int) and isinstance(limit, float | int) and value > limit

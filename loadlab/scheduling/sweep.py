@@ -1,95 +1,120 @@
 """Sweeps: rising levels of connections or rates, until more load brings no more throughput.
 
-A sweep's track is {kind: sweep, by: "connections" or "rate", cells: [the item of each level,
-ascending], rule: {growth_min of files/methods.yml, server_cpu_full of files/verdict.yml}}. The
-first block decides where the sweep stops; later blocks measure the same levels.
+The first block decides where the sweep stops; later blocks measure the same levels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Literal
 
-from loadlab.core import formatting
-from loadlab.scheduling.experiments import Item, Records, Track, measured
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from loadlab.core.model import Item, Purpose, Reason, Record, Repetition
+from loadlab.core.model.base import Fraction, NotNegative, doc
+from loadlab.scheduling.base import Experiment, again
+from loadlab.scheduling.fixed import Fixed
+from loadlab.scheduling.records import Records, measured
 
 
-@dataclass(frozen=True)
-class Stop:
-    """The ``index`` of the last level that is measured, and ``why`` the sweep stops there."""
+class SweepRule(Record, kw_only=True, frozen=True):
+    """When a sweep stops; files/methods.yml and files/validity.yml have the values."""
+
+    growth_min: Annotated[
+        NotNegative,
+        doc("Least growth of the throughput, a fraction of the growth of the level."),
+    ]
+    server_cpu_full: Annotated[Fraction, doc("Busy fraction of the server's CPU that is full.")]
+
+
+class Stop(Struct, kw_only=True, frozen=True):
+    """The ``index`` of the last level that is measured, and the ``reason`` to stop there."""
 
     index: int
-    why: str
+    reason: Reason
 
 
-def value(item: Item, by: str) -> float:
-    """Return the level of a sweep's item: its connections, or its rate in requests/s."""
-    found: float = item["cell"]["load"][by]
-    return found
+class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
+    """Rising levels of connections or rates."""
 
+    by: Annotated[Literal["rate", "connections"], doc("What rises.")]
+    levels: Annotated[
+        Annotated[list[Item], Meta(min_length=1)], doc("The item of each level, ascending.")
+    ]
+    rule: Annotated[SweepRule, doc("When it stops.")]
 
-def named(level: float, by: str) -> str:
-    """Return a level in words: 64 connections, 2,000 requests/s."""
-    return f"{level:,g} requests/s" if by == "rate" else formatting.plural(int(level), "connection")
+    @property
+    def items(self) -> list[Item]:
+        """The items of all levels."""
+        return self.levels
 
+    def map_items(self, change: Callable[[Item], Item]) -> Sweep:
+        """Return it with the item of each level changed."""
+        return replace(self, levels=[change(item) for item in self.levels])
 
-def stop(track: Track, records: Records) -> Stop | None:
-    """Return where the sweep stops, by the first measurement of each level.
+    def repeated(self, cell_id: str, purpose: Purpose) -> Fixed:
+        """Return the experiment that measures the lowest level again, as it always is measured."""
+        return Fixed(pair=self.pair, item=again(self.levels[0], cell_id, purpose))
 
-    None while that is open, and where only the highest level ends it. A void measurement does not
-    decide.
-    """
-    before: tuple[float, float] | None = None
-    for index, item in enumerate(track["cells"][:-1]):
-        firsts = measured(item["cell_id"], records)[:1]
-        if not firsts:
+    def value(self, item: Item) -> float:
+        """Return the level of an item: its connections, or its rate in requests/s."""
+        load = item.cell.load
+        return load.connections if self.by == "connections" else load.rate or 0.0
+
+    def stop(self, records: Records) -> Stop | None:
+        """Return where the sweep stops, by the first measurement of each level.
+
+        None while that is open, and where only the highest level ends it. A void measurement does
+        not decide.
+        """
+        before: tuple[float, float] | None = None
+        for index, item in enumerate(self.levels[:-1]):
+            firsts = measured(item.cell_id, records)[:1]
+            if not firsts:
+                return None
+            (first,) = firsts
+            if not first.validity.valid:
+                continue
+            now = self.value(item), first.goodput or 0.0
+            reason = self._reason(first, now, before)
+            if reason is not None:
+                return Stop(index=index, reason=reason)
+            before = now
+        return None
+
+    def _reason(
+        self, first: Repetition, now: tuple[float, float], before: tuple[float, float] | None
+    ) -> Reason | None:
+        """Return why no level above ``now`` (level, goodput) is measured; None where one is."""
+        busy = first.telemetry.server.cpu_busy if first.telemetry is not None else 0.0
+        if busy >= self.rule.server_cpu_full:
+            return Reason(code="server_cpu_full", value=busy, limit=self.rule.server_cpu_full)
+        if before is None or before[1] == 0:
             return None
-        (first,) = firsts
-        if not first["verdict"]["valid"]:
-            continue
-        level, goodput = value(item, track["by"]), float(first["goodput"])
-        why = _why(track, first, (level, goodput), before)
-        if why:
-            return Stop(index, why)
-        before = level, goodput
-    return None
+        growth, added = now[1] / before[1] - 1, now[0] / before[0] - 1
+        if growth >= self.rule.growth_min * added:
+            return None
+        return Reason(
+            code="throughput_flat",
+            value=growth,
+            limit=self.rule.growth_min,
+            facts={"by": self.by, "from_level": before[0], "level_growth": added},
+        )
 
+    def measured_levels(self, records: Records) -> list[Item]:
+        """Return the items that are measured, as far as it is known."""
+        found = self.stop(records)
+        return list(self.levels if found is None else self.levels[: found.index + 1])
 
-def _why(
-    track: Track, first: Item, now: tuple[float, float], before: tuple[float, float] | None
-) -> str:
-    rule, busy = track["rule"], first["telemetry"]["server"]["cpu_busy"]
-    if busy >= rule["server_cpu_full"]:
-        full = formatting.percent(rule["server_cpu_full"])
-        return f"the server's CPU was {formatting.percent(busy)} busy, full from {full}"
-    if before is None or before[1] == 0:
-        return ""
-    grew, added = now[1] / before[1] - 1, now[0] / before[0] - 1
-    if grew >= rule["growth_min"] * added:
-        return ""
-    return (
-        f"throughput changed by {formatting.signed(grew)} from {named(before[0], track['by'])}, "
-        f"which are {formatting.percent(added)} more: growth is at least "
-        f"{formatting.percent(rule['growth_min'])} of that"
-    )
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the next level's item to measure in this block."""
+        for item in self.measured_levels(records):
+            if len(measured(item.cell_id, records)) < block:
+                return item
+        return None
 
-
-def levels(track: Track, records: Records) -> list[Any]:
-    """Return the items that are measured, as far as it is known."""
-    found = stop(track, records)
-    return list(track["cells"] if found is None else track["cells"][: found.index + 1])
-
-
-def following(track: Track, block: int, records: Records) -> Item | None:
-    """Return the next level's item to measure in this block (from 1); None when it is complete."""
-    for item in levels(track, records):
-        if len(measured(item["cell_id"], records)) < block:
-            found: Item = item
-            return found
-    return None
-
-
-def left(track: Track, repetitions: int, records: Records) -> int:
-    """Return the upper bound of the measurements left."""
-    had = (len(measured(item["cell_id"], records)) for item in levels(track, records))
-    return sum(max(0, repetitions - count) for count in had)
+    def remaining(self, repetitions: int, records: Records) -> int:
+        """Return the upper bound of the measurements left."""
+        had = (len(measured(item.cell_id, records)) for item in self.measured_levels(records))
+        return sum(max(0, repetitions - count) for count in had)

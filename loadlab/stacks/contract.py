@@ -6,8 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Literal, NotRequired, TypedDict
 
+from loadlab.core.catalog import read_yaml
+from loadlab.core.model.base import Json
 from loadlab.stacks import book_text
 
 # How much longer than its minimum an answer may take where files/endpoints.yml sets no maximum.
@@ -15,14 +18,50 @@ CONTRACT_SLACK_MS = 1000
 # Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
 
-Dataset = Mapping[str, Sequence[Mapping[str, Any]]]
+# Rows of each table of files/dataset.yml.
+Dataset = Mapping[str, Sequence[Mapping[str, Json]]]
+# What a server must provide.
+Need = Literal["database", "upstream", "book", "cpu_work"]
+
+
+class Contract(TypedDict):
+    """Contract of one endpoint, as in files/endpoints.yml, which describes the keys."""
+
+    path: str
+    method: NotRequired[str]
+    status: int
+    content_type: str
+    json: NotRequired[Json]
+    json_from: NotRequired[str]
+    text: NotRequired[str | list[str]]
+    text_from: NotRequired[Literal["book"]]
+    minimum_ms: NotRequired[int]
+    maximum_ms: NotRequired[int]
+    needs: NotRequired[list[Need]]
+    measured: NotRequired[bool]
+
+
+class Answer(TypedDict):
+    """A verified answer: lengths in bytes of its body, and of the whole with its headers."""
+
+    sha256: str
+    body_bytes: int
+    wire_bytes: int
 
 
 class ContractError(ValueError):
     """An answer differs from the contract; the text says where."""
 
 
-def expected_body(contract: Mapping[str, Any], dataset: Dataset) -> bytes:
+def contracts(root: Path) -> dict[str, Contract]:
+    """Return the contracts of files/endpoints.yml by endpoint.
+
+    Raises PlanError with the place of a wrong value.
+    """
+    return read_yaml(root, "files/endpoints.yml", dict[str, Contract])
+
+
+def expected_body(contract: Contract, dataset: Dataset) -> bytes:
     """Return the exact body that the contract asks for.
 
     ``dataset`` holds the rows of each table, for contracts with the key `json_from`.
@@ -35,7 +74,7 @@ def expected_body(contract: Mapping[str, Any], dataset: Dataset) -> bytes:
     return json.dumps(_expected_json(contract, dataset), separators=(",", ":")).encode()
 
 
-def _expected_json(contract: Mapping[str, Any], dataset: Dataset) -> Any:
+def _expected_json(contract: Contract, dataset: Dataset) -> Json:
     if "json" in contract:
         return contract["json"]
     name = contract["json_from"]
@@ -83,12 +122,9 @@ def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, fl
         raise ContractError(f"the time of an answer is no number: {problem}") from None
 
 
-def check(
-    contract: Mapping[str, Any], answer: bytes, seconds: float, dataset: Dataset
-) -> dict[str, Any]:
-    """Return {sha256, body_bytes, wire_bytes} of an answer that took ``seconds``.
+def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -> Answer:
+    """Return what is recorded of an answer that took ``seconds``.
 
-    body_bytes is the length of the body, wire_bytes that of the whole answer with its headers.
     Raises ContractError where the answer differs from the contract.
     """
     status, headers, body = split(answer)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal, NotRequired, TypedDict, TypeVar
 
-from loadlab.core.catalog import known, load_yaml, names
+from loadlab.core.catalog import known, names, read_yaml
 from loadlab.core.errors import PlanError
-from loadlab.stacks.contract import expected_body
+from loadlab.stacks.contract import contracts, expected_body
 
+T = TypeVar("T")
+
+Choice = Literal[
+    "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive"
+]
 # Options that select a stack; every list of them has this order.
-CHOICES = (
+CHOICES: tuple[Choice, ...] = (
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
 )  # fmt: skip
 # Port that clients connect to, by the option front: nginx, or the application server itself.
@@ -21,38 +26,160 @@ PORTS = {"nginx": 80, "none": 8000}
 DIRECT = ("tcp", "http")
 
 
-def stacks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return every stack that the rows of an interface in files/stacks.yml describe, in their
-    order.
+class App(TypedDict):
+    """Content of apps/<framework>/app.yml.
 
-    Each is a dict of the CHOICES and loop, python_below, python_reason and threaded.
+    - interface: a key of files/stacks.yml; endpoints: names in files/endpoints.yml
+    - pool_size: database connections of a worker, 0 without a pool
+    - module, uwsgi_module: "module:object" of the application
     """
-    found = []
-    for row in rows:
-        lists = [row[k] if isinstance(row.get(k), list) else [row.get(k)] for k in CHOICES]
-        rest = {key: row.get(key) for key in ("loop", "python_below", "python_reason")}
-        found += [
-            {**dict(zip(CHOICES, choice, strict=True)), "threaded": row.get("threads", False)}
-            | rest
-            for choice in itertools.product(*lists)
-        ]
-    return found
+
+    description: str
+    language: Literal["python", "node", "go", "none"]
+    interface: str
+    endpoints: list[str]
+    pool_size: int
+    module: NotRequired[str]
+    uwsgi_module: NotRequired[str]
 
 
-def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str, Any]:
-    """Return the first stack of files/stacks.yml that fits the options.
+class Row(TypedDict):
+    """A row of an interface in files/stacks.yml, which describes the keys."""
 
-    ``values``: the options; None leaves a choice open. ``python``: the server's Python version,
-    None where it is not known. Returns a dict:
-    - framework, and app: the content of its apps/<framework>/app.yml
-    - the CHOICES, loop, python_below and python_reason of the row in files/stacks.yml
+    server: str
+    transport: str | list[str]
+    protocol: str | list[str]
+    worker_class: NotRequired[str]
+    event_loop: NotRequired[str | list[str]]
+    upstream_keepalive: bool | list[bool]
+    threads: NotRequired[bool]
+    loop: NotRequired[str]
+    python_below: NotRequired[str]
+    python_reason: NotRequired[str]
+
+
+class Interface(TypedDict):
+    """The stacks that run an interface, and why others do not: server -> reason."""
+
+    stacks: list[Row]
+    refused: NotRequired[dict[str, str]]
+
+
+class PythonLimit(TypedDict):
+    """Below which Python a server runs, and why; both None where there is no limit."""
+
+    server: str
+    python_below: str | None
+    python_reason: str | None
+
+
+class Chosen(PythonLimit):
+    """One stack of a row: a value for each choice, and the row's further keys."""
+
+    transport: str
+    protocol: str
+    worker_class: str | None
+    event_loop: str | None
+    upstream_keepalive: bool
+    loop: str | None
+
+
+class Offered(Chosen):
+    """A stack of a row; ``threaded``: whether its workers can have several threads."""
+
+    threaded: bool
+
+
+class Asked(TypedDict):
+    """The user's options that select a stack; None leaves a choice open."""
+
+    framework: str | None
+    server: str | None
+    transport: str | None
+    protocol: str | None
+    worker_class: str | None
+    event_loop: str | None
+    upstream_keepalive: bool | None
+    front: str
+    workers: int | None
+    threads: int
+
+
+class Constant(TypedDict):
+    """An answer that nginx gives itself."""
+
+    path: str
+    content_type: str
+    body: str
+
+
+class Stack(Chosen):
+    """The stack that is measured.
+
     - front: nginx or none; port: the port that clients connect to
     - workers and threads: as in the options
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
-    - constants: [{path, content_type, body}] that nginx answers itself where there is no
-      application
+    - constants: what nginx answers where there is no application
+    - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
+    """
 
-    Raises PlanError where the framework is unknown or no stack fits.
+    framework: str
+    app: App
+    front: str
+    port: int
+    workers: int | None
+    threads: int
+    needs: list[str]
+    constants: list[Constant]
+    backlog: NotRequired[int]
+    measured: NotRequired[list[str]]
+
+
+def interfaces(root: Path) -> dict[str, Interface]:
+    """Return files/stacks.yml. Raises PlanError with the place of a wrong value."""
+    return read_yaml(root, "files/stacks.yml", dict[str, Interface])
+
+
+def manifest(root: Path, framework: str) -> App:
+    """Return an application's app.yml. Raises PlanError with the place of a wrong value."""
+    return read_yaml(root, f"apps/{framework}/app.yml", App)
+
+
+def stacks(rows: Sequence[Row]) -> list[Offered]:
+    """Return every stack that the rows of an interface describe, in their order."""
+    return [chosen for row in rows for chosen in _of_row(row)]
+
+
+def _of_row(row: Row) -> Iterator[Offered]:
+    for transport, protocol, event_loop, keepalive in itertools.product(
+        _several(row["transport"]),
+        _several(row["protocol"]),
+        _several(row["event_loop"]) if "event_loop" in row else [None],
+        _several(row["upstream_keepalive"]),
+    ):
+        yield {
+            "server": row["server"],
+            "transport": transport,
+            "protocol": protocol,
+            "worker_class": row.get("worker_class"),
+            "event_loop": event_loop,
+            "upstream_keepalive": keepalive,
+            "loop": row.get("loop"),
+            "python_below": row.get("python_below"),
+            "python_reason": row.get("python_reason"),
+            "threaded": row.get("threads", False),
+        }
+
+
+def _several(value: T | list[T]) -> list[T]:
+    return value if isinstance(value, list) else [value]
+
+
+def stack(root: Path, values: Asked, python: str | None) -> Stack:
+    """Return the first stack of files/stacks.yml that fits the options.
+
+    ``python``: the server's Python version, None where it is not known. Raises PlanError where the
+    framework is unknown or no stack fits.
     """
     apps = names(root / "apps", "*/app.yml")
     framework = values["framework"]
@@ -62,16 +189,16 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
             f"There are: {', '.join(apps)}."
         )
     known("framework", framework, apps, " A new one is a folder in apps/.")
-    app = load_yaml(root / "apps" / framework / "app.yml")
+    app = manifest(root, framework)
     _refuse_direct(values, app)
-    interface = load_yaml(root / "files" / "stacks.yml")[app["interface"]]
+    interface = interfaces(root)[app["interface"]]
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
     fitting = [
-        choice
-        for choice in stacks(interface["stacks"])
-        if all(choice[key] == value for key, value in asked.items())
-        and (values["front"] != "none" or (choice["transport"], choice["protocol"]) == DIRECT)
-        and (choice["threaded"] or values["threads"] == 1)
+        one
+        for one in stacks(interface["stacks"])
+        if all(one[key] == value for key, value in asked.items())
+        and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
+        and (one["threaded"] or values["threads"] == 1)
         and (app["language"] != "none" or values["workers"] is None)
     ]
     if not fitting:
@@ -79,20 +206,20 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
         if app["language"] == "none" and values["workers"]:
             words.append(f"workers={values['workers']}")
-        reason = interface.get("refused", {}).get(asked.get("server"))
+        reason = interface.get("refused", {}).get(values["server"] or "")
         raise PlanError(
             f"{framework} does not run with {' '.join(words)}{f': {reason}' if reason else ''}. "
             f"It runs with: {'; '.join(_row(row) for row in interface['stacks'])}."
         )
-    contracts = load_yaml(root / "files" / "endpoints.yml")
-    needs = {need for name in app["endpoints"] for need in contracts[name].get("needs", [])}
-    chosen = {key: value for key, value in fitting[0].items() if key != "threaded"}
+    known_contracts = contracts(root)
+    needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
+    chosen = fitting[0]
     refuse_python(framework, chosen, python)
-    constants = [
+    constants: list[Constant] = [
         {
-            "path": contracts[name]["path"],
-            "content_type": contracts[name]["content_type"],
-            "body": expected_body(contracts[name], {}).decode(),
+            "path": known_contracts[name]["path"],
+            "content_type": known_contracts[name]["content_type"],
+            "body": expected_body(known_contracts[name], {}).decode(),
         }
         for name in app["endpoints"]
         if app["language"] == "none"
@@ -100,16 +227,25 @@ def stack(root: Path, values: Mapping[str, Any], python: str | None) -> dict[str
     return {
         "framework": framework,
         "app": app,
-        **chosen,
+        "server": chosen["server"],
+        "transport": chosen["transport"],
+        "protocol": chosen["protocol"],
+        "worker_class": chosen["worker_class"],
+        "event_loop": chosen["event_loop"],
+        "upstream_keepalive": chosen["upstream_keepalive"],
+        "loop": chosen["loop"],
+        "python_below": chosen["python_below"],
+        "python_reason": chosen["python_reason"],
         "front": values["front"],
         "port": PORTS[values["front"]],
-        **{key: values[key] for key in ("workers", "threads")},
+        "workers": values["workers"],
+        "threads": values["threads"],
         "needs": sorted(needs),
         "constants": constants,
     }
 
 
-def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
+def _refuse_direct(values: Asked, app: App) -> None:
     """Raise PlanError where front=none is asked and clients cannot reach the application server."""
     if values["front"] != "none":
         return
@@ -118,7 +254,8 @@ def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
             f"front: {values['framework']} is answered by nginx itself, front=none leaves nobody. "
             "Leave front out."
         )
-    for name, wanted in (("transport", "tcp"), ("protocol", "http")):
+    fixed: tuple[tuple[Choice, str], ...] = (("transport", "tcp"), ("protocol", "http"))
+    for name, wanted in fixed:
         if values[name] not in (None, wanted):
             raise PlanError(
                 f"front: without nginx the generator asks the application server itself, which is "
@@ -132,7 +269,7 @@ def _refuse_direct(values: Mapping[str, Any], app: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_python(framework: str, chosen: Mapping[str, Any], python: str | None) -> None:
+def refuse_python(framework: str, chosen: PythonLimit, python: str | None) -> None:
     """Raise PlanError where the stack does not run on this Python; None means not known yet."""
     if python is None or chosen["python_below"] is None:
         return
@@ -149,36 +286,16 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _row(row: Mapping[str, Any]) -> str:
+def _row(row: Row) -> str:
     """Return a row of files/stacks.yml as options; alternatives are separated by "|"."""
     words = []
     for key in CHOICES:
-        value = row.get(key)
-        if value not in (None, "none"):
+        value: object = row.get(key, "none")
+        if value != "none":
             several = value if isinstance(value, list) else [value]
-            words.append(f"{key}={'|'.join(_word(one) for one in several)}")
+            words.append(f"{key}={'|'.join(map(_word, several))}")
     return " ".join(words) + (" threads=<n>" if row.get("threads") else "")
-
-
-def stack_slug(cell: Mapping[str, Any]) -> str:
-    """Return the part of a cell's id that names its stack."""
-    parts = [cell[key] for key in ("framework", "server", "transport", "protocol")]
-    # A dotted name is the worker class of the event loop, which the slug already names.
-    if cell["worker_class"] and "." not in cell["worker_class"]:
-        parts.append(cell["worker_class"])
-    if cell["event_loop"]:
-        parts.append(cell["event_loop"])
-    if cell["workers"]:
-        parts.append(f"{cell['workers']}workers")
-    if cell["threads"] != 1:
-        parts.append(f"{cell['threads']}threads")
-    if not cell["upstream_keepalive"]:
-        parts.append("unkept")
-    if "front" in cell:
-        parts.append("direct")
-    parts.append(f"b{cell['backlog']}")
-    return "-".join(parts)

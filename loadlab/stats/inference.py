@@ -1,4 +1,4 @@
-"""Statistics of repetitions: intervals, tests and conclusions about a difference.
+"""Statistics of repetitions: intervals, tests and decisions about a difference.
 
 A sample holds one value of a metric for each valid repetition, in any unit, 0 or more. Differences
 are relative: 0.1 is ten percent more than the base. The random generator is seeded with SEED, so
@@ -11,14 +11,18 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 # scipy.stats takes two seconds to import; scipy imports it at its first use.
 import scipy
 
-from loadlab.core import formatting
+from loadlab.core.model import Facts, Reason
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Values: TypeAlias = Floats | Sequence[float]
 
 LEVEL = 0.95  # confidence level of every interval with enough values, see level()
 ALPHA = 0.05  # a corrected p value up to this is a difference
@@ -58,19 +62,18 @@ class Ranks:
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """The conclusion about the head's difference from the base.
+class Decision:
+    """The conclusion about the head's difference from the base, and what decided it.
 
-    ``word`` is "higher", "lower", "no difference" or "undecided"; ``why`` gives the reason in a few
-    words. ``tested`` is False where the values could not have shown a difference.
+    ``tested`` is False where the values could not have shown a difference.
     """
 
-    word: str
-    why: str
+    conclusion: Literal["higher", "lower", "no difference", "inconclusive"]
+    reason: Reason
     tested: bool = True
 
 
-def _bootstrap(samples: Sequence[Sequence[float]], statistic: Callable[..., Any]) -> Estimate:
+def _bootstrap(samples: Sequence[Sequence[float]], statistic: Callable[..., Floats]) -> Estimate:
     value = float(statistic(*samples))
     if min(map(len, samples)) < LEAST:
         return Estimate(value, None, None)
@@ -121,18 +124,7 @@ def level(*counts: int) -> float:
     return min(LEVEL, 1 - missed)
 
 
-def levels_told() -> str:
-    """Return a sentence on the coverage of intervals of few repetitions, for the report."""
-    shares = " or ".join(f"{100 * level(count):.0f}" for count in (LEAST, LEAST + 1))
-    return (
-        f"An interval of {LEAST} or {LEAST + 1} repetitions holds the true median in {shares} % of "
-        f"cases only, that of a ratio with {LEAST} on a side the true ratio in "
-        f"{100 * level(LEAST, LEAST):.0f} %; of more it is {100 * level(LEAST + 2):.0f} or "
-        f"{100 * LEVEL:.0f} %."
-    )
-
-
-def share(part: int, whole: int) -> Estimate:
+def proportion(part: int, whole: int) -> Estimate:
     """Return the proportion ``part`` / ``whole`` (``whole``: 1 or more) with its exact interval.
 
     The interval is binomial (Clopper and Pearson 1934).
@@ -141,7 +133,7 @@ def share(part: int, whole: int) -> Estimate:
     return Estimate(part / whole, float(found.low), float(found.high))
 
 
-def over(above: Estimate, below: Estimate) -> Estimate:
+def ratio(above: Estimate, below: Estimate) -> Estimate:
     """Return the ratio of two independent estimates of 0 or more; each bound uses the other's
     opposite.
 
@@ -156,8 +148,8 @@ def over(above: Estimate, below: Estimate) -> Estimate:
     return Estimate(value, above.low / below.high, high)
 
 
-def _relative(head: Any, base: Any, axis: int = -1) -> Any:
-    return np.median(head, axis=axis) / np.median(base, axis=axis) - 1
+def _relative(head: Values, base: Values, axis: int = -1) -> Floats:
+    return np.asarray(np.median(head, axis=axis) / np.median(base, axis=axis) - 1)
 
 
 def difference(base: Sequence[float], head: Sequence[float]) -> Estimate:
@@ -175,9 +167,15 @@ def difference(base: Sequence[float], head: Sequence[float]) -> Estimate:
     return _bootstrap([head, base], _relative)
 
 
-def _quotient(above: Any, below: Any, less: Any, more: Any, axis: int = -1) -> Any:
+def _quotient(
+    above: Values,
+    below: Values,
+    less: Values,
+    more: Values,
+    axis: int = -1,
+) -> Floats:
     medians = [np.median(sample, axis=axis) for sample in (above, below, less, more)]
-    return medians[0] / medians[1] / (medians[2] / medians[3])
+    return np.asarray(medians[0] / medians[1] / (medians[2] / medians[3]))
 
 
 def quotient(
@@ -244,76 +242,72 @@ def smallest_corrected(p_values: Sequence[float], smallest: Sequence[float]) -> 
     ]
 
 
-def noise_floor(twins: Iterable[Estimate]) -> float | None:
+def noise_floor(differences: Iterable[Estimate]) -> float | None:
     """Return the noise floor: the largest bound, of either sign, of the A/A differences.
 
-    ``twins`` are the differences between each cell and its twin. None where none has an interval.
+    ``differences`` are those between each cell and its A/A control. None where none has an
+    interval.
     """
     bounds = [
-        max(abs(twin.low), abs(twin.high))
-        for twin in twins
-        if twin.low is not None and twin.high is not None
+        max(abs(found.low), abs(found.high))
+        for found in differences
+        if found.low is not None and found.high is not None
     ]
     return max(bounds, default=None)
 
 
-def cannot_tell(base: int, head: int) -> str | None:
+def cannot_tell(base: int, head: int) -> Reason | None:
     """Return why so many values on each side can never show a difference; None where they can."""
     for side, count in (("base", base), ("head", head)):
         if count < LEAST:
-            there = formatting.plural(count, "repetition")
-            return f"{there} of the {side} to go by, at least {LEAST} are needed"
+            return Reason(code="few_repetitions", value=count, limit=LEAST, facts={"side": side})
     least = smallest_p(base, head)
     if least > ALPHA:
-        return (
-            f"{base} repetitions against {head} cannot tell: p is "
-            f"{formatting.significant(least, 2)} at best, {ALPHA:g} is needed"
-        )
+        counts: Facts = {"base": base, "head": head}
+        return Reason(code="p_out_of_reach", value=least, limit=ALPHA, facts=counts)
     return None
 
 
-def conclude(
+def decide(
     found: Estimate,
     p: float,
     p_corrected: float,
     p_best: float,
     floor: float | None,
-) -> Conclusion:
+) -> Decision:
     """Return the conclusion from a difference whose samples can show one (see cannot_tell).
 
     ``p`` is the difference's own p value, ``p_corrected`` the one corrected for all comparisons,
     ``p_best`` the smallest corrected p it could have reached. ``floor`` is the noise floor, a
-    fraction, or None. The word is "no difference" only where the whole interval lies within the
-    floor and within SAME: a test that finds no difference does not show that there is none.
+    fraction, or None. The conclusion is "no difference" only where the whole interval lies within
+    the floor and within SAME: a test that finds no difference does not show that there is none.
     """
     if found.value is None:
-        return Conclusion("undecided", "the base's median is 0", tested=False)
+        return Decision("inconclusive", Reason(code="base_median_0"), tested=False)
     if found.low is None or found.high is None:
-        return Conclusion("undecided", "a repetition of the base is 0", tested=False)
-    noise = f"the noise floor of {formatting.percent(floor)}"
+        return Decision("inconclusive", Reason(code="base_value_0"), tested=False)
+    noise: Facts = {"noise_floor": floor}
+    widest = max(-found.low, found.high)
     if floor is not None and -floor <= found.low and found.high <= floor:
-        if max(-found.low, found.high) <= SAME:
-            return Conclusion("no difference", f"the whole interval is within {noise}")
-        beyond = f"the interval goes beyond {formatting.percent(SAME)}, and all of it is within"
-        return Conclusion("undecided", f"{beyond} {noise}: too noisy to tell")
+        if widest <= SAME:
+            reason = Reason(code="interval_within_noise", value=widest, limit=floor)
+            return Decision("no difference", reason)
+        reason = Reason(code="too_noisy", value=widest, limit=SAME, facts=noise)
+        return Decision("inconclusive", reason)
     if found.low <= 0 <= found.high:
-        if floor is None:
-            return Conclusion("undecided", "the interval includes 0, no noise floor was measured")
-        return Conclusion("undecided", f"the interval includes 0 and goes beyond {noise}")
+        return Decision("inconclusive", Reason(code="interval_includes_0", facts=noise))
     if floor is not None and abs(found.value) <= floor:
-        return Conclusion("undecided", f"within {noise}, which its interval goes beyond")
-    shown = f"corrected p {formatting.significant(p_corrected, 2)}"
+        reason = Reason(code="value_within_noise", value=found.value, limit=floor)
+        return Decision("inconclusive", reason)
     if p_corrected > ALPHA:
         if p <= ALPHA < p_best:
-            return Conclusion(
-                "undecided",
-                f"{shown}, {formatting.significant(p_best, 2)} at best with so many comparisons: "
-                "more repetitions are needed",
-                tested=False,
+            reason = Reason(
+                code="many_comparisons", value=p_corrected, limit=ALPHA, facts={"p_best": p_best}
             )
-        return Conclusion("undecided", f"{shown} is above {ALPHA:g}")
-    ground = "no noise floor was measured" if floor is None else "above the noise floor"
-    return Conclusion("higher" if found.value > 0 else "lower", f"{shown}, {ground}")
+            return Decision("inconclusive", reason, tested=False)
+        return Decision("inconclusive", Reason(code="p_high", value=p_corrected, limit=ALPHA))
+    reason = Reason(code="difference", value=p_corrected, limit=ALPHA, facts=noise)
+    return Decision("higher" if found.value > 0 else "lower", reason)
 
 
 def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:
@@ -330,7 +324,7 @@ def quantile_interval(count: int, q: float) -> tuple[int | None, int | None]:
     return low if low >= 1 else None, high if high <= count else None
 
 
-def carries(count: int, percentile: float) -> bool:
+def supports_percentile(count: int, percentile: float) -> bool:
     """Return whether ``count`` values support a percentile (0 to 100).
 
     At least ABOVE values must lie beyond it.

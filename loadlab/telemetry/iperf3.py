@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+
+from loadlab.core.model import Iperf3Cpu, Iperf3Direction
 
 
 class Iperf3Error(ValueError):
     """iperf3 failed, or its JSON is not that of a TCP test in one direction."""
 
 
-def parse(text: str) -> dict[str, Any]:
-    """Return {bits_per_second, retransmits, seconds, cpu_percent {local, remote}}.
+def parse(text: str) -> Iperf3Direction:
+    """Return the figures of a test; bits and seconds are the receiver's, retransmits the sender's.
 
-    bits_per_second (above 0) and seconds are the receiver's, retransmits is the sender's count of
-    segments. cpu_percent is 0 to 100 for each core used; local is the host that wrote the JSON.
+    cpu_percent is 0 to 100 for each core used; local is the host that wrote the JSON.
     Raises Iperf3Error, with iperf3's own message where it has one.
     """
     try:
@@ -33,16 +33,13 @@ def parse(text: str) -> dict[str, Any]:
         bits, seconds = float(received["bits_per_second"]), float(received["seconds"])
         # Only a TCP sender reports them; the JSON of a UDP test has no such key.
         retransmits = int(sent["retransmits"])
-        percent = {"local": float(cpu["host_total"]), "remote": float(cpu["remote_total"])}
+        percent = Iperf3Cpu(local=float(cpu["host_total"]), remote=float(cpu["remote_total"]))
     except (KeyError, TypeError) as error:
         raise Iperf3Error(
             f"iperf3's JSON is not of a TCP test: {error!r} missing; keys are {sorted(document)}"
         ) from error
     if bits <= 0 or seconds <= 0:
         raise Iperf3Error(f"iperf3 moved {bits} bits/s in {seconds} s: no traffic passed")
-    return {
-        "bits_per_second": bits,
-        "retransmits": retransmits,
-        "seconds": seconds,
-        "cpu_percent": percent,
-    }
+    return Iperf3Direction(
+        bits_per_second=bits, retransmits=retransmits, seconds=seconds, cpu_percent=percent
+    )

@@ -15,9 +15,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+
+from loadlab.core.model import (
+    CpuModes,
+    HostSeries,
+    HostTelemetry,
+    Memory,
+    SocketCounts,
+    TcpCounts,
+    Traffic,
+)
 
 CPU = "node_cpu_seconds_total"
 CLOCK = "node_time_seconds"
@@ -173,20 +182,13 @@ def clock_offset(samples: list[Sample]) -> float:
 
 def summarise(
     samples: list[Sample], cpus: list[int], start: float, end: float, interface: str
-) -> dict[str, Any]:
-    """Return a host's `telemetry` of result.json for start to end, unix seconds of the host's
-    clock.
+) -> HostTelemetry:
+    """Return a host's telemetry for start to end, unix seconds of the host's clock.
 
     Counters are the difference from the last scrape at or before ``start`` to the first at or after
     ``end``, or between the outermost ones inside. Sockets are the largest counts in between. CPU
     fractions, 0 to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets
     are those of the host's network namespace.
-
-    Keys: cpu {mode: fraction}; cpu_busy, all but idle and iowait, so it includes steal, which was
-    not available; cores; memory {total_bytes, available_min_bytes}; swap_pages; tcp and sockets
-    {name: count}; network {rx_bytes, tx_bytes, rx_bits_per_second, tx_bits_per_second} of
-    ``interface``; clock_step_s; samples; missed; per_second {t (s since start), cpu_*, rx_bits,
-    tx_bits}.
 
     Raises TelemetryError for fewer than two scrapes, for a counter that falls (named in the
     message), and for an absent interface or cpu.
@@ -215,28 +217,28 @@ def summarise(
 
     rx, tx = delta(RX, interface), delta(TX, interface)
     offsets = [_clock(page) - page[0] for page in pages]
-    return {
-        "cpu": cpu,
-        "cpu_busy": _busy(cpu),
-        "cores": len(cpus),
-        "memory": {
-            "total_bytes": int(last[1][(MEMORY_TOTAL,)]),
-            "available_min_bytes": int(min(page[(MEMORY_AVAILABLE,)] for _, page in pages)),
-        },
-        "swap_pages": int(sum(delta(name) for name in SWAP)),
-        "tcp": {name: int(delta(key)) for name, key in TCP.items()},
-        "sockets": {name: int(highest(key)) for name, key in SOCKETS.items()},
-        "network": {
-            "rx_bytes": int(rx),
-            "tx_bytes": int(tx),
-            "rx_bits_per_second": rx * 8 / seconds,
-            "tx_bits_per_second": tx * 8 / seconds,
-        },
-        "clock_step_s": max(abs(after - before) for before, after in pairwise(offsets)),
-        "samples": len(pages),
-        "missed": sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
-        "per_second": _per_second(pages, cpus, start, interface),
-    }
+    return HostTelemetry(
+        cpu=CpuModes(**cpu),
+        cpu_busy=_busy(cpu),
+        cores=len(cpus),
+        memory=Memory(
+            total_bytes=int(last[1][(MEMORY_TOTAL,)]),
+            available_min_bytes=int(min(page[(MEMORY_AVAILABLE,)] for _, page in pages)),
+        ),
+        swap_pages=int(sum(delta(name) for name in SWAP)),
+        tcp=TcpCounts(**{name: int(delta(key)) for name, key in TCP.items()}),
+        sockets=SocketCounts(**{name: int(highest(key)) for name, key in SOCKETS.items()}),
+        network=Traffic(
+            rx_bytes=int(rx),
+            tx_bytes=int(tx),
+            rx_bits_per_second=rx * 8 / seconds,
+            tx_bits_per_second=tx * 8 / seconds,
+        ),
+        clock_step_s=max(abs(after - before) for before, after in pairwise(offsets)),
+        samples=len(pages),
+        missed=sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
+        per_second=HostSeries(**_per_second(pages, cpus, start, interface)),
+    )
 
 
 _Page = tuple[float, dict[Key, float]]

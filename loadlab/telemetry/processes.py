@@ -7,25 +7,29 @@ readings around it; otherwise it is that of the last reading before.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from loadlab.core.formatting import one_line
+from loadlab.core.model import Database, Processes, Query, ServiceProcesses
+from loadlab.core.run_dir import DATABASE, PROCESSES
 from loadlab.telemetry.node_exporter import TelemetryError, unpacked
 
-PROCESSES, DATABASE = "processes.txt.gz", "database.jsonl.gz"
-GROUPS = ("nginx", "application", "postgresql")
+GROUPS = ServiceProcesses.__struct_fields__
 STATEMENTS = 5  # the statements with the longest total time
 QUERY_LENGTH = 500
 # Largest fraction of a group's CPU time that may belong to ended processes. Above it the remaining
 # processes do not represent the group's context switches.
 ENDED_MAX = 0.05
+
+R = TypeVar("R")
 
 _HEAD = re.compile(r"# ticks (\d+) page (\d+)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
@@ -71,6 +75,39 @@ class Recording:
     ticks: int
     page: int
     readings: list[Reading]
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One statement since PostgreSQL started to count: calls, and total time in ms."""
+
+    id: str
+    query: str
+    calls: int
+    total_ms: float
+
+
+class DatabaseReading(msgspec.Struct, frozen=True):
+    """One reading of the database: a line of the recording.
+
+    - t: unix seconds of the server's clock
+    - sessions, transactions: counters since the start
+    - connections: open now; pid: the process of the connection that reads
+    """
+
+    t: float
+    sessions: float
+    transactions: float
+    pid: int
+    connections: int
+    statements: list[Statement]
+
+    def calls(self, key: str) -> float:
+        """Return how often a statement ran."""
+        return sum(one.calls for one in self.statements if one.id == key)
+
+    def seconds(self, key: str) -> float:
+        """Return the total time of a statement."""
+        return sum(one.total_ms for one in self.statements if one.id == key) / 1000
 
 
 @dataclass(frozen=True)
@@ -126,31 +163,17 @@ def read(path: Path) -> Recording:
     return Recording(int(head[1]), int(head[2]), readings)
 
 
-def read_database(path: Path) -> list[dict[str, Any]]:
-    """Return the readings of a database.
-
-    Each is {t, sessions, transactions, pid, connections, statements {id: (query, calls, total
-    ms)}}. Raises TelemetryError for a malformed line.
-    """
+def read_database(path: Path) -> list[DatabaseReading]:
+    """Return the readings of a database. Raises TelemetryError for a malformed line."""
     readings = []
     for number, line in enumerate(unpacked(path).splitlines(), 1):
         if not line:
             continue  # psql ends each table with an empty line
         try:
-            reading = json.loads(line)
-            readings.append(
-                {
-                    **{name: float(reading[name]) for name in ("t", "sessions", "transactions")},
-                    **{name: int(reading[name]) for name in ("pid", "connections")},
-                    "statements": {
-                        s["id"]: (str(s["query"]), int(s["calls"]), float(s["total_ms"]))
-                        for s in reading["statements"]
-                    },
-                }
-            )
-        except (ValueError, LookupError, TypeError) as error:
+            readings.append(msgspec.json.decode(line, type=DatabaseReading))
+        except ValueError as error:
             raise TelemetryError(
-                f"{path.name} line {number} not understood: {line[:120]!r}: {error!r}"
+                f"{path.name} line {number} not understood: {line[:120]!r}: {error}"
             ) from error
     return readings
 
@@ -170,7 +193,7 @@ def _around(times: Sequence[float], window: Window) -> tuple[int, int, float] | 
     return first, last, far if window.warmed and first + 1 < last else 0.0
 
 
-def _used(readings: Sequence[Any], far: float, value: Callable[[Any], float]) -> float:
+def _used(readings: Sequence[R], far: float, value: Callable[[R], float]) -> float:
     """Return by how much a counter rose since the load started."""
     begun = value(readings[0]) * (1 - far) + value(readings[1]) * far
     return max(0.0, value(readings[-1]) - begun)
@@ -178,29 +201,31 @@ def _used(readings: Sequence[Any], far: float, value: Callable[[Any], float]) ->
 
 def summarise(
     recording: Recording, window: Window, cores: int, apart: Collection[int]
-) -> dict[str, Any]:
-    """Return `processes` of result.json: group -> its figures.
+) -> ServiceProcesses:
+    """Return the figures of each service.
 
     ``cores``: processors of the server. ``apart``: process numbers of the recording itself, which
-    are excluded. Each group has cpu_s (CPU seconds), cpu (fraction of all cores, 0 to 1),
-    rss_max_bytes, threads_max, processes_max, voluntary_switches and involuntary_switches; a figure
-    is None where ended processes make it unknown. A group is None without a process, or without a
-    reading before and after the load.
+    are excluded. A figure is None where ended processes make it unknown. A service is None without
+    a process, or without a reading before and after the load.
     """
     around = _around([reading.t for reading in recording.readings], window)
     if around is None:
-        return dict.fromkeys(GROUPS)
+        return ServiceProcesses(nginx=None, application=None, postgresql=None)
     first, last, far = around
     inside = recording.readings[first : last + 1]
-    return {
-        name: _group(
-            [{n: p for n, p in r.groups.get(name, {}).items() if n not in apart} for r in inside],
-            far,
-            recording,
-            cores * (window.end - window.start),
-        )
-        for name in GROUPS
-    }
+
+    def figures(name: str) -> Processes | None:
+        groups = [
+            {n: p for n, p in reading.groups.get(name, {}).items() if n not in apart}
+            for reading in inside
+        ]
+        return _group(groups, far, recording, cores * (window.end - window.start))
+
+    return ServiceProcesses(
+        nginx=figures("nginx"),
+        application=figures("application"),
+        postgresql=figures("postgresql"),
+    )
 
 
 _Group = Mapping[int, Process]
@@ -208,7 +233,7 @@ _Group = Mapping[int, Process]
 
 def _group(
     readings: Sequence[_Group], far: float, recording: Recording, available_s: float
-) -> dict[str, Any] | None:
+) -> Processes | None:
     if not any(readings):
         return None
     # CPU time of ended processes is lost where no process of the group waited for them.
@@ -217,15 +242,15 @@ def _group(
     ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = known and ended_s <= ENDED_MAX * cpu_s
     voluntary, involuntary = (_switches(readings, far, which) for which in (0, 1))
-    return {
-        "cpu_s": cpu_s if known else None,
-        "cpu": cpu_s / available_s if known else None,
-        "rss_max_bytes": recording.page * max(sum(p.pages for p in g.values()) for g in readings),
-        "threads_max": max(sum(p.threads for p in g.values()) for g in readings),
-        "processes_max": max(len(g) for g in readings),
-        "voluntary_switches": voluntary if seen else None,
-        "involuntary_switches": involuntary if seen else None,
-    }
+    return Processes(
+        cpu_s=cpu_s if known else None,
+        cpu=cpu_s / available_s if known else None,
+        rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
+        threads_max=max(sum(p.threads for p in g.values()) for g in readings),
+        processes_max=max(len(g) for g in readings),
+        voluntary_switches=voluntary if seen else None,
+        involuntary_switches=involuntary if seen else None,
+    )
 
 
 def _ticks(group: _Group) -> float:
@@ -260,54 +285,53 @@ def _switches(readings: Sequence[_Group], far: float, which: int) -> int:
     return round(_used(readings, far, count))
 
 
-def database(readings: Sequence[Mapping[str, Any]], window: Window) -> dict[str, Any] | None:
-    """Return `database` of result.json; None without a reading before and after the load.
+def database(readings: Sequence[DatabaseReading], window: Window) -> Database | None:
+    """Return what the database did; None without a reading before and after the load.
 
-    Keys: connections_max, sessions, transactions, and statements [{query, calls, mean_us,
-    total_s}], the STATEMENTS with the longest total time.
+    It has the STATEMENTS with the longest total time.
     """
-    around = _around([reading["t"] for reading in readings], window)
+    around = _around([reading.t for reading in readings], window)
     if around is None:
         return None
     first, last, far = around
     inside = readings[first : last + 1]
-    statements: list[dict[str, Any]] = []
-    for key, (query, _, _) in inside[-1]["statements"].items():
+    statements: list[Query] = []
+    for statement in inside[-1].statements:
 
-        def calls(reading: Any, key: str = key) -> float:
-            return float(reading["statements"].get(key, ("", 0, 0.0))[1])
+        def calls(reading: DatabaseReading, key: str = statement.id) -> float:
+            return reading.calls(key)
 
-        def seconds(reading: Any, key: str = key) -> float:
-            return float(reading["statements"].get(key, ("", 0, 0.0))[2]) / 1000
+        def seconds(reading: DatabaseReading, key: str = statement.id) -> float:
+            return reading.seconds(key)
 
         count, total_s = round(_used(inside, far, calls)), _used(inside, far, seconds)
         if count:
             statements.append(
-                {
-                    "query": one_line(query, QUERY_LENGTH),
-                    "calls": count,
-                    "mean_us": total_s / count * 1e6,
-                    "total_s": total_s,
-                }
+                Query(
+                    query=one_line(statement.query, QUERY_LENGTH),
+                    calls=count,
+                    mean_us=total_s / count * 1e6,
+                    total_s=total_s,
+                )
             )
-    statements.sort(key=lambda s: (-s["total_s"], s["query"]))
-    return {
-        "connections_max": max(reading["connections"] for reading in inside),
-        "sessions": round(_used(inside, far, lambda r: r["sessions"])),
-        "transactions": round(_used(inside, far, lambda r: r["transactions"])),
-        "statements": statements[:STATEMENTS],
-    }
-
-
-def server(rep_dir: Path, window: Window, cores: int) -> dict[str, Any]:
-    """Return {processes, database} of a repetition; empty where they were not recorded."""
-    if not (rep_dir / PROCESSES).exists():
-        return {}
-    asked = read_database(rep_dir / DATABASE) if (rep_dir / DATABASE).exists() else []
-    found = summarise(
-        read(rep_dir / PROCESSES), window, cores, {int(reading["pid"]) for reading in asked}
+    statements.sort(key=lambda statement: (-statement.total_s, statement.query))
+    return Database(
+        connections_max=max(reading.connections for reading in inside),
+        sessions=round(_used(inside, far, lambda reading: reading.sessions)),
+        transactions=round(_used(inside, far, lambda reading: reading.transactions)),
+        statements=statements[:STATEMENTS],
     )
-    return {"processes": found, "database": database(asked, window)}
+
+
+def server(
+    rep_dir: Path, window: Window, cores: int
+) -> tuple[ServiceProcesses | None, Database | None]:
+    """Return what was recorded of a repetition's server; None where it was not."""
+    if not (rep_dir / PROCESSES).exists():
+        return None, None
+    asked = read_database(rep_dir / DATABASE) if (rep_dir / DATABASE).exists() else []
+    found = summarise(read(rep_dir / PROCESSES), window, cores, {reading.pid for reading in asked})
+    return found, database(asked, window)
 
 
 def raw(rep_dir: Path) -> set[str]:

@@ -11,13 +11,13 @@ import re
 import statistics
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
+from loadlab.core.model import FunctionFraction, PySpyProfile
+from loadlab.core.run_dir import PROFILE, PROFILE_LOG
 from loadlab.stats import inference
 
-STACKS, LOG = "profile.txt", "profile.log"
 UNNAMED = "?"
 TOP = 10  # the functions with the most samples
 _FRAME = re.compile(r"(.*) \((.*?)(?::\d+)?\)")
@@ -41,7 +41,7 @@ def read(text: str) -> list[Stack]:
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
         if not count.isdecimal():
-            raise ResultError(f"{STACKS} has a line that is no stack: {line[:120]!r}")
+            raise ResultError(f"{PROFILE} has a line that is no stack: {line[:120]!r}")
         frames = stack.split(";") if stack.strip() else []
         while len(frames) > 1 and name(frames[-1]) == UNNAMED:
             frames.pop()
@@ -71,21 +71,14 @@ def is_idle(stack: list[str]) -> bool:
     return _WAITS.fullmatch(name(stack[-1])) is not None
 
 
-def figures(stacks: list[Stack]) -> dict[str, Any]:
-    """Return result.json's `profile`.
-
-    - samples: of all threads of the process
-    - idle_share: fraction of the samples in which the thread waited
-    - depth_median: median number of Python frames in the other samples; None where all waited
-    - depth_interval: [low, high] of that median; None where there are too few samples
-    - native: whether native frames were recorded
-    - top: [{function, share}] of the other samples, by innermost function
+def figures(stacks: list[Stack]) -> PySpyProfile:
+    """Return the figures of all threads of the process.
 
     Raises ResultError where there are no samples.
     """
     samples = sum(count for _, count in stacks)
     if not samples:
-        raise ResultError(f"{STACKS} holds no samples")
+        raise ResultError(f"{PROFILE} holds no samples")
     busy = [(stack, count) for stack, count in stacks if not is_idle(stack)]
     total = sum(count for _, count in busy)
     depths = sorted(depth for s, n in busy for depth in [sum(map(is_python, s))] * n)
@@ -93,24 +86,24 @@ def figures(stacks: list[Stack]) -> dict[str, Any]:
     leaves: Counter[str] = Counter()
     for stack, count in busy:
         leaves[stack[-1]] += count
-    return {
-        "samples": samples,
-        "idle_share": 1 - total / samples,
-        "depth_median": float(statistics.median(depths)) if depths else None,
-        "depth_interval": [depths[low - 1], depths[high - 1]] if low and high else None,
-        "native": any(not is_python(frame) for stack, _ in stacks for frame in stack),
-        "top": [
-            {"function": frame, "share": count / total}
+    return PySpyProfile(
+        samples=samples,
+        idle_fraction=1 - total / samples,
+        depth_median=float(statistics.median(depths)) if depths else None,
+        depth_interval=[depths[low - 1], depths[high - 1]] if low and high else None,
+        native=any(not is_python(frame) for stack, _ in stacks for frame in stack),
+        top=[
+            FunctionFraction(function=frame, fraction=count / total)
             for frame, count in sorted(leaves.items(), key=lambda one: (-one[1], one[0]))[:TOP]
         ],
-    }
+    )
 
 
-def reduce(rep_dir: Path) -> dict[str, Any]:
+def reduce(rep_dir: Path) -> PySpyProfile:
     """Return the figures of a repetition's py-spy profile. Raises ResultError where there
     is none."""
-    if not (rep_dir / STACKS).exists():
-        log = rep_dir / LOG
+    if not (rep_dir / PROFILE).exists():
+        log = rep_dir / PROFILE_LOG
         said = documents.text(log).strip()[-300:] if log.exists() else "and nothing says why"
-        raise ResultError(f"{STACKS} is not there: {said}")
-    return figures(read(documents.text(rep_dir / STACKS)))
+        raise ResultError(f"{PROFILE} is not there: {said}")
+    return figures(read(documents.text(rep_dir / PROFILE)))

@@ -3,51 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from loadlab.scheduling.experiments import Track
-from loadlab.tuning.profiles import WITHOUT, word
+from msgspec.structs import replace
+
+from loadlab.core.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
+from loadlab.scheduling.plan import Plan
+from loadlab.tuning.profiles import word
 
 # States of the ledger in which a host did not take the key: leaving it out changes nothing.
-_NOT_TAKEN = ("absent", "host_global", "read_only", "unavailable")
+_NOT_TAKEN = ("absent", "not_namespaced", "read_only", "rejected")
 
 
-def idle(plan: Mapping[str, Any], ledgers: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return tuning -> why, for each tuning without one key that leaves all hosts as the whole one
-    does.
+def idle(study: PlannedStudy | None, ledgers: Iterable[TuningLedger]) -> dict[str, Reason]:
+    """Return tuning -> why, for each tuning of an ablation that leaves all hosts as the whole
+    profile does.
 
     ``ledgers``: the run's tuning.json documents. A key that already has its value counts only where
-    the ledger has the value found before the lab's first change (`original`). Empty where the plan
+    the ledger has the value found before the lab's first change (`original`). Empty where the study
     is not an ablation.
     """
-    if not (plan.get("study") or {}).get("ablate"):
+    if study is None or study.ablate is None:
         return {}
-    why: dict[str, set[str | None]] = {}
+    states: dict[str, set[str | None]] = {}
     for ledger in ledgers:
-        for rows in ledger["hosts"].values():
+        for rows in ledger.hosts.values() if ledger.profile == study.ablate else ():
             for row in rows:
-                tuning = f"{ledger['profile']}{WITHOUT}{word(row['key'])}"
-                why.setdefault(tuning, set()).add(_idle(row))
+                states.setdefault(word(row.key), set()).add(_idle_state(row))
     return {
-        tuning: ", ".join(sorted(filter(None, said)))
-        for tuning, said in why.items()
-        if None not in said
+        tuning: Reason(code="key_changes_nothing", facts={"states": sorted(map(str, states[key]))})
+        for tuning, key in study.left_out_keys.items()
+        if key in states and None not in states[key]
     }
 
 
-def _idle(row: Mapping[str, Any]) -> str | None:
-    if row["state"] in _NOT_TAKEN:
-        return str(row["state"])
-    was_so = row["state"] == "already" and row.get("original") == row["after"]
-    return "already so without the lab" if was_so else None
+def _idle_state(row: LedgerRow) -> str | None:
+    """Return the state of a key whose absence changes nothing; None where it changes something."""
+    was_so = row.state == "already" and row.original == row.after
+    return row.state if was_so or row.state in _NOT_TAKEN else None
 
 
-def less(tracks: Iterable[Track], without: Mapping[str, str]) -> list[Any]:
-    """Return the tracks whose tuning is not a key of ``without``, which is what idle() returned."""
-    return [track for track in tracks if track["cells"][0]["cell"]["tuning"] not in without]
+def without_idle(plan: Plan, idle_tunings: Mapping[str, Reason]) -> Plan:
+    """Return the plan without the experiments of these tunings, which idle() returned."""
+    left = [one for one in plan.experiments if one.items[0].cell.tuning not in idle_tunings]
+    return replace(plan, experiments=left)
 
 
-def left_out(plan: Mapping[str, Any], without: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return [{tuning, why}] of the plan's tunings that are not measured, in the plan's order."""
-    planned = (track["cells"][0]["cell"]["tuning"] for track in plan.get("tracks", []))
-    return [{"tuning": t, "why": without[t]} for t in dict.fromkeys(planned) if t in without]
+def skipped(plan: Plan, idle_tunings: Mapping[str, Reason]) -> list[SkippedTuning]:
+    """Return the plan's tunings that are not measured, in the plan's order."""
+    keys = plan.study.left_out_keys if plan.study else {}
+    planned = dict.fromkeys(one.items[0].cell.tuning for one in plan.experiments)
+    return [
+        SkippedTuning(tuning=tuning, key=keys[tuning], reason=idle_tunings[tuning])
+        for tuning in planned
+        if tuning in idle_tunings
+    ]

@@ -1,20 +1,22 @@
-"""The tuning ledger: for each key what was asked, what was found, and its value now.
+"""The tuning ledger: for each key the value requested, the value found, and its value now.
 
-Keys are those of roles/kernel_tuning/files/tunables.sh, states those of
-files/schema/lab-1.schema.json. ``wanted`` is a profile's list of entries {key, value, reason,
-required, hosts}. ``found``, ``before`` and ``after`` are what read() returned. ``kept`` is what
-originals() returned.
+Keys are those of roles/kernel_tuning/files/tunables.sh, which also prints the lines that are parsed
+here. ``found`` and ``after`` are what parse_readings() returned, ``originals`` what
+parse_originals() returned.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-# A line of the role's reading: w or r (whether it can be set here), octal mode, key, value.
-_LINE = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")
+from msgspec import Struct
+
+from loadlab.core.model import LedgerRow, LedgerState
+
+# w or r (whether it can be set here), octal mode, key, value.
+_READING = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")
 _ORIGINAL = re.compile(r"o (\S+) = ?(.*)")
 # Keys that the kernel registers in the first network namespace only. They are missing in any other
 # (net/core/sysctl_net_core.c, net/ipv4/sysctl_net_ipv4.c).
@@ -38,55 +40,67 @@ _NUMBERS = re.compile(r"[0-9 .,-]+")
 PROBE = "net.core.netdev_max_backlog"
 # The recorded original of swap whose areas no longer exist.
 GONE = "gone"
+# States in which a required key is as requested.
+TAKEN = ("applied", "already", "restored")
 
 
-def read(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Parse the role's reading into key -> {value, writable, mode}; a missing key is absent.
+class Reading(Struct, frozen=True):
+    """A key's value on a host, whether it can be set there, and the mode of its file."""
 
-    Raises ValueError for a malformed line.
-    """
-    keys = {}
+    value: str
+    writable: bool
+    mode: int
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A setting of a profile, or one to be restored."""
+
+    key: str
+    value: int | str
+    reason: str
+    required: bool = False
+    restore: bool = False
+
+    @property
+    def text(self) -> str:
+        """The value as a reading has it: words separated by single spaces."""
+        return " ".join(str(self.value).split())
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing is left to restore."""
+        return (self.key, self.value) == ("swap", GONE)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A key to set, and the value found there."""
+
+    key: str
+    before: str
+    value: str
+
+
+class HostLedgers(Struct, frozen=True, kw_only=True):
+    """The rows that the roles which ran have left as facts of a host; None where one did not."""
+
+    kernel_tuning_ledger: list[LedgerRow] | None = None
+    postgresql_ledger: list[LedgerRow] | None = None
+    nginx_ledger: list[LedgerRow] | None = None
+
+
+def parse_readings(lines: Iterable[str]) -> dict[str, Reading]:
+    """Return key -> reading; a missing key is absent. Raises ValueError for a malformed line."""
+    found = {}
     for line in lines:
-        match = _LINE.fullmatch(line.rstrip())
+        match = _READING.fullmatch(line.rstrip())
         if not match:
             raise ValueError(f"not a line of the reading of the settings: {line!r}")
         may, mode, key, value = match.groups()
-        keys[key] = {
-            "value": " ".join(value.split()),
-            "writable": may == "w",
-            "mode": int(mode, 8),
-        }
-    return keys
+        found[key] = Reading(" ".join(value.split()), may == "w", int(mode, 8))
+    return found
 
 
-def obstacle(key: str, found: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return why a key cannot be set here: absent, host_global or read_only; None where it can."""
-    first_namespace = PROBE in found
-    if key not in found:
-        elsewhere = key in FIRST_NAMESPACE_ONLY and not first_namespace
-        return "host_global" if elsewhere else "absent"
-    if found[key]["writable"]:
-        return None
-    # host_global: another namespace owns the value. Then the file's mode allows writing but the
-    # file system does not, or the file belongs to another user namespace. In a second network
-    # namespace the kernel shows global keys with a mode that allows nobody to write.
-    owner_may_write = bool(found[key]["mode"] & 0o200)
-    shown_only = key.startswith("net.") and not first_namespace
-    return "host_global" if owner_may_write or shown_only else "read_only"
-
-
-def settable(
-    wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """Return the entries of a profile that can be set on this host."""
-    return [entry for entry in wanted if obstacle(entry["key"], found) is None and not _gone(entry)]
-
-
-def _gone(entry: Mapping[str, Any]) -> bool:
-    return (entry["key"], entry["value"]) == ("swap", GONE)
-
-
-def originals(lines: Sequence[str]) -> dict[str, str]:
+def parse_originals(lines: Iterable[str]) -> dict[str, str]:
     """Return the values found before the first change, key -> value, from lines "o key = value".
 
     Raises ValueError for a malformed line.
@@ -100,175 +114,170 @@ def originals(lines: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def to_set(
-    wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """Return the settable entries whose value differs, each with the value found as ``before``."""
+def obstacle(key: str, found: Mapping[str, Reading]) -> LedgerState | None:
+    """Return why a key cannot be set here: absent, not_namespaced or read_only; None where it
+    can."""
+    first_namespace = PROBE in found
+    if key not in found:
+        elsewhere = key in FIRST_NAMESPACE_ONLY and not first_namespace
+        return "not_namespaced" if elsewhere else "absent"
+    if found[key].writable:
+        return None
+    # not_namespaced: another namespace owns the value. Then the file's mode allows writing but the
+    # file system does not, or the file belongs to another user namespace. In a second network
+    # namespace the kernel shows global keys with a mode that allows nobody to write.
+    owner_may_write = bool(found[key].mode & 0o200)
+    shown_only = key.startswith("net.") and not first_namespace
+    return "not_namespaced" if owner_may_write or shown_only else "read_only"
+
+
+def settable(wanted: Iterable[Wanted], found: Mapping[str, Reading]) -> list[Wanted]:
+    """Return the settings that can be set on this host."""
+    return [each for each in wanted if obstacle(each.key, found) is None and not each.gone]
+
+
+def changes(wanted: Iterable[Wanted], found: Mapping[str, Reading]) -> list[Change]:
+    """Return the settable settings whose value differs."""
     return [
-        {**entry, "value": _words(entry["value"]), "before": found[entry["key"]]["value"]}
-        for entry in settable(wanted, found)
-        if found[entry["key"]]["value"] != _words(entry["value"])
+        Change(key=each.key, before=found[each.key].value, value=each.text)
+        for each in settable(wanted, found)
+        if found[each.key].value != each.text
     ]
 
 
-def _words(value: Any) -> str:
-    return " ".join(str(value).split())
-
-
-def stale(files: Mapping[str, str], lines: Sequence[str]) -> dict[str, str]:
+def outdated_files(files: Mapping[str, str], lines: Iterable[str]) -> dict[str, str]:
     """Return the files that are not as wanted, path -> content.
 
     ``files``: path -> content, empty for a file that must not exist. ``lines``: the role's reading,
     which includes lines of sha256sum.
     """
-    there = {path: sum_ for sum_, _, path in (line.partition("  ") for line in lines)}
+    present = {path: sum_ for sum_, _, path in (line.partition("  ") for line in lines)}
     return {
         path: content
         for path, content in files.items()
-        if there.get(path) != (hashlib.sha256(content.encode()).hexdigest() if content else None)
+        if present.get(path) != (hashlib.sha256(content.encode()).hexdigest() if content else None)
     }
 
 
-def to_keep(
-    wanted: Sequence[Mapping[str, Any]],
-    found: Mapping[str, Mapping[str, Any]],
-    kept: Mapping[str, str],
+def originals_to_save(
+    wanted: Iterable[Wanted], found: Mapping[str, Reading], originals: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the originals to save: those in ``kept`` and the present value of each key to be
+    """Return the originals to save: the recorded ones, and the present value of each key to be
     changed."""
-    there = {key: value for key, value in kept.items() if not _gone({"key": key, "value": value})}
-    return {**{entry["key"]: entry["before"] for entry in to_set(wanted, found)}, **there}
+    recorded = {key: value for key, value in originals.items() if (key, value) != ("swap", GONE)}
+    return {**{each.key: each.before for each in changes(wanted, found)}, **recorded}
 
 
-def with_restored(
-    wanted: Sequence[Mapping[str, Any]], kept: Mapping[str, str]
-) -> list[Mapping[str, Any]]:
+def plus_restores(wanted: Sequence[Wanted], originals: Mapping[str, str]) -> list[Wanted]:
     """Return the profile plus entries that restore keys set by an earlier profile but not by this
     one."""
-    names = {entry["key"] for entry in wanted}
+    names = {each.key for each in wanted}
     return [
         *wanted,
         *(
-            {
-                "key": key,
-                "value": value,
-                "required": True,
-                "reason": "as it was found; this profile says nothing of it",
-                "restore": True,
-            }
-            for key, value in kept.items()
+            Wanted(
+                key=key,
+                value=value,
+                required=True,
+                reason="as it was found; this profile says nothing of it",
+                restore=True,
+            )
+            for key, value in originals.items()
             if key not in names
         ),
     ]
 
 
-def entries(
-    wanted: Sequence[Mapping[str, Any]],
-    before: Mapping[str, Mapping[str, Any]],
-    after: Mapping[str, Mapping[str, Any]],
-    kept: Mapping[str, str],
-) -> list[dict[str, Any]]:
+def rows(
+    wanted: Iterable[Wanted],
+    before: Mapping[str, str],
+    after: Mapping[str, Reading],
+    originals: Mapping[str, str],
+) -> list[LedgerRow]:
     """Return the ledger of one host: a row for each entry of ``wanted``, in order.
 
-    ``kept``: the values found before the lab's first change. Each row is {key, requested, original,
-    before, after, state, required, reason}.
+    ``before``: key -> value before this run's change. ``originals``: the values found before the
+    lab's first change.
     """
-    rows = []
-    for entry in wanted:
-        key, requested = entry["key"], _words(entry["value"])
-        was = before.get(key, {}).get("value")
-        now = after.get(key, {}).get("value")
-        state = obstacle(key, after)
-        required, reason = bool(entry.get("required", False)), entry["reason"]
-        if entry.get("restore") and (state == "absent" or _gone(entry)):
-            state, required, reason = "absent", False, "it is no more: nothing to restore"
-        elif now == requested and entry.get("restore"):
-            state = "restored"
-        elif now == requested:
-            state = "applied" if state is None and was != requested else "already"
-        elif state is None:
-            # The kernel may load a missing part on demand, so only the reading shows the outcome. A
-            # rejected value leaves the key unchanged; an earlier attempt may already have clamped
-            # it.
-            stayed = now == (was if entry.get("restore") else kept.get(key, was))
-            cut = _NUMBERS.fullmatch(requested) and not stayed
-            state = "clamped" if cut else "unavailable"
-        rows.append(
-            {
-                "key": key,
-                "requested": requested,
-                "original": kept.get(key, was),
-                "before": was,
-                "after": now,
-                "state": state,
-                "required": required,
-                "reason": reason,
-            }
-        )
-    return rows
+    return [_row(each, before, after, originals) for each in wanted]
 
 
-def left(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, str]) -> dict[str, str]:
+def _row(
+    wanted: Wanted,
+    before: Mapping[str, str],
+    after: Mapping[str, Reading],
+    originals: Mapping[str, str],
+) -> LedgerRow:
+    was = before.get(wanted.key)
+    now = after[wanted.key].value if wanted.key in after else None
+    original = originals.get(wanted.key, was)
+    state = obstacle(wanted.key, after)
+    required, reason = wanted.required, wanted.reason
+    if wanted.restore and (state == "absent" or wanted.gone):
+        state, required, reason = "absent", False, "it is no more: nothing to restore"
+    elif now == wanted.text and wanted.restore:
+        state = "restored"
+    elif now == wanted.text:
+        state = "applied" if state is None and was != wanted.text else "already"
+    elif state is None:
+        # The kernel may load a missing part on demand, so only the reading shows the outcome. A
+        # rejected value leaves the key unchanged; an earlier attempt may already have clamped it.
+        stayed = now == (was if wanted.restore else original)
+        clamped = _NUMBERS.fullmatch(wanted.text) and not stayed
+        state = "clamped" if clamped else "rejected"
+    return LedgerRow(
+        key=wanted.key,
+        requested=wanted.text,
+        original=original,
+        before=was,
+        after=now,
+        state=state,
+        required=required,
+        reason=reason,
+    )
+
+
+def unrestored(restored: Iterable[LedgerRow], originals: Mapping[str, str]) -> dict[str, str]:
     """Return the originals still to be restored, from the ledger of an empty profile."""
-    done = {row["key"] for row in rows if row["state"] in ("restored", "absent")}
-    return {key: value for key, value in kept.items() if key not in done}
+    done = {row.key for row in restored if row.state in ("restored", "absent")}
+    return {key: value for key, value in originals.items() if key not in done}
 
 
-def carry(
-    rows: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def carry(present: Iterable[LedgerRow], earlier: Iterable[LedgerRow]) -> list[LedgerRow]:
     """Return the rows; an unchanged row is replaced with what this run did to its key earlier."""
-    done = {(row["key"], row["requested"], row["after"]): row for row in earlier}
+    done = {(row.key, row.requested, row.after): row for row in earlier}
     return [
-        done.get((row["key"], row["requested"], row["after"]), row)
-        if row["before"] == row["after"]
-        else row
-        for row in rows
+        done.get((row.key, row.requested, row.after), row) if row.before == row.after else row
+        for row in present
     ]
 
 
-def not_taken(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def not_taken(present: Iterable[LedgerRow]) -> list[str]:
     """Return one sentence for each required key that does not have the value asked for."""
     return [
-        f"{row['key']}: asked {row['requested']}, is {row['after']} ({row['state']})"
-        for row in rows
-        if row["required"] and row["state"] not in ("applied", "already", "restored")
+        f"{row.key}: asked {row.requested}, is {row.after} ({row.state})"
+        for row in present
+        if row.required and row.state not in TAKEN
     ]
 
 
-def host_rows(
-    host: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def host_rows(host: HostLedgers, earlier: Sequence[LedgerRow]) -> list[LedgerRow]:
     """Return all ledger rows of a host in this run.
 
-    ``host``: its Ansible facts, which hold the rows of the roles that ran. ``earlier``: the rows of
-    the same profile recorded earlier in this run; they stand for the roles that did not run.
+    ``earlier``: the rows of the same profile recorded earlier in this run; they stand for the roles
+    that did not run.
     """
-    parts = {
-        "kernel_tuning_ledger": "",
-        "postgresql_ledger": "postgresql.",
-        "nginx_ledger": ("nginx.", "application."),
-    }
-    others = ("postgresql.", "nginx.", "application.")
-    rows: list[Mapping[str, Any]] = []
-    for fact, beginning in parts.items():
-        rows += host.get(
-            fact,
-            [
-                row
-                for row in earlier
-                if (
-                    row["key"].startswith(beginning)
-                    if beginning
-                    else not row["key"].startswith(others)
-                )
-            ],
-        )
-    return carry(rows, earlier)
-
-
-def for_groups(
-    wanted: Sequence[Mapping[str, Any]], groups: Sequence[str]
-) -> list[Mapping[str, Any]]:
-    """Return the entries of a profile that apply to a host in these groups."""
-    return [entry for entry in wanted if set(entry["hosts"]) & set(groups)]
+    services = ("postgresql.", "nginx.", "application.")
+    found: list[LedgerRow] = []
+    for part, prefixes in (
+        (host.kernel_tuning_ledger, ()),
+        (host.postgresql_ledger, ("postgresql.",)),
+        (host.nginx_ledger, ("nginx.", "application.")),
+    ):
+        if part is not None:
+            found += part
+        elif prefixes:
+            found += [row for row in earlier if row.key.startswith(prefixes)]
+        else:
+            found += [row for row in earlier if not row.key.startswith(services)]
+    return carry(found, earlier)

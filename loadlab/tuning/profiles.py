@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from loadlab.core.catalog import known, load_yaml, names
+from msgspec import Meta, Struct
+
+from loadlab.core.catalog import known, names, read_yaml
 
 # Joins a profile's name and the key that is left out of it.
 WITHOUT = "-without-"
@@ -14,54 +16,122 @@ WITHOUT = "-without-"
 BACKLOG = "backlog"
 UNTUNED = "stock"
 
-# A profile's lists of keys -> (the key of an entry's name, the prefix of that name in the ledger).
-SECTIONS = {
-    "sysctl": ("key", ""),
-    "machine": ("key", ""),
-    "nginx": ("name", "nginx."),
-    "postgresql": ("name", "postgresql."),
-}
+
+class Computed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value that depends on the host: size * times + plus as a whole number, limited to at_least
+    and at_most, followed by the unit.
+
+    ``of`` is memory (MB), cores, or connections to the database of all workers.
+    """
+
+    of: Literal["memory", "cores", "connections"]
+    times: float = 1
+    plus: float = 0
+    at_least: int | None = None
+    at_most: int | None = None
+    unit: str = ""
 
 
-def tuning_profile(root: Path, name: str) -> dict[str, Any]:
-    """Return the content of files/tuning/<name>.yml, with the key backlog in any case.
+class _Setting(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    value: int | str | Computed
+    reason: str
+    source: str | None = None
+
+
+class HostSetting(_Setting, frozen=True, kw_only=True):
+    """A setting of the kernel or the machine; ``key`` as in roles/kernel_tuning/files/tunables.sh.
+
+    ``hosts``: the inventory groups that it applies to. ``required``: whether the run ends if it
+    does not take effect.
+    """
+
+    key: str
+    hosts: list[Literal["servers", "clients"]]
+    required: bool = False
+
+
+class ServiceSetting(_Setting, frozen=True, kw_only=True):
+    """A setting of nginx or PostgreSQL."""
+
+    name: str
+    required: bool = True
+
+
+class Backlog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Length of the accept queues of nginx and the application server, connections."""
+
+    value: Annotated[int, Meta(ge=1, le=65_535)]
+    reason: str
+    source: str | None = None
+
+
+class _Sections(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    description: str
+    sysctl: list[HostSetting] = []
+    machine: list[HostSetting] = []
+    nginx: list[ServiceSetting] = []
+    postgresql: list[ServiceSetting] = []
+
+
+class _File(_Sections, frozen=True, kw_only=True):
+    backlog: Backlog | None = None
+
+
+class TuningProfile(_Sections, frozen=True, kw_only=True):
+    """A file of files/tuning/, with a backlog in any case."""
+
+    backlog: Backlog
+
+
+def tuning_profile(root: Path, name: str) -> TuningProfile:
+    """Return files/tuning/<name>.yml.
 
     <name>-without-<key> is that profile without one key of tuning_keys, as in an ablation. Raises
-    PlanError where the profile or key is unknown.
+    PlanError where the profile or key is unknown, and where the file is malformed.
     """
     base, without, key = name.partition(WITHOUT)
-    profile = _file(root, base)
+    file = _file(root, base)
     if without:
-        known(f"key of the tuning profile {base}", key, _keys(profile))
-        profile = {part: _less(part, found, key) for part, found in profile.items() if part != key}
-    return {BACKLOG: _file(root, UNTUNED)[BACKLOG], **profile}
+        known(f"key of the tuning profile {base}", key, list(_keys(file)))
+    backlog = None if key == BACKLOG else file.backlog
+    return TuningProfile(
+        description=file.description,
+        sysctl=[entry for entry in file.sysctl if word(entry.key) != key],
+        machine=[entry for entry in file.machine if word(entry.key) != key],
+        nginx=[entry for entry in file.nginx if f"nginx.{word(entry.name)}" != key],
+        postgresql=[entry for entry in file.postgresql if f"postgresql.{word(entry.name)}" != key],
+        backlog=backlog or _untuned(root),
+    )
+
+
+def without(name: str, key: str) -> str:
+    """Return the name of a tuning profile less one of its keys."""
+    return f"{name}{WITHOUT}{key}"
 
 
 def tuning_keys(root: Path, name: str) -> list[str]:
     """Return the keys of a profile's file that can be left out one at a time."""
-    return _keys(_file(root, name))
+    return list(_keys(_file(root, name)))
 
 
-def _file(root: Path, name: str) -> dict[str, Any]:
-    folder = root / "files" / "tuning"
-    known("tuning", name, names(folder, "*.yml"))
-    return dict(load_yaml(folder / f"{name}.yml"))
+def _untuned(root: Path) -> Backlog:
+    backlog = _file(root, UNTUNED).backlog
+    assert backlog is not None
+    return backlog
 
 
-def _keys(profile: Mapping[str, Any]) -> list[str]:
-    keys = [
-        before + word(entry[named])
-        for section, (named, before) in SECTIONS.items()
-        for entry in profile.get(section, [])
-    ]
-    return keys + [BACKLOG] * (BACKLOG in profile)
+def _file(root: Path, name: str) -> _File:
+    known("tuning", name, names(root / "files" / "tuning", "*.yml"))
+    return read_yaml(root, f"files/tuning/{name}.yml", _File)
 
 
-def _less(part: str, found: Any, key: str) -> Any:
-    if part not in SECTIONS:
-        return found
-    named, before = SECTIONS[part]
-    return [entry for entry in found if before + word(entry[named]) != key]
+def _keys(file: _File) -> Iterator[str]:
+    for entry in [*file.sysctl, *file.machine]:
+        yield word(entry.key)
+    yield from (f"nginx.{word(entry.name)}" for entry in file.nginx)
+    yield from (f"postgresql.{word(entry.name)}" for entry in file.postgresql)
+    if file.backlog:
+        yield BACKLOG
 
 
 def word(key: str) -> str:

@@ -1,15 +1,15 @@
-"""The tuning ledger's rows of the services: PostgreSQL, nginx and the application.
-
-Rows are {key, requested, before, after, state, required, reason}, as in ledger.entries.
-"""
+"""The tuning ledger's rows of the services: PostgreSQL, nginx and the application."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from msgspec import Struct
+
+from loadlab.core.model import LedgerRow, LedgerState
 from loadlab.tuning import ledger
+from loadlab.tuning.profiles import ServiceSetting
 
 # PostgreSQL's units -> (base unit, factor).
 _UNITS = {
@@ -19,7 +19,14 @@ _UNITS = {
 }
 
 
-def _plain(value: str) -> Any:
+class PgSetting(Struct, frozen=True):
+    """An active setting of PostgreSQL, and whether a change of it waits for a restart."""
+
+    value: str
+    pending: bool
+
+
+def _plain(value: str) -> str | tuple[str, float]:
     """Return a PostgreSQL value in a comparable form: 2048MB equals 2GB, and 0.90 equals 0.9."""
     match = re.fullmatch(r"(-?[0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", value)
     if not match or match[2] not in ("", *_UNITS):
@@ -28,107 +35,110 @@ def _plain(value: str) -> Any:
     return kind, float(match[1]) * factor
 
 
-def postgresql_settings(text: str) -> dict[str, tuple[str, bool]]:
-    """Return name -> (value, whether a restart is pending) from lines `name|value|t or f`."""
+def parse_postgresql(text: str) -> dict[str, PgSetting]:
+    """Return name -> setting from lines `name|value|t or f`."""
     # The value itself may contain | (log_line_prefix).
     rows = re.findall(r"^([^|\n]+)\|(.*)\|([tf])$", text, re.MULTILINE)
-    return {name: (value, pending == "t") for name, value, pending in rows}
+    return {name: PgSetting(value, pending == "t") for name, value, pending in rows}
 
 
 def postgresql_conf_dir(text: str) -> str:
     """Return the directory of additional settings, from the role's reading."""
-    return postgresql_settings(text)["config_file"][0].rpartition("/")[0] + "/conf.d"
+    return parse_postgresql(text)["config_file"].value.rpartition("/")[0] + "/conf.d"
 
 
-def postgresql_entries(
-    wanted: Sequence[Mapping[str, Any]], before: str, after: str
-) -> list[dict[str, Any]]:
-    """Return the ledger's rows of PostgreSQL settings, from two of the role's readings.
-
-    A setting is required unless its entry says otherwise: a server that has it can take it.
-    """
-    was, now = postgresql_settings(before), postgresql_settings(after)
+def postgresql_rows(wanted: Sequence[ServiceSetting], before: str, after: str) -> list[LedgerRow]:
+    """Return the ledger's rows of PostgreSQL settings, from two of the role's readings."""
+    was, now = parse_postgresql(before), parse_postgresql(after)
     rows = []
     for entry in wanted:
-        name, requested = entry["name"], str(entry["value"])
-        value, pending = now.get(name, (None, False))
-        if name not in now:
+        requested = str(entry.value)
+        found, present = was.get(entry.name), now.get(entry.name)
+        state: LedgerState
+        if present is None:
             state = "absent"
-        elif _plain(str(value)) != _plain(requested) or pending:
+        elif _plain(present.value) != _plain(requested) or present.pending:
             state = "clamped"
         else:
-            state = "already" if was.get(name) == now[name] else "applied"
+            state = "already" if found == present else "applied"
         rows.append(
-            {
-                "key": f"postgresql.{name}",
-                "requested": requested,
-                "before": was[name][0] if name in was else None,
-                "after": value,
-                "state": state,
-                "required": bool(entry.get("required", True)),
-                "reason": entry["reason"],
-            }
+            LedgerRow(
+                key=f"postgresql.{entry.name}",
+                requested=requested,
+                before=found.value if found else None,
+                after=present.value if present else None,
+                state=state,
+                required=entry.required,
+                reason=entry.reason,
+            )
         )
     return rows
 
 
-def postgresql_stale(
-    wanted: Sequence[Mapping[str, Any]], file: Mapping[str, str], text: str
+def postgresql_outdated(
+    wanted: Sequence[ServiceSetting], file: Mapping[str, str], text: str
 ) -> bool:
     """Return whether PostgreSQL needs a change: its file ({path: content}) or an active setting
     differs.
 
     A server may have active settings whose file is gone, or may not have loaded an existing file.
     """
-    rows = postgresql_entries(wanted, text, text)
+    rows = postgresql_rows(wanted, text, text)
     loaded = re.search(r"^([0-9]+)\|of the lab$", text, re.MULTILINE)
     return (
-        bool(ledger.stale(file, text.splitlines()))
-        or any(row["state"] not in ("already", "absent") for row in rows)
-        or any(pending for _, pending in postgresql_settings(text).values())
+        bool(ledger.outdated_files(file, text.splitlines()))
+        or any(row.state not in ("already", "absent") for row in rows)
+        or any(setting.pending for setting in parse_postgresql(text).values())
         or bool(loaded and int(loaded[1])) != any(file.values())
     )
 
 
-def serving_entries(
-    settings: Sequence[Mapping[str, Any]], backlog: int, open_files: int, before: str, after: str
-) -> list[dict[str, Any]]:
+class _Asked(Struct, frozen=True):
+    key: str
+    value: str
+    required: bool
+    reason: str
+
+
+def serving_rows(
+    settings: Sequence[ServiceSetting], backlog: int, open_files: int, before: str, after: str
+) -> list[LedgerRow]:
     """Return the ledger's rows of nginx and the application, from two readings of the role nginx.
 
-    ``settings``: the profile's nginx entries, required unless they say otherwise. ``backlog`` and
-    ``open_files`` are asked of both services. The backlog is required of a service that listens.
-    Open files are never required, as a host may grant fewer.
+    ``settings``: the profile's nginx entries. ``backlog`` and ``open_files`` are asked of both
+    services. The backlog is required of a service that listens. Open files are never required, as
+    a host may grant fewer.
     """
     was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
     asked = [
-        (f"nginx.{each['name']}", each["value"], bool(each.get("required", True)), each["reason"])
+        _Asked(f"nginx.{each.name}", str(each.value), each.required, each.reason)
         for each in settings
     ]
-    for who in ("nginx", "application"):
-        queue = f"{who}.backlog"
+    for service in ("nginx", "application"):
+        queue = f"{service}.backlog"
         # nginx may serve without an application.
-        if any(key.startswith(f"{who}.") for key in now):
-            asked += [
-                (queue, backlog, queue in now, "connections that wait to be accepted"),
-                (f"{who}.open_files", open_files, False, "two for each connection of a client"),
-            ]
-    rows = []
-    for key, requested, required, reason in asked:
-        if key not in now:
-            state = "unavailable"
-        elif now[key] != str(requested):
-            state = "clamped"
-        else:
-            state = "already" if was.get(key) == now[key] else "applied"
-        rows.append(
-            {
-                "key": key,
-                "requested": str(requested),
-                "before": was.get(key),
-                "after": now.get(key),
-                "state": state,
-                "required": required,
-                "reason": reason,
-            }
-        )
-    return rows
+        if any(key.startswith(f"{service}.") for key in now):
+            why = "connections that wait to be accepted"
+            asked.append(_Asked(queue, str(backlog), queue in now, why))
+            why = "two for each connection of a client"
+            asked.append(_Asked(f"{service}.open_files", str(open_files), False, why))
+    return [_serving_row(each, was.get(each.key), now.get(each.key)) for each in asked]
+
+
+def _serving_row(asked: _Asked, was: str | None, now: str | None) -> LedgerRow:
+    state: LedgerState
+    if now is None:
+        state = "rejected"
+    elif now != asked.value:
+        state = "clamped"
+    else:
+        state = "already" if was == now else "applied"
+    return LedgerRow(
+        key=asked.key,
+        requested=asked.value,
+        before=was,
+        after=now,
+        state=state,
+        required=asked.required,
+        reason=asked.reason,
+    )

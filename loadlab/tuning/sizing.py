@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from loadlab.scheduling import experiments
+from loadlab.core.catalog import load_yaml
+from loadlab.hosts.probe import HostProbe
+from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, TuningProfile
 
-# Sizes of a host that a value may be computed from.
-OF = ("memory", "cores", "connections")
-_FORM = {"of", "times", "plus", "at_least", "at_most", "unit"}
 # PostgreSQL's default, and how many connections it reserves for the superuser (3) and telemetry
 # (1).
 MAX_CONNECTIONS = 100
@@ -23,41 +23,76 @@ OPEN_FILES = 1024
 WORKER_CONNECTIONS = 768
 
 
-def sizes(
-    host: Mapping[str, Any],
-    hosts: Iterable[Mapping[str, Any]],
-    stacks: Iterable[Mapping[str, Any]],
-    pool_size: int,
-) -> dict[str, int]:
-    """Return the host's sizes {memory, cores, connections}.
+class Sizes(Struct, frozen=True, kw_only=True):
+    """The sizes of a host.
 
-    memory is in MB, divided by the number of hosts on the same machine; cores is the number of
-    processors that services may use; connections is the number of database connections that all
-    workers may open at once. ``hosts``: all hosts, from probe.parse. ``stacks``: those to be run;
-    empty where nothing is planned. ``pool_size``: connections of a worker's pool, see largest_pool.
+    ``memory`` is in MB, divided by the number of hosts on the same machine; ``cores`` is the number
+    of processors that services may use; ``connections`` is the number of database connections that
+    all workers may open at once.
     """
-    cores = len(host["cpus"])
+
+    memory: int
+    cores: int
+    connections: int
+
+
+class Pool(Struct, frozen=True, kw_only=True):
+    """Of an application, the database connections of each worker's pool."""
+
+    pool_size: int
+
+
+class PooledStack(Struct, frozen=True, kw_only=True):
+    """Of a stack, what decides how many database connections it opens.
+
+    ``workers``: None for one on each core.
+    """
+
+    framework: str
+    app: Pool
+    workers: int | None
+    threads: int
+
+
+class OpenFiles(Struct, frozen=True, kw_only=True):
+    """Open files that nginx and the application ask for, and whether that is more than the
+    profile, or systemd's default, gives."""
+
+    asked: int
+    raised: bool
+
+
+def sizes(
+    host: HostProbe, hosts: Iterable[HostProbe], stacks: Iterable[PooledStack], pool_size: int
+) -> Sizes:
+    """Return the sizes of a host.
+
+    ``hosts``: all hosts. ``stacks``: those to be run; empty where nothing is planned.
+    ``pool_size``: connections of a worker's pool, see largest_pool.
+    """
+    cores = len(host.cpus)
     sharing = sum(_one_machine(host, other) for other in hosts)
-    connections = [workers(stack, cores) * (pool_size + stack["threads"]) for stack in stacks]
-    return {
-        "memory": host["manifest"]["memory_bytes"] // 1024**2 // max(sharing, 1),
-        "cores": cores,
-        "connections": max([cores * (pool_size + 1), *connections]),
-    }
+    connections = [workers(stack, cores) * (pool_size + stack.threads) for stack in stacks]
+    return Sizes(
+        memory=host.manifest.memory_bytes // 1024**2 // max(sharing, 1),
+        cores=cores,
+        connections=max([cores * (pool_size + 1), *connections]),
+    )
 
 
-def _one_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _one_machine(one: HostProbe, other: HostProbe) -> bool:
     """Return whether two hosts run on one kernel: same version, memory and boot time."""
-    alike = all(
-        one["manifest"][key] == other["manifest"][key] for key in ("kernel", "memory_bytes")
+    alike = (one.manifest.kernel, one.manifest.memory_bytes) == (
+        other.manifest.kernel,
+        other.manifest.memory_bytes,
     )
     # Clocks may differ by one second.
-    return alike and abs(one["booted"] - other["booted"]) <= 1
+    return alike and abs(one.booted - other.booted) <= 1
 
 
-def workers(stack: Mapping[str, Any], cores: int) -> int:
+def workers(stack: PooledStack, cores: int) -> int:
     """Return the number of a stack's worker processes: as asked for, or one for each core."""
-    return int(stack["workers"] or cores)
+    return stack.workers or cores
 
 
 def largest_pool(root: Path) -> int:
@@ -65,93 +100,104 @@ def largest_pool(root: Path) -> int:
 
     Sized for it, PostgreSQL has the same settings for all applications.
     """
-    manifests = (yaml.safe_load(path.read_text()) for path in root.glob("apps/*/app.yml"))
-    return max((int(manifest["pool_size"]) for manifest in manifests), default=0)
+    manifests = (msgspec.convert(load_yaml(path), Pool) for path in root.glob("apps/*/app.yml"))
+    return max((manifest.pool_size for manifest in manifests), default=0)
 
 
-def value(wanted: Any, size: Mapping[str, int]) -> str:
-    """Return a profile's value as text, either literal or computed from one of the sizes.
-
-    A computed value is {of: memory|cores|connections, times, plus, at_least, at_most, unit}; all
-    but `of` are optional. The result is size * times + plus as a whole number, limited to at_least
-    and at_most, followed by the unit. Raises ValueError for another form.
-    """
-    if not isinstance(wanted, Mapping):
+def value(wanted: int | str | Computed, size: Sizes) -> str:
+    """Return a profile's value as text, either literal or computed from one of the sizes."""
+    if not isinstance(wanted, Computed):
         return " ".join(str(wanted).split())
-    if not set(wanted) <= _FORM or wanted.get("of") not in OF:
-        raise ValueError(
-            f"{dict(wanted)} is no value of a tuning profile: it is made of {', '.join(OF)} with "
-            f"{', '.join(sorted(_FORM - {'of'}))}"
-        )
-    number = int(size[wanted["of"]] * wanted.get("times", 1) + wanted.get("plus", 0))
-    number = min(number, wanted.get("at_most", number))
-    number = max(number, wanted.get("at_least", number))
-    return f"{number}{wanted.get('unit', '')}"
+    sizes_of = {"memory": size.memory, "cores": size.cores, "connections": size.connections}
+    number = int(sizes_of[wanted.of] * wanted.times + wanted.plus)
+    if wanted.at_most is not None:
+        number = min(number, wanted.at_most)
+    if wanted.at_least is not None:
+        number = max(number, wanted.at_least)
+    return f"{number}{wanted.unit}"
 
 
-def sized(entries: Sequence[Mapping[str, Any]], size: Mapping[str, int]) -> list[Mapping[str, Any]]:
-    """Return entries of a profile with the values they have on a host of these sizes."""
-    return [{**entry, "value": value(entry["value"], size)} for entry in entries]
+def host_settings(profile: TuningProfile, groups: Iterable[str], size: Sizes) -> list[HostSetting]:
+    """Return the settings of kernel and machine for a host in these groups, with its values."""
+    return [
+        replace(entry, value=value(entry.value, size))
+        for entry in [*profile.sysctl, *profile.machine]
+        if not set(groups).isdisjoint(entry.hosts)
+    ]
 
 
-def max_connections(postgresql: Sequence[Mapping[str, Any]], size: Mapping[str, int]) -> int:
+def postgresql_settings(profile: TuningProfile, size: Sizes) -> list[ServiceSetting]:
+    """Return the settings of PostgreSQL with the values they have on a host of these sizes."""
+    return [replace(entry, value=value(entry.value, size)) for entry in profile.postgresql]
+
+
+def max_connections(profile: TuningProfile, size: Sizes) -> int:
     """Return the number of connections that PostgreSQL admits under a profile's settings."""
-    given = [entry["value"] for entry in postgresql if entry["name"] == "max_connections"]
+    settings = profile.postgresql
+    given = [entry.value for entry in settings if entry.name == "max_connections"]
     return int(value(given[0], size)) if given else MAX_CONNECTIONS
 
 
-def pools_refusal(stack: Mapping[str, Any], cores: int, admitted: int, where: str) -> str | None:
+def pools_refusal(stack: PooledStack, cores: int, admitted: int, where: str) -> str | None:
     """Return why the pools of a stack's workers exceed PostgreSQL's max_connections; None if they
     fit.
 
     ``cores``: of the server. ``admitted``: max_connections. ``where``: what sets it, for the
     message.
     """
-    each, several = int(stack["app"]["pool_size"]), workers(stack, cores)
+    each, several = stack.app.pool_size, workers(stack, cores)
     room = admitted - RESERVED
     if each * several <= max(room, 0):
         return None
     return (
-        f"{stack['framework']} would open {several} workers x {each} = {several * each} database "
+        f"{stack.framework} would open {several} workers x {each} = {several * each} database "
         f"connections, more than max_connections = {admitted} of {where} leaves ({room}; "
         f"{RESERVED} are kept for the superuser and for telemetry). Give fewer with -e "
-        f"workers={room // each}, lower pool_size in apps/{stack['framework']}/app.yml, or choose "
+        f"workers={room // each}, lower pool_size in apps/{stack.framework}/app.yml, or choose "
         "another profile with -e tuning=<name>."
     )
 
 
-def pools_refusals(plan: Mapping[str, Any], host: Mapping[str, Any], root: Path) -> list[str]:
-    """Return a sentence for each stack and tuning profile of the plan whose pools do not fit the
+def pools_refusals(
+    stacks: Mapping[str, PooledStack],
+    tunings: Mapping[str, TuningProfile],
+    planned: Iterable[tuple[str, str]],
+    host: HostProbe,
+    pool_size: int,
+) -> list[str]:
+    """Return a sentence for each stack and tuning profile of a plan whose pools do not fit the
     server.
 
-    ``host``: the server, from probe.parse.
+    ``planned``: the (stack, tuning) of each item. ``host``: the server. ``pool_size``: see
+    largest_pool.
     """
-    size = sizes(host, [], plan["stacks"].values(), largest_pool(root))
-    planned = experiments.items(plan["tracks"])
-    met = dict.fromkeys((item["stack"], item["cell"]["tuning"]) for item in planned)
-    found = []
-    for stack, profile in met:
-        admitted = max_connections(plan["tunings"][profile]["postgresql"], size)
-        where = f"the tuning profile {profile}"
-        found.append(pools_refusal(plan["stacks"][stack], size["cores"], admitted, where))
+    size = sizes(host, [], stacks.values(), pool_size)
+    found = [
+        pools_refusal(
+            stacks[stack],
+            size.cores,
+            max_connections(tunings[tuning], size),
+            f"the tuning profile {tuning}",
+        )
+        for stack, tuning in dict.fromkeys(planned)
+    ]
     return [reason for reason in found if reason]
 
 
-def open_files(machine: Sequence[Mapping[str, Any]], connections: int) -> dict[str, Any]:
-    """Return {asked, raised}: the open files that nginx and the application need for the load.
+def open_files(machine: Iterable[HostSetting], connections: int) -> OpenFiles:
+    """Return the open files that nginx and the application need for the load.
 
-    ``machine``: the profile's entries of that section. ``connections``: of the clients. raised says
-    whether this is more than the profile, or systemd's default, gives.
+    ``machine``: the profile's entries of that section. ``connections``: of the clients.
     """
-    given = [entry["value"] for entry in machine if entry["key"] == "limit.systemd.nofile"]
-    anyway = int(given[0]) if given else OPEN_FILES
+    given = [entry.value for entry in machine if entry.key == "limit.systemd.nofile"]
+    anyway = int(str(given[0])) if given else OPEN_FILES
     # nginx opens one connection to the application for each client connection; 512 are for logs,
     # pools and libraries.
     needed = 2 * connections + 512
-    return {"asked": max(anyway, needed), "raised": needed > anyway}
+    return OpenFiles(asked=max(anyway, needed), raised=needed > anyway)
 
 
-def nginx(settings: Sequence[Mapping[str, Any]], connections: int) -> list[Mapping[str, Any]]:
+def nginx(settings: Sequence[ServiceSetting], connections: int) -> list[ServiceSetting]:
     """Return a profile's nginx settings with room for this many client connections.
 
     The value of worker_connections is raised where it is too low for one worker to take them all.
@@ -159,12 +205,12 @@ def nginx(settings: Sequence[Mapping[str, Any]], connections: int) -> list[Mappi
     # One connection to the application for each client connection; 128 are for listening sockets,
     # kept connections and reading counters.
     needed = 2 * connections + 128
-    given = [e["value"] for e in settings if e["name"] == "worker_connections"]
-    if needed <= (int(given[0]) if given else WORKER_CONNECTIONS):
+    given = [entry.value for entry in settings if entry.name == "worker_connections"]
+    if needed <= (int(str(given[0])) if given else WORKER_CONNECTIONS):
         return list(settings)
-    raised = {
-        "name": "worker_connections",
-        "value": str(needed),
-        "reason": "for the connections of this load, which need more than the profile has",
-    }
-    return [*(e for e in settings if e["name"] != "worker_connections"), raised]
+    raised = ServiceSetting(
+        name="worker_connections",
+        value=str(needed),
+        reason="for the connections of this load, which need more than the profile has",
+    )
+    return [*(entry for entry in settings if entry.name != "worker_connections"), raised]

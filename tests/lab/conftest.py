@@ -104,7 +104,7 @@ def study_file(cells: dict[str, Any], **options: Any) -> Iterator[str]:
     """The name of a study of the test's own, its cells' options by their names."""
     path = ROOT / "files" / "studies" / "of-a-test.yml"
     entries = [{"name": name, "options": words} for name, words in cells.items()]
-    file = {"description": "a test's", "options": options, "cells": entries, "twins": False}
+    file = {"description": "a test's", "options": options, "cells": entries, "aa_controls": False}
     path.write_text(yaml.safe_dump(file))
     yield path.stem
     path.unlink()

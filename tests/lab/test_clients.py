@@ -6,17 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from loadlab.bundle import archive, verify
-from loadlab.core.schema import validate
+from loadlab.core import documents, thresholds
+from loadlab.core.model import Calibration, Result
 
 from .conftest import ROOT, results, run
 
 pytestmark = pytest.mark.lab
 
-SCHEMA = ROOT / "files/schema/lab-1.schema.json"
-LIMIT = yaml.safe_load((ROOT / "files/verdict.yml").read_text())["start_spread_max_s"]
+LIMIT = thresholds.of(ROOT).start_spread_max_s
 
 
 def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
@@ -26,7 +25,7 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     found = results(run_id)
     assert set(found) == {"oha hello", "wrk hello"}
     for result in found.values():
-        validate(result, "result", SCHEMA)
+        documents.decode(result, Result, "result.json")
         assert result["error"] is None
         clients = result["clients"]
         assert [(one["name"], one["connections"]) for one in clients] == [
@@ -39,18 +38,18 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
         # They began together, and each was judged for itself.
         begun = [one["started"] - one["clock_offset_s"] for one in clients]
         assert max(begun) - min(begun) < LIMIT
-        assert result["verdict"]["valid"] == all(one["verdict"]["valid"] for one in clients)
+        assert result["validity"]["valid"] == all(one["validity"]["valid"] for one in clients)
         for one in clients:
-            assert one["verdict"]["valid"] == (not one["verdict"]["reasons"])
+            assert one["validity"]["valid"] == (not one["validity"]["reasons"])
     constant = found["oha hello"]
     assert [one["rate"] for one in constant["clients"]] == [201, 200]
     assert constant["scheduled"] == 401 * 3
     # What the server counted is what the clients counted together, to the request.
-    assert constant["server_requests"] == constant["requests"]
+    assert constant["nginx_requests"] == constant["requests"]
 
     folder = ROOT / "results" / run_id
     for name in ("calibration", "calibration+clientb"):
-        validate(json.loads((folder / f"{name}.json").read_text()), "calibration", SCHEMA)
+        documents.read(folder / f"{name}.json", Calibration)
     for name in ("manifest", "tuning"):
         hosts = json.loads((folder / f"{name}.json").read_text())["hosts"]
         assert set(hosts) == {"server", "client", "clientb"}

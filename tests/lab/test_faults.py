@@ -100,7 +100,7 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     assert sum(found[5]["errors"].values()) > 0
     assert sum(found[6]["errors"].values()) == 0, "PostgreSQL is up again"
     progress = json.loads((ROOT / "results" / run_id / "progress.json").read_text())
-    assert (progress["done"], progress["total"], progress["given_up"]) == (5, 5, {})
+    assert (progress["done"], progress["total"], progress["abandoned"]) == (5, 5, {})
 
     # Elsewhere it does not go on.
     recorded = ROOT / "results" / run_id / "plan.json"
@@ -155,7 +155,7 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     assert set(found) == {(2, 1), (3, 1), (3, 2)}
     assert found[2, 1] is None
     assert all("does not start on server" in found[3, n] for n in (1, 2)), found
-    assert "Given up for now: aiohttp" in output
+    assert "Skipped after 2 failed attempts: aiohttp" in output
     # What was measured is in the report, and the command that wrote it says what is not.
     reporting = playbook(*stages("collect", "report"), run_id=run_id)
     told = " ".join(reporting.communicate(timeout=120)[0].split())
@@ -249,20 +249,20 @@ def test_two_pairs_share_two_tunings_of_two_cells(run_id: str) -> None:
         run("playbooks/teardown.yml", **pairs)
     found = records(run_id)
     assert all(record["error"] is None for record in found)
-    pair_of = {record["cell_id"]: record["pair"] for record in found}
+    pair_of = {record["cell_id"]: record["server"] for record in found}
     begun = json.loads((ROOT / "results" / run_id / "plan.json").read_text())["plan"]
     for compared in begun["comparisons"]:
         assert pair_of[compared["base"]] == pair_of[compared["head"]]
     assert set(pair_of.values()) == {"server", "server2"}
-    assert len(found) == len(begun["tracks"]) == 7
-    # Of the twins one is on the other pair, and both pairs were calibrated.
-    *own, across = begun["twins"]
+    assert len(found) == len(begun["experiments"]) == 7
+    # Of the A/A controls one is on the other pair, and both pairs were calibrated.
+    *own, across = begun["aa_controls"]
     assert all(pair_of[one] == pair_of[other] for one, other in own)
     assert pair_of[across[0]] != pair_of[across[1]]
     assert (ROOT / "results" / run_id / "calibration-server2.json").exists()
     # They measured at the same time.
     spans = {
-        pair: sorted((r["started"], r["finished"]) for r in found if r["pair"] == pair)
+        pair: sorted((r["started"], r["finished"]) for r in found if r["server"] == pair)
         for pair in ("server", "server2")
     }
     assert any(
@@ -284,7 +284,7 @@ def test_two_pairs_share_two_tunings_of_two_cells(run_id: str) -> None:
         assert tuple(tuning_of[cell_id] for cell_id in sides) == TUNINGS
         # One repetition against one tells nothing, and that is what is said.
         words = {row["metric"]: row["conclusion"] for row in comparison["rows"]}
-        assert words["goodput"] == "undecided"
-    # Goodput and two percentiles of each twin.
-    assert len(summary["noise_floor"]) == 3 * len(begun["twins"])
+        assert words["goodput"] == "inconclusive"
+    # Goodput and two percentiles of each A/A control.
+    assert len(summary["noise_floor"]) == 3 * len(begun["aa_controls"])
     assert "noise floor" in output

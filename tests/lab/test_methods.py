@@ -69,7 +69,7 @@ def test_a_search_for_the_highest_rate(output: Measured[str]) -> None:
     ceiling = load("calibration.json")["ceiling"]["requests_per_second"]
     assert max(rates) <= ceiling
     with figures():
-        assert found["found"] is not None, found["why"]
+        assert found["found"] is not None, found["reasons"]
         assert found["confirmed"] == {"of": 1, "met": 1}
     # The rates that confirm may come out otherwise than the probe of the same rate.
     probed = [row for row in found["trace"] if row["purpose"] == "probe"]

@@ -38,7 +38,7 @@ def test_clients_ask_the_application_server_itself(run_id: str) -> None:
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0
         assert sum(one["errors"].values()) == 0
-        assert one["server_requests"] is None
+        assert one.get("nginx_requests") is None
         assert one["cell"]["front"] == "none"
 
 
@@ -57,13 +57,13 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     run(*stages("load", "collect", "report"), **asked)
     paths = (ROOT / "results" / run_id).glob("cells/*/rep-*/result.json")
     found = {one["purpose"]: one for one in (json.loads(p.read_text()) for p in paths)}
-    assert set(found) == {"measure", "calibration", "profile"}
+    assert set(found) == {"measure", "closed_loop", "py_spy"}
     assert [one["error"] for one in found.values()] == [None, None, None]
-    for one in (found["measure"], found["profile"]):
-        assert one["requests"] == one["server_requests"] == one["scheduled"] - one["unsent"]
+    for one in (found["measure"], found["py_spy"]):
+        assert one["requests"] == one["nginx_requests"] == one["scheduled"] - one["unsent"]
         assert sum(one["errors"].values()) == 0
-    wrk = found["calibration"]
-    assert 0 <= wrk["server_requests"] - wrk["requests"] <= wrk["cell"]["load"]["connections"]
+    wrk = found["closed_loop"]
+    assert 0 <= wrk["nginx_requests"] - wrk["requests"] <= wrk["cell"]["load"]["connections"]
 
     seen = Counter(ssh(SERVER, f"cat {SEEN}").splitlines())
     assert set(seen) == {f"HTTP/{v}|TLSv1.3|{HEADER}" for v in ("1.1", "2.0")}
@@ -72,12 +72,12 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     assert ssh(SERVER, "stat -c '%a %U' /etc/nginx/loadlab/*.key").split() == ["600", "root"]
 
     # The profile is beside the result and in no statistic.
-    profile = found["profile"]["profile"]
+    profile = found["py_spy"]["py_spy"]
     assert profile["samples"] >= 50
     # 200 requests/s are little for it.
-    assert 0.3 < profile["idle_share"] < 1
+    assert 0.3 < profile["idle_fraction"] < 1
     assert profile["depth_median"] > 1
-    assert found["measure"]["profile"] is None
+    assert found["measure"].get("py_spy") is None
     folder = ROOT / "results" / run_id
     assert "-profile" not in (folder / "metrics.prom").read_text()
     page = (folder / "report.html").read_text()

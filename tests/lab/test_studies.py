@@ -33,9 +33,10 @@ def void(run_id: str) -> list[str]:
     found = []
     for cell in (ROOT / "results" / run_id / "cells").glob("*"):
         results = (json.loads(path.read_text()) for path in cell.glob("rep-*/result.json"))
-        verdicts = [result["verdict"] for result in results]
-        if not any(verdict["valid"] for verdict in verdicts):
-            found.append("; ".join(why for verdict in verdicts for why in verdict["reasons"]))
+        validities = [result["validity"] for result in results]
+        if not any(validity["valid"] for validity in validities):
+            reasons = (reason["code"] for one in validities for reason in one["reasons"])
+            found.append("; ".join(reasons))
     return found
 
 
@@ -60,7 +61,7 @@ def test_a_lesson_shows_what_it_teaches(lesson: str) -> None:
     asked = {"lesson": lesson, **ENOUGH.get(lesson, {})}
     output = measured(run_id, "playbooks/lesson.yml", **asked)
     judged = load(run_id, "claims.json")
-    assert {claim["verdict"] for claim in judged["claims"]} == {"confirmed"}
+    assert {claim["outcome"] for claim in judged["claims"]} == {"confirmed"}
     assert "**The cure:**" in output
     page = (ROOT / "results" / run_id / "lesson.md").read_text()
     assert "{{" not in page
@@ -74,7 +75,7 @@ def test_a_published_study_is_repeated(run_id: str) -> None:
     (cell,) = (c for c in load(run_id, "summary.json")["cells"] if "10000requests" in c["cell_id"])
     # One repetition decides nothing; what was published stands beside what was measured.
     if len(cell["repetitions"]) == 1:
-        assert {claim["verdict"] for claim in judged["claims"]} == {"undecided"}
+        assert {claim["outcome"] for claim in judged["claims"]} == {"inconclusive"}
     parts = {
         part["figures"][0]["cell"]: part for claim in judged["claims"] for part in claim["parts"]
     }
@@ -84,14 +85,14 @@ def test_a_published_study_is_repeated(run_id: str) -> None:
     assert 2 < parts["async-100"]["value"] < 4
     # Ten times as many at once as it may open: the limit of open files, and nothing else, is what
     # the client breaks on, and the result says so. One that is closed makes room for another.
-    repetition = next(each for each in cell["repetitions"] if each["verdict"]["valid"])
+    repetition = next(each for each in cell["repetitions"] if each["validity"]["valid"])
     client = repetition["client"]
     assert set(client["failures"]) == {"EMFILE"}
     assert client["open_files"] == 1024
     assert 900 < 10_000 - client["failures"]["EMFILE"] < 2_000
     # What got a connection waited for the longest delay and no longer.
     assert 2 < client["seconds"] < 8
-    assert any("open_files" in finding for finding in repetition["verdict"]["findings"])
+    assert "open_files" in [finding["code"] for finding in repetition["validity"]["findings"]]
     assert "published 3.48; measured" in " ".join(output.split())
     page = (ROOT / "results" / run_id / "report.html").read_text()
     for words in ("As it was published", "What differs", "Making 1 million requests"):

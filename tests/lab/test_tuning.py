@@ -56,8 +56,8 @@ def setting(name: str) -> str:
     return ssh(SERVER, f"cd / && runuser -u postgres -- psql -X -A -t -c 'SHOW {name}'").strip()
 
 
-def tune(name: str, **variables: Any) -> str:
-    return run("playbooks/tune.yml", "-v", tuning=name, run_id=RUN_ID, **variables)
+def tune(name: str, *arguments: str, **variables: Any) -> str:
+    return run("playbooks/tune.yml", "-v", *arguments, tuning=name, run_id=RUN_ID, **variables)
 
 
 def states(host: str = "server") -> dict[str, str]:
@@ -119,7 +119,7 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     assert setting("jit") == "off"
     told = states()
     assert told["unit.systemd-tmpfiles-clean.timer"] == "applied"
-    assert told["vm.swappiness"] == "host_global"
+    assert told["vm.swappiness"] == "not_namespaced"
     assert told["nic.ring.rx"] == "absent"
     assert told["nic.feature.tcp-segmentation-offload"] == "already"
     # As many as this machine grants: all that were asked for, or less, and then it says so.
@@ -127,6 +127,13 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     assert granted > 1024
     assert told["limit.systemd.nofile"] == ("applied" if granted == 65536 else "clamped")
     assert "changed=0" in tune("production").rpartition("server  ")[2]
+
+    # Check mode announces what another profile would restore, and restores nothing.
+    tuned = look()
+    announced = " ".join(tune("stock", "--check").split())
+    assert "unit.systemd-tmpfiles-clean.timer: inactive -> active" in announced
+    assert "server: PostgreSQL would get its own settings" in announced
+    assert look() == tuned
 
     # Others on top: what only the first one set is put back at once.
     tune("gasc-2015")
@@ -247,7 +254,7 @@ def test_what_is_gone_and_what_refuses_keep_nothing_else_from_being_put_back(
     assert process.returncode != 0, output[-6000:]
     told = " ".join(output.split())
     assert "server is not as it was found: Settings that are required did not take" in told
-    assert f"unit.{broken}: asked active, is inactive (unavailable)" in told
+    assert f"unit.{broken}: asked active, is inactive (rejected)" in told
     assert purged not in told
     assert "client: 2 settings of the machine are as they were found" in told
     assert setting("fsync") == "on"

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from loadlab.analysis import result
-from loadlab.core import documents
+from loadlab.core import documents, thresholds
+from loadlab.core.model import Calibration
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages
 from .figures import Measured, figures
 
 pytestmark = pytest.mark.lab
 
-THRESHOLDS = yaml.safe_load((ROOT / "files/verdict.yml").read_text())
+LIMITS = thresholds.of(ROOT)
 RUN_ID = "test-verdicts"
 FOLDER = ROOT / "results" / RUN_ID
 CALM = {
@@ -226,7 +226,7 @@ def measured() -> Levers:
 
 
 def codes(one: dict[str, Any], kind: str = "reasons") -> set[str]:
-    return {words.partition(":")[0] for words in one["verdict"][kind]}
+    return {reason["code"] for reason in one["validity"][kind]}
 
 
 @pytest.mark.parametrize("name", ["oha_plain", "wrk_plain"])
@@ -234,16 +234,16 @@ def test_what_nothing_disturbs_is_valid(measured: Levers, name: str) -> None:
     one = measured.found[name]
     assert one["error"] is None
     with figures():
-        assert codes(one) <= NOT_OURS, one["verdict"]
+        assert codes(one) <= NOT_OURS, one["validity"]
     # Rate and latency agree in a real closed loop.
     assert "littles_law" not in codes(one, "findings")
 
 
 def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
     one = measured.found["oha_plain"]
-    assert one["reactivity"]["at_timeout"] == 0
-    assert one["reactivity"]["mean_us"] == pytest.approx(one["latency_us"]["mean"])
-    assert measured.found["wrk_plain"]["reactivity"] is None
+    assert one["response_time"]["failed"] == 0
+    assert one["response_time"]["mean_us"] == pytest.approx(one["latency_us"]["mean"])
+    assert measured.found["wrk_plain"].get("response_time") is None
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,8 @@ def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
 def test_each_reason_voids_for_real(measured: Levers, reason: str) -> None:
     one = measured.found[reason]
     with figures():
-        assert reason in codes(one), one["verdict"]
-    assert not one["verdict"]["valid"]
+        assert reason in codes(one), one["validity"]
+    assert not one["validity"]["valid"]
 
 
 def test_a_slower_link_is_what_iperf_finds(measured: Levers) -> None:
@@ -273,27 +273,27 @@ def test_a_link_that_is_full_voids(measured: Levers) -> None:
     """As much as iperf3 measured of Fast Ethernet."""
     one = measured.found["wrk book"]
     with figures():
-        assert "link" in codes(one), one["verdict"]
-    assert not one["verdict"]["valid"]
+        assert "link" in codes(one), one["validity"]
+    assert not one["validity"]["valid"]
 
 
 def test_a_server_at_its_limit_is_a_finding(measured: Levers) -> None:
     one = measured.found["oha lookup"]
     with figures():
-        assert codes(one) <= NOT_OURS, one["verdict"]
+        assert codes(one) <= NOT_OURS, one["validity"]
         assert "saturated" in codes(one, "findings")
         # What was never sent is in no latency, and in the time that clients wait.
-        assert one["reactivity"]["at_timeout"] > 0.1 * one["scheduled"]
-    assert one["reactivity"]["mean_us"] > one["latency_us"]["mean"]
+        assert one["response_time"]["failed"] > 0.1 * one["scheduled"]
+    assert one["response_time"]["mean_us"] > one["latency_us"]["mean"]
 
 
 def test_nobody_answers(measured: Levers) -> None:
     one = measured.found["nothing_answered"]
     assert one["responses"] == 0
     assert one["errors"]["timeout"] > 0
-    wait = one["reactivity"]
-    assert wait["at_timeout"] == wait["requests"]
-    assert wait["p50_us"] >= 1e6 * THRESHOLDS["timeout_s"]
+    wait = one["response_time"]
+    assert wait["failed"] == wait["requests"]
+    assert wait["p50_us"] >= 1e6 * LIMITS.timeout_s
 
 
 def test_a_dead_server_is_told_by_its_errors(measured: Levers) -> None:
@@ -302,14 +302,15 @@ def test_a_dead_server_is_told_by_its_errors(measured: Levers) -> None:
     with figures():
         assert one["errors"]["status_5xx"] > 0.3 * one["requests"]
         assert one["goodput"] < 0.7 * one["rate_achieved"]
-    assert one["reactivity"]["at_timeout"] >= one["errors"]["status_5xx"]
-    assert one["reactivity"]["mean_us"] > 100 * one["latency_us"]["mean"]
+    assert one["response_time"]["failed"] >= one["errors"]["status_5xx"]
+    assert one["response_time"]["mean_us"] > 100 * one["latency_us"]["mean"]
 
 
 def test_another_body_than_verified_is_an_error(measured: Levers) -> None:
     one = measured.found["wrong_body"]
     assert one["errors"]["body"] > 0
-    assert any(words.startswith("errors: body ") for words in one["verdict"]["findings"])
+    classes = [one["facts"].get("class") for one in one["validity"]["findings"] if "facts" in one]
+    assert "body" in classes
     assert one["ok"] == one["responses"] - one["errors"]["body"] - one["errors"]["status_5xx"]
 
 
@@ -325,7 +326,7 @@ def test_what_did_not_run_is_a_record_with_its_error(
 ) -> None:
     one = measured.found[name]
     assert words in one["error"]
-    assert one["verdict"]["reasons"] == [f"failed: {one['error']}"]
+    assert one["validity"]["reasons"] == [{"code": "failed", "value": one["error"]}]
     assert one["goodput"] is None
 
 
@@ -361,15 +362,15 @@ def test_what_is_put_into_recorded_telemetry_voids(
 ) -> None:
     copy = tmp_path / "rep-1"
     shutil.copytree(measured.found["folder"]["oha_plain"], copy)
-    calibration = documents.load(FOLDER / "calibration.json")
-    before = result.build(copy, THRESHOLDS, calibration)
-    assert documents.dump(before) == (copy / "result.json").read_bytes()
+    calibration = documents.read(FOLDER / "calibration.json", Calibration)
+    before = result.build(copy, LIMITS, calibration)
+    assert documents.encode(before) == (copy / "result.json").read_bytes()
     path = copy / f"telemetry-{host}.prom.gz"
     text = gzip.decompress(path.read_bytes()).decode()
     pages = [f"{HEAD}{page}" for page in text.split(HEAD)[1:]]
     path.write_bytes(gzip.compress("".join(INJECTED[reason](pages)).encode()))
-    after = result.build(copy, THRESHOLDS, calibration)
-    assert after["error"] is None
-    named = {w for w in after["verdict"]["reasons"] if f"{reason}: " in w and host in w}
-    assert named, after["verdict"]
-    assert not after["verdict"]["valid"]
+    after = result.build(copy, LIMITS, calibration)
+    assert after.error is None
+    found = [one.facts["host"] for one in after.validity.reasons if one.code == reason]
+    assert host in found, after.validity
+    assert not after.validity.valid

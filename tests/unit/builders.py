@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import yaml
 from msgspec.structs import replace
 
 from loadlab.core import documents
-from loadlab.core.model import Calibration, Cell, Item, Load, Result, Summary
+from loadlab.core import thresholds as validity
+from loadlab.core.model import (
+    Calibration,
+    Cell,
+    CellSummary,
+    ClientCpu,
+    HostDescription,
+    HostTelemetry,
+    Item,
+    Load,
+    Manifest,
+    PythonClient,
+    Reason,
+    Repetition,
+    Result,
+    Summary,
+    Thresholds,
+    TuningLedger,
+    Validity,
+)
+from loadlab.core.run_dir import RunDir
+from loadlab.hosts.probe import HostProbe
+from loadlab.planning import options
+from loadlab.planning import plan as planning
+from loadlab.scheduling.plan import Plan, PlannedComparison, Run
 
+T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
 NAME = "aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
 
@@ -23,6 +52,12 @@ def _result() -> Result:
 def load(**changes: Any) -> Load:
     """Return a load of 1,000 requests/s for 6 s over 64 connections, with these changes."""
     return replace(_result().cell.load, **changes)
+
+
+def batch(**changes: Any) -> Load:
+    """Return the load of a Python client, 1,000 requests, with these changes."""
+    client = {"generator": "python-async", "mode": "batch", "rate": None, "duration_s": None}
+    return load(**{**client, "requests": 1000, "open_files": 1024, "reuse": True, **changes})
 
 
 def cell(**changes: Any) -> Cell:
@@ -55,3 +90,208 @@ def summary() -> Summary:
 def calibration() -> Calibration:
     """Return the calibration of that run."""
     return documents.read(RUN / "calibration.json", Calibration)
+
+
+def repetition(**changes: Any) -> Repetition:
+    """Return a valid repetition of cell() as summary.json has it, with these changes."""
+    fields = {name: getattr(_result(), name) for name in Repetition.__struct_fields__}
+    return Repetition(**{**fields, **changes})
+
+
+def client(**failures: int) -> PythonClient:
+    """Return what a Python client used, with these failures by their kind."""
+    return PythonClient(
+        seconds=1.0,
+        cpu_s=ClientCpu(user=0.5, system=0.1),
+        max_rss_bytes=50_000_000,
+        open_files=1024,
+        local_ports=[32768, 60999],
+        versions={"python": "3.13"},
+        failures=failures,
+    )
+
+
+def valid() -> Validity:
+    """Return a validity without reasons and findings."""
+    return Validity(valid=True, reasons=[], findings=[])
+
+
+def void(*codes: str) -> Validity:
+    """Return a validity with these void reasons, without their values."""
+    return Validity(valid=False, reasons=[Reason(code=code) for code in codes], findings=[])
+
+
+def cell_summary(
+    cell_id: str,
+    repetitions: Sequence[Repetition],
+    made: Cell | None = None,
+    *,
+    failed: int = 0,
+    **changes: Any,
+) -> CellSummary:
+    """Return a cell of summary.json with the statistics that comparisons and rankings read.
+
+    ``failed``: requests of all repetitions that timed out.
+    """
+    known = [rep for rep in repetitions if rep.validity.valid]
+    (recorded,) = (one for one in summary().cells if one.cell_id == NAME)
+    errors = recorded.statistics.errors
+    assert errors is not None
+    counted = replace(
+        recorded.statistics,
+        n=len(known),
+        n_void=len(repetitions) - len(known),
+        requests=sum(rep.responses or 0 for rep in known) if known else None,
+        errors=replace(errors, timeout=failed) if known else None,
+        latency_basis=("scheduled" if (made or cell()).load.rate else "sent") if known else None,
+    )
+    built = CellSummary(
+        cell_id=cell_id,
+        cell=made or cell(),
+        purpose="measure",
+        repetitions=list(repetitions),
+        statistics=counted,
+    )
+    return replace(built, **changes)
+
+
+def thresholds(**changes: Any) -> Thresholds:
+    """Return the lab's thresholds, with these changes."""
+    return replace(validity.of(ROOT), **changes)
+
+
+def telemetry(**changes: Any) -> HostTelemetry:
+    """Return the telemetry of a half-busy host in order, with these changes.
+
+    A change of cpu, tcp, sockets or network is a dict of their fields.
+    """
+    measured = _result().telemetry
+    assert measured is not None
+    good: dict[str, Any] = {
+        "cpu": {"steal": 0.0},
+        "cpu_busy": 0.5,
+        "swap_pages": 0,
+        "tcp": {"listen_overflows": 0},
+        "sockets": {"established_max": 66},
+        "network": {"rx_bits_per_second": 5e8, "tx_bits_per_second": 1e8},
+        "clock_step_s": 0.001,
+        "samples": 31,
+    }
+    host = measured.server
+    fields = {
+        name: replace(getattr(host, name), **value) if isinstance(value, dict) else value
+        for name, value in {**good, **changes}.items()
+    }
+    return replace(host, **fields)
+
+
+def calibration_at(bits_per_second: float) -> Calibration:
+    """Return a calibration whose link carries as much in both directions."""
+    found = calibration()
+    direction = replace(found.iperf3.client_to_server, bits_per_second=bits_per_second)
+    iperf3 = replace(found.iperf3, client_to_server=direction, server_to_client=direction)
+    return replace(found, iperf3=iperf3)
+
+
+def manifest() -> Manifest:
+    """Return the manifest of that run."""
+    return documents.read(RUN / "manifest.json", Manifest)
+
+
+def ledger() -> TuningLedger:
+    """Return the ledger of that run."""
+    return documents.read(RUN / "tuning.json", TuningLedger)
+
+
+def host_probe(**changes: Any) -> HostProbe:
+    """Return what the probe finds on a Debian 13 host with four cores, with these changes."""
+    found = HostProbe(
+        user="root",
+        machine_id="5e0c",
+        booted=100,
+        os="debian 13",
+        machine="x86_64",
+        cpus=[0, 1, 2, 3],
+        interface="eth1",
+        routes={},
+        own_address="10.77.0.11",
+        python="3.13.5",
+        netem=True,
+        programs={},
+        sources=[],
+        deployed="",
+        manifest=HostDescription(
+            cpu_model="AMD EPYC 7B13",
+            cores=4,
+            cpus=[0, 1, 2, 3],
+            memory_bytes=8 * 1024**3,
+            kernel="6.18",
+            os="Debian GNU/Linux 13 (trixie)",
+            virtualisation="kvm",
+            clock_source="tsc",
+            governor=None,
+            nofile=20_000,
+            packages={},
+        ),
+    )
+    return replace(found, **changes)
+
+
+def present(value: T | None) -> T:
+    """Return the value of a field that must not be absent."""
+    assert value is not None
+    return value
+
+
+def store(run_dir: Path, *results: Result) -> Path:
+    """Write these results into a run's folder and return it."""
+    for one in results:
+        path = RunDir(run_dir).repetition(one.cell_id, one.repetition).result
+        path.parent.mkdir(parents=True)
+        documents.write(path, documents.encode(one))
+    return run_dir
+
+
+def plan(**given: Any) -> Plan:
+    """Return the plan of a new run of the lab with these options; aiohttp unless another is."""
+    specs = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
+    ask = planning.Request(
+        root=ROOT,
+        specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
+        given={"framework": "aiohttp", **given},
+        now=datetime.datetime(2026, 11, 20, 17, 16, 47),
+    )
+    return planning.plan(ask)
+
+
+def write_plan(run_dir: Path, made: Plan) -> None:
+    """Write a plan.json with this plan into a run's folder."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    run = Run(started="", argv=[], plan=made, inventory_args="", place="", thresholds=thresholds())
+    documents.write(RunDir(run_dir).plan, documents.encode(run))
+
+
+def compared_run(run_dir: Path) -> Path:
+    """Write a run with a plan: cell stock, its A/A control, and production at half the goodput.
+
+    Each has five repetitions.
+    """
+    results = []
+    for name, factor in (("stock", 1.0), ("stock-twin", 1.0), ("production", 0.5)):
+        control = name == "stock-twin"
+        for number in range(1, 6):
+            goodput = (_result().goodput or 0.0) * (factor + number / 1000)
+            results.append(
+                result(
+                    cell_id=name,
+                    repetition=number,
+                    purpose="aa_control" if control else "measure",
+                    base="stock" if control else None,
+                    cell=cell(tuning="stock" if control else name),
+                    goodput=goodput,
+                )
+            )
+    compared = PlannedComparison(by="tuning", base="stock", head="production")
+    pairs = [("stock", "stock-twin")]
+    write_plan(run_dir, replace(plan(), comparisons=[compared], aa_controls=pairs))
+    return store(run_dir, *results)

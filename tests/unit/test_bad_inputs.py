@@ -7,7 +7,6 @@ ansible-playbook, one for each way in which a refusal reaches the user.
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
 import shlex
@@ -20,18 +19,24 @@ from typing import Any
 import pytest
 import yaml
 from ansible.parsing.splitter import parse_kv
+from msgspec.structs import replace
 
 from loadlab.analysis import run_comparison
 from loadlab.bundle import archive, verify
+from loadlab.core import documents
 from loadlab.hosts import pairs
+from loadlab.planning import options, user_options
 from loadlab.planning import plan as plans
-from loadlab.planning import user_options
+from loadlab.planning.plan import Request
 from loadlab.scheduling import experiments
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[2]
-SPECS: dict[str, Any] = yaml.safe_load(
-    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
-)["argument_specs"]["main"]["options"]
+SPECS = options.specs_of(
+    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
+        "argument_specs"
+    ]["main"]["options"]
+)
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 HERE = "containers of this machine with Debian trixie"
 
@@ -60,7 +65,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
 
 CELL = {"name": "one", "options": {"framework": "aiohttp", "endpoint": "index"}}
 TWO = {"name": "two", "options": {"framework": "aiohttp", "endpoint": "index,hello"}}
-CLAIM = {"says": "so", "metric": "goodput", "at_most": 1}
+CLAIM = {"statement": "so", "metric": "goodput", "at_most": 1}
 
 
 def of_rate(rate: Any) -> dict[str, Any]:
@@ -71,14 +76,17 @@ STUDIES: dict[str, dict[str, Any]] = {
     "cell": {"cells": [CELL], "scales": {"smoke": {}, "large": {"duration": 60}}},
     "zero": of_rate(0),
     "typo": {"cells": [{**CELL, "options": {"raet": 1}}]},
-    "mute": {"cells": [CELL], "claims": [{"says": "so"}]},
+    "mute": {"cells": [CELL], "claims": [{"statement": "so"}]},
     "ghost": {"cells": [CELL], "claims": [{**CLAIM, "cell": "z"}]},
     "several": {"cells": [TWO], "claims": [{**CLAIM, "cell": "two"}]},
-    "unbound": {"cells": [CELL], "claims": [{"says": "so", "metric": "goodput", "cell": "one"}]},
-    "half": of_rate({"share": 0.8}),
-    "nothing": of_rate({"share": 0, "of": ["two"]}),
-    "of-nobody": of_rate({"share": 0.8, "of": ["nobody"]}),
-    "of-several": of_rate({"share": 0.8, "of": ["two"]}),
+    "unbound": {
+        "cells": [CELL],
+        "claims": [{"statement": "so", "metric": "goodput", "cell": "one"}],
+    },
+    "half": of_rate({"fraction": 0.8}),
+    "nothing": of_rate({"fraction": 0, "of": ["two"]}),
+    "of-nobody": of_rate({"fraction": 0.8, "of": ["nobody"]}),
+    "of-several": of_rate({"fraction": 0.8, "of": ["two"]}),
 }
 
 GENERATORS = "oha, wrk2, wrk, python-sync, python-async, python-bounded"
@@ -210,12 +218,18 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
     ("lab.yml -e study=typo", "study typo, cell one: option: 'raet' is not known. There are: ba"),
-    ("lab.yml -e study=mute", "study mute: a claim needs says, metric and one of"),
+    ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
     ("lab.yml -e study=several", "the claim 'so' names 'two', which stands for 2 cells and not"),
     ("lab.yml -e study=unbound", "at_least or at_most wrongly"),
-    ("lab.yml -e study=half", "rate: {'share': 0.8} is no share of a saturation. Give share"),
-    ("lab.yml -e study=nothing", "rate: share: '0' is out of range. Give a fraction above 0, up"),
+    (
+        "lab.yml -e study=half",
+        "rate: {'fraction': 0.8} is no fraction of a saturation: Object",
+    ),
+    (
+        "lab.yml -e study=nothing",
+        "Expected `float` > 0.0 - at `$.fraction`. Give fraction, above",
+    ),
     ("lab.yml -e study=of-nobody", "'nobody' is not known. There are: one, two."),
     ("lab.yml -e study=of-several", "rate: of: 'two' is no one cell that a closed loop can satu"),
     # Runs.
@@ -361,21 +375,22 @@ def carry_out(lab: Path, command: str) -> None:
         serves = [groups["clients"][name].get("serves", "") for name in clients]
         found = pairs.of_inventory(servers, clients, serves)
         of_stage = flags(ROOT / playbook)
-        plans.plan(
-            lab,
-            SPECS,
-            {name: given.get(name, "") for name in SPECS},
-            of_stage.get("begin", False),
-            of_stage.get("needs_framework", True),
-            NOW,
+        request = Request(
+            root=lab,
+            specs=SPECS,
+            given=options.given_of({name: given.get(name, "") for name in SPECS}),
+            begin=of_stage.get("begin", False),
+            needs_framework=of_stage.get("needs_framework", True),
+            now=NOW,
             python=None if inventory else "3.13",
             kind=of_stage.get("kind"),
             pairs=max(1, len(found)),
-            clients=max([len(pair["clients"]) for pair in found], default=1) or 1,
-            made="machines of yours" if inventory else HERE,
+            clients=max([len(pair.clients) for pair in found], default=1) or 1,
+            host_kind="machines of yours" if inventory else HERE,
             needs_run=of_stage.get("needs_run", False),
             user=list(given),
         )
+        plans.plan(request)
         places = {
             name: (found.get("ansible_host", ""), found.get("ansible_port", 22))
             for name, found in hosts.items()
@@ -396,23 +411,24 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in (ROOT / "files/studies").iterdir():
         (root / "files/studies" / path.name).symlink_to(path)
     for name, study in STUDIES.items():
-        text = yaml.safe_dump({"description": name, "twins": False, **study})
+        text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
     given = {"framework": "aiohttp", "endpoint": "index"}
     for name in ("done", "cut", "empty"):
         folder = root / "results" / name
-        asked_for = {**given, "run_id": name}
         (root / "results").mkdir(exist_ok=True)
-        planned = plans.plan(root, SPECS, asked_for, True, True, NOW, made=HERE)
-        folder.mkdir()
-        (folder / "plan.json").write_text(json.dumps({"plan": planned}))
+        request = Request(
+            root=root, specs=SPECS, given={**given, "run_id": name}, now=NOW, host_kind=HERE
+        )
+        planned = plans.plan(request)
+        builders.write_plan(folder, planned)
         if name == "empty":
             continue
-        item = experiments.items(planned["tracks"])[0]
-        rep = folder / "cells" / item["cell_id"] / "rep-1"
+        item = experiments.items(planned.experiments)[0]
+        rep = folder / "cells" / item.cell_id / "rep-1"
         rep.mkdir(parents=True)
-        cell = {"cell_id": name, "purpose": "measure", "cell": item["cell"]}
-        (folder / "summary.json").write_text(json.dumps({"cells": [cell]}))
+        summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])
+        (folder / "summary.json").write_bytes(documents.encode(summary))
         if name == "cut":
             (rep / "cell.json").touch()
             (folder / "manifest.json").touch()

@@ -21,7 +21,7 @@ def test_only_a_host_that_does_not_answer_is_lost(tmp_path: Path) -> None:
     ask = {"ansible.builtin.raw": "test {{ inventory_hostname }} != client2"}
     look = {"ansible.builtin.include_tasks": str(role / "tasks" / "complete.yml")}
     known = yaml.safe_load((role / "vars" / "main.yml").read_text())
-    variables = {**known, "cell_plan": {"go_on": "-e run_id=a-run"}}
+    variables = {**known, "cell_plan": {"resume_args": "-e run_id=a-run"}}
     play = {"hosts": "lab", "vars": variables, "tasks": [ask, look]}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     done = subprocess.run(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.lab.bench.plugins.action import next as deciding
+from msgspec.structs import replace
 
 from loadlab.core import documents
+from loadlab.core.model import Cell, RepetitionSetup
+from loadlab.core.run_dir import RunDir
+from tests.unit import builders
 
 from .scheduling.test_schedule import CELLS, plan_of
 
@@ -25,25 +28,32 @@ class Run:
         self.told: list[str] = []
         monkeypatch.setattr(deciding, "tell", self.told.append)
         self.action = deciding.ActionModule.__new__(deciding.ActionModule)
-        load = {"generator": "oha", "mode": "constant", "rate": 1000}
-        items = [
-            {**one, "cell": {**one["cell"], "endpoint": "agents", "load": load}}
-            for one in CELLS[:2]
-        ]
-        plan = {**plan_of(items, 1, pairs=2), "run_id": run_dir.name, "endpoints": {}}
-        (run_dir / "plan.json").write_text(json.dumps({"plan": plan}))
+        items = [replace(one, cell=replace(one.cell, endpoint="agents")) for one in CELLS[:2]]
+        plan = replace(plan_of(items, 1, pairs=2), run_id="run", endpoints={})
+        builders.write_plan(run_dir, plan)
 
     def begin(self, item: dict[str, Any]) -> None:
-        """Its load is under way."""
-        folder = self.run_dir / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
-        folder.mkdir(parents=True)
-        (folder / "cell.json").write_text("{}")
+        """Begin the load of an item."""
+        folder = RunDir(self.run_dir).repetition(item["cell_id"], item["repetition"])
+        folder.path.mkdir(parents=True)
+        setup = RepetitionSetup(
+            cell_id=item["cell_id"],
+            repetition=item["repetition"],
+            purpose=item["purpose"],
+            cell=documents.decode(item["cell"], Cell, "cell"),
+        )
+        folder.cell.write_bytes(documents.encode(setup))
 
     def end(self, item: dict[str, Any], pair: int) -> None:
-        """It failed."""
-        folder = self.run_dir / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
-        record = {"repetition": item["repetition"], "error": "broken", "pair": PAIRS[pair]}
-        (folder / "result.json").write_text(json.dumps(record))
+        """Record that the item's measurement failed."""
+        folder = RunDir(self.run_dir).repetition(item["cell_id"], item["repetition"])
+        result = builders.result(
+            cell_id=item["cell_id"],
+            repetition=item["repetition"],
+            error="broken",
+            server=PAIRS[pair],
+        )
+        folder.result.write_bytes(documents.encode(result))
 
     def next(self, pair: int, last: dict[str, Any] | None) -> dict[str, Any]:
         args = {"root": str(ROOT), "keep_requests": False, "set_up": None}
@@ -66,16 +76,16 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
             run.begin(now[1]["item"])
         now[0] = run.next(0, now[0])
     assert now[0]["item"] is None
-    broken = "x /agents, oha 1,000/s: failed, and kept as such: broken"
+    broken = "aiohttp /agents, oha 1,000/s: failed (recorded): broken"
     assert [f"[1/1] {server}: {broken}" in run.told for server in PAIRS] == [True, True]
-    assert [words for words in run.told if "Given up" in words] == [
-        "Given up for now: cell-0: broken"
+    assert [words for words in run.told if "Skipped" in words] == [
+        "Skipped after 2 failed attempts: cell-0: broken"
     ]
     progress = documents.load(tmp_path / "progress.json")
-    assert progress["given_up"] == {"cell-0": "broken"}
+    assert progress["abandoned"] == {"cell-0": "broken"}
     assert (progress["done"], progress["total"]) == (0, 1)
     # And when that has failed too, it is told of where it was measured.
     run.end(now[1]["item"], 1)
     assert run.next(1, now[1])["item"] is None
-    assert run.told[-1] == "Given up for now: cell-1: broken"
-    assert set(documents.load(tmp_path / "progress.json")["given_up"]) == {"cell-0", "cell-1"}
+    assert run.told[-1] == "Skipped after 2 failed attempts: cell-1: broken"
+    assert set(documents.load(tmp_path / "progress.json")["abandoned"]) == {"cell-0", "cell-1"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jinja2
+import msgspec
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.action import fail_repetition
@@ -28,15 +28,19 @@ from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModu
 from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadlab.analysis import summary as summaries
-from loadlab.core import documents, errors
+from loadlab.core import arrivals, documents, errors
 from loadlab.core.formatting import printable
+from loadlab.core.model import Reason, Result, Validity
+from loadlab.core.run_dir import RunDir
 from loadlab.generators import oha, oha_database, wrk, wrk2
 from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
 from loadlab.stacks import contract
-from loadlab.telemetry import node_exporter, processes, pyspy
+from loadlab.telemetry import node_exporter, pyspy
+from tests.unit.builders import cell, load
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
@@ -133,17 +137,17 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 
 
 def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
-    fetched = yaml.safe_load((ROOT / "roles/collect/vars/main.yml").read_text())
     scripts = [
         (ROOT / "roles" / name).read_text()
         for name in ("telemetry/files/record-server.sh", "profiler/files/profile-server.sh")
     ]
     words = {word.strip(",.;") for script in scripts for word in script.split()}
-    names = fetched["__collect_recorded"]
+    accepted = arrivals.rsync_options(Path("results/a-run"), True)
+    assert accepted[-1] == "--exclude=*"
+    included = [option for option in accepted if option.startswith("--include=/a-run/")]
+    names = {option.rpartition("/")[2] for option in included} - {""}
     # What is read of it, and what it says where that is not all.
-    read = {processes.PROCESSES, processes.DATABASE, pyspy.STACKS, pyspy.LOG}
-    assert set(names) == {*read, "database.err"}
-    assert set(names) - words <= {"database.err"}
+    assert names - words <= {"database.err"}
     assert any("2>>database.err" in script for script in scripts)
 
 
@@ -183,11 +187,15 @@ def offer(folder: Path, url: str, **more: str) -> None:
         "PATH": os.environ["PATH"],
         "DIR": str(folder),
         "GENERATOR": "none",
+        "WARM_UP": "",
+        "MEASURE": "true",
+        "PRINTS": "",
+        "PORTS": "",
+        "PAUSE": "0",
         "URL": url,
         "BODY_SHA256": hashlib.sha256(BODY).hexdigest(),
         "BODY_BYTES": str(len(BODY)),
         "REQUEST_TIMEOUT": "2",
-        "KEEPALIVE": "true",
         "HTTP2": "false",
         "HEADERS": "",
         "CERTIFICATE": "",
@@ -277,16 +285,26 @@ def test_what_is_said_of_any_answer_is_printable(answer: bytes) -> None:
 
 @given(st.text(max_size=200))
 def test_what_is_said_of_any_output_is_printable(text: str) -> None:
-    load = {"rate": 1.0, "duration_s": 30.0, "connections": 1}
+    asked = load(rate=1.0, duration_s=30.0, connections=1)
+    nothing = oha_database.Reduction(
+        format=oha_database.FORMAT,
+        rate=1,
+        duration_s=30,
+        answers=[],
+        latency_us=[],
+        service_s=oha_database.ServiceTime(0, None),
+        per_second=oha_database.AnswerSeries([], [], [], [], [], []),
+        jitter_us={},
+    )
     for parse in (
-        lambda: oha.measure(text, {"format": oha_database.FORMAT}, None),
+        lambda: oha.measure(text, nothing, None),
         lambda: oha.measure(
             json.dumps({"summary": {"total": 1}, "statusCodeDistribution": {},
                         "errorDistribution": {text + "?": 1}}),
-            {"format": oha_database.FORMAT, "answers": []}, None,
+            nothing, None,
         ),
         lambda: wrk.measure(f"Running {text}", 1, None),
-        lambda: wrk2.measure(f"Running {text}", load, None),
+        lambda: wrk2.measure(f"Running {text}", asked, None),
         lambda: pyspy.read(f"{text}\n?"),
     ):  # fmt: skip
         with pytest.raises((GeneratorError, errors.ResultError)) as refusal:
@@ -346,7 +364,14 @@ def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
     # As Ansible has it of bytes that are not UTF-8.
     error = b"curl: \xff\xfe".decode("utf-8", "surrogateescape")
     action = fail_repetition.ActionModule.__new__(fail_repetition.ActionModule)
-    assert action.work({"dest": str(tmp_path), "record": {}, "error": error}) == {"changed": True}
+    record = {
+        "cell_id": "index",
+        "repetition": 1,
+        "purpose": "measure",
+        "cell": msgspec.to_builtins(cell()),
+    }
+    answer = action.work({"dest": str(tmp_path), "record": record, "error": error})
+    assert answer == {"changed": True}
     assert documents.text(tmp_path / "error.txt") == "curl: \\udcff\\udcfe\n"
 
 
@@ -356,7 +381,7 @@ class Page(HTMLParser):
     # Of a figure and of text; and the one policy that forbids all the rest.
     INERT = frozenset({
         "html", "head", "meta", "title", "style", "body", "header", "main", "section", "nav",
-        "p", "h1", "h2", "h3", "h4", "a", "span", "strong", "code", "pre", "ul", "li", "dl",
+        "p", "br", "h1", "h2", "h3", "h4", "a", "span", "strong", "code", "pre", "ul", "li", "dl",
         "dt", "dd", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "details",
         "summary", "figure", "figcaption", "svg", "g", "path", "rect", "text", "tspan", "use",
         "defs", "clippath", "line", "circle", "polyline", "polygon",
@@ -399,33 +424,40 @@ def evil(value: Any) -> Any:
 # Where the words of a host, of a server or of a program are.
 WORDS = frozenset({
     "after", "before", "reason", "cpu_model", "kernel", "os", "clock_source",
-    "virtualisation", "packages", "pins", "argv", "query", "error", "reasons", "findings",
+    "virtualisation", "packages", "pins", "argv", "query", "error",
 })  # fmt: skip
 
 
 def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
-    run = Path(shutil.copytree(FIXTURES / "report", tmp_path / "a-run"))
+    run = Path(shutil.copytree(FIXTURES / "documents", tmp_path / "a-run"))
     paths = [*run.glob("*.json"), *run.glob("cells/*/rep-*/result.json")]
     for path in paths:
         documents.write(path, documents.dump(spoilt(documents.load(path), WORDS)))
     (measured,) = run.glob("cells/*agents*oha*/rep-1/result.json")
-    first = documents.load(measured)
-    failed = copy.deepcopy(first) | {"repetition": 2, "error": EVIL, "raw": {}}
-    words = [f"failed: {EVIL}"]
-    failed["verdict"] = {"valid": False, "reasons": words, "findings": words}
-    # A profile's frames are named by the application.
-    profile = copy.deepcopy(first) | {
-        "purpose": "profile",
-        "cell_id": f"{first['cell_id']}-profile",
-    }
-    stacks = f"main (app.py:1);{EVIL.replace(chr(10), '')} (<script>.py:2) 50\n"
-    profile["profile"] = pyspy.figures(pyspy.read(stacks.replace("\r", "")))
+    first = documents.read(measured, Result)
+    reason = Reason(code="failed", value=EVIL)
+    failed = replace(
+        first,
+        repetition=2,
+        error=EVIL,
+        raw_sha256={},
+        validity=Validity(valid=False, reasons=[reason], findings=[reason]),
+    )
+    # The application names the frames of a profile.
+    stacks = f"main (app.py:1);{EVIL.replace(chr(10), '')} (<script>.py:2) 50\n".replace("\r", "")
+    profile = replace(
+        first,
+        purpose="py_spy",
+        base=first.cell_id,
+        cell_id=f"{first.cell_id}-py-spy",
+        py_spy=pyspy.figures(pyspy.read(stacks)),
+    )
     for result in (failed, profile):
-        folder = run / "cells" / result["cell_id"] / f"rep-{result['repetition']}"
-        folder.mkdir(parents=True, exist_ok=True)
-        documents.write(folder / "result.json", documents.dump(result))
-        (folder / "profile.txt").write_text(stacks.replace("\r", ""))
-    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+        repetition = RunDir(run).repetition(result.cell_id, result.repetition)
+        repetition.path.mkdir(parents=True, exist_ok=True)
+        documents.write(repetition.result, documents.encode(result))
+        repetition.profile.write_text(stacks)
+    documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
     template = ROOT / "roles/report/templates/report.html.j2"
     page = report.render(template, report.build(run)).decode()
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20

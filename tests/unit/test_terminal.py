@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible_collections.lab.bench.plugins.callback.terminal import refuses
 
-from loadlab.report.progress_line import UnderWay, cut
+from loadlab.report.terminal.progress_line import UnderWay, cut
 
 ROOT = Path(__file__).parents[2]
 CLEAR = "\r\x1b[K"
@@ -191,3 +192,25 @@ def test_a_log_has_a_line_where_it_was_silent_for_long() -> None:
 def test_a_line_is_cut_to_the_terminal() -> None:
     assert cut("12345678", 9) == "12345678"
     assert cut("123456789", 9) == "1234567…"
+
+
+def test_filters_are_loaded_once_and_not_in_each_task(tmp_path: Path) -> None:
+    """Otherwise each task that uses one imports them all, between two measurements."""
+    task = {"ansible.builtin.set_fact": {"x": "{{ '/a' | lab.bench.run_path('plan') }}"}}
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": [task] * 3}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    done = subprocess.run(
+        ["ansible-playbook", "-i", "localhost,", str(tmp_path / "play.yml")],
+        env={
+            **os.environ,
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "PYTHONPROFILEIMPORTTIME": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+    # A module that only the filters import.
+    assert len(re.findall(r" loadlab\.hosts\.qdisc$", done.stderr, re.MULTILINE)) == 1

@@ -213,6 +213,20 @@ def test_a_limit_in_force_is_not_brought_into_force_again(host: Path) -> None:
     assert not (host / "said").exists()
 
 
+def test_originals_are_kept_until_none_is_left(host: Path) -> None:
+    kept = host / "kept"
+    assert run(host, "forget </dev/null") == []
+    assert not kept.exists()
+    run(host, "echo 'vm.x = 1' | keep", "settle")
+    assert (kept / "found").read_text() == "vm.x = 1\n"
+    assert sorted(path.name for path in kept.iterdir()) == ["found", "settled"]
+    assert run(host, "echo 'vm.y = a b' | forget") == ["forgotten"]
+    assert [path.name for path in kept.iterdir()] == ["found"]
+    assert (kept / "found").read_text() == "vm.y = a b\n"
+    assert run(host, "forget </dev/null") == ["forgotten"]
+    assert not kept.exists()
+
+
 def test_what_was_tried_once_is_known_again(host: Path) -> None:
     asked = [f"KEYS='net.core.somaxconn swap' FILES={host}/conf WANTED=a"]
     values = ["w 644 net.core.somaxconn 4096", "w 644 swap off"]

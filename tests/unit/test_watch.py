@@ -10,17 +10,21 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.lab.bench.plugins.action import watch
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import for_ansible
+from msgspec.structs import asdict
 
-ITEM = {
-    "position": 2,
-    "total": 5,
-    "seconds_left": 40,
-    "purpose": "measure",
-    "cell": {
-        "framework": "flask",
-        "load": {"generator": "oha", "mode": "constant", "rate": 1000, "connections": 64},
-    },
-}
+from loadlab.scheduling.schedule import NextMeasurement, Switch
+from tests.unit import builders
+
+ITEM = NextMeasurement(
+    **asdict(builders.item(cell=builders.cell(framework="flask"))),
+    repetition=1,
+    switch=Switch(stack=None, tuning=None, network=None),
+    position=2,
+    total=5,
+    most=5,
+    seconds_left=40,
+)
 
 
 class Clock:
@@ -63,14 +67,12 @@ class Watched:
 
     def run(self, seconds: float, most: float) -> list[float]:
         """Return when it scraped."""
-        scraped = {"telemetry-server": "http://s", "clients/one/telemetry-client": "http://c"}
+        recordings = [self.dest / "server.prom.gz", self.dest / "clients" / "one.prom.gz"]
+        scraped = dict(zip(map(str, recordings), ("http://s", "http://c"), strict=True))
         args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
-        args |= {"dest": str(self.dest), "item": ITEM, "path": "/agents", "server": ""}
+        args |= {"item": for_ansible(ITEM), "path": "/agents", "server": ""}
         assert self.action.work(args) == {"changed": True}
-        texts = [
-            gzip.decompress((self.dest / f"{name}.prom.gz").read_bytes()).decode()
-            for name in scraped
-        ]
+        texts = [gzip.decompress(path.read_bytes()).decode() for path in recordings]
         assert texts[0] == texts[1]
         return [float(line.split()[2]) for line in texts[0].splitlines()]
 
@@ -122,6 +124,6 @@ def test_a_host_out_of_reach_does_not_end_the_watch(
 def test_a_recording_that_is_there_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "telemetry-server.prom.gz").write_bytes(b"somebody's")
+    (tmp_path / "server.prom.gz").write_bytes(b"somebody's")
     with pytest.raises(FileExistsError):
         Watched(monkeypatch, tmp_path, []).run(1, 2)

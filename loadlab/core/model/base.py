@@ -35,19 +35,26 @@ class Record(Struct, kw_only=True, frozen=True, omit_defaults=True, forbid_unkno
     """
 
 
+# What a reason has beside its value and limit, by name.
+Facts = dict[str, int | float | str | bool | list[str] | None]
+
+
 class Reason(Record, kw_only=True, frozen=True):
-    """Why a decision was taken, as data; loadlab/report/reasons.py has the words for each code."""
+    """Why a decision was taken, as data; loadlab/report/words has the words for each code."""
 
     code: Annotated[str, doc("Kind of the reason, such as generator_cpu or steal.")]
     value: Annotated[
-        float | str | None,
+        int | float | str | None,
         doc("The value that decided, in the code's unit; absent where there is none."),
     ] = None
     limit: Annotated[
-        float | str | None,
-        doc("The limit that the value is compared with, in the same unit."),
+        int | float | str | None,
+        doc("The limit that the value is compared with, in the same unit; absent without one."),
     ] = None
     facts: Annotated[
-        dict[str, float | str | bool | None] | None,
-        doc("Further values that the words for this code use, by name."),
-    ] = None
+        Facts,
+        doc(
+            "Further values that the words for this code use, by name; absent where there "
+            "are none. `client` is the one of several clients that it is about."
+        ),
+    ] = {}

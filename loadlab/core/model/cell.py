@@ -7,7 +7,9 @@ from msgspec import Meta
 from loadlab.core.model.base import Above0, Name, NotNegative, Positive, Record, Sha256, doc
 
 # What a measurement of a cell is for. Only `measure` is ranked and compared.
-Purpose = Literal["measure", "closed_loop", "aa_control", "probe", "saturation", "py_spy"]
+Purpose = Literal[
+    "measure", "closed_loop", "aa_control", "probe", "saturation", "py_spy", "calibration"
+]
 
 
 class Stall(Record, kw_only=True, frozen=True):

@@ -63,16 +63,16 @@ class PercentileInterval(Record, kw_only=True, frozen=True):
     """Of one percentile."""
 
     low: Annotated[
-        Annotated[float, Meta(ge=1)] | None, doc("Lower bound, µs; null where why says so.")
+        Annotated[float, Meta(ge=1)] | None, doc("Lower bound, µs; null where reason says so.")
     ]
     high: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Upper bound, µs, as low.")]
     reason: Annotated[
         Reason | None,
         doc(
-            "Why the sample does not carry the percentile, which then is null in "
-            "latency_us; null where it does."
+            "Why the sample does not support the percentile, which then is null in "
+            "latency_us; absent where it does."
         ),
-    ]
+    ] = None
 
 
 class PercentileIntervals(Record, kw_only=True, frozen=True):
@@ -99,7 +99,7 @@ class ResponseTime(Record, kw_only=True, frozen=True):
     mean_us: Annotated[Annotated[float, Meta(ge=1)], doc("Arithmetic mean, µs, at least 1.")]
     p50_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("50 % waited so long or less, µs; null where statistics' sample does not carry it."),
+        doc("50 % waited so long or less, µs; null where the sample is too small for it."),
     ]
     p99_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,

@@ -98,24 +98,16 @@ class PerSecond(Record, kw_only=True, frozen=True):
 
 
 class Validity(Record, kw_only=True, frozen=True):
-    """Whether the repetition may be believed. Every string is 'code: value and limit'."""
+    """Whether the repetition may be believed. loadlab/report/words/validity.py has the codes."""
 
     valid: Annotated[bool, doc("True where there is no reason against it.")]
     reasons: Annotated[
         list[Reason],
-        doc(
-            "What voids it: generator_cpu, rate_missed, steal, link, listen_overflows, "
-            "connections, clock_jump, swapping, short, generator_failed, telemetry_gap, "
-            "nothing_answered, failed."
-        ),
+        doc("What voids it, such as generator_cpu, rate_missed, steal, link or failed."),
     ]
     findings: Annotated[
         list[Reason],
-        doc(
-            "What does not: saturated, unsent, aborted, errors, littles_law, pacer, "
-            "uncalibrated, body, overlap; of wrk2 opened, calibrated, ticks, service; of "
-            "a batch open_files, local_ports."
-        ),
+        doc("What does not, such as saturated, unsent, errors or uncalibrated."),
     ]
 
 
@@ -267,7 +259,7 @@ class Repetition(Record, kw_only=True, frozen=True):
     latency_basis: Annotated[
         Literal["scheduled", "sent"] | None,
         doc(
-            "intended: from when the schedule wanted the request sent. sent: from when it "
+            "scheduled: from when the schedule wanted the request sent. sent: from when it "
             "was. Never compared with each other."
         ),
     ]

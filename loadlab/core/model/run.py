@@ -13,7 +13,6 @@ from loadlab.core.model.base import (
     Name,
     NotNegative,
     Positive,
-    Reason,
     Record,
     doc,
 )
@@ -23,6 +22,7 @@ from loadlab.core.model.latency import Latency
 class LabRevision(Record, kw_only=True, frozen=True):
     """The lab's own source."""
 
+    version: Annotated[str | None, doc("Version in pyproject.toml; null where it has none.")]
     revision: Annotated[str | None, doc("git commit; null outside a repository.")]
     dirty: Annotated[
         bool | None, doc("True where files differed from it; null outside a repository.")
@@ -76,10 +76,9 @@ class Hardware(Record, kw_only=True, frozen=True):
     ]
 
 
-class ManifestHost(Record, kw_only=True, frozen=True):
-    """One host."""
+class HostDescription(Record, kw_only=True, frozen=True):
+    """What a host is: machine, kernel and packages."""
 
-    role: Annotated[Literal["server", "client"], doc("server: under test. client: load generator.")]
     cpu_model: Annotated[str, doc("CPU model as /proc/cpuinfo names it.")]
     cores: Annotated[Positive, doc("Cores of the machine, 1 or more.")]
     cpus: Annotated[
@@ -107,6 +106,12 @@ class ManifestHost(Record, kw_only=True, frozen=True):
     packages: Annotated[dict[str, str], doc("Package to installed version.")]
 
 
+class ManifestHost(HostDescription, kw_only=True, frozen=True):
+    """One host."""
+
+    role: Annotated[Literal["server", "client"], doc("server: under test. client: load generator.")]
+
+
 class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     """manifest.json: what was run, by what, on what."""
 
@@ -132,6 +137,18 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     ]
 
 
+LedgerState = Literal[
+    "applied",
+    "already",
+    "absent",
+    "read_only",
+    "clamped",
+    "not_namespaced",
+    "restored",
+    "rejected",
+]
+
+
 class LedgerRow(Record, kw_only=True, frozen=True):
     """One key."""
 
@@ -154,25 +171,17 @@ class LedgerRow(Record, kw_only=True, frozen=True):
     before: Annotated[str | None, doc("Value found; null where there was none.")]
     after: Annotated[str | None, doc("Value read back; null where there is none.")]
     state: Annotated[
-        Literal[
-            "applied",
-            "already",
-            "absent",
-            "read_only",
-            "clamped",
-            "not_namespaced",
-            "restored",
-            "rejected",
-        ],
+        LedgerState,
         doc(
-            "applied: changed to what was asked. already: was so. absent: this host has "
-            "no such key. read_only: may not be written. clamped: written, and reads "
-            "otherwise. host_global: belongs to the machine, not to this host. restored: "
-            "put back. unavailable: cannot be had here."
+            "applied: changed to the value requested. already: had that value before. absent: "
+            "this host has no such key. read_only: this host must not write it. clamped: "
+            "accepted, and reads back as another value. not_namespaced: belongs to the whole "
+            "machine, not to this host. restored: the value found first is back. rejected: "
+            "refused, and unchanged, or nothing here has such a setting."
         ),
     ]
     required: Annotated[bool, doc("True where the profile fails without it.")]
-    reason: Annotated[Reason, doc("Why the profile asks for it.")]
+    reason: Annotated[str, doc("Why the profile asks for it, in its words.")]
 
 
 class TuningLedger(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
@@ -189,6 +198,17 @@ class CalibrationOrigin(Record, kw_only=True, frozen=True):
 
     run_id: Annotated[str, doc("Run that measured it.")]
     measured: Annotated[Above0, doc("When it had, unix seconds of the controller's clock.")]
+
+
+class CalibrationConditions(Record, kw_only=True, frozen=True):
+    """conditions.json of a calibration: who measured it when, and under what."""
+
+    run_id: Annotated[str, doc("Run that measured it.")]
+    measured: Annotated[Above0, doc("When it had, unix seconds of the controller's clock.")]
+    conditions: Annotated[
+        dict[str, Json],
+        doc("All that a run which uses it again must have in common with it. Free in form."),
+    ]
 
 
 class Iperf3Cpu(Record, kw_only=True, frozen=True):

@@ -56,13 +56,13 @@ class Statistics(Record, kw_only=True, frozen=True):
     latency_basis: Annotated[
         Literal["scheduled", "sent"] | None,
         doc(
-            "intended: from when the schedule wanted the request sent. sent: from when it "
-            "was. Never compared with each other."
+            "scheduled: from when the schedule wanted the request sent. sent: from when it was "
+            "sent. The two are never compared."
         ),
     ]
     latency_us: Annotated[
         Latency,
-        doc("Of the added histograms, µs; a percentile that the sample does not carry is null."),
+        doc("Of the added histograms, µs; a percentile that the sample is too small for is null."),
     ]
     latency_interval_us: Annotated[
         PercentileIntervals,
@@ -144,8 +144,8 @@ class MetricComparison(Record, kw_only=True, frozen=True):
     effect_size: Annotated[
         Annotated[float, Meta(ge=-1, le=1)] | None,
         doc(
-            "Cliff's delta, -1 to 1: the share of pairs of values in which the head's is "
-            "the greater, less the share in which it is the smaller; null where a side "
+            "Cliff's delta, -1 to 1: the fraction of pairs of values in which the head's is "
+            "the greater, less the fraction in which it is the smaller; null where a side "
             "has no value."
         ),
     ]
@@ -159,15 +159,16 @@ class MetricComparison(Record, kw_only=True, frozen=True):
     noise_floor: Annotated[
         NotNegative | None,
         doc(
-            "Largest bound, either sign, of twins' differences of the metric, a fraction: "
-            "those of the same endpoint and load, else any; null where none was measured."
+            "Largest bound, either sign, of the A/A controls' differences of the metric, a "
+            "fraction: those of the same endpoint and load, else any; null where none was "
+            "measured."
         ),
     ]
     noise_floor_scope: Annotated[
         Literal["cell", "run"] | None,
         doc(
-            "same: of twins of the same endpoint and load. other: of others. null: no "
-            "twins were measured."
+            "cell: of A/A controls of the same endpoint and load. run: of others. null: none "
+            "was measured."
         ),
     ]
     conclusion: Annotated[
@@ -176,16 +177,16 @@ class MetricComparison(Record, kw_only=True, frozen=True):
             "Of the head. higher, lower: the interval excludes 0, p_corrected is at most "
             "0.05, and the difference exceeds the noise floor where there is one. no "
             "difference: the whole interval is within the noise floor, either sign. "
-            "undecided: neither."
+            "inconclusive: neither."
         ),
     ]
-    reason: Annotated[Reason, doc("The reason for the conclusion, in few words.")]
+    reason: Annotated[Reason, doc("What decided the conclusion.")]
 
 
 class Ratio(Record, kw_only=True, frozen=True):
     """A ratio of two medians."""
 
-    value: Annotated[float | None, doc("The ratio; null where it cannot be had.")]
+    value: Annotated[float | None, doc("The ratio; null where it cannot be computed.")]
     low: Annotated[
         float | None,
         doc("Lower bound of its bootstrap interval of 95 %, of 3 values on a side 90 %."),

@@ -36,9 +36,9 @@ class CellSummary(Record, kw_only=True, frozen=True):
 
 
 class ComparedCell(Record, kw_only=True, frozen=True):
-    """What is compared with."""
+    """One of the two cells of a comparison."""
 
-    cell_id: Annotated[Name, doc("Name of the cell.")]
+    cell_id: Annotated[str, doc("Name of the cell; between two runs <run_id>/<name of the cell>.")]
     name: Annotated[str, doc("Its value of what is compared by; the cell_id where it has none.")]
     n: Annotated[Count, doc("Valid repetitions.")]
     n_void: Annotated[Count, doc("Void ones, which are in no number.")]
@@ -66,12 +66,13 @@ class Comparison(Record, kw_only=True, frozen=True):
 class SkippedTuning(Record, kw_only=True, frozen=True):
     """One tuning."""
 
-    tuning: Annotated[str, doc("The tuning profile less one key.")]
+    tuning: Annotated[str, doc("Tuning profile without one key.")]
+    key: Annotated[str, doc("The key that it lacks.")]
     reason: Annotated[Reason, doc("What the ledger says of the key.")]
 
 
 class NoiseFloor(Record, kw_only=True, frozen=True):
-    """One metric of a cell, the base, and its twin, the head."""
+    """One metric of a cell, the base, and its A/A control, the head."""
 
     metric: Annotated[
         Literal["goodput", "p50", "p99"],
@@ -80,11 +81,11 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
             "own values."
         ),
     ]
-    cell_id: Annotated[Name, doc("Name of the cell.")]
-    control_id: Annotated[Name, doc("Name of its twin.")]
+    cell_id: Annotated[str, doc("Name of the cell; between two runs as in ComparedCell.")]
+    control_id: Annotated[str, doc("Name of its A/A control, as cell_id.")]
     base: Annotated[Sample, doc("The cell.")]
-    head: Annotated[Sample, doc("The twin.")]
-    difference: Annotated[Difference, doc("Of the twin from the cell.")]
+    head: Annotated[Sample, doc("The control.")]
+    difference: Annotated[Difference, doc("Of the control from the cell.")]
     p: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         doc("Two-sided p of the Mann-Whitney test, above 0 to 1; null where a side has no value."),
@@ -92,8 +93,8 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
     effect_size: Annotated[
         Annotated[float, Meta(ge=-1, le=1)] | None,
         doc(
-            "Cliff's delta, -1 to 1: the share of pairs of values in which the head's is "
-            "the greater, less the share in which it is the smaller; null where a side "
+            "Cliff's delta, -1 to 1: the fraction of pairs of values in which the head's is "
+            "the greater, less the fraction in which it is the smaller; null where a side "
             "has no value."
         ),
     ]
@@ -127,7 +128,7 @@ class SweepStop(Record, kw_only=True, frozen=True):
     """Where it stopped before its highest level; else null."""
 
     at: Annotated[float, doc("The highest level measured.")]
-    reason: Annotated[Reason, doc("Why none above it was, in words.")]
+    reason: Annotated[Reason, doc("Why no level above it was measured.")]
 
 
 class SweepBest(Record, kw_only=True, frozen=True):
@@ -165,7 +166,10 @@ class SearchStep(Record, kw_only=True, frozen=True):
     met: Annotated[
         bool | None, doc("Whether it met the objective; null where it is void or failed.")
     ]
-    reason: Annotated[Reason, doc("The figures that say so, or why it does not count.")]
+    reasons: Annotated[
+        Annotated[list[Reason], Meta(min_length=1)],
+        doc("The figures that decided, or why the measurement does not count."),
+    ]
     p99_us: Annotated[
         Annotated[float, Meta(ge=1)] | None, doc("Its p99, µs; null where it has none.")
     ]
@@ -210,7 +214,13 @@ class SearchSummary(Record, kw_only=True, frozen=True):
     confirmed: Annotated[
         Confirmation | None, doc("Confirming measurements of the rate found; null without one.")
     ]
-    reason: Annotated[Reason, doc("What bounds the rate from above, or why there is none.")]
+    reasons: Annotated[
+        list[Reason],
+        doc(
+            "What bounds the rate from above, or why there is none; void reasons follow where the "
+            "rate could not be judged."
+        ),
+    ]
 
 
 class SaturationGoodput(Record, kw_only=True, frozen=True):
@@ -255,17 +265,17 @@ class RankingRow(Record, kw_only=True, frozen=True):
     response_time_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
         doc(
-            "Median of their mean reactivities, µs; null where one of those that goodput "
+            "Median of their mean response times, µs; null where one of those that goodput "
             "does not tell apart has none."
         ),
     ]
     reason: Annotated[
-        Reason,
+        Reason | None,
         doc(
-            "What tells it from the rank above, a difference from the best there; empty "
-            "for the first, and for those that nothing tells apart."
+            "What tells it from the rank above; its facts have the metric and the difference "
+            "from the best there. Absent for the first rank, and where nothing tells them apart."
         ),
-    ]
+    ] = None
 
 
 class Ranking(Record, kw_only=True, frozen=True):
@@ -274,7 +284,7 @@ class Ranking(Record, kw_only=True, frozen=True):
     endpoint: Annotated[str, doc("Name of the endpoint.")]
     network: Annotated[str, doc("Network profile.")]
     load: Annotated[Load, doc("The load offered to each.")]
-    rows: Annotated[list[RankingRow], doc("Best first: by goodput, then by reactivity.")]
+    rows: Annotated[list[RankingRow], doc("Best first: by goodput, then by response time.")]
 
 
 class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
@@ -295,8 +305,8 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
     noise_floor: Annotated[
         list[NoiseFloor],
         doc(
-            "A row for each metric of each cell that was measured twice (A/A): cell and "
-            "twin differ in nothing. Empty where there is none."
+            "A row for each metric of each cell that has an A/A control: cell and control "
+            "differ in nothing. Empty where there is none."
         ),
     ]
     sweeps: Annotated[
@@ -307,7 +317,7 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
         doc("Searches for the highest rate that meets an objective, as the plan has them."),
     ]
     rates: Annotated[
-        list[ScaledRate], doc("Rates that a study has as a share of what cells come to at most.")
+        list[ScaledRate], doc("Rates that a study gives as a fraction of saturations.")
     ]
     ranking: Annotated[
         list[Ranking],
@@ -316,3 +326,12 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
             "network; of two or more with a valid repetition. Empty where none compete."
         ),
     ]
+
+
+class RunComparison(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
+    """compare-<base>.json: the cells that two runs measured, compared."""
+
+    base: Annotated[Name, doc("run_id of what is compared with.")]
+    head: Annotated[Name, doc("run_id of what is compared.")]
+    comparisons: Annotated[list[Comparison], doc("One for each cell of both runs, by run.")]
+    noise_floor: Annotated[list[NoiseFloor], doc("Of the A/A controls of both runs.")]

@@ -7,12 +7,12 @@ ones. The name and label arguments are as for svg.Plot.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
 
+from loadlab.core.model import HostSeries, PerSecond
 from loadlab.report.plots import svg
 from loadlab.stats.inference import ABOVE
 
@@ -46,7 +46,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Apart:
+class DifferenceRow:
     """A row of the figure of differences: fractions of the base, None where unknown, and a
     conclusion."""
 
@@ -55,7 +55,7 @@ class Apart:
     low: float | None
     high: float | None
     floor: float | None
-    word: str
+    conclusion: str
 
 
 def position(percentile: float) -> float:
@@ -92,7 +92,7 @@ def latency_by_percentile(
     if len(main) < 2:
         return None
     plot = svg.Plot(name, label, "Answers within, %", "Latency, ms")
-    lines = [("the instrument's floor", [carried(floor)], svg.GREY, 1.2)] if floor else []
+    lines = [("baseline latency", [carried(floor)], svg.GREY, 1.2)] if floor else []
     if repetitions:
         each = [carried(curve) for curve in repetitions]
         lines.append(("each repetition", each, svg.SKY, 1.0))
@@ -115,23 +115,24 @@ def latency_by_percentile(
     return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines])
 
 
-def rate(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
+def rate(name: str, label: str, series: PerSecond, batch: bool = False) -> str:
     """Return the plot of requests scheduled, answered and verified in each second.
 
-    ``series`` is a result's per_second. A ``batch`` has no schedule, so it shows requests started.
+    A ``batch`` has no schedule, so it shows requests started.
     """
     when = "Second of the load" if batch else "Second of the load in which they were due"
     plot = svg.Plot(name, label, when, "Requests per second")
-    x = [second + 0.5 for second in series["second"]]
+    x = [second + 0.5 for second in series.second]
     keys = []
-    for text, key, colour, width, style in (
-        ("begun" if batch else "asked", "intended", "#C8C8C8", 6.0, "-"),
-        ("answered", "responses", svg.SKY, 2.6, "-"),
-        ("verified", "ok", svg.INK, 1.1, (0, (3, 2))),
+    for text, values, colour, width in (
+        ("begun" if batch else "asked", series.scheduled, "#C8C8C8", 6.0),
+        ("answered", series.responses, svg.SKY, 2.6),
     ):
-        _line(plot.axes, x, series[key], colour, width, style)
-        keys.append((LINE if style == "-" else DASHES, colour, text))
-    top = max((value for key in ("intended", "responses") for value in series[key]), default=1)
+        _line(plot.axes, x, values, colour, width)
+        keys.append((LINE, colour, text))
+    _line(plot.axes, x, series.ok, svg.INK, 1.1, dashed=True)
+    keys.append((DASHES, svg.INK, "verified"))
+    top = max([*series.scheduled, *series.responses], default=1)
     plot.axes.set_ylim(0, 1.12 * max(top, 1))
     plot.axes.yaxis.set_major_locator(MaxNLocator(5))
     plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
@@ -139,46 +140,44 @@ def rate(name: str, label: str, series: Mapping[str, Any], batch: bool = False) 
     return plot.svg(keys)
 
 
-def latency_over_time(name: str, label: str, series: Mapping[str, Any], batch: bool = False) -> str:
-    """Return the plot of p50, p99 and maximum of each second, with gaps where nothing was answered.
-
-    ``series`` is a result's per_second.
-    """
+def latency_over_time(name: str, label: str, series: PerSecond, batch: bool = False) -> str:
+    """Return the plot of p50, p99 and maximum of each second, with gaps where nothing was
+    answered."""
     when = f"Second of the load in which they were {'answered' if batch else 'due'}"
     plot = svg.Plot(name, label, when, "Latency, ms")
-    x = [second + 0.5 for second in series["second"]]
+    x = [second + 0.5 for second in series.second]
     drawn: list[float] = []
     keys = []
-    for text, key, colour, width in (
-        ("max", "max_us", svg.VERMILION, 1.0),
-        ("p99", "p99_us", svg.ORANGE, 1.6),
-        ("p50", "p50_us", svg.BLUE, 2.2),
+    for text, found, colour, width in (
+        ("max", series.max_us, svg.VERMILION, 1.0),
+        ("p99", series.p99_us, svg.ORANGE, 1.6),
+        ("p50", series.p50_us, svg.BLUE, 2.2),
     ):
-        values = [math.nan if us is None else us / 1000 for us in series[key]]
+        values = [math.nan if us is None else us / 1000 for us in found]
         # A second's percentiles are unknown for several clients.
         if drawn and all(map(math.isnan, values)):
             continue
         drawn += [value for value in values if not math.isnan(value)]
-        _line(plot.axes, x, values, colour, width, "-")
+        _line(plot.axes, x, values, colour, width)
         keys.append((LINE, colour, text))
     svg.latency_axis(plot.axes, drawn)
     svg.seconds_axis(plot.axes, len(x))
     return plot.svg(keys)
 
 
-def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float) -> str:
+def cpu(name: str, label: str, series: HostSeries, cores: int, end: float) -> str:
     """Return the plot of one host's CPU by mode, stacked, in percent of its own ``cores``.
 
-    ``series`` is telemetry's per_second. ``end`` is the load's length in seconds; what was scraped
+    ``end`` is the load's length in seconds; what was scraped
     outside it is cut off.
     """
     share = f"CPU, % of {cores} cores" if cores > 1 else "CPU, % of its 1 core"
     plot = svg.Plot(name, label, "Second of the load", share)
     # Entry k describes the interval that ends at t[k]; the length of the first is not recorded.
-    edges = [series["t"][0] - 1, *series["t"]] if series["t"] else []
+    edges = [series.t[0] - 1, *series.t] if series.t else []
     floor = [0.0] * len(edges)
     for mode, colour in MODES.items():
-        values = [100 * value for value in series[f"cpu_{mode}"]]
+        values = [100 * value for value in getattr(series, f"cpu_{mode}")]
         top = [low + v for low, v in zip(floor, [*values[:1], *values], strict=True)]
         plot.axes.fill_between(edges, floor, top, step="pre", color=colour, linewidth=0)
         floor = top
@@ -188,7 +187,9 @@ def cpu(name: str, label: str, series: Mapping[str, Any], cores: int, end: float
     return plot.svg([(AREA, colour, mode) for mode, colour in MODES.items()])
 
 
-def differences(name: str, label: str, groups: Sequence[tuple[str, Sequence[Apart]]]) -> str:
+def differences(
+    name: str, label: str, groups: Sequence[tuple[str, Sequence[DifferenceRow]]]
+) -> str:
     """Return the plot of differences, with their intervals and noise floors, in titled groups.
 
     Where a difference exceeds LINEAR_TO, the axis shows ratios: half and double are equally far
@@ -226,7 +227,7 @@ def differences(name: str, label: str, groups: Sequence[tuple[str, Sequence[Apar
         y += 1.3
         for row in several:
             at[y + 0.5] = row.name
-            key = _apart(axes, y + 0.5, row, place)
+            key = _difference(axes, y + 0.5, row, place)
             marks[key[-1]] = key
             y += 1
     axes.set_ylim(y, 0)
@@ -251,28 +252,28 @@ def _percent(value: float) -> str:
     return "0" if abs(value) < 1e-9 else f"{value:+,.3g}" if abs(value) < 1000 else f"{value:+,.0f}"
 
 
-def _apart(
-    axes: svg.Axes, y: float, row: Apart, place: Callable[[float], float]
+def _difference(
+    axes: svg.Axes, y: float, row: DifferenceRow, place: Callable[[float], float]
 ) -> tuple[str, str, str]:
     """Draw one difference; return its key for the legend."""
     sign, colour, text = {
         "no difference": ("●", svg.INK, "no difference"),
-        "undecided": ("○", svg.GREY, "undecided"),
-    }.get(row.word, ("●", svg.BLUE, "a difference"))
+        "inconclusive": ("○", svg.GREY, "inconclusive"),
+    }.get(row.conclusion, ("●", svg.BLUE, "a difference"))
     if row.floor is not None:
         ends = [place(-row.floor), place(row.floor)]
         axes.fill_between(ends, y - 0.5, y + 0.5, color=BAND, linewidth=0)
     if row.low is not None and row.high is not None:
         axes.plot([place(row.low), place(row.high)], [y, y], color=colour, linewidth=2.2)
     if row.value is not None:
-        inside = "white" if row.word == "undecided" else colour
+        inside = "white" if row.conclusion == "inconclusive" else colour
         axes.plot(
             [place(row.value)], [y], color=colour, marker="o", markersize=6,
             markerfacecolor=inside, linestyle="",
         )  # fmt: skip
     axes.text(
-        1.02, y, row.word, transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT,
-        color=svg.INK,
+        1.02, y, row.conclusion, transform=axes.get_yaxis_transform(), va="center",
+        fontsize=svg.FONT, color=svg.INK,
     )  # fmt: skip
     return sign, colour, text
 
@@ -283,8 +284,9 @@ def _line(
     y: Sequence[float],
     colour: str,
     width: float,
-    style: Any,
+    dashed: bool = False,
 ) -> None:
+    style = (0, (3, 2)) if dashed else "-"
     marker = "o" if len(x) <= MARKED else None
     axes.plot(
         x, y, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=width + 2

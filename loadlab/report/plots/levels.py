@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
+from loadlab.core.model import SearchStep, SweepLevel
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves import LINE
 
@@ -48,29 +48,29 @@ def _stopped(axes: svg.Axes, at: float | None) -> list[tuple[str, str, str]]:
 def throughput(
     name: str,
     label: str,
-    levels: Sequence[Mapping[str, Any]],
+    levels: Sequence[SweepLevel],
     by: str,
     stopped: float | None,
     best: float | None,
 ) -> str:
     """Return the plot of verified answers per second at each level, with intervals.
 
-    ``levels``: of a sweep in summary.json. ``by``: "connections" or "rate". ``stopped``, ``best``:
+    ``levels`` have a valid repetition. ``by``: "connections" or "rate". ``stopped``, ``best``:
     levels or None.
     """
     plot = _plot(name, label, LEVELS[by], "Verified answers per second")
     axes = plot.axes
-    x = [level["value"] for level in levels]
-    y = [level["goodput"]["median"] for level in levels]
+    x = [level.value for level in levels]
+    y = [level.goodput.median or 0.0 for level in levels]
     keys = [(LINE, svg.BLUE, "median")]
     if by == "rate":
         # The rate asked for: a server that keeps it stays on this line.
         axes.plot([0, max(x)], [0, max(x)], color="#C8C8C8", linewidth=4)
         keys.append((LINE, "#C8C8C8", "asked"))
     for level in levels:
-        low, high = level["goodput"]["low"], level["goodput"]["high"]
+        low, high = level.goodput.low, level.goodput.high
         if low is not None and high is not None:
-            axes.plot([level["value"]] * 2, [low, high], color=svg.SKY, linewidth=4)
+            axes.plot([level.value] * 2, [low, high], color=svg.SKY, linewidth=4)
     axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=5)
     keys += _stopped(axes, stopped)
     if best is not None:
@@ -85,12 +85,12 @@ def throughput(
 
 
 def latency(
-    name: str, label: str, levels: Sequence[Mapping[str, Any]], by: str, stopped: float | None
+    name: str, label: str, levels: Sequence[SweepLevel], by: str, stopped: float | None
 ) -> str:
     """Return the plot of the p99 at each level; the arguments are as for throughput."""
     plot = _plot(name, label, LEVELS[by], "p99, ms")
-    x = [level["value"] for level in levels]
-    y = [level["p99_us"] / 1000 for level in levels]
+    points = [(level.value, level.p99_us / 1000) for level in levels if level.p99_us is not None]
+    x, y = [value for value, _ in points], [ms for _, ms in points]
     plot.axes.plot(x, y, color=svg.ORANGE, linewidth=1.8, marker="o", markersize=5)
     svg.latency_axis(plot.axes, y)
     keys = [(LINE, svg.ORANGE, "p99"), *_stopped(plot.axes, stopped)]
@@ -98,16 +98,16 @@ def latency(
     return plot.svg(keys)
 
 
-def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float | None) -> str:
+def trace(name: str, label: str, steps: Sequence[SearchStep], found: float | None) -> str:
     """Return the plot of each measurement's rate in a search, in order, and whether it met the
     objective.
 
-    ``rows``: the search's trace in summary.json. ``found``: the rate found in requests/s, or None.
+    ``found``: the rate found in requests/s, or None.
     """
     plot = _plot(name, label, "Measurement", "Requests per second asked for")
     axes = plot.axes
-    numbers = list(range(1, len(rows) + 1))
-    rates = [row["rate"] for row in rows]
+    numbers = list(range(1, len(steps) + 1))
+    rates = [step.rate for step in steps]
     axes.plot(numbers, rates, color="#C8C8C8", linewidth=1.0)
     keys = []
     for met, sign, colour, marker, text in (
@@ -117,8 +117,8 @@ def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float
     ):
         those = [
             (number, rate)
-            for number, rate, row in zip(numbers, rates, rows, strict=True)
-            if row["met"] is met
+            for number, rate, step in zip(numbers, rates, steps, strict=True)
+            if step.met is met
         ]
         if those:
             x, y = zip(*those, strict=True)
@@ -135,6 +135,6 @@ def trace(name: str, label: str, rows: Sequence[Mapping[str, Any]], found: float
     svg.latency_axis(axes, rates)
     if axes.get_yscale() == "linear":
         axes.set_ylim(0, 1.12 * max(rates))
-    axes.set_xlim(0.5, len(rows) + 0.5)
+    axes.set_xlim(0.5, len(steps) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
     return plot.svg(keys)

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # Prints what this host is, one "name<tab>value" per line. Changes nothing.
 # Reads TEST_ADDRESS (IPv4 address on the test link), PEERS (test addresses of the hosts that it measures with,
-# separated by spaces) and ANSWERS (not empty on a server). loadlab/hosts/probe.py parses the output.
+# separated by spaces), ANSWERS (not empty on a server) and PROGRAMS (of the generators, separated by spaces).
+# loadlab/hosts/probe.py parses the output.
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
@@ -43,7 +44,9 @@ netem() {
     esac >/dev/null 2>&1
 }
 if (netem); then say netem yes; else say netem no; fi
-say wrk2 "$(PATH=$PATH:/snap/bin && command -v wrk2)"
+for program in $PROGRAMS; do
+    say program "$program $(PATH=$PATH:/snap/bin && command -v "$program")"
+done
 # Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |
     grep -oE 'https?://[^/[:space:]]+' | LC_ALL=C sort -u | paste -sd ' ')"

@@ -189,6 +189,29 @@ originals() {
     done <"$KEPT/found"
 }
 
+# Replaces the original values with standard input, atomically.
+keep() (
+    set -e
+    umask 022
+    mkdir -p "$KEPT"
+    cat >"$KEPT/found.part"
+    sync "$KEPT/found.part"
+    mv "$KEPT/found.part" "$KEPT/found"
+)
+
+# Keeps only the original values of standard input, if there were any; prints "forgotten" then.
+forget() (
+    set -e
+    [ -e "$KEPT" ] || return 0
+    keep
+    rm -f "$KEPT/settled"
+    if ! [ -s "$KEPT/found" ]; then
+        rm "$KEPT/found"
+        rmdir --ignore-fail-on-non-empty "$KEPT"
+    fi
+    echo forgotten
+)
+
 look() {
     seen=$(observe)
     echo "$seen"

@@ -4,7 +4,12 @@
 #
 # Environment:
 #   DIR              directory for the files
-#   GENERATOR        oha, wrk2, wrk, python-sync, python-async or python-bounded
+#   GENERATOR        its name, which its files have
+#   WARM_UP          command that offers the load before the measurement, quoted for a shell, with files named
+#                    "warmup"; empty for no warm-up
+#   MEASURE          command that offers the measured load, with files named after the generator
+#   PRINTS           empty if the command writes its output itself; file if it prints it; pipe if it prints it and
+#                    may not inherit a file
 #   URL              URL to load
 #   STATUS_URL       nginx's counters; empty if nginx is not in the path
 #   HTTP2            true or false
@@ -12,17 +17,11 @@
 #   CERTIFICATE      file of the server's certificate; empty if the URL is not https
 #   BODY_SHA256      checksum of the answer's verified body
 #   BODY_BYTES       its length in bytes
-#   CONNECTIONS      open connections
-#   THREADS          generator threads, one per core
-#   RATE             requests per second; empty for the closed loop
-#   WARMUP           seconds before the measurement
-#   DURATION         seconds of the measurement; for the Python clients the maximum
+#   WARMUP           seconds of the warm-up
 #   REQUEST_TIMEOUT  seconds
-#   KEEPALIVE        true, or false for a new connection per request
+#   PORTS            number of local ports that the load needs at once; empty if the client is not the subject
+#   PAUSE            seconds between the counters and the measurement
 #   BESIDE_URL       URL that an extra client requests during the measurement, one request at a time; may be empty
-#   REQUESTS         Python clients: number of requests
-#   OPEN_FILES       Python clients: soft limit of open files
-#   REUSE            Python clients: true or false, whether connections are reused
 #   BEGIN_AT         several clients: start of the measurement, unix seconds by this client's clock; else empty
 #   SETTLE           several clients: seconds between the end of the warm-up and BEGIN_AT
 #
@@ -67,49 +66,28 @@ counters() { # file name, curl options
     curl -sS --fail --max-time 5 "$@" -o "$file" "$STATUS_URL" 2>curl.err
 }
 
-# Read by the TLS libraries of curl, oha and the Python clients; wrk and wrk2 do not verify.
+# Read by the TLS libraries of curl and of the generators that verify.
 [ -z "$CERTIFICATE" ] || export SSL_CERT_FILE="$CERTIFICATE" REQUESTS_CA_BUNDLE="$CERTIFICATE"
 
-oha_options='' wrk_options='' curl_options=--http1.1
-[ "$HTTP2" = false ] || { oha_options=--http2 curl_options=--http2; }
-[ "$KEEPALIVE" = true ] || { oha_options=--disable-keepalive wrk_options='-H Connection:close'; }
+curl_options=--http1.1
+[ "$HTTP2" = false ] || curl_options=--http2
 
-offer() { # seconds, base name of the output files
-    # The duration, one request timeout and 30 s, in case the server stops answering.
-    limit=$(awk "BEGIN { print $1 + $REQUEST_TIMEOUT + 30 }")
-    case $GENERATOR in
-    oha)
-        asking timeout "$limit" oha --no-tui --no-color --output-format json -o "$2.json" \
-            --db-url "$2.sqlite" -z "$1s" -w -q "$RATE" --latency-correction \
-            $oha_options -c "$CONNECTIONS" --worker-threads "$THREADS" -t "${REQUEST_TIMEOUT}s" "$URL" 2>"$2.err"
-        ;;
-    wrk)
-        asking timeout "$limit" wrk -t "$THREADS" -c "$CONNECTIONS" -d "$1s" --latency \
-            --timeout "${REQUEST_TIMEOUT}s" $wrk_options -s /usr/local/lib/loadlab/report.lua "$URL" \
-            >"$2.txt" 2>"$2.err"
-        ;;
-    wrk2)
-        # wrk2 gives every thread the same number of connections and drops the remainder.
-        threads=$THREADS
-        while [ $((CONNECTIONS % threads)) != 0 ]; do threads=$((threads - 1)); done
-        # Uses a pipe and no script, because a snap may not open or inherit files outside of a home directory.
-        text=$(PATH=$PATH:/snap/bin asking timeout "$limit" wrk2 -t "$threads" -c "$CONNECTIONS" -d "$1s" -R "$RATE" \
-            --latency --u_latency --timeout "${REQUEST_TIMEOUT}s" $wrk_options "$URL" 2>&1)
+# Programs of snaps.
+PATH=$PATH:/snap/bin
+
+offer() { # command, base name of the output files
+    eval "set -- \"\$2\" $1"
+    base=$1
+    shift
+    case $PRINTS in
+    '') "$@" 2>"$base.err" ;;
+    file) "$@" >"$base.txt" 2>"$base.err" ;;
+    pipe)
+        text=$("$@" 2>&1)
         ended=$?
-        printf '%s\n' "$text" >"$2.txt"
-        [ "$ended" = 0 ] || printf '%s\n' "$text" >"$2.err"
+        printf '%s\n' "$text" >"$base.txt"
+        [ "$ended" = 0 ] || printf '%s\n' "$text" >"$base.err"
         return "$ended"
-        ;;
-    python-*)
-        asking timeout "$limit" /opt/loadlab/clients/venv/bin/python /opt/loadlab/clients/client.py \
-            "${GENERATOR#python-}" "$URL" --requests "$REQUESTS" --connections "$CONNECTIONS" \
-            --open-files "$OPEN_FILES" --reuse "$REUSE" --body-bytes "$BODY_BYTES" \
-            --timeout "$REQUEST_TIMEOUT" --output "$2.json.gz" --progress progress.txt 2>"$2.err"
-        ;;
-    *)
-        echo "generator '$GENERATOR' is not one of oha, wrk2, wrk, python-sync, python-async," \
-            "python-bounded" >"$2.err"
-        return 2
         ;;
     esac
 }
@@ -118,22 +96,19 @@ time_wait() { # number of sockets in TIME-WAIT
     awk '$1 == "TCP:" { for (i = 2; i < NF; i += 2) if ($i == "tw") print $(i + 1) }' /proc/net/sockstat
 }
 
-case $GENERATOR in
-python-*)
+if [ -n "$PORTS" ]; then
     # Ports that an earlier client used are in TIME-WAIT for 60 s and would be missing here. A few hundred
     # always are, for example of telemetry connections.
     stage "waiting for the ports of earlier connections"
-    [ "$REUSE" = true ] && needed=$CONNECTIONS || needed=$REQUESTS
     # Not with the shell's read: it reads single bytes, and the kernel returns only the first.
     range=$(cat /proc/sys/net/ipv4/ip_local_port_range)
     all=$((${range##*[!0-9]} - ${range%%[!0-9]*} + 1))
     for try in $(seq 70); do
         free=$((all - $(time_wait)))
-        [ "$free" -lt "$needed" ] && [ "$free" -lt $((all - 300)) ] || break
+        [ "$free" -lt "$PORTS" ] && [ "$free" -lt $((all - 300)) ] || break
         sleep 1
     done
-    ;;
-esac
+fi
 
 stage verifying
 # curl writes to stderr only if it fails.
@@ -146,10 +121,10 @@ sum=$(sha256sum <answer.body | cut -d' ' -f1)
 [ "$sum" = "$BODY_SHA256" ] ||
     finish 4 "$URL answers otherwise than when it was verified: sha256 $sum, not $BODY_SHA256"
 
-if [ "$WARMUP" != 0 ]; then
+if [ -n "$WARM_UP" ]; then
     stage "warming up"
     until_begin "($WARMUP + $SETTLE)"
-    offer "$WARMUP" warmup || finish 5 "the warm-up failed: $(cat warmup.err)"
+    offer "$WARM_UP" warmup || finish 5 "the warm-up failed: $(cat warmup.err)"
     rm -f warmup.*
 fi
 
@@ -158,8 +133,7 @@ stage measuring
 until_begin "($SETTLE / 2)"
 counters nginx-before.txt ||
     finish 6 "$STATUS_URL does not answer: $(cat curl.err)"
-# The Python clients have no warm-up, and the telemetry needs one scrape before the load.
-case $GENERATOR in python-*) sleep 1.5 ;; esac
+[ "$PAUSE" = 0 ] || sleep "$PAUSE"
 until_begin 0
 beside=''
 if [ -n "$BESIDE_URL" ]; then
@@ -167,7 +141,7 @@ if [ -n "$BESIDE_URL" ]; then
     beside=$!
 fi
 started=$(date +%s.%N)
-offer "$DURATION" "$GENERATOR"
+offer "$MEASURE" "$GENERATOR"
 code=$?
 finished=$(date +%s.%N)
 [ -z "$beside" ] || kill "$beside"

@@ -9,19 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from ansible_collections.lab.bench.plugins.action.calibration import ActionModule
+from msgspec.structs import asdict, replace
 
-from loadlab.analysis import calibration, calibration_reuse, result
+from loadlab.analysis import calibration, calibration_reuse
 from loadlab.analysis.calibration import CalibrationError
 from loadlab.core import documents, errors
-from loadlab.core.schema import validate
+from loadlab.core.model import Calibration, CalibrationOrigin, Ceiling, Iperf3, Result
+from loadlab.core.run_dir import CalibrationDir
+from loadlab.generators import oha_database
+from loadlab.report.words import calibration as words
 from loadlab.telemetry.iperf3 import Iperf3Error
+from tests.unit import builders
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
-SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
-THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text())
 PING = """\
 PING 10.77.1.11 (10.77.1.11) 56(84) bytes of data.
 
@@ -36,8 +39,10 @@ def folder(tmp_path: Path) -> Path:
     """The third calibration of a run: wrk's recording as its ceiling, oha's as its floor."""
     shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "ceiling" / "rep-3")
     floor = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "floor" / "rep-3"))
-    (floor / result.DATABASE).write_bytes(gzip.decompress((floor / result.KEPT).read_bytes()))
-    (floor / result.KEPT).unlink()
+    (floor / oha_database.DATABASE).write_bytes(
+        gzip.decompress((floor / oha_database.KEPT).read_bytes())
+    )
+    (floor / oha_database.KEPT).unlink()
     # The server's clock is 1000 s ahead.
     scrapes = tmp_path / "ceiling" / "rep-3" / "telemetry-server.prom.gz"
     pages = re.sub(
@@ -57,14 +62,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def derive(folder: Path, generator: str = "oha") -> dict[str, Any]:
-    return calibration.derive(folder, 3, generator, THRESHOLDS)
+def derive(folder: Path, generator: str = "oha") -> Calibration:
+    return calibration.derive(CalibrationDir(folder), 3, generator, builders.thresholds())
 
 
 def test_round_trip_in_microseconds() -> None:
-    assert calibration.round_trip(PING) == pytest.approx(
-        {"min": 43, "mean": 55, "max": 1136, "mdev": 12}
-    )
+    found = asdict(calibration.round_trip(PING))
+    assert found == pytest.approx({"min": 43, "mean": 55, "max": 1136, "mdev": 12})
 
 
 @pytest.mark.parametrize(
@@ -84,57 +88,55 @@ def test_a_ping_without_round_trips_is_shown(text: str) -> None:
 
 def test_a_calibration(folder: Path) -> None:
     found = derive(folder)
-    validate(found, "calibration", SCHEMA)
-    built = {
-        part: json.loads((folder / part / "rep-3" / "result.json").read_text())
+    documents.encode(found)
+    ceiling, floor = (
+        documents.read(folder / part / "rep-3" / "result.json", Result)
         for part in ("ceiling", "floor")
-    }
-    assert found["ceiling"] == {
-        "requests_per_second": built["ceiling"]["rate_achieved"],
-        "connections": 8,
-        "duration_s": built["ceiling"]["duration_s"],
-        "client_cpu_busy": built["ceiling"]["telemetry"]["client"]["cpu_busy"],
-        "server_cpu_busy": built["ceiling"]["telemetry"]["server"]["cpu_busy"],
-        "generator": "wrk",
-    }
-    assert found["floor_us"] == built["floor"]["latency_us"]
-    assert found["jitter_us"] == built["floor"]["jitter_us"]
-    assert found["jitter_us"]["p99"] is not None
+    )
+    telemetry = present(ceiling.telemetry)
+    assert found.ceiling == Ceiling(
+        requests_per_second=present(ceiling.rate_achieved),
+        connections=8,
+        duration_s=present(ceiling.duration_s),
+        client_cpu_busy=telemetry.client.cpu_busy,
+        server_cpu_busy=telemetry.server.cpu_busy,
+        generator="wrk",
+    )
+    assert found.baseline_latency_us == floor.latency_us
+    assert found.send_delay_us == floor.send_delay_us
+    assert present(found.send_delay_us).p99 is not None
     there = json.loads((FIXTURES / "iperf3" / "forward.json").read_text())["end"]
     back = json.loads((FIXTURES / "iperf3" / "reverse.json").read_text())["end"]
-    for direction, end in (("client_to_server", there), ("server_to_client", back)):
-        bits = found["iperf3"][direction]["bits_per_second"]
-        assert bits == end["sum_received"]["bits_per_second"]
-    assert found["round_trip_us"]["max"] == pytest.approx(1136)
+    link = found.iperf3
+    for direction, end in ((link.client_to_server, there), (link.server_to_client, back)):
+        assert direction.bits_per_second == end["sum_received"]["bits_per_second"]
+    assert found.round_trip_us.max == pytest.approx(1136)
     # Scraped on one machine: its clock and the controller's are the same, nearly.
-    assert found["clock_offset_s"]["client"] == pytest.approx(0, abs=1)
-    assert found["clock_offset_s"]["server"] == pytest.approx(1000, abs=1)
+    assert found.clock_offset_s.client == pytest.approx(0, abs=1)
+    assert found.clock_offset_s.server == pytest.approx(1000, abs=1)
     left = {path.name for path in (folder / "floor" / "rep-3").iterdir()}
-    assert result.REDUCED in left
-    assert result.DATABASE not in left
+    assert oha_database.REDUCED in left
+    assert oha_database.DATABASE not in left
 
 
 def test_where_only_the_closed_loop_is_used_there_is_no_floor(folder: Path) -> None:
     shutil.rmtree(folder / "floor")
     found = derive(folder, "wrk")
-    assert (found["floor_us"], found["jitter_us"]) == (None, None)
-    assert len(calibration.text(found).splitlines()) == 1
+    assert (found.baseline_latency_us, found.send_delay_us) == (None, None)
+    assert len(words.summary(found).splitlines()) == 1
 
 
 def use_again(run_dir: Path, number: int) -> dict[str, Any]:
     """What a run does that looks for a calibration of the last hour."""
-    (run_dir / "plan.json").parent.mkdir(exist_ok=True)
-    (run_dir / "plan.json").write_text("{}")
+    builders.write_plan(run_dir, builders.plan())
     return ActionModule.__new__(ActionModule).work(
         {
-            "run_dir": str(run_dir),
-            "name": "calibration",
+            "dir": str(run_dir / "calibration"),
             "repetition": number,
             "link": None,
             "hosts": ["server", "client"],
             "conditions": {"rate": 1000},
             "generator": "oha",
-            "root": str(ROOT),
         }
     )
 
@@ -145,31 +147,30 @@ def test_a_calibration_is_used_again(
     """With the same numbers, from files of the run's own, also where that run used it again."""
     results = tmp_path_factory.mktemp("results")
     first = shutil.copytree(folder, results / "first" / "calibration")
-    conditions = calibration_reuse.conditions({"rate": 1000}, {}, ["server", "client"])
-    origin = {"run_id": "first", "measured": time.time() - 60}
+    conditions = calibration_reuse.conditions({"rate": 1000}, None, ["server", "client"])
+    origin: dict[str, Any] = {"run_id": "first", "measured": time.time() - 60}
     link = first / "link" / "rep-3"
-    (link / calibration_reuse.CONDITIONS).write_bytes(
-        documents.dump({**origin, "conditions": conditions})
-    )
-    made = calibration.derive(first, 3, "oha", THRESHOLDS)
+    builders.write_plan(results / "first", builders.plan())
+    (link / "conditions.json").write_bytes(documents.dump({**origin, "conditions": conditions}))
+    made = calibration.derive(CalibrationDir(first), 3, "oha", builders.thresholds())
 
     for run_id in ("second", "third"):
         again = use_again(results / run_id, 1)
-        assert again["said"] == "Calibration of run first, 60 s ago"
-        assert again["calibration"] == made
-        assert made["origin"] == origin
-        assert documents.load(results / run_id / "calibration.json") == made
-        validate(made, "calibration", SCHEMA)
+        assert again["reused"] == "Calibration of run first, 60 s ago"
+        assert documents.decode(again["calibration"], Calibration, "again") == made
+        assert made.origin == CalibrationOrigin(**origin)
+        assert documents.read(results / run_id / "calibration.json", Calibration) == made
         shutil.rmtree(first, ignore_errors=True)
     # The run goes on: what is in force stays so, under its number.
-    assert use_again(results / "third", 2)["calibration"] == made
-    assert calibration.numbers(results / "third" / "calibration") == [1]
+    again = use_again(results / "third", 2)
+    assert documents.decode(again["calibration"], Calibration, "again") == made
+    assert CalibrationDir(results / "third" / "calibration").numbers() == [1]
 
     # A raw file that is damaged is no calibration, and leaves nothing behind.
     (results / "second/calibration/ceiling/rep-1/wrk.txt").write_text("Running 5s test")
     shutil.rmtree(results / "third")
     assert use_again(results / "fourth", 1) == {"found": False}
-    assert calibration.numbers(results / "fourth" / "calibration") == []
+    assert CalibrationDir(results / "fourth" / "calibration").numbers() == []
 
 
 @pytest.mark.parametrize("part", ["ceiling", "floor"])
@@ -177,7 +178,7 @@ def test_a_part_that_failed_is_named(folder: Path, part: str) -> None:
     (folder / part / "rep-3" / "error.txt").write_text("nginx did not start\n")
     with pytest.raises(CalibrationError) as problem:
         derive(folder)
-    assert str(problem.value) == f"calibration/{part}/rep-3: nginx did not start"
+    assert str(problem.value) == f"{folder.name}/{part}/rep-3: nginx did not start"
 
 
 @pytest.mark.parametrize("name", ["ping.txt", "iperf3-server_to_client.json"])
@@ -190,29 +191,33 @@ def test_a_missing_file_of_the_link_is_named(folder: Path, name: str) -> None:
 def test_a_failed_iperf3_says_so_itself(folder: Path) -> None:
     link = folder / "link" / "rep-3"
     shutil.copy(FIXTURES / "iperf3" / "error.json", link / "iperf3-client_to_server.json")
-    words = json.loads((FIXTURES / "iperf3" / "error.json").read_text())["error"]
+    message = json.loads((FIXTURES / "iperf3" / "error.json").read_text())["error"]
     with pytest.raises(Iperf3Error) as problem:
         derive(folder)
-    assert words in str(problem.value)
+    assert message in str(problem.value)
 
 
 def test_the_calibration_in_words() -> None:
-    found: dict[str, Any] = {
-        "generator": "oha",
-        "iperf3": {
-            "client_to_server": {"bits_per_second": 15.26e9},
-            "server_to_client": {"bits_per_second": 9.41e9},
-        },
-        "round_trip_us": {"mean": 55.4},
-        "ceiling": {"generator": "wrk", "requests_per_second": 61234.5},
-        "floor_us": {"p50": 140, "p99": 1450, "max": 12_340},
-        "jitter_us": {"p99": 70},
-    }
+    measured = builders.calibration()
+    latency = present(measured.baseline_latency_us)
+    direction = measured.iperf3.client_to_server
+    found = replace(
+        measured,
+        generator="oha",
+        iperf3=Iperf3(
+            client_to_server=replace(direction, bits_per_second=15.26e9),
+            server_to_client=replace(direction, bits_per_second=9.41e9),
+        ),
+        round_trip_us=replace(measured.round_trip_us, mean=55.4),
+        ceiling=replace(measured.ceiling, generator="wrk", requests_per_second=61234.5),
+        baseline_latency_us=replace(latency, p50=140.0, p99=1450.0, max=12_340.0),
+        send_delay_us=replace(latency, p99=70.0),
+    )
     link = (
         "Link 15.3 Gb/s to the server, 9.4 back, round trip 55 µs; ceiling wrk against nginx "
         "alone 61,234 requests/s"
     )
-    floor = "Floor of oha at the asked rate: p50 0.14 ms, p99 1.45 ms, max 12.3 ms"
-    assert calibration.text(found) == f"{link}\n{floor}; its clock is late by 0.07 ms at p99"
-    assert calibration.text({**found, "jitter_us": None}) == f"{link}\n{floor}"
-    assert calibration.text({**found, "floor_us": None, "jitter_us": None}) == link
+    floor = "Baseline latency of oha at the asked rate: p50 0.14 ms, p99 1.45 ms, max 12.3 ms"
+    assert words.summary(found) == f"{link}\n{floor}; its clock is late by 0.07 ms at p99"
+    assert words.summary(replace(found, send_delay_us=None)) == f"{link}\n{floor}"
+    assert words.summary(replace(found, baseline_latency_us=None, send_delay_us=None)) == link

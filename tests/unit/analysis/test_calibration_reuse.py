@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab.analysis import calibration_reuse
 from loadlab.core import documents
+from loadlab.core.model import LedgerRow, TuningLedger
+from loadlab.core.run_dir import CalibrationDir
+from loadlab.report.words import calibration as words
+from tests.unit import builders
 
 NOW = 1_800_000_000.0
 HOSTS = ("server", "client")
@@ -25,16 +29,20 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def row(key: str, after: str) -> dict[str, str]:
-    return {"key": key, "requested": "1024", "before": "128", "after": after, "state": "applied"}
+def row(key: str, after: str) -> LedgerRow:
+    first = next(iter(builders.ledger().hosts.values()))[0]
+    return replace(first, key=key, requested="1024", before="128", after=after, state="applied")
 
 
-LEDGER = {
-    "hosts": {
-        "server": [row("net.core.somaxconn", "4096"), row("nginx.backlog", "2048")],
-        "client": [row("net.core.somaxconn", "4096")],
-    }
+def ledger(**hosts: list[LedgerRow]) -> TuningLedger:
+    return replace(builders.ledger(), hosts=hosts)
+
+
+TUNED = {
+    "server": [row("net.core.somaxconn", "4096"), row("nginx.backlog", "2048")],
+    "client": [row("net.core.somaxconn", "4096")],
 }
+LEDGER = ledger(**TUNED)
 CONDITIONS = calibration_reuse.conditions(GIVEN, LEDGER, HOSTS)
 
 
@@ -46,18 +54,19 @@ def calibrated(
     folder = results / run_id / "calibration"
     for part, error in {"ceiling": None, "floor": None, **parts}.items():
         (folder / part / f"rep-{number}").mkdir(parents=True)
-        result = documents.dump({"error": error})
+        result = documents.encode(builders.result(error=error))
         (folder / part / f"rep-{number}" / "result.json").write_bytes(result)
     link = folder / "link" / f"rep-{number}"
     link.mkdir(parents=True)
     record = {"run_id": by or run_id, "measured": NOW - age, "conditions": CONDITIONS}
-    (link / calibration_reuse.CONDITIONS).write_bytes(documents.dump(record))
+    (results / run_id / "plan.json").write_text("{}")
+    (link / "conditions.json").write_bytes(documents.dump(record))
     (link / "ping.txt").write_text("ping")
     return folder
 
 
 def found(results: Path, conditions: dict[str, Any] = CONDITIONS) -> list[str]:
-    return [one.folder.parent.name for one in calibration_reuse.found(results, conditions, NOW)]
+    return [one.folder.run_dir.run_id for one in calibration_reuse.found(results, conditions, NOW)]
 
 
 def test_the_newest_of_the_same_is_used_again(tmp_path: Path) -> None:
@@ -66,13 +75,13 @@ def test_the_newest_of_the_same_is_used_again(tmp_path: Path) -> None:
     (tmp_path / "latest").symlink_to("new")
     assert found(tmp_path) == ["new", "old", "older"]
     first = next(calibration_reuse.found(tmp_path, CONDITIONS, NOW))
-    assert first.said(NOW) == "Calibration of run new, 12 min ago"
+    assert words.reused(first.origin, NOW) == "Calibration of run new, 12 min ago"
 
 
 def test_a_copy_is_as_old_as_what_it_was_made_of(tmp_path: Path) -> None:
     calibrated(tmp_path, "copied", age=45, by="measured")
     (one,) = calibration_reuse.found(tmp_path, CONDITIONS, NOW)
-    assert one.said(NOW) == "Calibration of run measured, 45 s ago"
+    assert words.reused(one.origin, NOW) == "Calibration of run measured, 45 s ago"
 
 
 def changed(name: str, value: Any) -> Callable[[], dict[str, Any]]:
@@ -81,9 +90,9 @@ def changed(name: str, value: Any) -> Callable[[], dict[str, Any]]:
 
 def tuned(host: str, index: int, value: str) -> Callable[[], dict[str, Any]]:
     def make() -> dict[str, Any]:
-        ledger = copy.deepcopy(LEDGER)
-        ledger["hosts"][host][index]["after"] = value
-        return calibration_reuse.conditions(GIVEN, ledger, HOSTS)
+        rows = [*TUNED[host]]
+        rows[index] = replace(rows[index], after=value)
+        return calibration_reuse.conditions(GIVEN, ledger(**{**TUNED, host: rows}), HOSTS)
 
     return make
 
@@ -106,7 +115,7 @@ OTHERS = {
     "server's tuning as read back": tuned("server", 0, "128"),
     "nginx's": tuned("server", 1, "511"),
     "client's": tuned("client", 0, "128"),
-    "no ledger": lambda: calibration_reuse.conditions(GIVEN, {}, HOSTS),
+    "no ledger": lambda: calibration_reuse.conditions(GIVEN, None, HOSTS),
 }
 
 
@@ -118,9 +127,9 @@ def test_where_anything_differs_none_is(tmp_path: Path, other: Callable[[], Any]
 
 
 def test_the_application_is_no_condition() -> None:
-    server = [*LEDGER["hosts"]["server"], row("application.backlog", "2048")]
-    ledger = {"hosts": {**LEDGER["hosts"], "server": server}}
-    assert calibration_reuse.conditions(GIVEN, ledger, HOSTS) == CONDITIONS
+    server = [*TUNED["server"], row("application.backlog", "2048")]
+    more = ledger(**{**TUNED, "server": server})
+    assert calibration_reuse.conditions(GIVEN, more, HOSTS) == CONDITIONS
 
 
 # An hour, and of a clock that was set back.
@@ -142,7 +151,7 @@ def test_what_failed_is_not_used_again(tmp_path: Path, part: str) -> None:
 @pytest.mark.parametrize("record", ["{", "{}", '{"conditions": 1, "measured": "x"}'])
 def test_what_is_no_record_is_no_calibration(tmp_path: Path, record: str) -> None:
     folder = calibrated(tmp_path, "a-run")
-    (folder / "link" / "rep-1" / calibration_reuse.CONDITIONS).write_text(record)
+    (folder / "link" / "rep-1" / "conditions.json").write_text(record)
     assert found(tmp_path) == []
 
 
@@ -158,7 +167,7 @@ def test_a_copy_has_all_files(tmp_path: Path) -> None:
             if path.is_file()
         }
 
-    calibration_reuse.copy(earlier, folder, 2)
-    assert content(folder, 2) == content(earlier.folder, 3)
-    calibration_reuse.drop(folder, 2)
+    calibration_reuse.copy(earlier, CalibrationDir(folder), 2)
+    assert content(folder, 2) == content(earlier.folder.path, 3)
+    calibration_reuse.drop(CalibrationDir(folder), 2)
     assert content(folder, 2) == {}

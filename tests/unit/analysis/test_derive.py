@@ -8,37 +8,40 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from loadlab.analysis import derive, result
-from loadlab.core import documents, formatting
+from loadlab.analysis import derive
+from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.schema import SchemaError, validate
-from loadlab.report import terminal
+from loadlab.core.model import LabRevision, Manifest, Reason, Result, Summary, Validity
+from loadlab.core.model.study import PlannedStudy, StudyPublication
+from loadlab.generators import oha_database
+from loadlab.report.terminal import results
+from loadlab.report.words import repetitions
+from tests.unit import builders
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
-SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
 OHA, WRK = "cells/aiohttp-oha-400rps/rep-1", "cells/aiohttp-wrk-closed/rep-1"
 FAILED = "cells/aiohttp-oha-400rps/rep-2"
-HOST = {
-    "role": "server",
-    "cpu_model": "x",
-    "cores": 2,
-    "cpus": [0],
-    "memory_bytes": 1,
-    "kernel": "6",
-    "os": "Debian",
-    "virtualisation": "none",
-    "clock_source": "tsc",
-    "governor": None,
-    "nofile": 1024,
-    "packages": {},
-}
+HOSTS = msgspec.to_builtins(builders.manifest().hosts)
 
 
 def edit(path: Path, **changed: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+
+
+def judge(path: Path, validity: Validity) -> None:
+    """Replace the validity in a result.json."""
+    found = replace(documents.read(path, Result), validity=validity)
+    documents.write(path, documents.encode(found))
+
+
+def result(run_dir: Path, place: str) -> Result:
+    return documents.read(run_dir / place / "result.json", Result)
 
 
 @pytest.fixture
@@ -48,31 +51,19 @@ def run_dir(tmp_path: Path) -> Path:
     shutil.copytree(FIXTURES / "rep-wrk", run / WRK)
     for place in (OHA, FAILED):
         shutil.copytree(FIXTURES / "rep-oha", run / place)
-        kept = run / place / result.KEPT
-        (run / place / result.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
+        kept = run / place / oha_database.KEPT
+        (run / place / oha_database.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
         kept.unlink()
     edit(run / FAILED / "cell.json", repetition=2)
     (run / FAILED / "error.txt").write_text("gunicorn did not start\n")
-    begun = {
-        "started": "2026-11-20T17:16:47Z",
-        "argv": ["ansible-playbook", "lab.yml"],
-        "plan": {
-            "run_id": "a-run",
-            "given": {"framework": "aiohttp"},
-            "options": {"framework": "aiohttp"},
-            "stack": {},
-            "endpoints": {},
-            "tracks": [],
-        },
-    }
-    (run / "plan.json").write_text(json.dumps(begun))
+    builders.write_plan(run, builders.plan(run_id="a-run"))
     return run
 
 
 def everything(run_dir: Path, keep: bool = False) -> str:
-    derive.results(run_dir, ROOT, keep)
-    derive.describe(run_dir, ROOT, {"server": HOST}, {"python": "3.11"})
-    return terminal.tables(*derive.summary(run_dir, ROOT))
+    derive.results(run_dir, keep)
+    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"})
+    return results.tables(*derive.summary(run_dir))
 
 
 def content(run_dir: Path) -> dict[str, bytes]:
@@ -80,25 +71,27 @@ def content(run_dir: Path) -> dict[str, bytes]:
     return {str(path.relative_to(run_dir)): path.read_bytes() for path in paths}
 
 
-@pytest.mark.parametrize(("keep", "left"), [(False, result.REDUCED), (True, result.KEPT)])
+@pytest.mark.parametrize(
+    ("keep", "left"), [(False, oha_database.REDUCED), (True, oha_database.KEPT)]
+)
 def test_every_repetition_has_a_result_and_no_database(
     run_dir: Path, keep: bool, left: str
 ) -> None:
-    derive.results(run_dir, ROOT, keep)
-    found = {place: documents.load(run_dir / place / "result.json") for place in (OHA, FAILED, WRK)}
-    assert [found[place]["error"] for place in found] == [None, "gunicorn did not start", None]
-    assert found[OHA]["requests"] == 1594
-    assert not list(run_dir.rglob(result.DATABASE))
+    derive.results(run_dir, keep)
+    found = {place: result(run_dir, place) for place in (OHA, FAILED, WRK)}
+    assert [one.error for one in found.values()] == [None, "gunicorn did not start", None]
+    assert found[OHA].requests == 1594
+    assert not list(run_dir.rglob(oha_database.DATABASE))
     assert (run_dir / OHA / left).exists()
     # Of a failed one the evidence is kept whole.
-    assert (run_dir / FAILED / result.KEPT).exists()
+    assert (run_dir / FAILED / oha_database.KEPT).exists()
 
 
 def test_a_result_that_is_there_is_not_made_again(run_dir: Path) -> None:
-    derive.results(run_dir, ROOT, False)
+    derive.results(run_dir, False)
     before = content(run_dir)
     (run_dir / OHA / "oha.json").write_text("{")
-    derive.results(run_dir, ROOT, False)
+    derive.results(run_dir, False)
     assert content(run_dir) == {**before, f"{OHA}/oha.json": b"{"}
 
 
@@ -124,67 +117,67 @@ def test_the_link_of_the_runs_calibration_counts(run_dir: Path) -> None:
         gzip.decompress(scrapes.read_bytes()).decode(),
     )
     scrapes.write_bytes(gzip.compress(pages.encode()))
-    derive.results(run_dir, ROOT, True)
-    verdict = documents.load(run_dir / OHA / "result.json")["verdict"]
-    assert any(finding.startswith("uncalibrated: ") for finding in verdict["findings"])
-    slow = {"bits_per_second": 1000.0}
-    calibration = {"iperf3": {"client_to_server": slow, "server_to_client": slow}}
-    (run_dir / "calibration.json").write_text(json.dumps(calibration))
+    derive.results(run_dir, True)
+    validity = result(run_dir, OHA).validity
+    assert "uncalibrated" in [finding.code for finding in validity.findings]
+    slow = builders.calibration_at(1000.0)
+    documents.write(run_dir / "calibration.json", documents.encode(slow))
     began = documents.load(run_dir / OHA / "run.json")["started"]
     before = run_dir / "calibration" / "ceiling" / "rep-1"
     before.mkdir(parents=True)
-    (before / "run.json").write_text(json.dumps({"started": began - 9, "finished": began - 1}))
+    earlier = {"started": began - 9, "finished": began - 1, "exit_code": 0}
+    (before / "run.json").write_text(json.dumps(earlier))
     (run_dir / OHA / "result.json").unlink()
-    derive.results(run_dir, ROOT, True)
-    verdict = documents.load(run_dir / OHA / "result.json")["verdict"]
-    assert [r for r in verdict["reasons"] if r.startswith("link: ") and "client_to_server" in r]
-    assert not any(finding.startswith("uncalibrated: ") for finding in verdict["findings"])
+    derive.results(run_dir, True)
+    validity = result(run_dir, OHA).validity
+    links = [reason.facts for reason in validity.reasons if reason.code == "link"]
+    assert "client_to_server" in [facts["direction"] for facts in links]
+    assert "uncalibrated" not in [finding.code for finding in validity.findings]
 
 
 def test_a_result_that_the_schema_does_not_know_is_not_written(run_dir: Path) -> None:
     edit(run_dir / OHA / "cell.json", purpose="leisure")
-    with pytest.raises(SchemaError, match="result /purpose: 'leisure'"):
-        derive.results(run_dir, ROOT, False)
+    with pytest.raises(ResultError, match=r"cell.json: Invalid .*'leisure' - at `\$.purpose`"):
+        derive.results(run_dir, False)
     assert not (run_dir / OHA / "result.json").exists()
-    assert (run_dir / OHA / result.DATABASE).exists()
+    assert (run_dir / OHA / oha_database.DATABASE).exists()
 
 
 def test_the_manifest_of_a_run(run_dir: Path) -> None:
-    derive.results(run_dir, ROOT, False)
-    derive.describe(run_dir, ROOT, {"server": HOST}, {"python": "3.11"})
-    found = documents.load(run_dir / "manifest.json")
-    validate(found, "manifest", SCHEMA)
+    derive.results(run_dir, False)
+    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"})
+    found = documents.read(run_dir / "manifest.json", Manifest)
     # The last to end was wrk's, at 1795194780.33; the failed one has no end.
     assert documents.load(run_dir / WRK / "run.json")["finished"] == pytest.approx(
         1795194780.33, abs=1
     )
-    assert found["finished"] == "2026-11-20T17:13:00Z"
-    locks = {pin.split("/")[0] for pin in found["pins"]}
+    assert found.finished == "2026-11-20T17:13:00Z"
+    locks = {pin.split("/")[0] for pin in found.pins}
     assert locks == {"controller", "aiohttp"}
-    assert (ROOT / ".git").exists() == (found["lab"]["revision"] is not None)
+    assert (ROOT / ".git").exists() == (found.lab.revision is not None)
+    assert found.lab.version == "0.2.0"
 
 
 def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "cells")
     derive.describe(run_dir, ROOT, {}, {})
-    assert documents.load(run_dir / "manifest.json")["finished"] is None
-    assert terminal.tables(*derive.summary(run_dir, ROOT)).count("\n") == 0
+    assert documents.read(run_dir / "manifest.json", Manifest).finished is None
+    assert results.tables(*derive.summary(run_dir)).count("\n") == 0
 
 
 def test_outside_a_repository_there_is_no_revision(run_dir: Path, tmp_path: Path) -> None:
     lab = tmp_path / "lab"
     shutil.copytree(ROOT / "files", lab / "files")
     derive.describe(run_dir, lab, {}, {})
-    found = documents.load(run_dir / "manifest.json")
-    assert found["lab"] == {"revision": None, "dirty": None}
-    assert found["pins"] == {}
+    found = documents.read(run_dir / "manifest.json", Manifest)
+    assert found.lab == LabRevision(version=None, revision=None, dirty=None)
+    assert found.pins == {}
 
 
 def test_a_summary_and_its_table(run_dir: Path) -> None:
     table = everything(run_dir)
-    found = documents.load(run_dir / "summary.json")
-    validate(found, "summary", SCHEMA)
-    assert (found["run_id"], [cell["cell_id"] for cell in found["cells"]]) == (
+    found = documents.read(run_dir / "summary.json", Summary)
+    assert (found.run_id, [cell.cell_id for cell in found.cells]) == (
         "a-run",
         ["aiohttp-oha-400rps", "aiohttp-wrk-closed"],
     )
@@ -195,131 +188,11 @@ def test_a_summary_and_its_table(run_dir: Path) -> None:
 
 
 def test_a_result_in_anothers_folder_stops_the_summary(run_dir: Path) -> None:
-    derive.results(run_dir, ROOT, False)
+    derive.results(run_dir, False)
     edit(run_dir / WRK / "result.json", repetition=7)
     with pytest.raises(ResultError, match="is of aiohttp-wrk-closed, repetition 7"):
-        derive.summary(run_dir, ROOT)
+        derive.summary(run_dir)
     assert not (run_dir / "summary.json").exists()
-
-
-def repetition(**changed: Any) -> dict[str, Any]:
-    return {
-        "error": None,
-        "goodput": 999.94,
-        "latency_us": {"p50": 1234, "p99": 56_789, "p99_9": None},
-        "responses": 100_000,
-        "errors": {"connect": 1, "read": 0, "body": 2},
-        "unsent": 6,
-        "verdict": {"valid": True, "reasons": [], "findings": []},
-        **changed,
-    }
-
-
-def document(*repetitions: dict[str, Any], rate: float | None = 1000) -> dict[str, Any]:
-    mode = "closed" if rate is None else "constant"
-    load = {"generator": "oha", "mode": mode, "rate": rate}
-    cell = {"cell": {"endpoint": "index", "load": load}, "cell_id": "a", "purpose": "measure"}
-    return {"cells": [{**cell, "repetitions": list(repetitions)}], "comparisons": []}
-
-
-def test_the_columns_of_the_table() -> None:
-    findings = ["unsent: 6 of 1600", "errors: body 2"]
-    verdict = {"valid": False, "reasons": ["steal: 0.5", "swap: 3"], "findings": findings}
-    head, *lines = terminal.table(
-        document(
-            repetition(verdict=verdict),
-            repetition(unsent=None),
-            repetition(error="x", latency_us=None, errors=None, goodput=None, unsent=None),
-        )
-    ).splitlines()
-    numbers = ["999.9", "1.23ms", "56.79ms", "-", "3"]
-    assert lines[0].split() == (
-        ["index", "oha", "1000/s", *numbers, "6", "void:", "steal:", "0.5;", "swap:", "3"]
-    )
-    assert [line.strip() for line in lines[1:3]] == findings
-    assert lines[3].split() == ["index", "oha", "1000/s", *numbers, "-", "valid"]
-    assert lines[4].split() == ["index", "oha", "1000/s", "valid"]
-    # Each number stands below the last letter of its name.
-    for name, number in zip(("goodput", "p50", "p99", "p99.9"), numbers, strict=False):
-        end = head.index(f" {name} ") + len(name) + 1
-        assert lines[0][:end].endswith(number)
-    assert head.index("verdict") == lines[0].index("void") == lines[4].index("valid")
-
-
-def test_cells_of_several_tunings_and_twins_are_told_apart() -> None:
-    cells = []
-    for name, purpose in (("production", "measure"), ("production", "calibration"),
-                          ("stock", "measure"), ("stock", "twin")):  # fmt: skip
-        (cell,) = document(repetition())["cells"]
-        cell["cell"]["tuning"] = name
-        cells.append({**cell, "cell_id": f"{name}-{purpose}", "purpose": purpose})
-    sample = {"n": 1, "median": 999.94, "low": None, "high": None}
-    row = {
-        "metric": "goodput",
-        "base": sample,
-        "head": sample,
-        "difference": {"value": 0.0, "low": None, "high": None},
-        "noise_floor": None,
-        "conclusion": "undecided",
-        "why": "1 repetition of the base to go by, at least 3 are needed",
-    }
-    sides = {name: {"name": name, "failed_share": 0.0} for name in ("production", "stock")}
-    compared = {
-        "by": "tuning",
-        "cell": {**cells[0]["cell"], "load": {**cells[0]["cell"]["load"], "connections": 64,
-                                              "duration_s": 5}},
-        "base": sides["stock"],
-        "head": sides["production"],
-        "rows": [row],
-    }  # fmt: skip
-    text = terminal.table({"cells": cells, "comparisons": [compared]})
-    lines = [line for line in text.splitlines() if not line.startswith("index")]
-    assert lines[1:4] == ["production:", "stock:", "stock, twin:"]
-    assert lines[5] == "production against stock on /index"
-    assert lines[6].endswith("undecided: 1 repetition of the base to go by, at least 3 are needed")
-
-
-@pytest.mark.parametrize("rate", [0.1, 99.5, 123_456.7, 1_000_000])
-def test_a_rate_is_shown_as_it_was_asked(rate: float) -> None:
-    assert f"oha {formatting.plain(rate)}/s " in terminal.table(document(repetition(), rate=rate))
-    assert float(formatting.plain(rate)) == rate
-
-
-def client_document(*repetitions: dict[str, Any]) -> dict[str, Any]:
-    load = {
-        "generator": "python-bounded", "mode": "batch", "rate": None, "requests": 10_000,
-        "connections": 1_000, "open_files": 1024, "reuse": True,
-    }  # fmt: skip
-    cell = {"cell": {"endpoint": "book", "load": load}, "cell_id": "b", "purpose": "measure"}
-    return {"cells": [{**cell, "repetitions": [*repetitions]}], "comparisons": []}
-
-
-def test_python_clients_have_a_table_of_their_own() -> None:
-    rep = repetition(
-        requests=10_000,
-        ok=9_000,
-        rate_achieved=517.24,
-        client={
-            "seconds": 17.4165,
-            "cpu_s": {"user": 3.8, "system": 1.054},
-            "max_rss_bytes": 76_431_360,
-        },
-        verdict={"valid": True, "reasons": [], "findings": ["open_files: …"]},
-    )
-    failed = repetition(error="x", latency_us=None, errors=None, goodput=None, client=None)
-    cells = document(repetition())["cells"] + client_document(rep, failed)["cells"]
-    mixed = {"cells": cells, "comparisons": []}
-    assert terminal.table(mixed) == "\n".join(
-        [terminal.table(document(repetition())), terminal.table(client_document(rep, failed))]
-    )
-    head, *lines = terminal.table(client_document(rep, failed)).splitlines()
-    numbers = ["10,000", "1,000", "17.42", "517.2", "72.9", "MiB", "4.85s", "1,000"]
-    assert lines[0].split() == ["book", "python-bounded", *numbers, "valid"]
-    assert lines[1].strip() == "open_files: …"
-    assert lines[2].split() == ["book", "python-bounded", "10,000", "1,000", "valid"]
-    assert head.index("verdict") == lines[0].index("valid") == lines[2].index("valid")
-    for name, number in (("seconds", "17.42"), ("req/s", "517.2"), ("CPU", "4.85s")):
-        assert lines[0][: head.index(f" {name} ") + len(name) + 1].endswith(number)
 
 
 def test_a_run_of_a_python_client_from_its_raw_files(run_dir: Path) -> None:
@@ -327,8 +200,8 @@ def test_a_run_of_a_python_client_from_its_raw_files(run_dir: Path) -> None:
     shutil.copytree(FIXTURES / "rep-python", run_dir / place)
     everything(run_dir)
     first = content(run_dir)
-    assert documents.load(run_dir / place / "result.json")["client"]["failures"] == {"EMFILE": 985}
-    pins = documents.load(run_dir / "manifest.json")["pins"]
+    assert present(result(run_dir, place).client).failures == {"EMFILE": 985}
+    pins = documents.read(run_dir / "manifest.json", Manifest).pins
     assert {"clients/aiohttp", "clients/requests"} <= set(pins)
     metrics = (run_dir / "metrics.prom").read_text()
     assert 'cause="EMFILE"' in metrics
@@ -345,71 +218,80 @@ def test_what_was_under_way_is_kept_as_cut_off(run_dir: Path) -> None:
     edit(lost / "cell.json", repetition=3)
     (lost / "run.json").unlink()
     (lost / "progress.txt").write_text("measuring\n")
-    assert derive.cut_off(run_dir) == [lost]
-    derive.results(run_dir, ROOT, False)
-    found = documents.load(lost / "result.json")
-    assert found["error"] == "cut off: the controller went away, last seen measuring"
+    (found,) = derive.unfinished(run_dir)
+    assert (found.repetition.path, found.step, found.unfetched) == (lost, "measuring", [])
+    error = repetitions.cut_off(found.step, found.unfetched)
+    assert error == "cut off: the controller went away, last seen measuring"
+    found.fail(error)
+    derive.results(run_dir, False)
+    assert result(run_dir, "cells/aiohttp-oha-400rps/rep-3").error == error
     # A load that came to its end counts, whoever saw it.
-    assert documents.load(over / "result.json")["error"] is None
-    assert derive.cut_off(run_dir) == []
+    assert documents.read(over / "result.json", Result).error is None
+    assert derive.unfinished(run_dir) == []
 
 
 def test_what_could_not_be_fetched_is_failed_though_its_load_was_over(run_dir: Path) -> None:
-    edit(run_dir / OHA / "cell.json", pair="server2")
-    edit(run_dir / WRK / "cell.json", pair="server")
-    why = "server: its raw files could not be fetched: no space left"
-    assert derive.cut_off(run_dir, [{"pair": "server", "why": why}]) == [run_dir / WRK]
-    derive.results(run_dir, ROOT, False)
-    errors = [documents.load(run_dir / place / "result.json")["error"] for place in (OHA, WRK)]
-    assert errors == [None, f"cut off: the controller went away; {why}"]
+    edit(run_dir / OHA / "cell.json", server="server2")
+    edit(run_dir / WRK / "cell.json", server="server")
+    reason = "server: its raw files could not be fetched: no space left"
+    (found,) = derive.unfinished(run_dir, [{"server": "server", "reason": reason}])
+    assert (found.repetition.path, found.unfetched) == (run_dir / WRK, [reason])
+    error = repetitions.cut_off(found.step, found.unfetched)
+    assert error == f"cut off: the controller went away; {reason}"
 
 
 def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
-    derive.results(run_dir, ROOT, False)
-    told = [
-        terminal.told(documents.load(run_dir / place / "result.json")) for place in (OHA, FAILED)
-    ]
+    derive.results(run_dir, False)
     assert re.fullmatch(
-        r"[\d.]+ requests/s, p50 [\d.]+ ms, p99 [\d.]+ ms, no errors, (valid|void: .*)", told[0]
+        r"[\d.]+ requests/s, p50 [\d.]+ ms, p99 [\d.]+ ms, no errors, (valid|void: .*)",
+        results.result(result(run_dir, OHA)),
     )
-    assert told[1] == "failed, and kept as such: gunicorn did not start"
+    failed = results.result(result(run_dir, FAILED))
+    assert failed == "failed (recorded): gunicorn did not start"
+
+
+def unmeasured(run_dir: Path) -> list[str]:
+    return [repetitions.unmeasured(one) for one in derive.unmeasured(run_dir)]
 
 
 def test_a_studys_cells_without_a_valid_repetition_are_named(run_dir: Path) -> None:
-    begun = documents.load(run_dir / "plan.json")
-    begun["plan"]["study"] = {
-        **{"kind": "study", "name": "x", "scale": None, "description": "d", "claims": []},
-        "cells": {"failed": [FAILED.split("/")[1]], "never": ["never"]},
-        "published": {"question": None, "source": None, "figures": [], "mistakes": []},
-    }
-    (run_dir / "plan.json").write_text(json.dumps(begun))
+    study = PlannedStudy(
+        kind="study",
+        name="x",
+        scale=None,
+        description="d",
+        claims=[],
+        cells={"failed": [FAILED.split("/")[1]], "never": ["never"]},
+        left_out_keys={},
+        publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
+    )
+    builders.write_plan(run_dir, replace(builders.plan(run_id="a-run"), study=study))
     everything(run_dir)
-    first, second = (run_dir / place / "result.json" for place in (OHA, FAILED))
-    edit(first, verdict={"valid": False, "reasons": ["steal: 0.2"], "findings": []})
-    derive.summary(run_dir, ROOT)
-    assert derive.missing(run_dir) == [
-        "failed (steal: 0.2; failed: gunicorn did not start)",
-        "never (it was not measured)",
-    ]
+    first = run_dir / OHA / "result.json"
+    steal = Reason(code="steal", value=0.2, limit=0.01, facts={"host": "server"})
+    judge(first, Validity(valid=False, reasons=[steal], findings=[]))
+    derive.summary(run_dir)
+    failed, never = unmeasured(run_dir)
+    assert failed.startswith("failed (steal: 0.200 on server, limit 0.01; failed: gunicorn did not")
+    assert never.startswith("never (")
     # One repetition that counts is enough.
-    assert not documents.load(second)["verdict"]["valid"]
-    edit(first, verdict={"valid": True, "reasons": [], "findings": []})
-    derive.summary(run_dir, ROOT)
-    assert derive.missing(run_dir) == ["never (it was not measured)"]
+    assert not result(run_dir, FAILED).validity.valid
+    judge(first, builders.valid())
+    derive.summary(run_dir)
+    assert unmeasured(run_dir) == [never]
 
 
 def test_a_run_that_is_no_study_misses_nothing(run_dir: Path) -> None:
     everything(run_dir)
-    assert derive.missing(run_dir) == []
+    assert derive.unmeasured(run_dir) == []
 
 
 def test_cells_that_failed_and_have_nothing_valid_are_named(run_dir: Path) -> None:
     everything(run_dir)
     first, wrk = (run_dir / place / "result.json" for place in (OHA, WRK))
-    valid = {"valid": True, "reasons": [], "findings": []}
-    edit(first, verdict=valid)
+    judge(first, builders.valid())
     # What is void did not fail.
-    edit(wrk, verdict={**valid, "valid": False})
-    assert derive.given_up(run_dir) == []
-    edit(first, verdict={**valid, "valid": False})
-    assert derive.given_up(run_dir) == ["aiohttp-oha-400rps (gunicorn did not start)"]
+    judge(wrk, builders.void("steal"))
+    assert derive.abandoned(run_dir) == {}
+    judge(first, builders.void("steal"))
+    assert derive.abandoned(run_dir) == {"aiohttp-oha-400rps": "gunicorn did not start"}

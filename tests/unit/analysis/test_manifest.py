@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadlab.analysis import manifest
-from loadlab.core.schema import validate
+from loadlab.core import documents
+from loadlab.core.model import Command, LabRevision
+from loadlab.scheduling.plan import Run
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
 KNOWN = ["framework", "rate", "run_id"]
 HIDDEN = "(not recorded)"
 
@@ -131,37 +134,16 @@ def test_every_line_with_a_version_in_the_labs_own_locks_is_a_pin(lock: Path) ->
     )
 
 
-def begun(argv: list[str]) -> dict[str, Any]:
-    options = {"framework": "aiohttp", "rate": 5, "seed": 1}
-    return {
-        "started": "2026-11-20T17:16:47Z",
-        "argv": argv,
-        "plan": {
-            "run_id": "20261120-171647-aiohttp",
-            "run_dir": "/srv/results/20261120-171647-aiohttp",
-            "given": {"framework": "aiohttp", "rate": "5", "seed": "", "server": None},
-            "options": options,
-            "stack": {"framework": "aiohttp"},
-            "endpoints": {},
-            "tracks": [],
-        },
-    }
-
-
-HOST = {
-    "role": "server",
-    "cpu_model": "x",
-    "cores": 2,
-    "cpus": [0],
-    "memory_bytes": 1,
-    "kernel": "6",
-    "os": "Debian",
-    "virtualisation": "none",
-    "clock_source": "tsc",
-    "governor": None,
-    "nofile": 1024,
-    "packages": {},
-}
+def begun(argv: list[str]) -> Run:
+    given = {"framework": "aiohttp", "rate": 5, "seed": None, "server": None}
+    return Run(
+        started="2026-11-20T17:16:47Z",
+        argv=argv,
+        plan=replace(builders.plan(), given=given),
+        inventory_args="",
+        place="",
+        thresholds=builders.thresholds(),
+    )
 
 
 @pytest.mark.parametrize("python", [[], ["/srv/.venv/bin/python3"], ["python3.11"]])
@@ -170,17 +152,16 @@ def test_a_manifest(python: list[str]) -> None:
     found = manifest.build(
         begun(argv),
         None,
-        {"server": HOST},
+        builders.manifest().hosts,
         {"python": "3.11"},
-        {"revision": None, "dirty": None},
-        {"controller": LOCK},
+        LabRevision(version="0.2.0", revision=None, dirty=None),
+        {"controller/aiohttp": "3.14.5"},
     )
-    validate(found, "manifest", SCHEMA)
-    assert found["command"] == {
-        "argv": ["ansible-playbook", "lab.yml", "-e", f"rate=5 token={HIDDEN}"],
+    assert found.command == Command(
+        argv=["ansible-playbook", "lab.yml", "-e", f"rate=5 token={HIDDEN}"],
         # Only what was given, as it was given.
-        "extra_vars": {"framework": "aiohttp", "rate": "5"},
-    }
-    assert found["pins"]["controller/aiohttp"] == "3.14.5"
-    assert found["plan"]["options"]["seed"] == 1
+        extra_vars={"framework": "aiohttp", "rate": 5},
+    )
+    assert found.plan["options"]["framework"] == "aiohttp"
+    assert json.loads(documents.encode(found))["schema"] == "lab/2"
     assert "/srv" not in str(found)

@@ -8,28 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from loadlab.analysis import result
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.schema import SchemaError, validate
-from loadlab.generators import wrk
+from loadlab.core.model import HostTelemetry, Reason, Result
+from loadlab.core.run_dir import CELL
+from loadlab.generators import oha_database, wrk
 from loadlab.stats import histograms
+from tests.unit import builders
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
-SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
 # The recordings come from a shared machine with some steal, which is not what is tested here.
-THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+LIMITS = builders.thresholds(steal_max=1.0)
 
 
 @pytest.fixture
 def oha_dir(tmp_path: Path) -> Path:
     directory = tmp_path / "rep-1"
     shutil.copytree(FIXTURES / "rep-oha", directory)
-    kept = directory / result.KEPT
-    (directory / result.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
+    kept = directory / oha_database.KEPT
+    (directory / oha_database.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
     kept.unlink()
     return directory
 
@@ -44,39 +45,43 @@ def python_dir(tmp_path: Path) -> Path:
     return Path(shutil.copytree(FIXTURES / "rep-python", tmp_path / "rep-1"))
 
 
-def build(directory: Path) -> dict[str, Any]:
-    found = result.build(directory, THRESHOLDS, None)
-    validate(found, "result", SCHEMA)
+def build(directory: Path) -> Result:
+    found = result.build(directory, LIMITS, None)
+    documents.encode(found)
     return found
+
+
+def codes(reasons: list[Reason]) -> list[str]:
+    return [reason.code for reason in reasons]
 
 
 def test_an_oha_repetition(oha_dir: Path) -> None:
     found = build(oha_dir)
-    assert found["error"] is None
-    assert found["verdict"]["valid"]
-    assert (found["requests"], found["scheduled"], found["unsent"]) == (1594, 1600, 6)
+    assert found.error is None
+    assert found.validity.valid
+    assert (found.requests, found.scheduled, found.unsent) == (1594, 1600, 6)
     # What nginx counted, less the page that told it.
-    assert found["server_requests"] == found["requests"]
-    assert found["latency_from"] == "intended"
-    assert found["client"] is None
-    histogram = histograms.decode(found["histogram"]["data"])
-    assert histogram.total_count == found["responses"]
-    assert found["telemetry"]["client"]["cores"] == 1
-    for name, sha256 in found["raw"].items():
+    assert found.nginx_requests == found.requests
+    assert found.latency_basis == "scheduled"
+    assert found.client is None
+    histogram = histograms.decode(present(found.histogram).data)
+    assert histogram.total_count == found.responses
+    assert present(found.telemetry).client.cores == 1
+    for name, sha256 in found.raw_sha256.items():
         assert hashlib.sha256((oha_dir / name).read_bytes()).hexdigest() == sha256
-    assert len(found["raw"]) == 8
+    assert len(found.raw_sha256) == 8
 
 
 def test_a_wrk_repetition(wrk_dir: Path) -> None:
     found = build(wrk_dir)
-    assert found["verdict"]["valid"]
-    assert found["latency_from"] == "sent"
-    assert (found["unsent"], found["per_second"], found["jitter_us"]) == (None, None, None)
+    assert found.validity.valid
+    assert found.latency_basis == "sent"
+    assert (found.unsent, found.per_second, found.send_delay_us) == (None, None, None)
     # wrk does not count what was under way at its end: at most one a connection.
-    assert 0 <= found["server_requests"] - found["requests"] <= 8
-    assert "wrk.txt" in found["raw"]
+    assert 0 <= present(found.nginx_requests) - present(found.requests) <= 8
+    assert "wrk.txt" in found.raw_sha256
     before = sorted(path.name for path in wrk_dir.iterdir())
-    (wrk_dir / "result.json").write_bytes(documents.dump(found))
+    (wrk_dir / "result.json").write_bytes(documents.encode(found))
     result.reduce(wrk_dir, keep_requests=False)
     assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
 
@@ -86,34 +91,36 @@ def test_a_closed_loop_whose_rate_and_latencies_contradict_each_other(wrk_dir: P
     path = wrk_dir / "wrk.txt"
     text, marker, report = path.read_text().rpartition(wrk.MARKER)
     before = build(wrk_dir)
-    assert not any(words.startswith("littles_law") for words in before["verdict"]["findings"])
+    assert "littles_law" not in codes(before.validity.findings)
     told = json.loads(report)
     # Of those that came; wrk had added invented ones.
-    real = histograms.counts_of(histograms.decode(before["histogram"]["data"]))
+    real = histograms.counts_of(histograms.decode(present(before.histogram).data))
     told["latency_us"] = [[int(1.5 * us), int(count)] for us, count in zip(*real, strict=True)]
     path.write_text(f"{text}{marker}{json.dumps(told)}\n")
     after = build(wrk_dir)
-    assert after["error"] is None
-    assert after["rate_achieved"] == before["rate_achieved"]
-    (words,) = (w for w in after["verdict"]["findings"] if w.startswith("littles_law: "))
-    assert "8 connections, limit 1.05: rate and latency do not agree" in words
+    assert after.error is None
+    assert after.rate_achieved == before.rate_achieved
+    (law,) = (one for one in after.validity.findings if one.code == "littles_law")
+    assert (law.limit, law.facts["connections"]) == (1.05, 8)
 
 
 def test_a_python_clients_repetition(python_dir: Path) -> None:
     """2000 requests at once by a client that may have 1024 open files."""
     found = build(python_dir)
-    assert found["verdict"]["valid"]
-    assert (found["requests"], found["ok"], found["errors"]["connect"]) == (2000, 1015, 985)
-    assert found["server_requests"] == 1015
-    assert found["client"]["failures"] == {"EMFILE": 985}
-    assert found["client"]["seconds"] == found["duration_s"]
+    assert found.validity.valid
+    assert (found.requests, found.ok, present(found.errors).connect) == (2000, 1015, 985)
+    assert found.nginx_requests == 1015
+    assert present(found.client).failures == {"EMFILE": 985}
+    assert present(found.client).seconds == found.duration_s
     # The client's own times, not those of its process, which also starts Python and writes a file.
     run = documents.load(python_dir / "run.json")
-    assert run["started"] + 0.2 < found["started"] < found["finished"] < run["finished"]
-    assert found["finished"] - found["started"] == pytest.approx(found["duration_s"], abs=0.01)
-    times = found["telemetry"]["client"]["per_second"]["t"]
-    assert times[-2] < found["duration_s"] <= times[-1]
-    assert "python-async.json.gz" in found["raw"]
+    started, finished = present(found.started), present(found.finished)
+    assert run["started"] + 0.2 < started < finished < run["finished"]
+    duration_s = present(found.duration_s)
+    assert finished - started == pytest.approx(duration_s, abs=0.01)
+    times = present(present(found.telemetry).client.per_second).t
+    assert times[-2] < duration_s <= times[-1]
+    assert "python-async.json.gz" in found.raw_sha256
     before = content(python_dir)
     result.reduce(python_dir, keep_requests=False)
     assert content(python_dir) == before
@@ -127,17 +134,18 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     (wrk_dir / "cell.json").write_bytes(documents.dump(cell))
     shutil.copy(FIXTURES / "wrk2" / "saturated.txt", wrk_dir / "wrk2.txt")
     found = build(wrk_dir)
-    assert found["error"] is None
-    assert (found["requests"], found["scheduled"], found["unsent"]) == (7477, 59_800, 52_223)
-    assert (found["latency_from"], found["jitter_us"]) == ("intended", None)
-    assert histograms.decode(found["histogram"]["data"]).total_count == 5011
+    assert found.error is None
+    assert (found.requests, found.scheduled, found.unsent) == (7477, 59_800, 52_223)
+    assert (found.latency_basis, found.send_delay_us) == ("scheduled", None)
+    assert histograms.decode(present(found.histogram).data).total_count == 5011
     # All connections were in use: the server was the limit and not the generator.
-    said = [word.partition(":")[0] for word in found["verdict"]["findings"]]
-    assert said == ["body", "uncalibrated", "saturated", "unsent"]
-    assert "rate_missed" not in str(found["verdict"]["reasons"])
-    assert "wrk2.txt" in found["raw"]
+    assert codes(found.validity.findings) == ["body", "uncalibrated", "saturated", "unsent"]
+    assert "rate_missed" not in codes(found.validity.reasons)
+    assert "wrk2.txt" in found.raw_sha256
     (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
-    assert build(wrk_dir)["error"].startswith("wrk2 line 1, it did not run: 'unable to connect")
+    assert (build(wrk_dir).error or "").startswith(
+        "wrk2 line 1, it did not run: 'unable to connect"
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,19 +164,22 @@ def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
     else:
         (python_dir / name).write_bytes(data)
     found = build(python_dir)
-    assert words in found["error"]
-    assert found["client"] is None
+    assert words in present(found.error)
+    assert found.client is None
 
 
 def test_only_a_batch_has_requests_and_no_duration(python_dir: Path) -> None:
-    found = build(python_dir)
+    path = python_dir / CELL
+    right = json.loads(path.read_text())
     for wrong in ({"duration_s": 5}, {"rate": 5}, {"mode": "closed"}, {"reuse": "yes"}):
-        load = {**found["cell"]["load"], **wrong}
-        with pytest.raises(SchemaError, match="load"):
-            validate({**found, "cell": {**found["cell"], "load": load}}, "result", SCHEMA)
-    del found["cell"]["load"]["open_files"]
-    with pytest.raises(SchemaError, match="open_files"):
-        validate(found, "result", SCHEMA)
+        load = {**right["cell"]["load"], **wrong}
+        path.write_text(json.dumps({**right, "cell": {**right["cell"], "load": load}}))
+        with pytest.raises(ResultError, match=r"cell.json: .* at `\$.cell.load"):
+            result.build(python_dir, LIMITS, None)
+    del right["cell"]["load"]["open_files"]
+    path.write_text(json.dumps(right))
+    with pytest.raises(ResultError, match="open_files"):
+        result.build(python_dir, LIMITS, None)
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -176,25 +187,27 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("keep", "left"), [(False, result.REDUCED), (True, result.KEPT)], ids=["reduced", "kept"]
+    ("keep", "left"),
+    [(False, oha_database.REDUCED), (True, oha_database.KEPT)],
+    ids=["reduced", "kept"],
 )
 def test_the_same_result_after_reducing(oha_dir: Path, keep: bool, left: str) -> None:
     first = build(oha_dir)
-    documents.write(oha_dir / "result.json", documents.dump(first))
-    size = (oha_dir / result.DATABASE).stat().st_size
+    documents.write(oha_dir / "result.json", documents.encode(first))
+    size = (oha_dir / oha_database.DATABASE).stat().st_size
     result.reduce(oha_dir, keep_requests=keep)
-    assert not (oha_dir / result.DATABASE).exists()
+    assert not (oha_dir / oha_database.DATABASE).exists()
     assert (oha_dir / left).stat().st_size < size * 0.6
-    assert documents.dump(build(oha_dir)) == documents.dump(first)
+    assert documents.encode(build(oha_dir)) == documents.encode(first)
     result.reduce(oha_dir, keep_requests=keep)  # again changes nothing
-    assert documents.dump(build(oha_dir)) == documents.dump(first)
+    assert documents.encode(build(oha_dir)) == documents.encode(first)
 
 
 def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
     (oha_dir / "oha.json").write_text("{")
-    documents.write(oha_dir / "result.json", documents.dump(build(oha_dir)))
+    documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
     result.reduce(oha_dir, keep_requests=False)
-    assert (oha_dir / result.KEPT).exists()
+    assert (oha_dir / oha_database.KEPT).exists()
 
 
 def spoil(directory: Path, name: str, text: str | None) -> None:
@@ -213,8 +226,8 @@ def spoil(directory: Path, name: str, text: str | None) -> None:
         ("oha.sqlite", None, "none of oha.sqlite"),
         ("oha.sqlite", "rubbish", "truncated or not oha's"),
         ("run.json", None, "run.json is not there"),
-        ("run.json", "{}", "exit_code"),
-        ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "TypeError"),
+        ("run.json", "{}", "run.json: Object missing required field `started`"),
+        ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "null` - at `$.started`"),
         ("run.json", '{"exit_code": 3', "run.json is truncated"),
         ("nginx-after.txt", "<html>", "nginx-after.txt is no stub_status page"),
         ("telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
@@ -226,38 +239,45 @@ def test_what_fails_is_a_record_with_its_error(
 ) -> None:
     spoil(oha_dir, name, text)
     found = build(oha_dir)
-    assert words in found["error"]
-    assert str(oha_dir) not in json.dumps(found)
-    assert not found["verdict"]["valid"]
-    assert found["verdict"]["reasons"] == [f"failed: {found['error']}"]
-    assert (found["requests"], found["goodput"], found["histogram"]) == (None, None, None)
-    assert found["cell"]["framework"] == "aiohttp"
+    assert words in present(found.error)
+    assert str(oha_dir) not in documents.encode(found).decode()
+    assert not found.validity.valid
+    assert found.validity.reasons == [Reason(code="failed", value=found.error)]
+    assert (found.requests, found.goodput, found.histogram) == (None, None, None)
+    assert found.cell.framework == "aiohttp"
 
 
 def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
     run = json.loads((oha_dir / "run.json").read_text())
     (oha_dir / "run.json").write_text(json.dumps({**run, "exit_code": 124}))
-    assert "generator_failed: exit code 124, 0 expected" in build(oha_dir)["verdict"]["reasons"]
+    (reason,) = build(oha_dir).validity.reasons
+    assert reason == Reason(code="generator_failed", value=124, limit=0)
     (oha_dir / "oha.json").unlink()
-    assert build(oha_dir)["error"] == "generator_failed: exit code 124, no oha.json"
+    assert build(oha_dir).error == ("the generator ended with exit code 124 and left no oha.json")
 
 
 def test_an_unknown_generator_is_named(oha_dir: Path) -> None:
     cell = json.loads((oha_dir / "cell.json").read_text())
     cell["cell"]["load"]["generator"] = "hey"
     (oha_dir / "cell.json").write_text(json.dumps(cell))
-    assert "'hey'" in result.build(oha_dir, THRESHOLDS, None)["error"]
+    assert "'hey'" in present(build(oha_dir).error)
 
 
 def test_without_a_cell_there_is_no_record(oha_dir: Path) -> None:
     (oha_dir / "cell.json").write_text("{}")
     with pytest.raises(ResultError, match="cell_id"):
-        result.build(oha_dir, THRESHOLDS, None)
+        result.build(oha_dir, LIMITS, None)
+
+
+def server(directory: Path) -> HostTelemetry:
+    telemetry = build(directory).telemetry
+    assert telemetry is not None
+    return telemetry.server
 
 
 def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
     """A server whose clock is 1000 s ahead has the same figures."""
-    first = build(oha_dir)["telemetry"]["server"]
+    first = server(oha_dir)
     path = oha_dir / "telemetry-server.prom.gz"
     with gzip.open(path, "rt") as file:
         lines = file.read().splitlines()
@@ -268,9 +288,9 @@ def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
         for line in lines
     ]
     path.write_bytes(gzip.compress("\n".join(moved).encode()))
-    ahead = build(oha_dir)["telemetry"]["server"]
-    assert ahead["cpu"] == first["cpu"]
-    assert ahead["per_second"]["t"] == pytest.approx(first["per_second"]["t"], abs=1e-3)
+    ahead = server(oha_dir)
+    assert ahead.cpu == first.cpu
+    assert present(ahead.per_second).t == pytest.approx(present(first.per_second).t, abs=1e-3)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
@@ -294,7 +314,7 @@ def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
     for when in ("before", "after"):
         (oha_dir / f"nginx-{when}.txt").unlink()
     found = build(oha_dir)
-    assert found["error"] is None
-    assert found["server_requests"] is None
-    assert any(finding.startswith("uncounted: ") for finding in found["verdict"]["findings"])
-    assert not [name for name in found["raw"] if name.startswith("nginx")]
+    assert found.error is None
+    assert found.nginx_requests is None
+    assert "uncounted" in codes(found.validity.findings)
+    assert not [name for name in found.raw_sha256 if name.startswith("nginx")]

@@ -1,237 +1,227 @@
 """A run with a sweep, a search and scaled rates, measured by a server of known capacity, from its
-plan to summary.json, the terminal and the report."""
+plan to summary.json."""
 
 from __future__ import annotations
 
-import copy
-import datetime
-import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
+from msgspec.structs import asdict, replace
 
-from loadlab.analysis import derive, result, summary
-from loadlab.core.schema import validate
-from loadlab.planning import plan as plans
-from loadlab.planning import studies
-from loadlab.report import page as report
-from loadlab.report import terminal
-from loadlab.scheduling import dispatch, records, schedule
+from loadlab.analysis import summary
+from loadlab.core import documents
+from loadlab.core.model import (
+    Confirmation,
+    ErrorCounts,
+    Purpose,
+    Reason,
+    Repetition,
+    Result,
+    Sample,
+    SearchSummary,
+    Summary,
+    SweepBest,
+    SweepStop,
+)
+from loadlab.report import words
+from loadlab.scheduling import records, schedule
+from loadlab.scheduling.fixed import Fixed
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.scaled import Scaled
+from loadlab.scheduling.schedule import NextMeasurement
+from tests.unit import builders
 
-ROOT = Path(__file__).parents[3]
-SCHEMA = ROOT / "files/schema/lab-1.schema.json"
-TEMPLATE = ROOT / "roles/report/templates/report.html.j2"
-SPECS = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())["argument_specs"][
-    "main"
-]["options"]
-VERDICT = yaml.safe_load((ROOT / "files/verdict.yml").read_text()) | {"steal_max": 1}
-NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 CAPACITY = 1240.0
 FULL_AT = 8  # connections from which the server's CPU is full
-VOID = {"valid": False, "reasons": ["steal: 0.5 on server, limit 0.01"], "findings": []}
+VOID = builders.void("steal")
+AGENTS: dict[str, Any] = {"endpoint": "agents", "slo": "p99_ms=100,errors=0"}
 
 
-@pytest.fixture(scope="module")
-def real() -> dict[str, dict[str, Any]]:
-    fixtures = ROOT / "tests/fixtures"
-    return {name: result.build(fixtures / f"rep-{name}", VERDICT, None) for name in ("oha", "wrk")}
+def measured(item: NextMeasurement, number: int) -> Result:
+    """The item's result as that server gives it; ``number``: how many came before."""
+    load = item.cell.load
+    most = CAPACITY * min(1.0, load.connections / FULL_AT)
+    rate = load.rate or most
+    base = builders.result()
+    assert base.latency_us is not None
+    assert base.telemetry is not None
+    busy = 0.95 if most == CAPACITY else 0.5
+    return replace(
+        base,
+        cell_id=item.cell_id,
+        purpose=item.purpose,
+        base=item.base,
+        repetition=item.repetition,
+        cell=item.cell,
+        validity=builders.valid(),
+        goodput=min(rate, most),
+        started=1e9 + number,
+        finished=1e9 + number + 1,
+        latency_us=replace(base.latency_us, p99=9000.0 if rate <= most else 312_000.0),
+        latency_basis="sent" if load.mode == "closed" else "scheduled",
+        telemetry=replace(base.telemetry, server=replace(base.telemetry.server, cpu_busy=busy)),
+        unsent=None if load.mode == "closed" else 0,
+        scheduled=None if load.mode == "closed" else 5000,
+        errors=ErrorCounts(**dict.fromkeys(ErrorCounts.__struct_fields__, 0)),
+        responses=5000,
+    )
 
 
-def measured(real: dict[str, Any], item: dict[str, Any], number: int) -> dict[str, Any]:
-    """The item's result.json as that server gives it; ``number``: how many came before."""
-    load = item["cell"]["load"]
-    found: dict[str, Any] = copy.deepcopy(real["oha" if load["mode"] == "constant" else "wrk"])
-    found |= {key: item[key] for key in ("cell_id", "purpose", "repetition", "cell")}
-    most = CAPACITY * min(1.0, load["connections"] / FULL_AT)
-    rate = load["rate"] or most
-    kept = rate <= most
-    found["verdict"] = {"valid": True, "reasons": [], "findings": []}
-    found |= {"goodput": min(rate, most), "started": 1e9 + number, "finished": 1e9 + number + 1}
-    found["latency_us"]["p99"] = 9000.0 if kept else 312_000.0
-    found["telemetry"]["server"]["cpu_busy"] = 0.95 if most == CAPACITY else 0.5
-    if load["mode"] == "constant":
-        found |= {"unsent": 0, "errors": dict.fromkeys(found["errors"], 0), "responses": 5000}
-    return found
+def run_of(run_dir: Path, plan: Plan, steps: int = 1000, void: int = -1) -> Path:
+    """The folder of a run with as many measurements as it asks for, up to ``steps``.
 
-
-def run_of(
-    tmp_path: Path, real: dict[str, Any], steps: int = 1000, void: int = -1, **given: Any
-) -> Path:
-    """The folder of a run with as many measurements as it asks for, up to ``steps``."""
-    plan = plans.plan(ROOT, SPECS, {"framework": "aiohttp", **given}, True, True, NOW)
-    folder = tmp_path / "results" / "run"
-    folder.mkdir(parents=True)
-    (folder / "plan.json").write_text(json.dumps({"plan": plan}))
+    ``void``: number of the measurement that is void, from 0.
+    """
+    builders.write_plan(run_dir, plan)
     for number in range(steps):
-        item = schedule.next_item(plan, records.load(folder), {}, None, 0)
+        item = schedule.next_item(plan, records.load(run_dir), {}, None, 0)
         if item is None:
             break
-        document = measured(real, item, number)
-        if number == void:
-            document["verdict"] = VOID
-        place = folder / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
-        place.mkdir(parents=True)
-        (place / "result.json").write_text(json.dumps(document))
-    return folder
+        found = measured(item, number)
+        builders.store(run_dir, replace(found, validity=VOID) if number == void else found)
+    return run_dir
 
 
-def summed(folder: Path) -> dict[str, Any]:
-    found = summary.summary(folder)
-    validate(found, "summary", SCHEMA)
-    (folder / "summary.json").write_text(json.dumps(found))
+def summed(run_dir: Path) -> Summary:
+    found = summary.summary(run_dir)
+    documents.encode(found)
     return found
 
 
-def page(folder: Path) -> str:
-    return report.render(TEMPLATE, report.build(folder)).decode()
+def change(path: Path, **changes: Any) -> None:
+    documents.write(path, documents.encode(replace(documents.read(path, Result), **changes)))
 
 
-AGENTS: dict[str, Any] = {"endpoint": "agents", "slo": "p99_ms=100,errors=0"}
-SUBJECT = "aiohttp on Gunicorn (unix, http, uvloop, connections kept) on /agents"
+def paths(run_dir: Path, purpose: Purpose, rate: float) -> list[Path]:
+    """The result.json of each repetition of this purpose at this rate."""
+    found = {path: documents.read(path, Result) for path in run_dir.glob("cells/*/*/result.json")}
+    return [
+        path for path, one in found.items() if (one.purpose, one.cell.load.rate) == (purpose, rate)
+    ]
 
 
-def test_a_search(tmp_path: Path, real: dict[str, Any]) -> None:
-    folder = run_of(tmp_path, real, repetitions=3, **AGENTS)
-    (found,) = summed(folder)["searches"]
-    probes = [row for row in found["trace"] if row["purpose"] == "probe"]
-    assert [(row["rate"], row["met"]) for row in probes[:4]] == [
+def told(found: SearchSummary) -> str:
+    return ", ".join(map(words.reason, found.reasons))
+
+
+def test_a_search(tmp_path: Path) -> None:
+    run_dir = run_of(tmp_path / "r", builders.plan(repetitions=3, **AGENTS))
+    (found,) = summed(run_dir).searches
+    probes = [row for row in found.trace if row.purpose == "probe"]
+    assert [(row.rate, row.met) for row in probes[:4]] == [
         (1000, True), (2000, False), (1410, False), (1190, True),
     ]  # fmt: skip
-    assert probes[1]["why"] == "p99 312 ms is above 100 ms"
-    assert [row["rate"] for row in found["trace"][-3:]] == [1240] * 3
-    assert (found["found"], found["confirmed"]) == (1240, {"of": 3, "met": 3})
-    assert found["cell_id"] == found["trace"][-1]["cell_id"]
-    said = terminal.table(summary.summary(folder))
-    words = (
-        f"{SUBJECT} holds 1,240 requests/s with p99 up to 100 ms and no errors; 3 of 3 confirm it, "
-        "1,300 requests/s does not meet it."
-    )
-    assert said.endswith(words)
-    assert "       2,000/s  p99 312 ms is above 100 ms: not met" in said
-    # Of the probes the search tells; the closed loop and what confirms stand in the table.
-    assert sum("oha 2000/s" in line for line in said.splitlines()) == 0
-    html = page(folder)
-    assert words in html
-    assert "Rates tried" in html
-    assert html.count("not met") >= 2
+    (reason,) = probes[1].reasons
+    assert (reason.code, reason.value, reason.limit) == ("slo_latency", 312_000, 100_000)
+    assert words.reason(reason) == "p99 312 ms is above 100 ms"
+    assert [row.rate for row in found.trace[-3:]] == [1240] * 3
+    assert (found.found, found.confirmed) == (1240, Confirmation(of=3, met=3))
+    assert found.cell_id == found.trace[-1].cell_id
+    assert found.reasons == [Reason(code="rate_missed_slo", value=1300)]
+    assert told(found) == "1,300 requests/s does not meet it"
 
 
-def test_a_search_that_is_not_over_or_undecided(tmp_path: Path, real: dict[str, Any]) -> None:
-    (found,) = summed(run_of(tmp_path / "a", real, steps=3, **AGENTS))["searches"]
-    assert (found["found"], found["confirmed"], found["cell_id"]) == (None, None, None)
-    assert found["why"] == "the search was not ended: 1,410 requests/s is still to be probed"
+def test_a_search_that_is_unfinished(tmp_path: Path) -> None:
+    (found,) = summed(run_of(tmp_path / "r", builders.plan(**AGENTS), steps=3)).searches
+    assert (found.found, found.confirmed, found.cell_id) == (None, None, None)
+    assert told(found) == "the search was not ended: 1,410 requests/s is still to be probed"
 
+
+def test_a_void_probe_is_repeated(tmp_path: Path) -> None:
     # The first is the closed loop or the search itself, as the seed has it.
-    whole = summed(run_of(tmp_path / "b", real, void=3, **AGENTS))["searches"][0]
-    assert whole["found"] == 1240
-    assert [row["met"] for row in whole["trace"]].count(None) == 1
-
-    folder = run_of(tmp_path / "d", real, **AGENTS)
-    (path,) = folder.glob("cells/*-1240rps-*-w10s/rep-1/result.json")
-    document = json.loads(path.read_text())
-    document["latency_us"]["p99"] = 100_001.0
-    path.write_text(json.dumps(document))
-    (found,) = summed(folder)["searches"]
-    assert (found["found"], found["confirmed"]) == (1180, {"of": 1, "met": 0})
-    assert found["why"] == "1,240 requests/s met it at first and was not confirmed"
-
-    folder = run_of(tmp_path / "c", real, **AGENTS)
-    for path in folder.glob("cells/*-1190rps-*-probe/rep-1/result.json"):
-        document = json.loads(path.read_text())
-        again = path.parents[1] / "rep-2" / "result.json"
-        again.parent.mkdir()
-        path.write_text(json.dumps({**document, "verdict": VOID}))
-        again.write_text(json.dumps({**document, "verdict": VOID, "repetition": 2}))
-    (found,) = summed(folder)["searches"]
-    assert found["found"] == 1240
-    for path in folder.glob("cells/*-1240rps-*/rep-1/result.json"):
-        document = json.loads(path.read_text())
-        path.write_text(json.dumps({**document, "error": "broken", "verdict": VOID}))
-    (found,) = summed(folder)["searches"]
-    assert found["found"] is None
-    assert "failed: broken" in [row["why"] for row in found["trace"]]
-    assert "no highest rate with p99 up to 100 ms and no errors was found" in page(folder)
+    (found,) = summed(run_of(tmp_path / "r", builders.plan(**AGENTS), void=3)).searches
+    assert found.found == 1240
+    assert [row.met for row in found.trace].count(None) == 1
 
 
-def test_a_sweep(tmp_path: Path, real: dict[str, Any]) -> None:
-    given: dict[str, Any] = {
-        "endpoint": "hello",
-        "generator": "wrk",
-        "connections": "1,2,4,8,16,32",
-    }
-    folder = run_of(tmp_path, real, repetitions=3, **given)
-    (found,) = summed(folder)["sweeps"]
-    assert [level["value"] for level in found["levels"]] == [1, 2, 4, 8]
-    assert found["unmeasured"] == [16, 32]
-    assert found["stopped"]["at"] == found["best"]["value"] == 8
-    assert found["stopped"]["why"] == "the server's CPU was 95 % busy, full from 90 %"
-    assert found["levels"][0]["goodput"] == {
-        "n": 3, "median": CAPACITY / 8, "low": CAPACITY / 8, "high": CAPACITY / 8,
-    }  # fmt: skip
-    assert len(found["cells"]) == 6
-    words = (
-        f"{SUBJECT.replace('agents', 'hello')} answered the most, 1,240 requests/s, at 8 "
-        "connections. It stopped at 8 connections: the server's CPU was 95 % busy, full from 90 %; "
-        "16, 32 not measured."
-    )
-    assert terminal.table(summary.summary(folder)).endswith(words)
-    built = report.build(folder)
-    # The sweep has the only headline, not each of its levels.
-    assert [said["text"] for said in built["headlines"]] == [words]
-    assert len(built["methods"]["sweeps"][0]["figures"]) == 2
-    assert "Throughput by connections" in page(folder)
-    assert derive.missing(folder) == []
+def test_a_rate_that_is_not_confirmed_gives_way(tmp_path: Path) -> None:
+    run_dir = run_of(tmp_path / "r", builders.plan(**AGENTS))
+    (path,) = paths(run_dir, "measure", 1240)
+    latency = documents.read(path, Result).latency_us
+    assert latency is not None
+    change(path, latency_us=replace(latency, p99=100_001.0))
+    (found,) = summed(run_dir).searches
+    assert (found.found, found.confirmed) == (1180, Confirmation(of=1, met=0))
+    assert told(found) == "1,240 requests/s met it at first and was not confirmed"
 
 
-def test_a_sweep_over_rates_that_never_stops(tmp_path: Path, real: dict[str, Any]) -> None:
-    folder = run_of(tmp_path, real, endpoint="hello", rate="100,200", connections=1)
-    (found,) = summed(folder)["sweeps"]
-    assert (found["stopped"], found["unmeasured"]) == (None, [])
-    assert "It went to the highest level." in page(folder)
+def test_a_rate_whose_probes_failed_is_not_found(tmp_path: Path) -> None:
+    run_dir = run_of(tmp_path / "r", builders.plan(**AGENTS))
+    for path in [*paths(run_dir, "probe", 1240), *paths(run_dir, "measure", 1240)]:
+        change(path, error="broken", validity=VOID)
+    (found,) = summed(run_dir).searches
+    assert found.found is None
+    failed = [row for row in found.trace if row.reasons[0].code == "failed"]
+    assert failed
+    assert all(row.reasons == [Reason(code="failed", value="broken")] for row in failed)
+    assert all((row.met, row.p99_us, row.errors) == (None, None, None) for row in failed)
 
 
-def test_scaled_rates(tmp_path: Path, real: dict[str, Any], monkeypatch: Any) -> None:
-    rate = {"share": 0.8, "of": ["few", "many"]}
-    one = {"framework": "aiohttp", "endpoint": "agents", "rate": rate}
-    study = {
-        "kind": "study", "name": "one", "description": "one", "options": {}, "claims": [],
-        "twins": True, "ablate": None, "scale": None, "published": {},
-        "cells": [
-            {"name": "few", "options": {**one, "connections": 4}},
-            {"name": "many", "options": one},
-        ],
-    }  # fmt: skip
-    monkeypatch.setattr(studies, "find", lambda *_: study)
-    folder = run_of(tmp_path, real, framework=None)
-    (found,) = summed(folder)["rates"]
-    assert (found["share"], found["rate"], len(found["cells"])) == (0.8, 500, 2)
-    assert [(row["cell"], row["goodput"]) for row in found["of"]] == [
+SWEEP: dict[str, Any] = {"endpoint": "hello", "generator": "wrk"}
+
+
+def test_a_sweep(tmp_path: Path) -> None:
+    plan = builders.plan(repetitions=3, connections="1,2,4,8,16,32", **SWEEP)
+    (found,) = summed(run_of(tmp_path / "r", plan)).sweeps
+    assert [level.value for level in found.levels] == [1, 2, 4, 8]
+    assert found.unmeasured == [16, 32]
+    full = Reason(code="server_cpu_full", value=0.95, limit=0.9)
+    assert found.stopped == SweepStop(at=8, reason=full)
+    assert words.reason(full) == "the server's CPU was 95 % busy, full from 90 %"
+    assert found.best == SweepBest(value=8, cell_id=found.levels[-1].cell_id)
+    goodput = CAPACITY / 8
+    assert found.levels[0].goodput == Sample(n=3, median=goodput, low=goodput, high=goodput)
+    assert len(found.cells) == 6
+
+
+def test_a_sweep_over_rates_that_never_stops(tmp_path: Path) -> None:
+    plan = builders.plan(endpoint="hello", rate="100,200", connections=1)
+    (found,) = summed(run_of(tmp_path / "r", plan)).sweeps
+    assert (found.by, found.stopped, found.unmeasured) == ("rate", None, [])
+
+
+def scaled(plan: Plan) -> Plan:
+    """The plan's cell at 0.8 of the saturations of two cells, and once more with 4 connections."""
+    (only,) = [one for one in plan.experiments if one.items[0].purpose == "measure"]
+    item = only.items[0]
+
+    def at(name: str, purpose: Purpose, **load: Any) -> Any:
+        made = replace(item.cell, load=replace(item.cell.load, **load))
+        return replace(item, cell_id=name, purpose=purpose, cell=made)
+
+    closed: dict[str, Any] = {"generator": "wrk", "mode": "closed", "rate": None}
+    saturations = {"few": "few-saturation", "many": "many-saturation"}
+    found = [
+        Fixed(item=at("few-saturation", "saturation", connections=4, **closed)),
+        Fixed(item=at("many-saturation", "saturation", **closed)),
+    ]
+    rule: dict[str, Any] = {"fraction": 0.8, "saturations": saturations, "whole": True}
+    cells = [
+        Scaled(item=at("few", "measure", connections=4, rate=None), **rule),
+        Scaled(item=at("many", "measure", rate=None), **rule),
+    ]
+    return replace(plan, experiments=[*found, *cells])
+
+
+def test_scaled_rates(tmp_path: Path) -> None:
+    run_dir = run_of(tmp_path / "r", scaled(builders.plan(endpoint="agents")))
+    (found,) = summed(run_dir).rates
+    assert (found.fraction, found.rate, found.cells) == (0.8, 500, ["few", "many"])
+    assert [(one.cell, one.goodput) for one in found.of] == [
         ("few", CAPACITY / 2), ("many", CAPACITY),
     ]  # fmt: skip
-    words = (
-        "Rate of 2 cells: 500 requests/s, 80 % of the least of the saturations in a closed loop "
-        "(few 620, many 1,240 requests/s)."
-    )
-    assert words in page(folder)
-    cells = {c["purpose"] for c in json.loads((folder / "summary.json").read_text())["cells"]}
-    assert cells == {"measure", "twin", "saturation"}
-    # Gone on with, it asks for nothing more, and is the same run.
-    kept = records.load(folder)
-    plan = json.loads((folder / "plan.json").read_text())["plan"]
-    assert schedule.next_item(plan, kept, {}, None, 0) is None
-    known = dispatch.known(plan["tracks"], kept)
-    assert {item["cell"]["load"]["rate"] for item in known} == {None, 500}
-    assert all(record["cell"] == item["cell"] for item in known for record in kept[item["cell_id"]])
 
 
-def test_a_run_of_before_there_were_any(tmp_path: Path, real: dict[str, Any]) -> None:
-    folder = run_of(tmp_path, real, endpoint="hello")
-    found = summed(folder)
-    assert (found["sweeps"], found["searches"], found["rates"]) == ([], [], [])
-    for key in ("sweeps", "searches", "rates"):
-        del found[key]
-    (folder / "summary.json").write_text(json.dumps(found))
-    assert report.build(folder)["methods"] is None
-    assert terminal.table(found)
+def test_a_run_without_experiments_of_several_cells(tmp_path: Path) -> None:
+    found = summed(run_of(tmp_path / "r", builders.plan(endpoint="hello")))
+    assert (found.sweeps, found.searches, found.rates) == ([], [], [])
+
+
+def test_every_repetition_of_a_summary_is_of_its_result(tmp_path: Path) -> None:
+    run_dir = run_of(tmp_path / "r", builders.plan(endpoint="hello"))
+    kept = {path.parent.parent.name: path for path in run_dir.glob("cells/*/rep-1/result.json")}
+    for cell in summed(run_dir).cells:
+        result = documents.read(kept[cell.cell_id], Result)
+        (rep,) = cell.repetitions
+        same = set(Repetition.__struct_fields__) - {"telemetry", "response_time"}
+        assert all(asdict(rep)[name] == asdict(result)[name] for name in same)

@@ -6,14 +6,12 @@ import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
 
 from loadlab.core import arrivals
+from loadlab.core.run_dir import RunDir
 
 ROLE = Path(__file__).parents[3] / "roles" / "collect"
 RUN = "a-run"
@@ -46,27 +44,12 @@ def rsync(host: str, run_dir: Path) -> tuple[list[str], Path]:
     """The words of rsync that the role has for a host, and the folder that it fetches into."""
     (block,) = yaml.safe_load((ROLE / "tasks" / "fetch.yml").read_text())
     (task,) = (one for one in block["block"] if "ansible.posix.synchronize" in one)
-    known: dict[str, Any] = {
-        **yaml.safe_load((ROLE / "vars" / "main.yml").read_text()),
-        "collect_run_dir": str(run_dir),
-        "inventory_hostname": host,
-        "group_names": ["lab", f"{host}s"],
-    }
-    known = {name: trust(value) for name, value in known.items()}
-    templar = Templar(loader=DataLoader(), variables=known)
-    asked = templar.template(trust(task["ansible.posix.synchronize"]))
+    asked = task["ansible.posix.synchronize"]
     # As the module makes them; its own default for what is not said.
     flags = ["--recursive"] * asked["recursive"] + ["--times"] * asked["times"]
     delayed = ["--delay-updates", "-F"] * asked.get("delay_updates", True)
-    return [*delayed, *flags, *asked["rsync_opts"]], Path(asked["dest"])
-
-
-def trust(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: trust(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [trust(one) for one in value]
-    return trust_as_template(value) if isinstance(value, str) else value
+    options = arrivals.rsync_options(run_dir, host == "server")
+    return [*delayed, *flags, *options], RunDir(run_dir).arriving(host)
 
 
 def test_hosts_that_are_fetched_from_at_once_do_not_meet(run_dir: Path, tmp_path: Path) -> None:

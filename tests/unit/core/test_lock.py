@@ -31,7 +31,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def held(run_dir: Path) -> str:
-    return (run_dir / lock.NAME).read_text()
+    return (run_dir / ".lock").read_text()
 
 
 def test_a_run_is_its_holders(run_dir: Path, other: subprocess.Popen[bytes]) -> None:
@@ -62,14 +62,14 @@ def test_who_was_killed_holds_nothing(run_dir: Path, other: subprocess.Popen[byt
 def test_another_process_of_the_same_number_holds_nothing(
     run_dir: Path, other: subprocess.Popen[bytes]
 ) -> None:
-    (run_dir / lock.NAME).write_text(f"{other.pid} 1\n")
+    (run_dir / ".lock").write_text(f"{other.pid} 1\n")
     lock.take(run_dir, os.getpid(), "")
     assert held(run_dir).split()[0] == str(os.getpid())
 
 
 @pytest.mark.parametrize("text", ["", "\n", "words\n", "12", "-1 5\n"])
 def test_what_names_no_process_holds_nothing(run_dir: Path, text: str) -> None:
-    (run_dir / lock.NAME).write_text(text)
+    (run_dir / ".lock").write_text(text)
     lock.take(run_dir, os.getpid(), "")
     lock.take(run_dir, os.getpid(), "")
     assert held(run_dir).split()[0] == str(os.getpid())

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_schema_file_is_what_make_schema_writes() -> None:
     written = (ROOT / "files/schema/lab-2.schema.json").read_bytes()
-    assert written == documents.dump(schema.build()), "run `make schema`"
+    assert written == documents.dump(schema.build()), "run `make generate`"
 
 
 def test_schema_gives_each_field_a_meaning() -> None:

@@ -6,56 +6,62 @@ import gzip
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-import yaml
 from ansible_collections.lab.bench.plugins.action import moment
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadlab.analysis import calibration, derive, response_time, result
 from loadlab.analysis.summary import summary
-from loadlab.analysis.verdict import judge_together
+from loadlab.analysis.validity import LoadEvidence, judge_together
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.schema import validate
-from loadlab.generators import merge
+from loadlab.core.model import (
+    Calibration,
+    CalibrationOrigin,
+    HostTelemetry,
+    PerSecond,
+    Reason,
+    Result,
+    Validity,
+)
+from loadlab.generators import merge, oha_database
 from loadlab.generators.measurement import ERROR_CLASSES, Measurement, Waited
-from loadlab.report import clients
+from loadlab.report import words
+from loadlab.report.sections import clients
 from loadlab.scheduling import records
 from loadlab.stats import histograms
+from tests.unit import builders
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
-SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
 # The recordings come from a shared machine with some steal, which is not what is tested here.
-THRESHOLDS = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+LIMITS = builders.thresholds(steal_max=1.0)
 CLIENTS = ("client", "clientb")
 # The second one's clock is that much ahead, and it began that much later, seconds.
 AHEAD, LATER = 100.0, 0.05
 SAMPLES = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200)
 
 
-CALIBRATION: dict[str, Any] = {
-    "iperf3": {
-        "client_to_server": {"bits_per_second": 1e9},
-        "server_to_client": {"bits_per_second": 1e9},
-    }
-}
+CALIBRATION = builders.calibration_at(1e9)
 
 
-def link(tx: float, rx: float) -> dict[str, Any]:
-    """Of a client's telemetry what its link carried."""
-    return {"network": {"tx_bits_per_second": tx, "rx_bits_per_second": rx}}
+def link(tx: float, rx: float) -> HostTelemetry:
+    """A client's telemetry with what its link carried."""
+    network = {"tx_bits_per_second": tx, "rx_bits_per_second": rx}
+    return builders.telemetry(network=network)
 
 
-def codes(found: dict[str, Any]) -> list[str]:
-    return [reason.partition(":")[0] for reason in found["reasons"]]
+def codes(reasons: list[Reason]) -> list[str]:
+    return [reason.code for reason in reasons]
 
 
 def measurement(values: list[int], **changed: Any) -> Measurement:
@@ -107,42 +113,50 @@ def test_what_a_client_does_not_tell_the_whole_does_not_know() -> None:
 
 
 def test_series_are_added_and_percentiles_are_not() -> None:
-    def series(*seconds: tuple[int, int | None]) -> dict[str, list[Any]]:
+    def series(*seconds: tuple[int, int | None]) -> PerSecond:
         counts = [count for count, _ in seconds]
         largest = [most for _, most in seconds]
-        return {
-            "second": list(range(len(seconds))),
-            **dict.fromkeys(("intended", "responses", "ok"), counts),
-            **dict.fromkeys(("p50_us", "p99_us", "max_us"), largest),
-        }
+        return PerSecond(
+            second=list(range(len(seconds))),
+            scheduled=counts,
+            responses=counts,
+            ok=counts,
+            p50_us=largest,
+            p99_us=largest,
+            max_us=largest,
+        )
 
     parts = [
         measurement([1], per_second=series((3, 10), (4, None))),
         measurement([1], per_second=series((5, 90), (6, None), (1, 7))),
     ]
-    assert merge.merge(parts).per_second == {
-        "second": [0, 1, 2],
-        **{key: [8, 10, 1] for key in ("intended", "responses", "ok")},
-        **{key: [None, None, None] for key in ("p50_us", "p99_us")},
-        "max_us": [90, None, 7],
-    }
+    none: list[int | None] = [None, None, None]
+    assert merge.merge(parts).per_second == PerSecond(
+        second=[0, 1, 2],
+        scheduled=[8, 10, 1],
+        responses=[8, 10, 1],
+        ok=[8, 10, 1],
+        p50_us=none,
+        p99_us=none,
+        max_us=[90, None, 7],
+    )
 
 
 @given(SAMPLES, SAMPLES)
-def test_reactivity_is_that_of_all_requests(one: list[int], other: list[int]) -> None:
+def test_response_time_is_that_of_all_requests(one: list[int], other: list[int]) -> None:
     def found(values: list[int]) -> Any:
         waited = Waited(histograms.count_values(np.array(values)), unanswered=1)
-        return response_time.summarise(waited, 10, 30, 10_000)
+        return response_time.summarise(waited, 10, builders.thresholds())
 
     whole = found([*one, *other])
     merged = response_time.add_up([found(one), found(other)])
     assert merged is not None
-    assert merged["requests"] == whole["requests"] + 1
-    assert merged["at_timeout"] == 2
+    assert merged.requests == whole.requests + 1
+    assert merged.failed == 2
     assert response_time.add_up([found(one), None]) is None
-    timeouts = 30e6 * (merged["at_timeout"] - whole["at_timeout"])
-    assert merged["mean_us"] * merged["requests"] == pytest.approx(
-        whole["mean_us"] * whole["requests"] + timeouts
+    timeouts = 30e6 * (merged.failed - whole.failed)
+    assert merged.mean_us * merged.requests == pytest.approx(
+        whole.mean_us * whole.requests + timeouts
     )
 
 
@@ -174,8 +188,10 @@ def rep_dir(tmp_path: Path) -> Path:
         folder = Path(shutil.copytree(recorded, place / "clients" / client))
         for name in ("cell.json", "telemetry-server.prom.gz"):
             (folder / name).unlink()
-        (folder / result.DATABASE).write_bytes(gzip.decompress((folder / result.KEPT).read_bytes()))
-        (folder / result.KEPT).unlink()
+        (folder / oha_database.DATABASE).write_bytes(
+            gzip.decompress((folder / oha_database.KEPT).read_bytes())
+        )
+        (folder / oha_database.KEPT).unlink()
     shutil.copy(recorded / "telemetry-server.prom.gz", place)
     description = documents.load(recorded / "cell.json")
     share = {"rate": 400, "connections": 8, "cpus": [1], "interface": "eth0"}
@@ -195,66 +211,66 @@ def rep_dir(tmp_path: Path) -> Path:
     return place
 
 
-def build(rep_dir: Path) -> dict[str, Any]:
-    found = result.build(rep_dir, THRESHOLDS, None, None)
-    validate(found, "result", SCHEMA)
+def build(rep_dir: Path) -> Result:
+    found = result.build(rep_dir, LIMITS, None, None)
+    documents.encode(found)
     return found
 
 
 def test_two_clients_make_one_result(rep_dir: Path) -> None:
-    alone = result.build(FIXTURES / "rep-oha", THRESHOLDS, None)
+    alone = result.build(FIXTURES / "rep-oha", LIMITS, None)
     found = build(rep_dir)
-    assert found["error"] is None
-    assert found["verdict"]["valid"], found["verdict"]
+    assert found.error is None
+    assert found.validity.valid, found.validity
     for name in ("requests", "responses", "ok", "scheduled", "unsent", "rate_achieved", "goodput"):
-        assert found[name] == pytest.approx(2 * alone[name]), name
+        assert getattr(found, name) == pytest.approx(2 * getattr(alone, name)), name
     # What nginx counted, less the pages that told it.
-    assert found["server_requests"] == found["requests"]
-    assert found["latency_us"]["p99"] == alone["latency_us"]["p99"]
-    total = histograms.decode(found["histogram"]["data"]).total_count
-    assert total == sum(one["responses"] for one in found["clients"]) == found["responses"]
-    assert found["reactivity"]["requests"] == 2 * alone["reactivity"]["requests"]
-    assert found["per_second"]["ok"] == [2 * count for count in alone["per_second"]["ok"]]
-    assert [one["name"] for one in found["clients"]] == list(CLIENTS)
-    for one in found["clients"]:
-        assert (one["rate"], one["connections"], one["verdict"]["valid"]) == (400, 8, True)
-        assert one["latency_us"] == alone["latency_us"]
-    first, second = found["clients"]
-    assert second["clock_offset_s"] - first["clock_offset_s"] == pytest.approx(AHEAD, abs=1e-3)
+    assert found.nginx_requests == found.requests
+    assert present(found.latency_us).p99 == present(alone.latency_us).p99
+    total = histograms.decode(present(found.histogram).data).total_count
+    assert total == sum(one.responses for one in present(found.clients)) == found.responses
+    assert present(found.response_time).requests == 2 * present(alone.response_time).requests
+    series = present(alone.per_second)
+    assert present(found.per_second).ok == [2 * count for count in series.ok]
+    assert [one.name for one in present(found.clients)] == list(CLIENTS)
+    for one in present(found.clients):
+        assert (one.rate, one.connections, one.validity.valid) == (400, 8, True)
+        assert one.latency_us == alone.latency_us
+    first, second = present(found.clients)
+    assert second.clock_offset_s - first.clock_offset_s == pytest.approx(AHEAD, abs=1e-3)
     # Times are by the clock of the first.
-    assert found["started"] == first["started"]
-    assert found["finished"] == pytest.approx(alone["finished"] + LATER, abs=1e-3)
-    assert {name for name in found["raw"] if "/" not in name} == {
+    assert found.started == first.started
+    assert found.finished == pytest.approx(present(alone.finished) + LATER, abs=1e-3)
+    assert {name for name in found.raw_sha256 if "/" not in name} == {
         "cell.json",
         "telemetry-server.prom.gz",
     }
-    assert "clients/clientb/oha.sqlite" in found["raw"]
+    assert "clients/clientb/oha.sqlite" in found.raw_sha256
 
 
 def test_it_comes_out_the_same_from_what_is_kept(rep_dir: Path) -> None:
     found = build(rep_dir)
-    for keep, name in ((False, result.REDUCED), (True, result.KEPT)):
+    for keep, name in ((False, oha_database.REDUCED), (True, oha_database.KEPT)):
         copy = Path(shutil.copytree(rep_dir, rep_dir.parent / name))
-        (copy / "result.json").write_bytes(documents.dump(found))
+        (copy / "result.json").write_bytes(documents.encode(found))
         result.reduce(copy, keep)
         for client in CLIENTS:
             assert (copy / "clients" / client / name).exists()
-            assert not (copy / "clients" / client / result.DATABASE).exists()
-        assert documents.dump(build(copy)) == documents.dump(found)
+            assert not (copy / "clients" / client / oha_database.DATABASE).exists()
+        assert documents.encode(build(copy)) == documents.encode(found)
 
 
 def test_clients_that_began_apart_are_void(rep_dir: Path) -> None:
-    limit = THRESHOLDS["start_spread_max_s"]
+    limit = LIMITS.start_spread_max_s
     path = rep_dir / "clients" / "clientb" / "run.json"
     run = documents.load(path)
     run["started"] += limit
     path.write_bytes(documents.dump(run))
     found = build(rep_dir)
-    assert all(one["verdict"]["valid"] for one in found["clients"])
-    assert found["verdict"]["reasons"] == [
-        f"start_spread: {limit + LATER:.3f} s between the first and the last client's start, "
-        f"limit {limit}"
-    ]
+    assert all(one.validity.valid for one in present(found.clients))
+    (reason,) = found.validity.reasons
+    assert (reason.code, reason.limit) == ("start_spread", limit)
+    assert reason.value == pytest.approx(limit + LATER, abs=1e-3)
 
 
 def test_a_client_that_is_void_voids_by_its_name(rep_dir: Path) -> None:
@@ -263,67 +279,76 @@ def test_a_client_that_is_void_voids_by_its_name(rep_dir: Path) -> None:
     late = documents.load(rep_dir / "clients" / "clientb" / "run.json")["started"] + 3.5
     scrapes(path, lambda now: now + 0.35 if now > late else now)
     found = build(rep_dir)
-    (reason,) = found["verdict"]["reasons"]
-    assert reason.startswith("clientb: clock_jump: 0.3")
-    assert [one["verdict"]["valid"] for one in found["clients"]] == [True, False]
+    (reason,) = found.validity.reasons
+    assert (reason.code, reason.facts["client"]) == ("clock_jump", "clientb")
+    assert words.coded(reason).startswith("clock_jump: clientb: 0.3")
+    assert [one.validity.valid for one in present(found.clients)] == [True, False]
 
 
 def test_what_is_missing_is_told_with_the_clients_name(rep_dir: Path) -> None:
     (rep_dir / "clients" / "clientb" / "run.json").unlink()
-    assert build(rep_dir)["error"] == "clientb: run.json is not there"
+    assert build(rep_dir).error == "clientb: run.json is not there"
     (rep_dir / "clients" / "client" / "error.txt").write_text("http://x does not answer\n")
-    assert build(rep_dir)["error"] == "client: http://x does not answer"
+    assert build(rep_dir).error == "client: http://x does not answer"
 
 
 def test_a_client_cannot_name_another_folder(rep_dir: Path) -> None:
     description = documents.load(rep_dir / "cell.json")
     for name in ("../../elsewhere", "", ".hidden", "a/b"):
         description["clients"][1]["name"] = name
-        with pytest.raises(ResultError, match="names no folder"):
-            result.parts(rep_dir, description)
+        (rep_dir / "cell.json").write_bytes(documents.dump(description))
+        with pytest.raises(ResultError, match=r"\$\.clients\[1\]\.name"):
+            build(rep_dir)
 
 
-def test_the_verdict_on_several() -> None:
-    def said(*reasons: str, findings: tuple[str, ...] = ()) -> dict[str, Any]:
-        return {"valid": not reasons, "reasons": [*reasons], "findings": [*findings]}
+def test_the_validity_of_several() -> None:
+    def own(*reasons: Reason, findings: tuple[Reason, ...] = ()) -> Validity:
+        return Validity(valid=not reasons, reasons=[*reasons], findings=[*findings])
 
-    merged = measurement([1000] * 1000, unsent=200, scheduled=1201)
-    cell = {"load": {"mode": "constant", "rate": 120, "connections": 4, "duration_s": 10}}
+    def whole(measured: Measurement, cpu_busy: float) -> LoadEvidence:
+        load = builders.load(rate=120.0, connections=4, duration_s=10.0)
+        server = builders.telemetry(cpu_busy=cpu_busy)
+        return LoadEvidence(measured, builders.cell(load=load), server, LIMITS)
+
+    steal = Reason(code="steal", value=0.1, limit=0.01, facts={"host": "server"})
+    cpu = Reason(code="generator_cpu", value=0.95, limit=0.9)
+    error = Reason(code="errors", value=1, facts={"class": "timeout", "requests": 9})
     found = judge_together(
         {
-            "a": said("steal: 0.1 on server", findings=("errors: timeout 1", "pacer: late")),
-            "b": said("steal: 0.1 on server", "generator_cpu: busy", findings=("uncalibrated: x",)),
+            "a": own(steal, findings=(error, Reason(code="ticks", value=1))),
+            "b": own(steal, cpu, findings=(Reason(code="uncalibrated"),)),
         },
-        merged,
-        cell,
-        {"cpu_busy": 0.95},
+        whole(measurement([1000] * 1000, unsent=200, scheduled=1201), 0.95),
         [link(1e6, 1e6)] * 2,
         [CALIBRATION, None],
         0.0,
-        THRESHOLDS,
     )
-    assert found["reasons"] == ["steal: 0.1 on server", "b: generator_cpu: busy"]
-    told = [words.partition(": ")[0] for words in found["findings"]]
+    assert found.reasons == [steal, msgspec.structs.replace(cpu, facts={"client": "b"})]
     # Counts are told of the whole.
-    assert told == ["a", "b", "saturated", "unsent", "errors"]
-    assert not found["valid"]
+    assert codes(found.findings) == ["ticks", "uncalibrated", "saturated", "unsent", "errors"]
+    assert [one.facts.get("client") for one in found.findings[:3]] == ["a", "b", None]
+    assert not found.valid
     good = measurement([1], errors=dict.fromkeys(ERROR_CLASSES, 0), unsent=0)
-    parts = {"a": said(), "b": said()}
-    idle: Any = {"cpu_busy": 0.1}
+    parts = {"a": own(), "b": own()}
 
-    def judged(*each: tuple[float, float], known: Any = (CALIBRATION, CALIBRATION)) -> Any:
+    def judged(
+        *each: tuple[float, float],
+        known: Sequence[Calibration | None] = (CALIBRATION, CALIBRATION),
+    ) -> Validity:
         used = [link(*rates) for rates in each]
-        return judge_together(parts, good, cell, idle, used, known, 0.1, THRESHOLDS)
+        return judge_together(parts, whole(good, 0.1), used, known, 0.1)
 
-    assert judged((4e8, 1e8), (4e8, 1e8)) == said()
+    assert judged((4e8, 1e8), (4e8, 1e8)) == own()
     # Each has room on its own link, and the server has one for both.
-    assert judged((4.5e8, 1e8), (4.5e8, 1e8))["reasons"] == [
+    (reason,) = judged((4.5e8, 1e8), (4.5e8, 1e8)).reasons
+    assert words.coded(reason) == (
         "link: 9e+08 bits/s of 2 clients client_to_server of 1e+09 measured by iperf3, limit 0.8"
-    ]
-    assert codes(judged((1e8, 4.5e8), (1e8, 4.5e8), known=(None, CALIBRATION))) == ["link"]
-    faster = {"iperf3": {way: {"bits_per_second": 2e9} for way in CALIBRATION["iperf3"]}}
-    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(CALIBRATION, faster)) == said()
-    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(None, None)) == said()
+    )
+    busy = judged((1e8, 4.5e8), (1e8, 4.5e8), known=(None, CALIBRATION))
+    assert codes(busy.reasons) == ["link"]
+    faster = builders.calibration_at(2e9)
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(CALIBRATION, faster)) == own()
+    assert judged((4.5e8, 1e8), (4.5e8, 1e8), known=(None, None)) == own()
 
 
 def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
@@ -331,39 +356,42 @@ def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
     for name in ("calibration", "calibration+clientb"):
         ceiling = run_dir / name / "ceiling" / "rep-1"
         ceiling.mkdir(parents=True)
-        (ceiling / "run.json").write_text('{"finished": 1}')
-        document = {"of": name, "ceiling": {"requests_per_second": 20_000}}
-        (run_dir / f"{name}.json").write_bytes(documents.dump(document))
+        (ceiling / "run.json").write_text('{"started": 0, "finished": 1, "exit_code": 0}')
+        document = builders.calibration()
+        most = msgspec.structs.replace(document.ceiling, requests_per_second=20_000.0)
+        origin = CalibrationOrigin(run_id=name, measured=1.0)
+        document = msgspec.structs.replace(document, ceiling=most, origin=origin)
+        (run_dir / f"{name}.json").write_bytes(documents.encode(document))
     found = calibration.in_force(run_dir, rep_dir)
-    assert [one and one["of"] for one in found] == ["calibration", "calibration+clientb"]
+    origins = [present(present(one).origin).run_id for one in found]
+    assert origins == ["calibration", "calibration+clientb"]
     # What they can offer together.
-    assert records.ceiling(run_dir) == 40_000
+    assert records.rate_ceiling(run_dir) == 40_000
 
 
 def test_a_repetition_is_cut_off_where_a_client_did_not_end(rep_dir: Path) -> None:
     run_dir = rep_dir.parents[2]
-    assert derive.cut_off(run_dir) == []
+    assert derive.unfinished(run_dir) == []
     second = rep_dir / "clients" / "clientb"
     (second / "run.json").unlink()
     (second / "progress.txt").write_text("warming up\n")
-    assert derive.cut_off(run_dir) == [rep_dir]
-    assert "last seen warming up" in (rep_dir / "error.txt").read_text()
+    (found,) = derive.unfinished(run_dir)
+    assert (found.repetition.path, found.step) == (rep_dir, "warming up")
 
 
 def test_the_report_has_a_row_for_each(rep_dir: Path) -> None:
-    (rep_dir / "result.json").write_bytes(documents.dump(build(rep_dir)))
+    (rep_dir / "result.json").write_bytes(documents.encode(build(rep_dir)))
     found = summary(rep_dir.parents[2])
-    validate(found, "summary", SCHEMA)
-    (cell,) = found["cells"]
+    documents.encode(found)
+    (cell,) = found.cells
     table = clients.section(cell)
     assert table is not None
-    rows = [[text["text"] for text in row["cells"]] for row in table["rows"]]
+    rows = [[cell.text for cell in row.cells] for row in table.rows]
     assert [row[:4] for row in rows] == [["1", name, "400", "8"] for name in CLIENTS]
     assert [row[-2] for row in rows] == ["0", "50.0"]
     assert {row[-1] for row in rows} == {"valid"}
-    for rep in cell["repetitions"]:
-        del rep["clients"]
-    assert clients.section(cell) is None
+    alone = [msgspec.structs.replace(rep, clients=None) for rep in cell.repetitions]
+    assert clients.section(msgspec.structs.replace(cell, repetitions=alone)) is None
 
 
 def test_the_moment_is_by_each_hosts_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -78,8 +79,8 @@ def test_a_normal_run(tmp_path: Path) -> None:
         assert summary[name] == pytest.approx(truth, rel=0.01), name
     assert found.duration_s == said["summary"]["total"]
     assert found.per_second is not None
-    assert found.per_second["intended"] == [500, 500, 500]
-    assert sum(found.per_second["responses"]) == sum(found.per_second["ok"]) == 1500
+    assert found.per_second.scheduled == [500, 500, 500]
+    assert sum(found.per_second.responses) == sum(found.per_second.ok) == 1500
     assert found.jitter_us is not None
     # Sleeps end on the next tick of 1 ms.
     assert found.jitter_us["p50"] == pytest.approx(1000, rel=0.5)
@@ -96,9 +97,9 @@ def test_a_saturated_run(tmp_path: Path) -> None:
     assert found.latency_us["max"] == pytest.approx(2_345_454)
     assert found.jitter_us is not None
     assert found.per_second is not None
-    assert found.per_second["intended"] == [2000, 2000, 2000]
-    assert found.per_second["responses"] == [1562, 0, 0]
-    assert found.per_second["p99_us"][1:] == [None, None]
+    assert found.per_second.scheduled == [2000, 2000, 2000]
+    assert found.per_second.responses == [1562, 0, 0]
+    assert found.per_second.p99_us[1:] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_each_request_is_in_one_class(tmp_path: Path) -> None:
     # Errors leave gaps in the file that would look like lateness.
     assert found.jitter_us is None
     assert found.per_second is not None
-    assert sum(found.per_second["ok"]) == found.ok
+    assert sum(found.per_second.ok) == found.ok
     assert recorded("flaky", tmp_path, 100, 3, None).ok == 216
 
 
@@ -168,7 +169,9 @@ def test_a_slow_start_and_a_slow_end_leave_the_rate_alone(tmp_path: Path) -> Non
 def test_the_reduction_survives_json_unchanged(tmp_path: Path) -> None:
     reduction = oha_database.reduce(unpack("flaky", tmp_path), 100, 3)
     text = (FIXTURES / "flaky.json").read_text()
-    again = oha.measure(text, json.loads(json.dumps(reduction)), 13)
+    again = oha.measure(
+        text, msgspec.json.decode(msgspec.json.encode(reduction), type=oha_database.Reduction), 13
+    )
     first = oha.measure(text, reduction, 13)
     for name in ("latency_us", "per_second", "goodput", "mean_service_us", "errors"):
         assert getattr(again, name) == getattr(first, name)
@@ -185,8 +188,8 @@ def test_scheduled(rate: float, seconds: float, count: int) -> None:
 def test_a_fractional_rate_spreads_over_the_seconds(tmp_path: Path) -> None:
     rows = [(i / 2.5, i / 2.5, i / 2.5 + 0.01, 200, 1) for i in range(10)]
     reduction = oha_database.reduce(database(tmp_path / "f.sqlite", rows), 2.5, 4)
-    assert reduction["per_second"]["intended"] == [3, 2, 3, 2]
-    assert [sum(c for _, _, c in s) for s in reduction["per_second"]["answers"]] == [3, 2, 3, 2]
+    assert reduction.per_second.intended == [3, 2, 3, 2]
+    assert [sum(c for _, _, c in s) for s in reduction.per_second.answers] == [3, 2, 3, 2]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from loadlab.core.model import Load
 from loadlab.generators import python_client
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
 from loadlab.stats import histograms
@@ -20,18 +22,18 @@ ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures" / "python-client"
 
 
-def load(generator: str, requests: int, connections: int, reuse: bool = True) -> dict[str, Any]:
-    return {
-        "generator": generator,
-        "mode": "batch",
-        "rate": None,
-        "requests": requests,
-        "connections": connections,
-        "open_files": 1024,
-        "reuse": reuse,
-        "duration_s": None,
-        "warmup_s": 0,
-    }
+def load(generator: str, requests: int, connections: int, reuse: bool = True) -> Load:
+    return Load(
+        generator=generator,
+        mode="batch",
+        rate=None,
+        requests=requests,
+        connections=connections,
+        open_files=1024,
+        reuse=reuse,
+        duration_s=None,
+        warmup_s=0,
+    )
 
 
 LOADS = {
@@ -82,27 +84,27 @@ def test_a_normal_batch() -> None:
 def test_what_the_client_used() -> None:
     client = measure("normal").client
     assert client is not None
-    assert client["failures"] == {}
-    assert set(client["versions"]) == {"python", "aiohttp"}
-    assert 20e6 < client["max_rss_bytes"] < 100e6
-    assert 0 < client["cpu_s"]["user"] < client["seconds"]
-    assert (client["open_files"], client["local_ports"]) == (1024, [32768, 60999])
+    assert client.failures == {}
+    assert set(client.versions) == {"python", "aiohttp"}
+    assert 20e6 < client.max_rss_bytes < 100e6
+    assert 0 < client.cpu_s.user < client.seconds
+    assert (client.open_files, client.local_ports) == (1024, [32768, 60999])
 
 
 def test_seconds_are_those_in_which_requests_were_over() -> None:
     series = measure("normal").per_second
     assert series is not None
-    assert {len(values) for values in series.values()} == {3}
-    assert sum(series["intended"]) == sum(series["responses"]) == sum(series["ok"]) == 300
+    assert {len(values) for values in structs.asdict(series).values()} == {3}
+    assert sum(series.scheduled) == sum(series.responses) == sum(series.ok) == 300
     # All 100 that the semaphore admits are begun before any is over.
-    assert series["intended"][0] > series["responses"][0]
-    assert series["intended"][-1] < series["responses"][-1]
-    assert max(series["max_us"]) == measure("normal").latency_us["max"]
+    assert series.scheduled[0] > series.responses[0]
+    assert series.scheduled[-1] < series.responses[-1]
+    assert max(value or 0 for value in series.max_us) == measure("normal").latency_us["max"]
 
 
 def test_one_after_another_takes_the_sum() -> None:
     found = measure("sync")
-    assert (found.ok, found.client and set(found.client["versions"])) == (5, {"python", "requests"})
+    assert (found.ok, found.client and set(found.client.versions)) == (5, {"python", "requests"})
     assert found.latency_us["mean"] == pytest.approx(found.duration_s / 5 * 1e6, rel=0.01)
 
 
@@ -110,21 +112,21 @@ def test_out_of_open_files() -> None:
     found = measure("emfile")
     assert found.client is not None
     # Some 8 of the 64 are the process's own.
-    assert found.client["failures"] == {"EMFILE": 144}
-    assert (found.client["open_files"], found.ok) == (64, 56)
+    assert found.client.failures == {"EMFILE": 144}
+    assert (found.client.open_files, found.ok) == (64, 56)
     assert counted(found) == {"connect": 144}
     # Those that failed at once are in no latency, and in no series of answers.
     assert found.histogram.total_count == 56
     assert found.per_second is not None
-    assert sum(found.per_second["responses"]) == 56
-    assert sum(found.per_second["intended"]) == 200
+    assert sum(found.per_second.responses) == 56
+    assert sum(found.per_second.scheduled) == 200
 
 
 def test_out_of_local_ports() -> None:
     found = measure("ports")
     assert found.client is not None
-    assert found.client["failures"] == {"EADDRNOTAVAIL": 200}
-    assert found.client["local_ports"] == [40000, 40099]
+    assert found.client.failures == {"EADDRNOTAVAIL": 200}
+    assert found.client.local_ports == [40000, 40099]
     assert (found.ok, counted(found)) == (100, {"connect": 200})
 
 
@@ -134,7 +136,7 @@ def test_nobody_listens() -> None:
     assert found.mean_service_us is None
     assert found.latency_us["p50"] is None
     assert found.per_second is not None
-    assert (found.per_second["intended"], found.per_second["p99_us"]) == ([5], [None])
+    assert (found.per_second.scheduled, found.per_second.p99_us) == ([5], [None])
 
 
 def test_a_server_that_answers_wrongly_in_turn() -> None:
@@ -145,7 +147,7 @@ def test_a_server_that_answers_wrongly_in_turn() -> None:
     }  # fmt: skip
     assert (found.responses, found.ok) == (8, 2)
     assert found.client is not None
-    assert found.client["failures"] == {
+    assert found.client.failures == {
         "ChunkedEncodingError": 2,
         "ConnectionError": 4,
         "ECONNRESET": 2,
@@ -180,8 +182,8 @@ def test_a_truncated_file_is_refused(size: int) -> None:
         ({"outcome": [0] * 299 + [1]}, "outcome 1 of 1"),
         ({"outcome": [-1] * 300}, "300 requests cannot be"),
         ({"duration_s": [0.1] * 299 + [-0.1]}, "1 requests cannot be"),
-        ({"duration_s": [0.1] * 299 + [None]}, "1 requests cannot be"),
-        ({"duration_s": [0.1] * 299 + ["x"]}, "no number"),
+        ({"duration_s": [0.1] * 299 + [None]}, "not understood: Expected `float`, got `null`"),
+        ({"duration_s": [0.1] * 299 + ["x"]}, "not understood: Expected `float`, got `str`"),
         ({"seconds": 0}, "above 0"),
         ({"seconds": 0.5}, "of 0.5 s"),
         ({"outcomes": ["teapot"]}, "'teapot'; add it"),

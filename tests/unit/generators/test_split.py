@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from loadlab.core.catalog import load_yaml
 from loadlab.generators import split
+from loadlab.planning import options
 
+ROOT = Path(__file__).parents[3]
+SPECS = options.specs_of(
+    load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+)
 CLIENTS = st.integers(2, 40)
 
 
@@ -28,23 +36,16 @@ def test_a_rate_is_the_sum_of_its_shares(rate: Decimal, clients: int) -> None:
 
 
 def test_each_client_has_its_share() -> None:
-    load = {"rate": 1001, "connections": 5, "mode": "constant"}
-    assert split.shares(load, ["a", "b"]) == [
-        {"name": "a", "rate": 501, "connections": 3},
-        {"name": "b", "rate": 500, "connections": 2},
+    assert split.shares(1001, 5, ["a", "b"]) == [
+        split.Share("a", 501, 3),
+        split.Share("b", 500, 2),
     ]
-    closed = split.shares({**load, "rate": None}, ["a", "b"])
-    assert [one["rate"] for one in closed] == [None, None]
+    assert [one.rate for one in split.shares(None, 5, ["a", "b"])] == [None, None]
     # One alone has all of it, as it was asked for.
-    (alone,) = split.shares({**load, "rate": 0.5}, ["a"])
-    assert alone == {"name": "a", "rate": 0.5, "connections": 5}
-    host = {"cpus": [1], "interface": "eth0", "python": "3.13"}
-    assert split.offered(load, ["a"], [host]) == [
-        {"name": "a", "rate": 1001, "connections": 5, "cpus": [1], "interface": "eth0"}
-    ]
+    assert split.shares(0.5, 5, ["a"]) == [split.Share("a", 0.5, 5)]
 
 
 def test_what_can_be_split_is_not_refused() -> None:
-    for generator, rate in (("oha", [0.5]), ("wrk2", [3]), ("wrk", [1000]), ("oha", [None])):
-        values = {"generator": generator, "rate": rate, "connections": [3], "clients": 3}
-        split.refuse(values)
+    checked = options.options(SPECS, {})
+    for generator, rate in (("oha", [0.5]), ("wrk2", [3.0]), ("wrk", [1000.0]), ("oha", [])):
+        split.refuse(replace(checked, generator=generator, rate=rate, connections=[3], clients=3))

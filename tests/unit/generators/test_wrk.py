@@ -56,12 +56,13 @@ def test_the_correction_is_undone_exactly() -> None:
             m -= 10
     assert sum(invented.values()) > sum(truth.values())
     values, counts = wrk._undo_correction(
-        {
-            "requests": requests,
-            "errors": {"timeout": 0},
-            "duration_us": duration,
-            "latency_us": [[v, c] for v, c in sorted(invented.items())],
-        },
+        wrk.Report(
+            requests=requests,
+            bytes=0,
+            errors=wrk.Errors(connect=0, read=0, write=0, status=0, timeout=0),
+            duration_us=duration,
+            latency_us=sorted(invented.items()),
+        ),
         connections,
     )
     assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == truth
@@ -95,7 +96,8 @@ def test_statuses_are_not_told_apart() -> None:
 def test_another_length_is_a_finding() -> None:
     assert wrk.measure(text("normal"), 8, 162).findings == []
     (finding,) = wrk.measure(text("normal"), 8, 170).findings
-    assert finding.startswith("body: 161.0 bytes")
+    assert (finding.code, finding.limit) == ("body", 0.01)
+    assert finding.facts == {"mean_bytes": pytest.approx(161, abs=0.05), "expected_bytes": 170}
 
 
 def test_nothing_answered_is_refused() -> None:
@@ -126,7 +128,7 @@ def test_a_truncated_last_line_is_refused() -> None:
         ("Transfer/sec", "Something else\nTransfer/sec", "'Something else'"),
         ('"bytes":', '"bites":', "not understood"),
         ("[[", "[[3,7],[", "came in time"),
-        ("[[", "[[-3,7],[", "no count"),
+        ("[[", "[[-3,7],[", "not understood"),
     ],
 )
 def test_what_does_not_agree_is_refused(old: str, new: str, words: str) -> None:

@@ -11,20 +11,23 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from loadlab.core.model import Load, Reason
 from loadlab.generators import wrk2
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.stats import histograms
+from tests.unit.builders import load
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk2"
 SCRIPT = Path(__file__).parents[3] / "roles" / "load_tools" / "files" / "run-load.sh"
 # What was asked of each recording.
-LOADS: dict[str, dict[str, Any]] = {
-    "normal": {"rate": 2000, "duration_s": 60, "connections": 64},
-    "saturated": {"rate": 2000, "duration_s": 30, "connections": 100},
-    "errors": {"rate": 4, "duration_s": 30, "connections": 10},
-    "short": {"rate": 100, "duration_s": 2, "connections": 100},
-    "mute": {"rate": 1, "duration_s": 10, "connections": 1},
+LOADS: dict[str, Load] = {
+    "normal": load(rate=2000, duration_s=60, connections=64),
+    "saturated": load(rate=2000, duration_s=30, connections=100),
+    "errors": load(rate=4, duration_s=30, connections=10),
+    "short": load(rate=100, duration_s=2, connections=100),
+    "mute": load(rate=1, duration_s=10, connections=1),
 }
 
 
@@ -37,7 +40,7 @@ def measure(name: str, changed: str | None = None, wire_bytes: int | None = None
 
 
 def codes(found: Measurement) -> list[str]:
-    return [finding.partition(":")[0] for finding in found.findings]
+    return [finding.code for finding in found.findings]
 
 
 def test_a_normal_run() -> None:
@@ -84,7 +87,7 @@ def test_ticks_are_no_requests_and_statuses_are_not_told_apart() -> None:
     assert (found.requests, found.responses, found.ok, found.goodput) == (120, 120, 0, 0)
     assert (found.errors["status_other"], found.errors["timeout"]) == (120, 0)
     assert (found.scheduled, found.unsent) == (120, 0)
-    assert found.findings[0].startswith("ticks: 20 times wrk2, which looks every 2 s")
+    assert found.findings[0].value == 20
     assert codes(found) == ["ticks", "service"]
 
 
@@ -103,22 +106,25 @@ def test_a_run_too_short_to_calibrate() -> None:
     assert (found.responses, found.histogram.total_count) == (100, 100)
     assert found.latency_us["p50"] == 1_373_183
     assert codes(found) == ["calibrated", "service"]
-    assert found.findings[0].startswith("calibrated: 0 of 10 threads")
+    assert (found.findings[0].value, found.findings[0].limit) == (0, 10)
 
 
 def test_connections_are_as_many_on_each_thread() -> None:
     changed = text("normal").replace("1 threads and 64", "40 threads and 250")
-    found = wrk2.measure(changed, {**LOADS["normal"], "connections": 250}, None)
+    found = wrk2.measure(changed, replace(LOADS["normal"], connections=250), None)
     assert codes(found) == ["opened", "calibrated", "service"]
-    assert found.findings[0] == (
-        "opened: 240 connections of 250 asked, as many on each of 40 threads"
-    )
+    opened = Reason(code="opened", value=240, limit=250, facts={"threads": 40})
+    assert found.findings[0] == opened
 
 
 def test_another_length_is_a_finding() -> None:
     assert codes(measure("normal", wire_bytes=89)) == ["service"]
     found = measure("normal", wire_bytes=80)
-    assert found.findings[1].startswith("body: 89.0 bytes an answer on average, 80 expected")
+    assert found.findings[1].code == "body"
+    assert found.findings[1].facts == {
+        "mean_bytes": pytest.approx(89, abs=0.05),
+        "expected_bytes": 80,
+    }
 
 
 def test_the_older_form_of_the_calibration() -> None:
@@ -250,8 +256,8 @@ def test_any_histogram_comes_back(
 ) -> None:
     truth = histograms.from_values([value for value in values for _ in range(times)])
     requests = truth.total_count + uncounted
-    load = {"rate": 10, "duration_s": 30, "connections": 1}
-    found = wrk2.measure(printed(truth, requests, seconds), load, None)
+    asked = load(rate=10, duration_s=30, connections=1)
+    found = wrk2.measure(printed(truth, requests, seconds), asked, None)
     assert found.histogram.total_count == truth.total_count
     assert found.duration_s == pytest.approx(seconds, rel=0.01, abs=0.01)
     rows = list(truth.get_percentile_iterator(5))
@@ -293,13 +299,13 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "STATUS_URL": "http://10.0.0.1/lab/status",
         "BODY_SHA256": hashlib.sha256(b"ok").hexdigest(),
         "BODY_BYTES": "2",
-        "CONNECTIONS": "100",
-        "THREADS": "6",
-        "RATE": "2000",
+        "WARM_UP": "timeout 70 wrk2 -d 10s",
+        "MEASURE": "timeout 90 wrk2 -d 30s -H 'X-One: a '\\''b'\\'' $HOME' -H 'X-Two: *'",
+        "PRINTS": "pipe",
         "WARMUP": "10",
-        "DURATION": "30",
+        "PORTS": "",
+        "PAUSE": "0",
         "REQUEST_TIMEOUT": "30",
-        "KEEPALIVE": "true",
         "BEGIN_AT": "",
         "SETTLE": "2",
         "BESIDE_URL": "",
@@ -312,22 +318,24 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
     return folder / "rep-1"
 
 
-def test_the_load_script_opens_the_connections_that_were_asked_for(tmp_path: Path) -> None:
+def test_the_load_script_runs_the_commands_that_it_is_given(tmp_path: Path) -> None:
     left = offered(tmp_path / "kept", f"cat {FIXTURES}/saturated.txt")
-    warmup, load = (tmp_path / "kept" / "asked").read_text().splitlines()
-    options = "-R 2000 --latency --u_latency --timeout 30s http://10.0.0.1/index"
-    # Not on 6 threads: 16 on each would be 96.
-    assert load == f"-t 5 -c 100 -d 30s {options}"
-    assert warmup == f"-t 5 -c 100 -d 10s {options}"
+    warmup, measured = (tmp_path / "kept" / "asked").read_text().splitlines()
+    assert warmup == "-d 10s"
+    assert measured == "-d 30s -H X-One: a 'b' $HOME -H X-Two: *"
     assert json.loads((left / "run.json").read_text())["exit_code"] == 0
     assert measure("saturated", (left / "wrk2.txt").read_text()).responses == 7_477
     assert not list(left.glob("warmup*"))
-    headers = "X-One: a 'b' $HOME\nX-Two: *"
-    offered(tmp_path / "unkept", "true", KEEPALIVE="false", CONNECTIONS="7", HEADERS=headers)
-    asked = (tmp_path / "unkept" / "asked").read_text()
-    assert "-t 1 -c 7 " in asked
-    assert "-H Connection:close" in asked
-    assert "-H X-One: a 'b' $HOME -H X-Two: *\n" in asked
+
+
+@pytest.mark.parametrize(
+    ("prints", "printed"), [("", ""), ("file", "out\n"), ("pipe", "out\nerr\n")]
+)
+def test_the_load_script_keeps_what_is_printed(tmp_path: Path, prints: str, printed: str) -> None:
+    left = offered(tmp_path / "one", "echo out; echo err >&2", PRINTS=prints, WARM_UP="")
+    assert (left / "wrk2.txt").exists() == bool(prints)
+    assert not prints or (left / "wrk2.txt").read_text() == printed
+    assert prints == "pipe" or (left / "wrk2.err").read_text() == "err\n"
 
 
 def test_the_load_script_tells_what_wrk2_says_where_it_does_not_run(tmp_path: Path) -> None:
@@ -335,7 +343,7 @@ def test_the_load_script_tells_what_wrk2_says_where_it_does_not_run(tmp_path: Pa
     left = offered(tmp_path / "one", f"echo {words} >&2; exit 1")
     assert json.loads((left / "run.json").read_text())["exit_code"] == 5
     assert (left / "error.txt").read_text() == f"the warm-up failed: {words}\n"
-    left = offered(tmp_path / "two", f"echo {words} >&2; exit 1", WARMUP="0")
+    left = offered(tmp_path / "two", f"echo {words} >&2; exit 1", WARM_UP="")
     assert json.loads((left / "run.json").read_text())["exit_code"] == 1
     assert (left / "error.txt").read_text() == f"wrk2 ended with 1: {words}\n"
 
@@ -344,11 +352,11 @@ def test_the_load_script_waits_for_the_moment_of_several_clients(tmp_path: Path)
     begin = time.time() + 2
     when = {"BEGIN_AT": repr(begin), "SETTLE": "0.8", "WARMUP": "0.4"}
     left = offered(tmp_path / "one", f"date +%s.%N >>{tmp_path}/moments", **when)
-    warmup, load = map(float, (tmp_path / "moments").read_text().split())
+    warmup, measured = map(float, (tmp_path / "moments").read_text().split())
     read = (left / "nginx-before.txt").stat().st_mtime
     started = json.loads((left / "run.json").read_text())["started"]
     # Not before, a file's time being of the last tick; how much later, the machine's load says.
-    for moment, early in ((warmup, 1.2), (read, 0.4), (started, 0), (load, 0)):
+    for moment, early in ((warmup, 1.2), (read, 0.4), (started, 0), (measured, 0)):
         assert -0.02 <= moment - (begin - early) < 10
     # One that has passed is not waited for.
     left = offered(tmp_path / "two", "true", **when)

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadlab.hosts import ec2
 
@@ -15,21 +17,21 @@ ROOT = Path(__file__).parents[3]
 PRICES: dict[str, Any] = yaml.safe_load((ROOT / "files" / "aws_prices.yml").read_text())
 ROLE = ROOT / "roles" / "aws_hosts"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHtLPyYYDvzdVYxOVgoyhVxJHMLVGGaPsrWbtNT1xXGk"
-KIND = {
-    "architecture": "x86_64",
-    "cores": 4,
-    "threads_per_core": 2,
-    "threads": [1, 2],
-    "nitro": True,
-    "cluster": True,
-    "burstable": False,
-    "spot": True,
-}
+KIND = ec2.InstanceType(
+    architecture="x86_64",
+    cores=4,
+    threads_per_core=2,
+    threads=[1, 2],
+    nitro=True,
+    cluster=True,
+    burstable=False,
+    spot=True,
+)
 ZONES = ["us-east-1a", "us-east-1b"]
 
 
 def unfit(zones: list[str] = ZONES, zone: str = "", asked: int = 1, **kind: Any) -> list[str]:
-    offer = {"types": {"c7i.2xlarge": {**KIND, **kind}}, "zones": zones}
+    offer = ec2.Offer(types={"c7i.2xlarge": replace(KIND, **kind)}, zones=zones)
     return ec2.unfit(offer, {"server": "c7i.2xlarge"}, True, asked, zone, "us-east-1")
 
 
@@ -119,13 +121,36 @@ def test_the_zones_have_every_type() -> None:
     assert ec2.common_zones(zones, offerings, ["a", "nosuch"]) == []
 
 
-def test_the_estimate_counts_hosts_disks_and_addresses() -> None:
-    prices = {
-        "regions": {"us-east-1": {"big": 1.0, "small": 0.25}},
-        "volume_gb_month": 0.073,
-        "address_hour": 0.005,
-        "dedicated_region_hour": 2.0,
+def test_types_are_described_as_ec2_does() -> None:
+    described = {
+        "InstanceType": "c7i.2xlarge",
+        "ProcessorInfo": {"SupportedArchitectures": ["i386", "x86_64"], "Manufacturer": "Intel"},
+        "VCpuInfo": {
+            "DefaultVCpus": 8,
+            "DefaultCores": 4,
+            "DefaultThreadsPerCore": 2,
+            "ValidThreadsPerCore": [1, 2],
+        },
+        "NetworkInfo": {"EnaSupport": "required"},
+        "PlacementGroupInfo": {"SupportedStrategies": ["cluster", "spread"]},
+        "BurstablePerformanceSupported": False,
+        "SupportedUsageClasses": ["on-demand", "spot"],
     }
+    assert ec2.offered([described]) == {"c7i.2xlarge": KIND}
+    bare = {**described, "InstanceType": "bare", "VCpuInfo": {"DefaultVCpus": 8}}
+    alone = replace(KIND, cores=8, threads_per_core=1, threads=[])
+    assert ec2.offered([bare]) == {"bare": alone}
+    with pytest.raises(msgspec.ValidationError, match="EnaSupport"):
+        ec2.offered([{**described, "NetworkInfo": {}}])
+
+
+def test_the_estimate_counts_hosts_disks_and_addresses() -> None:
+    prices = ec2.Prices(
+        regions={"us-east-1": {"big": 1.0, "small": 0.25}},
+        volume_gb_month=0.073,
+        address_hour=0.005,
+        dedicated_region_hour=2.0,
+    )
     # Of each GB a month's 730th.
     assert ec2.estimate(prices, "us-east-1", ["big", "small"], 100, False) == pytest.approx(1.28)
     assert ec2.estimate(prices, "us-east-1", ["big"], 0, True) == pytest.approx(3.005)
@@ -135,7 +160,7 @@ def test_the_estimate_counts_hosts_disks_and_addresses() -> None:
 
 def test_the_table_of_prices_has_the_defaults_and_a_date() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
-    table = PRICES["regions"]["us-east-1"]
+    table = msgspec.convert(PRICES, ec2.Prices).regions["us-east-1"]
     assert {defaults["aws_hosts_server_type"], defaults["aws_hosts_client_type"]} <= set(table)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(PRICES["date"]))
     assert PRICES["source"].startswith("https://aws.amazon.com/")
@@ -153,12 +178,12 @@ def test_the_console_gives_the_keys_and_the_end() -> None:
         f"ec2: -----BEGIN SSH HOST KEY KEYS-----\r\nec2: {KEY} root@ip-10-78-0-5\r\n"
         "ec2: -----END SSH HOST KEY KEYS-----\r\n"
     )
-    assert ec2.console(text) == {"keys": [KEY], "ends": None}
+    assert ec2.console(text) == ec2.Console(keys=[KEY], ends=None)
     ended = "[ 8.1] loadlab: terminates itself at 2026-11-21 13:00:00 UTC\r\n" + text
-    assert ec2.console(ended) == {"keys": [KEY], "ends": "2026-11-21 13:00:00"}
+    assert ec2.console(ended) == ec2.Console(keys=[KEY], ends="2026-11-21 13:00:00")
     # After a second boot with new keys the last ones count.
     other = KEY.replace("HtL", "AAA")
-    assert ec2.console(text + text.replace(KEY, other)) == {"keys": [other], "ends": None}
+    assert ec2.console(text + text.replace(KEY, other)) == ec2.Console(keys=[other], ends=None)
 
 
 @pytest.mark.parametrize("end", range(0, 150, 10))
@@ -171,7 +196,8 @@ def test_a_console_that_is_not_there_yet_gives_nothing(end: int) -> None:
 def test_any_console_is_read(text: str) -> None:
     """Whatever it says, a key is a type and base64, which no line of known_hosts breaks out of."""
     wrapped = f"-----BEGIN SSH HOST KEY KEYS-----{text}-----END SSH HOST KEY KEYS-----"
-    for key in (ec2.console(wrapped) or {"keys": []})["keys"]:
+    found = ec2.console(wrapped)
+    for key in found.keys if found else []:
         assert re.fullmatch(r"[a-z0-9-]+ [A-Za-z0-9+/=]+", key)
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from loadlab.core.model import Hardware, HostDescription, Nic
 from loadlab.hosts import hardware
 
 ROOT = Path(__file__).parents[3]
@@ -40,69 +42,81 @@ smt\t0
 node\t0-3
 clock_synchronised\tyes
 """
-NOTHING: dict[str, Any] = {
-    "nic": None,
-    "management_nic": None,
-    "governors": None,
-    "turbo": None,
-    "smt": None,
-    "numa_nodes": None,
-    "clock_synchronised": None,
-}
+NOTHING = Hardware(
+    nic=None,
+    management_nic=None,
+    governors=None,
+    turbo=None,
+    smt=None,
+    numa_nodes=None,
+    clock_synchronised=None,
+)
+BARE = Nic(
+    name="test0",
+    driver=None,
+    speed_mbit=None,
+    duplex=None,
+    queues=None,
+    interrupts=None,
+    offloads=None,
+)
 
 
-def host(text: str, **changed: Any) -> dict[str, Any]:
-    """A host of the manifest, with what decides about its warnings."""
-    found = {"virtualisation": "none", "kernel": "6.12.48", "cpus": [0, 1, 2, 3]}
-    return {**found, "hardware": hardware.parse(text), **changed}
+def host(text: str, **changed: Any) -> HostDescription:
+    """A host of the manifest, with this reading of its hardware."""
+    found = HostDescription(
+        cpu_model="AMD EPYC 7B13",
+        cores=4,
+        cpus=[0, 1, 2, 3],
+        memory_bytes=8_000_000_000,
+        kernel="6.12.48",
+        os="Debian GNU/Linux 13 (trixie)",
+        virtualisation="none",
+        clock_source="tsc",
+        governor=None,
+        nofile=1024,
+        hardware=hardware.parse(text),
+        packages={},
+    )
+    return replace(found, **changed)
 
 
 def told(text: str, **changed: Any) -> list[str]:
-    return hardware.spoilers({"server": host(text, **changed)})
+    return hardware.warnings({"server": host(text, **changed)})
 
 
 def test_a_reading() -> None:
-    assert hardware.parse(NORMAL) == {
-        "nic": {
-            "name": "eth1",
-            "driver": "ixgbe",
-            "speed_mbit": 10000,
-            "duplex": "full",
-            "queues": 4,
-            "interrupts": {"121": [0], "122": [1], "123": [2], "124": [3], "125": [0, 1, 2, 3]},
-            "offloads": {
+    assert hardware.parse(NORMAL) == Hardware(
+        nic=Nic(
+            name="eth1",
+            driver="ixgbe",
+            speed_mbit=10000,
+            duplex="full",
+            queues=4,
+            interrupts={"121": [0], "122": [1], "123": [2], "124": [3], "125": [0, 1, 2, 3]},
+            offloads={
                 "tcp-segmentation-offload": True,
                 "generic-segmentation-offload": True,
                 "generic-receive-offload": True,
             },
-        },
-        "management_nic": "eth0",
-        "governors": {"performance": 4},
-        "turbo": False,
-        "smt": False,
-        "numa_nodes": 1,
-        "clock_synchronised": True,
-    }
+        ),
+        management_nic="eth0",
+        governors={"performance": 4},
+        turbo=False,
+        smt=False,
+        numa_nodes=1,
+        clock_synchronised=True,
+    )
     assert told(NORMAL) == []
 
 
 def test_what_is_not_told_is_not_made_up_and_not_objected_to() -> None:
     assert hardware.parse("") == NOTHING
     assert told("") == []
-    bare = hardware.parse("nic\ttest0\nspeed_mbit\t-1\nduplex\tunknown\n")
-    assert bare["nic"] == {
-        "name": "test0",
-        "driver": None,
-        "speed_mbit": None,
-        "duplex": None,
-        "queues": None,
-        "interrupts": None,
-        "offloads": None,
-    }
-    assert told("nic\ttest0\nspeed_mbit\t-1\nduplex\tunknown\n") == []
-    # A run of an older lab has no hardware in its manifest.
-    older = {"virtualisation": "none", "kernel": "6.1", "cpus": [0]}
-    assert hardware.spoilers({"server": older, "client": older}) == []
+    text = "nic\ttest0\nspeed_mbit\t-1\nduplex\tunknown\n"
+    assert hardware.parse(text).nic == BARE
+    assert told(text) == []
+    assert hardware.warnings({"server": host(NORMAL, hardware=None)}) == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +171,7 @@ def test_what_spoils_is_told_with_its_value_and_remedy(
 
 @pytest.mark.parametrize("text", ["boost\t0", "no_turbo\t1\nboost\t1"])
 def test_turbo_that_is_off(text: str) -> None:
-    assert hardware.parse(text)["turbo"] is False
+    assert hardware.parse(text).turbo is False
 
 
 def test_one_processor_takes_all_interrupts_because_there_is_one() -> None:
@@ -178,14 +192,14 @@ def test_a_guest() -> None:
 def test_the_same_of_both_hosts_is_told_once() -> None:
     slow = NORMAL.replace("10000", "100")
     hosts = {"server": host(slow), "client": host(slow.replace("smt\t0", "smt\t1"))}
-    first, second = hardware.spoilers(hosts)
+    first, second = hardware.warnings(hosts)
     assert first.startswith("server, client: eth1 runs at 100 Mb/s")
     assert second.startswith("client: SMT is on")
 
 
 def test_kernels_that_differ() -> None:
     hosts = {"server": host(NORMAL), "client": host(NORMAL, kernel="6.1.0-40")}
-    assert hardware.spoilers(hosts) == [
+    assert hardware.warnings(hosts) == [
         "different kernels (server 6.12.48, client 6.1.0-40): what one host's network code can do "
         "the other's cannot. Boot the same on all."
     ]
@@ -201,7 +215,7 @@ def test_another_line_is_refused(line: str) -> None:
                        st.integers(1, 200), min_size=1))  # fmt: skip
 def test_every_processors_governor_counts(governors: dict[str, int]) -> None:
     text = "".join(f"governor\t{name}\n" * count for name, count in governors.items())
-    assert hardware.parse(text)["governors"] == governors
+    assert hardware.parse(text).governors == governors
     assert len(told(text)) == (set(governors) != {"performance"})
 
 
@@ -215,7 +229,7 @@ def machine(root: Path, files: dict[str, str], links: dict[str, str]) -> None:
         (root / "sys" / name).symlink_to(target)
 
 
-def look(root: Path, **programs: str) -> dict[str, Any]:
+def look(root: Path, **programs: str) -> Hardware:
     """The script on a stand-in for /sys, with these programs beside the usual ones."""
     (root / "bin").mkdir()
     for name, words in programs.items():
@@ -270,23 +284,23 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
     machine(tmp_path, {**FILES, **card}, links)
     found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 1",
                  timedatectl="echo no")  # fmt: skip
-    assert found == {
-        "nic": {
-            "name": "eth1",
-            "driver": "igb",
-            "speed_mbit": 1000,
-            "duplex": "full",
-            "queues": 2,
-            "interrupts": {"40": [0], "41": [0, 1]},
-            "offloads": {"tcp-segmentation-offload": False, "generic-receive-offload": True},
-        },
-        "management_nic": "eth0",
-        "governors": {"powersave": 2},
-        "turbo": True,
-        "smt": True,
-        "numa_nodes": 1,
-        "clock_synchronised": False,
-    }
+    assert found == Hardware(
+        nic=Nic(
+            name="eth1",
+            driver="igb",
+            speed_mbit=1000,
+            duplex="full",
+            queues=2,
+            interrupts={"40": [0], "41": [0, 1]},
+            offloads={"tcp-segmentation-offload": False, "generic-receive-offload": True},
+        ),
+        management_nic="eth0",
+        governors={"powersave": 2},
+        turbo=True,
+        smt=True,
+        numa_nodes=1,
+        clock_synchronised=False,
+    )
 
 
 def test_the_script_on_a_virtio_card_and_in_a_container(tmp_path: Path) -> None:
@@ -301,27 +315,18 @@ def test_the_script_on_a_virtio_card_and_in_a_container(tmp_path: Path) -> None:
     (tmp_path / "sys" / carrier / "driver").symlink_to("../../bus/virtio/drivers/virtio_net")
     found = look(tmp_path, ip=IP, ethtool="exit 1", systemd_detect_virt="exit 0",
                  timedatectl="echo no")  # fmt: skip
-    assert found["nic"]["driver"] == "virtio_net"
-    assert found["nic"]["interrupts"] == {"40": [0]}
-    assert found["nic"]["offloads"] is None
+    assert found.nic
+    assert found.nic.driver == "virtio_net"
+    assert found.nic.interrupts == {"40": [0]}
+    assert found.nic.offloads is None
     # It is the machine's clock; whether that is synchronised a container is not told.
-    assert found["clock_synchronised"] is None
+    assert found.clock_synchronised is None
 
 
 def test_the_script_where_there_is_next_to_nothing(tmp_path: Path) -> None:
     machine(tmp_path, {f"{CARD}/mtu": "1500\n"}, {})
     found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 0", timedatectl="")
-    assert found == {
-        **NOTHING,
-        "nic": {
-            "name": "eth1",
-            # Of what is no card on a bus the kernel knows it.
-            "driver": "veth",
-            "speed_mbit": None,
-            "duplex": None,
-            "queues": None,
-            "interrupts": None,
-            "offloads": {"tcp-segmentation-offload": False, "generic-receive-offload": True},
-        },
-        "management_nic": "eth0",
-    }
+    offloads = {"tcp-segmentation-offload": False, "generic-receive-offload": True}
+    # The kernel knows the driver of a card that is on no bus.
+    card = replace(BARE, name="eth1", driver="veth", offloads=offloads)
+    assert found == replace(NOTHING, nic=card, management_nic="eth0")

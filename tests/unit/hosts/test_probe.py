@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadlab.core.fingerprint import fingerprint
+from loadlab.core.model import HostDescription
 from loadlab.hosts import probe as host
 from loadlab.hosts.cpu_list import cpu_list
+from loadlab.hosts.probe import Demands, HostProbe, PythonStack
+from loadlab.hosts.qdisc import NetworkProfile
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "probe.sh"
@@ -37,7 +41,6 @@ LINES = {
     "interface": "eth1",
     "own_address": "10.77.0.11",
     "netem": "no",
-    "wrk2": "/snap/bin/wrk2",
     "sources": "http://deb.debian.org https://mirror.example.org:8443",
     "deployed": "c0ffee",
 }
@@ -51,41 +54,42 @@ def probe(packages: list[str] | None = None, **changed: str | None) -> str:
 
 
 def test_a_probe() -> None:
-    assert host.parse(probe(PACKAGES)) == {
-        "user": "debian",
-        "machine_id": "5e0c",
-        "booted": 1795224996,
-        "os": "debian 13",
-        "machine": "x86_64",
-        "cpus": [0, 1, 3],
-        "interface": "eth1",
-        "routes": {},
-        "own_address": "10.77.0.11",
-        "python": "3.13.5",
-        "netem": False,
-        "wrk2": "/snap/bin/wrk2",
-        "sources": ["deb.debian.org:80", "mirror.example.org:8443"],
-        "deployed": "c0ffee",
-        "manifest": {
-            "cpu_model": "AMD EPYC 7B13",
-            "cores": 4,
-            "cpus": [0, 1, 3],
-            "memory_bytes": 2048 * 1024,
-            "kernel": "6.18.5",
-            "os": "Debian GNU/Linux 13 (trixie)",
-            "virtualisation": "kvm",
-            "clock_source": "tsc",
-            "governor": "performance",
-            "nofile": 20000,
+    programs = "program\toha \nprogram\twrk2 /snap/bin/wrk2\n"
+    assert host.parse(probe(PACKAGES) + programs) == HostProbe(
+        user="debian",
+        machine_id="5e0c",
+        booted=1795224996,
+        os="debian 13",
+        machine="x86_64",
+        cpus=[0, 1, 3],
+        interface="eth1",
+        routes={},
+        own_address="10.77.0.11",
+        python="3.13.5",
+        netem=False,
+        programs={"oha": "", "wrk2": "/snap/bin/wrk2"},
+        sources=["deb.debian.org:80", "mirror.example.org:8443"],
+        deployed="c0ffee",
+        manifest=HostDescription(
+            cpu_model="AMD EPYC 7B13",
+            cores=4,
+            cpus=[0, 1, 3],
+            memory_bytes=2048 * 1024,
+            kernel="6.18.5",
+            os="Debian GNU/Linux 13 (trixie)",
+            virtualisation="kvm",
+            clock_source="tsc",
+            governor="performance",
+            nofile=20000,
             # On hold is installed; removed with its configuration kept is not.
-            "packages": {"nginx": "1.26.3-3", "postgresql-17": "17.6-0+deb13u1"},
-        },
-    }
+            packages={"nginx": "1.26.3-3", "postgresql-17": "17.6-0+deb13u1"},
+        ),
+    )
 
 
 def test_the_ways_to_the_others() -> None:
     lines = "".join(f"route\t{peer} {way}\n" for peer, way in ROUTES.items())
-    assert host.parse(probe() + lines)["routes"] == {
+    assert host.parse(probe() + lines).routes == {
         "10.0.0.2": ["eth1", "10.0.0.1"],
         "10.0.0.3": [],
     }
@@ -127,15 +131,15 @@ def test_the_probe_finds_the_way(tmp_path: Path, said: str, answers: str) -> Non
 
 def test_what_a_host_need_not_have() -> None:
     found = host.parse(probe(governor=None, deployed=None, cpu_model="", interface=""))
-    assert (found["deployed"], found["interface"]) == ("", "")
-    assert found["manifest"]["governor"] is None
-    assert found["manifest"]["cpu_model"] == "unknown"
-    assert host.parse(probe(netem="yes"))["netem"] is True
+    assert (found.deployed, found.interface) == ("", "")
+    assert found.manifest.governor is None
+    assert found.manifest.cpu_model == "unknown"
+    assert host.parse(probe(netem="yes")).netem is True
 
 
 @pytest.mark.parametrize("name", sorted(set(LINES) - {"governor", "deployed"}))
 def test_what_a_probe_must_tell(name: str) -> None:
-    with pytest.raises(ValueError, match=f"the probe did not tell '{name}'"):
+    with pytest.raises(ValueError, match=f"the probe did not report '{name}'"):
         host.parse(probe(**{name: None}))
 
 
@@ -206,33 +210,104 @@ def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], 
 
 
 OTHERS = {"server": "5e0c", "client": "aaaa"}
+STACK = PythonStack(
+    framework="tornado",
+    server="uwsgi",
+    python_below="3.12",
+    python_reason="its loops crash there",
+)
+LAN = {"lan": NetworkProfile(description="as it is")}
+FAR = {**LAN, "transatlantic": NetworkProfile(rate_mbit=1000, delay_ms=45)}
 
 
-STACK = {
-    "framework": "tornado",
-    "server": "uwsgi",
-    "python_below": "3.12",
-    "python_reason": "its loops crash there",
-}
-
-
-LAN: dict[str, Any] = {"lan": {"description": "as it is"}}
-FAR: dict[str, Any] = {**LAN, "transatlantic": {"rate_mbit": 1000, "delay_ms": 45}}
+def demands(**changed: Any) -> Demands:
+    """What a run asks of the host "server"; nothing but its address unless changed."""
+    asked = {"name": "server", "test_address": "10.0.0.1", "machine_ids": OTHERS, "networks": LAN}
+    return Demands(**{**asked, **changed})
 
 
 def refusals(
     others: dict[str, str] = OTHERS,
-    stack: dict[str, Any] | None = None,
-    network: dict[str, Any] = LAN,
+    stack: PythonStack | None = None,
+    network: dict[str, NetworkProfile] = LAN,
     **changed: str,
 ) -> list[str]:
-    found = host.parse(probe(None, **changed))
-    return host.refusals(found, "server", others, "10.0.0.1", [stack] if stack else [], network)
+    asked = demands(machine_ids=others, stacks=[stack] if stack else [], networks=network)
+    return messages(probe(None, **changed), asked)
+
+
+def messages(text: str, asked: Demands) -> list[str]:
+    return [problem.message for problem in host.problems(host.parse(text), asked)]
+
+
+# A probe's lines and demands that violate one rule each, and its sentence.
+VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
+    "no_python": (
+        probe(python=""),
+        demands(stacks=[STACK, STACK]),
+        "it has no /usr/bin/python3. Install the package python3.",
+    ),
+    "python_too_new": (
+        probe(),
+        demands(stacks=[STACK]),
+        "tornado does not run with server=uwsgi on Python 3.13.5: its loops crash there. Use "
+        "Debian 12 on the server (local hosts: -e local_hosts_release=bookworm), or leave server "
+        "and protocol out: then its own server stands in.",
+    ),
+    "unsupported_system": (
+        probe(os="fedora 43", os_name="Fedora 43"),
+        demands(),
+        "it runs Fedora 43; the lab knows Debian 12, Debian 13 and Ubuntu 24.04. Install one of "
+        "these.",
+    ),
+    "no_interface": (
+        probe(interface=""),
+        demands(),
+        "the address 10.0.0.1 is on none of its interfaces. Set test_address in the inventory to "
+        "the host's own address on the link that carries load.",
+    ),
+    "no_netem": (
+        probe(),
+        demands(networks=FAR),
+        "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
+        "6.18.5 does not have (module sch_netem). Use a profile with a rate only "
+        "(-e network=gigabit), or a host with that module.",
+    ),
+    "sources_not_fetched": (
+        probe(sources="http://de.archive.ubuntu.com http://security.ubuntu.com"),
+        demands(fetched_sources=["security.ubuntu.com:80"]),
+        "its packages come from de.archive.ubuntu.com:80, which this machine does not fetch from "
+        "for a host without internet. Add that to package_sources in the inventory's "
+        "group_vars/lab.yml, or give the host sources that are listed there.",
+    ),
+    "other_link": (
+        probe() + "route\t10.0.0.2 eth0 10.9.0.7\nroute\t10.0.0.3 eth1 10.0.0.1\n",
+        demands(),
+        "its way to 10.0.0.2 is eth0 from 10.9.0.7, and not eth1 from 10.0.0.1: load would take "
+        "another link than the one that is looked at. Give it a route there "
+        "(ip route replace 10.0.0.2 dev eth1 src 10.0.0.1), or set test_address of all hosts to "
+        "their addresses on one link.",
+    ),
+    "same_machine": (
+        probe(),
+        demands(machine_ids={"server": "5e0c", "one": "5e0c", "two": "aaaa", "three": "5e0c"}),
+        "it is the same machine as one, three; a client on its own server measures itself. Give "
+        "two machines.",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", host.RULES, ids=lambda rule: rule.code)
+def test_rule_names_value_limit_and_remedy(rule: host.Rule) -> None:
+    text, asked, message = VIOLATIONS[rule.code]
+    assert host.problems(host.parse(text), asked) == [host.Problem(rule.code, message)]
 
 
 @pytest.mark.parametrize("system", host.SUPPORTED)
 def test_a_host_that_can_serve(system: str) -> None:
     assert refusals(os=system) == []
+    assert refusals(network=FAR, netem="yes", os=system) == []
+    assert refusals(network={"gigabit": NetworkProfile(rate_mbit=1000)}, os=system) == []
 
 
 @pytest.mark.parametrize("system", ["fedora 43", "debian 11", "ubuntu 22.04", "debian 130", " "])
@@ -244,24 +319,16 @@ def test_another_system_is_refused_with_those_that_will_do(system: str) -> None:
 
 
 def test_an_address_that_is_on_no_interface() -> None:
-    (told,) = refusals(interface="")
-    assert told.startswith("the address 10.0.0.1 is on none of its interfaces. Set test_address")
-    (told,) = host.refusals(host.parse(probe(interface="")), "server", OTHERS, "", [], LAN)
+    (told,) = messages(probe(interface=""), demands(test_address=""))
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
 def test_load_that_would_take_another_link() -> None:
     def told(*routes: str, others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
         lines = "".join(f"route\t{route}\n" for route in routes)
-        found = host.parse(probe(None, **changed) + lines)
-        return host.refusals(found, "server", others, "10.0.0.1", [], LAN)
+        return messages(probe(None, **changed) + lines, demands(machine_ids=others))
 
     assert told("10.0.0.2 eth1 10.0.0.1", "10.0.0.3 eth1 10.0.0.1") == []
-    (by_another,) = told("10.0.0.2 eth0 10.9.0.7", "10.0.0.3 eth1 10.0.0.1")
-    assert by_another.startswith(
-        "its way to 10.0.0.2 is eth0 from 10.9.0.7, and not eth1 from 10.0.0.1: load would take "
-    )
-    assert "(ip route replace 10.0.0.2 dev eth1 src 10.0.0.1), or set test_address" in by_another
     # The interface's first address, where the test address is its second.
     (from_another,) = told("10.0.0.2 eth1 10.0.0.9")
     assert from_another.startswith("its way to 10.0.0.2 is eth1 from 10.0.0.9, and not eth1 from")
@@ -274,75 +341,20 @@ def test_load_that_would_take_another_link() -> None:
     assert nowhere.startswith("the address 10.0.0.1 is on none of its interfaces.")
 
 
-def test_a_client_on_its_own_server() -> None:
-    (told,) = refusals({"server": "5e0c", "one": "5e0c", "two": "aaaa", "three": "5e0c"})
-    assert told.startswith("it is the same machine as one, three; ")
-    assert told.endswith("Give two machines.")
-
-
 def test_a_server_whose_python_is_too_new_for_its_stack() -> None:
-    (told,) = refusals(stack=STACK)
-    assert told.startswith(
-        "tornado does not run with server=uwsgi on Python 3.13.5: its loops crash there. "
-        "Use Debian 12 on the server"
-    )
     assert refusals(stack=STACK, python="3.11.2", os="debian 12") == []
-    assert refusals(stack={**STACK, "python_below": None}) == []
-
-
-def test_a_network_profile_that_the_kernel_cannot_do() -> None:
-    assert refusals(network=FAR) == [
-        "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
-        "6.18.5 does not have (module sch_netem). Use a profile with a rate only "
-        "(-e network=gigabit), or a host with that module."
-    ]
-    assert refusals(network=FAR, netem="yes") == []
-    assert refusals(network={"gigabit": {"rate_mbit": 1000}}) == []
-
-
-def test_a_client_without_a_way_to_wrk2() -> None:
-    def told(packages: list[str], needs: bool, wrk2: str) -> list[str]:
-        found = host.parse(probe(packages, wrk2=wrk2))
-        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, needs)
-
-    assert told([], True, "") == [
-        "the generator wrk2 is not there, and neither is snapd, which could install the snap wrk2. "
-        "Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the package "
-        "snapd, or measure with -e generator=oha."
-    ]
-    assert told([], True, "/usr/local/bin/wrk2") == []
-    assert told(["snapd 2.67 ii "], True, "") == []
-    assert len(told(["snapd 2.67 rc "], True, "")) == 1
-    assert told([], False, "") == []
-
-
-def test_a_client_without_a_way_to_wrk2_and_without_internet() -> None:
-    def told(packages: list[str], wrk2: str) -> list[str]:
-        found = host.parse(probe(packages, wrk2=wrk2, sources=""))
-        return host.refusals(
-            found, "server", OTHERS, "10.0.0.1", [], LAN, needs_wrk2=True, fetched=[]
-        )
-
-    # The snap store is no source of packages.
-    for packages in ([], ["snapd 2.67 ii "]):
-        (refused,) = told(packages, "")
-        assert refused.startswith("the generator wrk2 is not there, and snapd cannot install")
-        assert "-e wrk2_binary=/path/to/wrk2, or measure with -e generator=oha." in refused
-    assert told([], "/snap/bin/wrk2") == []
+    assert refusals(stack=replace(STACK, python_below=None)) == []
 
 
 def test_sources_that_nobody_fetches_from() -> None:
     def told(sources: str, fetched: list[str] | None) -> list[str]:
-        found = host.parse(probe(sources=sources))
-        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, fetched=fetched)
+        return messages(probe(sources=sources), demands(fetched_sources=fetched))
 
     german = "http://de.archive.ubuntu.com http://security.ubuntu.com"
     known = ["security.ubuntu.com:80", "archive.ubuntu.com:80"]
     assert told(german, None) == []
     assert told(german, [*known, "de.archive.ubuntu.com:80"]) == []
     assert told("", []) == []
-    (refused,) = told(german, known)
-    assert refused.startswith("its packages come from de.archive.ubuntu.com:80, which this machine")
     (refused,) = told("https://archive.ubuntu.com", known)
     assert "from archive.ubuntu.com:443, which" in refused
     assert "Add that to package_sources" in refused
@@ -369,21 +381,6 @@ def test_the_probe_finds_the_sources(tmp_path: Path) -> None:
     names = ("http://five", "http://six", "http://three", "https://four")
     told = " ".join(f"{name}.example.org" for name in names)
     assert f"sources\t{told}:8443\n" in done.stdout
-
-
-def test_a_program_for_another_machine() -> None:
-    def told(machine: str, **programs: str) -> list[str]:
-        found = host.parse(probe(machine=machine))
-        return host.refusals(found, "server", OTHERS, "10.0.0.1", [], LAN, programs=programs)
-
-    assert told("x86_64", oha="x86_64", wrk2="x86_64") == []
-    # A script is for any.
-    assert told("aarch64", oha="", wrk2="aarch64") == []
-    assert told("aarch64", oha="x86_64", wrk2="aarch64") == [
-        "it is aarch64, and the oha that it would get from this machine is for x86_64. Name one "
-        "for aarch64 with -e oha_binary=/path/to/oha."
-    ]
-    assert len(told("aarch64", oha="x86_64", wrk2="another (ELF machine 243)")) == 2
 
 
 def test_what_machine_a_program_is_for(tmp_path: Path) -> None:

@@ -8,14 +8,18 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
+from loadlab.core.errors import PlanError
 from loadlab.hosts import qdisc
+from loadlab.hosts.qdisc import Netem, NetworkProfile, RootQdisc, Tbf
 
 ROOT = Path(__file__).parents[3]
-PROFILES: dict[str, Any] = {
+FILES: dict[str, Any] = {
     path.stem: yaml.safe_load(path.read_text())
     for path in sorted((ROOT / "files" / "network").glob("*.yml"))
 }
+PROFILES = {name: qdisc.network_profile(ROOT, name) for name in FILES}
 COUNTERS = '"bytes":0,"packets":0,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0'
 # What `tc -j -s qdisc show dev X` of iproute2 6.1 printed on Linux 6.18.
 NOQUEUE = (
@@ -50,13 +54,15 @@ FAST_ETHERNET = (
 )
 
 
-def netem(profile: dict[str, Any], **changed: float) -> str:
+def netem(profile: NetworkProfile, **changed: float) -> str:
     """What tc would print for a profile. Not recorded, as this kernel has no netem.
 
     The shape is that of iproute2 6's tc/q_netem.c as quoted in the tests of other projects: delay
     and jitter in seconds, loss a fraction, rate in bytes a second, what is zero left out.
     """
-    wanted = {**(qdisc.qdisc(profile) or {}), **changed}
+    asked = qdisc.qdisc(profile)
+    assert asked
+    wanted = {**asdict(asked), **changed}
     options: dict[str, Any] = {"limit": wanted["limit"]}
     if wanted["delay"] or wanted["jitter"]:
         options["delay"] = {"delay": wanted["delay"], "jitter": wanted["jitter"], "correlation": 0}
@@ -83,9 +89,10 @@ def test_the_profiles_are_those_of_the_documentation() -> None:
 def test_a_profile_says_what_it_is_and_where_that_is_from(name: str) -> None:
     spec = ROOT / "roles" / "network_profile" / "meta" / "argument_specs.yml"
     options = yaml.safe_load(spec.read_text())["argument_specs"]["main"]["options"]
-    profile = PROFILES[name]
+    profile = FILES[name]
     assert {"description"} <= set(profile) <= set(options["network_profile_shape"]["options"])
     assert ("source" in profile) == (set(profile) != {"description"})
+    assert set(profile) == set(NetworkProfile.__struct_fields__) & set(profile)
     figures = {k: v for k, v in profile.items() if k not in ("description", "source")}
     assert all(isinstance(value, int | float) and value > 0 for value in figures.values())
     assert figures.get("jitter_ms", 0) <= figures.get("delay_ms", 0)
@@ -95,59 +102,49 @@ def test_a_profile_says_what_it_is_and_where_that_is_from(name: str) -> None:
 
 
 def test_a_rate_alone_is_a_tbf_that_takes_whole_segments() -> None:
-    assert qdisc.qdisc({"rate_mbit": 100}) == {
-        "kind": "tbf",
-        "rate": 12_500_000,
-        "burst": 80_000,
-        "latency": 0.05,
-    }
+    fast = Tbf(rate=12_500_000, burst=80_000, latency=0.05)
+    assert qdisc.qdisc(NetworkProfile(rate_mbit=100)) == fast
     # 64 KiB in frames of 1448 bytes, each with 66 bytes of headers.
     assert qdisc.BURST_BYTES > 65_536 + 66 * -(-65_536 // 1448)
-    gigabit = qdisc.qdisc({"rate_mbit": 1000})
-    assert gigabit
-    assert gigabit["burst"] == 250_000
+    gigabit = Tbf(rate=125_000_000, burst=250_000, latency=0.05)
+    assert qdisc.qdisc(NetworkProfile(rate_mbit=1000)) == gigabit
 
 
 def test_delay_jitter_and_loss_are_a_netem_that_holds_all_that_is_under_way() -> None:
-    assert qdisc.qdisc({"rate_mbit": 12, "delay_ms": 35, "jitter_ms": 5, "loss_percent": 0.1}) == {
-        "kind": "netem",
+    profile = NetworkProfile(rate_mbit=12, delay_ms=35, jitter_ms=5, loss_percent=0.1)
+    assert qdisc.qdisc(profile) == Netem(
         # 12 Mbit/s in frames of 66 bytes for 35 + 5 + 50 ms.
-        "limit": 2046,
-        "delay": 0.035,
-        "jitter": 0.005,
-        "loss": 0.001,
-        "rate": 1_500_000,
-    }
-    for profile in ({"delay_ms": 50}, {"loss_percent": 1}, {"delay_ms": 10, "jitter_ms": 1}):
+        limit=2046,
+        delay=0.035,
+        jitter=0.005,
+        loss=0.001,
+        rate=1_500_000,
+    )
+    for profile in (
+        NetworkProfile(delay_ms=50),
+        NetworkProfile(loss_percent=1),
+        NetworkProfile(delay_ms=10, jitter_ms=1),
+    ):
         wanted = qdisc.qdisc(profile)
-        assert wanted
-        assert wanted["kind"] == "netem"
-        assert wanted["rate"] == 0
+        assert isinstance(wanted, Netem)
+        assert wanted.rate == 0
         # A million frames a second.
-        assert wanted["limit"] == 50_000 + 1000 * sum(
-            profile.get(key, 0) for key in ("delay_ms", "jitter_ms")
-        )
+        assert wanted.limit == 50_000 + 1000 * sum((profile.delay_ms or 0, profile.jitter_ms or 0))
 
 
 def test_what_tc_tells() -> None:
-    assert qdisc.root(NOQUEUE) == {"kind": "noqueue", "handle": "0:"}
-    assert qdisc.root(MQ) == {"kind": "mq", "handle": "8002:"}
-    assert qdisc.root(FAST_ETHERNET) == {
-        "kind": "tbf",
-        "handle": "1ab:",
-        "rate": 12_500_000,
-        "burst": 80_000,
-        "latency": 0.05,
-    }
-    assert qdisc.root(netem({"loss_percent": 1})) == {
-        "kind": "netem",
-        "handle": "1ab:",
-        "limit": 50_000,
-        "delay": 0,
-        "jitter": 0,
-        "loss": 0.01,
-        "rate": 0,
-    }
+    assert qdisc.root(NOQUEUE) == RootQdisc(kind="noqueue", handle="0:", parameters=None)
+    assert qdisc.root(MQ) == RootQdisc(kind="mq", handle="8002:", parameters=None)
+    assert qdisc.root(FAST_ETHERNET) == RootQdisc(
+        kind="tbf",
+        handle="1ab:",
+        parameters=Tbf(rate=12_500_000, burst=80_000, latency=0.05),
+    )
+    assert qdisc.root(netem(NetworkProfile(loss_percent=1))) == RootQdisc(
+        kind="netem",
+        handle="1ab:",
+        parameters=Netem(limit=50_000, delay=0, jitter=0, loss=0.01, rate=0),
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[]\n", '[{"kind":"ingress","handle":"ffff:"}]'])
@@ -182,10 +179,9 @@ def test_what_has_not_to_be_changed() -> None:
 
 
 def test_the_ticks_of_the_kernel_are_no_difference() -> None:
-    wanted = {"rate": 125_000_000, "burst": 262_144, "latency": 0.05}
-    found = qdisc.root(GIGABIT_256K)
-    near = {key: abs(found[key] / value - 1) for key, value in wanted.items()}
-    assert 0 < max(near.values()) < qdisc.TOLERANCE
+    found = qdisc.root(GIGABIT_256K).parameters
+    assert isinstance(found, Tbf)
+    assert 0 < abs(found.burst / 262_144 - 1) < qdisc.TOLERANCE
 
 
 @pytest.mark.parametrize("name", WITH_NETEM)
@@ -194,8 +190,8 @@ def test_every_parameter_of_netem_is_read_back(name: str) -> None:
     wanted = qdisc.qdisc(profile)
     assert wanted
     assert qdisc.differences(profile, qdisc.root(netem(profile))) == []
-    for key in set(wanted) - {"kind"}:
-        for value in (0, wanted[key] * 1.1):
+    for key, asked in asdict(wanted).items():
+        for value in (0, asked * 1.1):
             (told,) = qdisc.differences(profile, qdisc.root(netem(profile, **{key: value})))
             assert told.startswith(f"{key}: asked ")
 
@@ -226,7 +222,7 @@ def test_the_commands() -> None:
     assert commands("mobile_3g", PFIFO_FAST) == [
         f"{add} netem limit 652 delay 150000us 15000us loss random 0.5% rate 1600000bit"
     ]
-    assert qdisc.commands({"delay_ms": 0.5}, qdisc.root(NOQUEUE), "eth1") == [
+    assert qdisc.commands(NetworkProfile(delay_ms=0.5), qdisc.root(NOQUEUE), "eth1") == [
         f"{add} netem limit 50500 delay 500us 0us"
     ]
 
@@ -242,11 +238,30 @@ def test_the_commands() -> None:
         },
     )
 )
-def test_any_profile_is_added_once_and_removed_whole(profile: dict[str, Any]) -> None:
+def test_any_profile_is_added_once_and_removed_whole(figures: dict[str, float]) -> None:
+    profile = NetworkProfile(**figures)  # type: ignore[arg-type]
     found = qdisc.root(NOQUEUE)
     added = qdisc.commands(profile, found, "eth1")
-    assert len(added) == bool(profile)
+    assert len(added) == bool(figures)
     if qdisc.needs_netem(profile):
         there = qdisc.root(netem(profile))
         assert qdisc.commands(profile, there, "eth1") == []
-        assert len(qdisc.commands({}, there, "eth1")) == 1
+        assert len(qdisc.commands(NetworkProfile(), there, "eth1")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("rate_mbit: fast", r"Expected `float \| null`, got `str` - at `\$.rate_mbit`"),
+        ("rate_mbit: 0", r"Expected `float` > 0.0 - at `\$.rate_mbit`"),
+        ("loss_percent: 101", r"Expected `float` <= 100.0 - at `\$.loss_percent`"),
+        ("latency: 3", "Object contains unknown field `latency`"),
+        ("{", "while parsing a flow node"),
+    ],
+)
+def test_network_profile_names_file_path_and_reason(tmp_path: Path, text: str, reason: str) -> None:
+    folder = tmp_path / "files" / "network"
+    folder.mkdir(parents=True)
+    (folder / "bad.yml").write_text(text)
+    with pytest.raises(PlanError, match=rf"files/network/bad\.yml: {reason}"):
+        qdisc.network_profile(tmp_path, "bad")

@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import asdict, replace
 
 from loadlab.core.errors import PlanError
+from loadlab.core.model import InputHashes, Item
 from loadlab.planning import inputs
+from loadlab.planning.inputs import Inputs
+from loadlab.scheduling.records import CellRecords, cell_records
+from tests.unit import builders
 
-CELL = {"endpoint": "index", "tuning": "stock", "network": "lan", "load": {"rate": 1}}
+CELL = builders.cell(endpoint="index", tuning="stock", network="lan")
 
 
 @pytest.fixture
@@ -20,45 +25,55 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def plan(**changed: Any) -> dict[str, Any]:
+def made_of(**changed: Any) -> Inputs:
     app = {"language": "python", "endpoints": ["index"]}
-    return {
-        "stacks": {"a": {"framework": "alpha", "app": app}},
-        "endpoints": {"index": {"path": "/index"}, "slow": {"path": "/slow"}},
-        "tunings": {"stock": {"sysctl": []}},
-        "networks": {"lan": {"delay": 0}},
+    return replace(
+        Inputs(
+            stacks={"a": {"framework": "alpha", "app": app}},
+            endpoints={"index": {"path": "/index"}, "slow": {"path": "/slow"}},
+            tunings={"stock": {"sysctl": []}},
+            networks={"lan": {"delay": 0}},
+        ),
         **changed,
-    }
+    )
 
 
-def defined(
-    root: Path, asked: dict[str, Any] | None = None, lab: str | None = "1a2b", **load: Any
-) -> dict[str, Any]:
-    item: dict[str, Any] = {
-        "cell_id": "x", "stack": "a", "cell": {**CELL, "load": {**CELL["load"], **load}},  # type: ignore[dict-item]
-    }  # fmt: skip
-    inputs.define(root, asked or plan(), [item], lab)
-    return item
+def hashed(
+    root: Path, asked: Inputs | None = None, lab: str | None = "1a2b", **load: Any
+) -> tuple[Item, InputHashes]:
+    """An item with its hashes, and these."""
+    cell = replace(CELL, load=replace(CELL.load, **load))
+    item = builders.item(cell_id="x", stack="a", cell=cell)
+    found = inputs.Hasher(root, asked or made_of(), lab).hashed(item)
+    return found, builders.present(found.input_hashes)
 
 
-CHANGES: list[tuple[str, dict[str, Any]]] = [
-    ("endpoint", plan(endpoints={"index": {"path": "/other"}, "slow": {"path": "/slow"}})),
-    ("tuning", plan(tunings={"stock": {"sysctl": [{"key": "a.b", "value": 1}]}})),
-    ("network", plan(networks={"lan": {"delay": 1}})),
+def measured(*items: Item, **changed: Any) -> dict[str, CellRecords]:
+    """The records of cell x with one repetition of each item."""
+    results = [
+        builders.result(
+            cell_id="x", cell=one.cell, input_hashes=one.input_hashes, repetition=number, **changed
+        )
+        for number, one in enumerate(items, 1)
+    ]
+    return {"x": cell_records(results)}
+
+
+CHANGES: list[tuple[str, Inputs]] = [
+    ("endpoint", made_of(endpoints={"index": {"path": "/other"}, "slow": {"path": "/slow"}})),
+    ("tuning", made_of(tunings={"stock": {"sysctl": [{"key": "a.b", "value": 1}]}})),
+    ("network", made_of(networks={"lan": {"delay": 1}})),
 ]
 
 
 @pytest.mark.parametrize(("part", "other"), CHANGES)
-def test_a_change_is_refused_by_its_name(root: Path, part: str, other: dict[str, Any]) -> None:
-    before, now = defined(root), defined(root, other)
-    differs = [
-        key for key in before["definition"] if before["definition"][key] != now["definition"][key]
-    ]
-    assert differs == [part]
-    records = {"x": [{"definition": before["definition"], "cell": before["cell"]}]}
-    inputs.check("mine", [before], records)
+def test_check_refuses_a_changed_input_by_its_name(root: Path, part: str, other: Inputs) -> None:
+    (before, old), (now, new) = hashed(root), hashed(root, other)
+    changed = asdict(new)
+    assert [key for key, value in asdict(old).items() if value != changed[key]] == [part]
+    inputs.check("mine", [before], measured(before))
     with pytest.raises(PlanError) as refusal:
-        inputs.check("mine", [now], records)
+        inputs.check("mine", [now], measured(before))
     words = str(refusal.value)
     assert f"'mine' has results of x with another {part} than now" in words
     assert "give another -e run_id=<name>" in words
@@ -67,33 +82,35 @@ def test_a_change_is_refused_by_its_name(root: Path, part: str, other: dict[str,
 @pytest.mark.parametrize(
     "name", ["apps/alpha/app.py", "apps/alpha/requirements.txt", "files/python/work.py"]
 )
-def test_every_file_of_the_application_counts(root: Path, name: str) -> None:
-    before = defined(root)
+def test_hashes_include_every_file_of_the_application(root: Path, name: str) -> None:
+    _, before = hashed(root)
     (root / name).write_text(yaml.safe_dump({"changed": True}))
-    now = defined(root)
-    assert before["definition"].pop("application") != now["definition"].pop("application")
-    assert before == now
+    _, now = hashed(root)
+    assert before.application != now.application
+    assert replace(before, application=now.application) == now
 
 
-def test_what_is_asked_beside_counts(root: Path) -> None:
-    assert defined(root)["definition"] != defined(root, beside="slow")["definition"]
+def test_hashes_include_the_background_endpoint(root: Path) -> None:
+    assert hashed(root)[1] != hashed(root, background_endpoint="slow")[1]
 
 
-def test_what_an_earlier_version_did_not_say_is_not_held_against_it(root: Path) -> None:
-    now = defined(root)
-    inputs.check("mine", [now], {"x": [{"repetition": 1, "error": "x"}]})
-    inputs.check("mine", [now], {"x": [{"definition": None, "cell": now["cell"]}]})
+def test_check_refuses_another_cell_and_takes_absent_hashes(root: Path) -> None:
+    now, _ = hashed(root)
+    inputs.check("mine", [now], measured(replace(now, input_hashes=None)))
+    other = replace(now, cell=replace(now.cell, expected_void=["steal"]))
     with pytest.raises(PlanError, match="another cell than now"):
-        inputs.check("mine", [now], {"x": [{"cell": {**CELL, "about": ["steal"]}}]})
+        inputs.check("mine", [now], measured(other))
 
 
-def test_another_revision_of_the_lab_is_told_and_not_refused(root: Path) -> None:
-    before, now = defined(root), defined(root, lab="3c4d+")
-    assert before["definition"] != now["definition"]
-    kept: list[dict[str, Any]] = [{**before, "repetition": 1}, {**before, "repetition": 2}]
-    inputs.check("mine", [now], {"x": kept})
-    assert inputs.labs(kept) == {}
-    unknown: list[dict[str, Any]] = [{"repetition": 3}, {"repetition": 4, "definition": None}]
-    assert inputs.labs([*kept, *unknown, {**defined(root, lab=None), "repetition": 5}]) == {}
-    both = [*kept, *unknown, {**now, "repetition": 5}]
+def test_another_revision_of_the_lab_is_reported_and_not_refused(root: Path) -> None:
+    (before, old), (now, new) = hashed(root), hashed(root, lab="3c4d+")
+    assert old != new
+    inputs.check("mine", [now], measured(before))
+    same = [builders.repetition(repetition=n, input_hashes=old) for n in (1, 2)]
+    unknown = [
+        builders.repetition(repetition=3, input_hashes=None),
+        builders.repetition(repetition=4, input_hashes=hashed(root, lab=None)[1]),
+    ]
+    assert inputs.labs(same) == inputs.labs([*same, *unknown]) == {}
+    both = [*same, *unknown, builders.repetition(repetition=5, input_hashes=new)]
     assert inputs.labs(both) == {"1a2b": [1, 2], "3c4d+": [5]}

@@ -7,45 +7,58 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadlab.core.errors import PlanError
+from loadlab.core.model import Item
 from loadlab.planning import cells, load_options, options
 from loadlab.planning import plan as plans
-from loadlab.scheduling import dispatch, schedule
+from loadlab.scheduling import experiments, schedule
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.records import CellRecords, cell_records
 from loadlab.stacks import stacks
+from tests.unit import builders
+from tests.unit.scheduling.test_schedule import add
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
-SPECS: dict[str, Any] = yaml.safe_load(
-    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
-)["argument_specs"]["main"]["options"]
+SPECS = options.specs_of(
+    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
+        "argument_specs"
+    ]["main"]["options"]
+)
 
 
-def planned(**given: Any) -> tuple[dict[str, Any], list[Any]]:
+def make(**given: Any) -> Plan:
+    ask = plans.Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
+    return plans.plan(ask)
+
+
+def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]:
     """The stack and the cells of the repository's own files."""
-    values = options.options(SPECS, {"endpoint": "index", **given})
+    values = options.options(SPECS, {"endpoint": "index", **given}, clients)
     load_options.refuse(values)
-    chosen = stacks.stack(ROOT, values, "3.13")
-    return chosen, cells.cells(values, chosen, {"production": 4096}, {"index": {}})
+    chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), "3.13")}
+    return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
 
 
 @pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
     chosen, cells = planned(framework=framework, front="none")
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
-    assert all(item["cell"]["front"] == "none" for item in cells)
-    assert all("-direct-b4096-" in item["cell_id"] for item in cells)
+    assert all(item.cell.front == "none" for item in cells)
+    assert all("-direct-b4096-" in item.cell_id for item in cells)
 
 
 def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
     ids = {
-        planned(framework="flask", server="uwsgi", front="none", upstream_keepalive=kept)[1][0][
-            "cell_id"
-        ]
+        planned(framework="flask", server="uwsgi", front="none", upstream_keepalive=kept)[1][
+            0
+        ].cell_id
         for kept in (True, False)
     }
     assert len(ids) == 2
@@ -55,19 +68,19 @@ def test_nothing_asked_leaves_no_trace() -> None:
     chosen, cells = planned(framework="aiohttp")
     assert (chosen["front"], chosen["port"]) == ("nginx", 80)
     for item in cells:
-        assert "front" not in item["cell"]
-        assert not {"tls", "http2", "headers"} & set(item["cell"]["load"])
+        load = item.cell.load
+        assert (item.cell.front, load.tls, load.http2, load.headers) == (None,) * 4
 
 
 def test_the_calibrating_closed_loop_stays_http_1() -> None:
     _, cells = planned(framework="aiohttp", tls=True, http2=True, headers={"X-Lab": "yes"})
-    oha, wrk = (item["cell"]["load"] for item in cells)
-    assert oha["http2"] is True
-    assert "http2" not in wrk
-    assert oha["tls"] is wrk["tls"] is True
-    assert oha["headers"] == wrk["headers"] == {"X-Lab": "yes"}
-    assert "-http2-headers" in cells[0]["cell_id"]
-    assert "-tls-headers" in cells[1]["cell_id"]
+    oha, wrk = (item.cell.load for item in cells)
+    assert oha.http2 is True
+    assert wrk.http2 is None
+    assert oha.tls is wrk.tls is True
+    assert oha.headers == wrk.headers == {"X-Lab": "yes"}
+    assert "-http2-headers" in cells[0].cell_id
+    assert "-tls-headers" in cells[1].cell_id
 
 
 @pytest.mark.parametrize(
@@ -101,7 +114,7 @@ def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=12), max_size=3))
 def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, str]) -> None:
     try:
-        found = load_options.headers(value)
+        found = load_options.headers({**value})
     except PlanError:
         return
     for name, text in found.items():
@@ -113,35 +126,34 @@ def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, 
 
 def test_a_measured_cell_is_profiled_once() -> None:
     asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "repetitions": 3}
-    found = plans.plan(ROOT, SPECS, {**asked, "tuning": "stock,production"}, True, True, NOW)
-    assert found["profile"] is True
-    records: dict[str, list[Any]] = {}
+    found = make(**asked, tuning="stock,production")
+    assert found.py_spy is True
+    records: dict[str, CellRecords] = {}
     purposes = []
     while item := schedule.next_item(found, records, {}, None, 0):
-        purposes.append((item["purpose"], item["cell"]["tuning"]))
-        assert (item["purpose"] == "profile") == item["cell_id"].endswith("w10s-profile")
-        record = {"repetition": item["repetition"], "error": None, "verdict": {"valid": True}}
-        records.setdefault(item["cell_id"], []).append(record)
-    assert len(purposes) == found["measurements"]
-    assert purposes.count(("measure", "stock")) == purposes.count(("twin", "stock")) == 3
-    assert purposes.count(("profile", "stock")) == purposes.count(("profile", "production")) == 1
-    # The first block measures every track once.
-    assert not [one for one, _ in purposes[len(found["tracks"]) :] if one == "profile"]
-    # It is in no comparison, and nothing is its twin.
-    assert not [one for one in found["comparisons"] if "-profile" in one["base"] + one["head"]]
-    assert not [pair for pair in found["twins"] if "-profile" in "".join(pair)]
+        purposes.append((item.purpose, item.cell.tuning))
+        result = builders.result(purpose=item.purpose, cell=item.cell, repetition=item.repetition)
+        add(records, result, item.cell_id)
+    assert len(purposes) == found.measurements
+    assert purposes.count(("measure", "stock")) == purposes.count(("aa_control", "stock")) == 3
+    assert purposes.count(("py_spy", "stock")) == purposes.count(("py_spy", "production")) == 1
+    # The first block measures every experiment once.
+    assert not [one for one, _ in purposes[len(found.experiments) :] if one == "py_spy"]
+    # It is in no comparison, and has no A/A control.
+    profiles = {
+        item.cell_id for item in experiments.items(found.experiments) if item.purpose == "py_spy"
+    }
+    assert not profiles & {name for one in found.comparisons for name in (one.base, one.head)}
+    assert not profiles & {name for pair in found.aa_controls for name in pair}
 
 
 def test_a_profile_that_failed_is_tried_again_in_the_first_block_only() -> None:
-    asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "generator": "wrk"}
-    tracks = plans.plan(ROOT, SPECS, asked, True, True, NOW)["tracks"]
-    track = next(one for one in tracks if one["cells"][0]["purpose"] == "profile")
-    cell_id = track["cells"][0]["cell_id"]
-    failed = {cell_id: [{"repetition": 1, "error": "broken", "verdict": {"valid": False}}]}
-    again = dispatch.following(track, 1, failed)
-    assert again is not None
-    assert again["cell_id"] == cell_id
+    found = make(framework="aiohttp", endpoint="index", profile=True, generator="wrk")
+    (one,) = [one for one in found.experiments if one.items[0].purpose == "py_spy"]
+    (item,) = one.items
+    failed = {item.cell_id: cell_records([builders.result(error="broken")])}
+    assert one.next_item(1, failed) == item
     # Even a void one is enough.
-    had = {cell_id: [{"repetition": 1, "error": None, "verdict": {"valid": False}}]}
-    assert [dispatch.following(track, block, had) for block in (1, 2, 9)] == [None] * 3
-    assert (dispatch.left(track, 9, {}), dispatch.left(track, 9, had)) == (1, 0)
+    had = {item.cell_id: cell_records([builders.result(validity=builders.void("steal"))])}
+    assert [one.next_item(block, had) for block in (1, 2, 9)] == [None] * 3
+    assert (one.remaining(9, {}), one.remaining(9, had)) == (1, 0)

@@ -2,30 +2,41 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
-from loadlab.core import catalog
-from loadlab.core.errors import PlanError
+from loadlab.core import catalog, documents
+from loadlab.core.errors import PlanError, ResultError
+from loadlab.core.model import Item, Load, Options
+from loadlab.core.run_dir import RunDir
 from loadlab.generators import registry
 from loadlab.planning import cells, options, studies
 from loadlab.planning import plan as plans
 from loadlab.planning.options import LIMITS
+from loadlab.planning.plan import Request
 from loadlab.scheduling import experiments
+from loadlab.scheduling import plan as plan_json
+from loadlab.scheduling.plan import Plan, PlannedComparison
 from loadlab.stacks import stacks
 from loadlab.tuning import profiles
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-SPECS: dict[str, Any] = yaml.safe_load(
-    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
-)["argument_specs"]["main"]["options"]
+SPECS = options.specs_of(
+    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
+        "argument_specs"
+    ]["main"]["options"]
+)
 BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
@@ -35,7 +46,7 @@ APPS: dict[str, Any] = {
     for name in catalog.names(ROOT / "apps", "*/app.yml")
 }
 # All that the lab's own files have.
-STACKS = [
+STACKS: list[dict[str, Any]] = [
     {"framework": name, **one}
     for name, app in APPS.items()
     for one in stacks.stacks(
@@ -44,8 +55,13 @@ STACKS = [
 ]
 
 
-def items(plan: dict[str, Any]) -> list[Any]:
-    return experiments.items(plan["tracks"])
+def chosen_by(plan: Plan) -> dict[str, Any]:
+    """The first stack of a plan that has one."""
+    return builders.present(plan.stack)
+
+
+def items(plan: Plan) -> list[Item]:
+    return experiments.items(plan.experiments)
 
 
 INTERFACES: dict[str, Any] = {
@@ -102,19 +118,20 @@ SYNC_RUNS = (
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
     """A lab with three frameworks, of which gamma is nginx alone."""
+    right = {"status": 200, "content_type": "application/json"}
     contracts = {
-        "index": {"path": "/index", "measured": True},
-        "agents": {"path": "/agents", "measured": True, "needs": ["database"]},
+        "index": {**right, "path": "/index", "measured": True},
+        "agents": {**right, "path": "/agents", "measured": True, "needs": ["database"]},
         "sleep": {
+            **right,
             "path": "/sleep",
-            "content_type": "application/json",
             "json": {"slept_ms": 50},
             "minimum_ms": 50,
         },
-        "book": {"path": "/book", "maximum_ms": 4000, "needs": ["book"]},
+        "book": {**right, "path": "/book", "maximum_ms": 4000, "needs": ["book"]},
     }
-    sync = {"language": "python", "interface": "sync"}
-    loop = {"language": "python", "interface": "loop"}
+    app = {"description": "x", "language": "python", "pool_size": 0}
+    sync, loop = ({**app, "interface": name} for name in ("sync", "loop"))
     documents = {
         "apps/alpha/app.yml": {**sync, "endpoints": ["index", "agents", "sleep", "book"]},
         "apps/beta/app.yml": {**loop, "endpoints": ["index"]},
@@ -122,8 +139,11 @@ def lab(tmp_path: Path) -> Path:
         "files/stacks.yml": INTERFACES,
         "files/endpoints.yml": contracts,
         "files/python/work.py": {},
-        "files/tuning/production.yml": {"backlog": {"value": 4096}},
-        "files/tuning/stock.yml": {"backlog": {"value": 511}},
+        "files/tuning/production.yml": {
+            "description": "x",
+            "backlog": {"value": 4096, "reason": "x"},
+        },
+        "files/tuning/stock.yml": {"description": "x", "backlog": {"value": 511, "reason": "x"}},
         "files/network/lan.yml": {},
     }
     for name, document in documents.items():
@@ -135,27 +155,43 @@ def lab(tmp_path: Path) -> Path:
 
 
 def make(
-    lab: Path, begin: bool = True, needs: bool = True, python: str | None = None, **given: Any
-) -> dict[str, Any]:
-    return plans.plan(lab, SPECS, given, begin, needs, NOW, python)
+    lab: Path,
+    begin: bool = True,
+    needs: bool = True,
+    python: str | None = None,
+    request: Mapping[str, Any] = MappingProxyType({}),
+    **given: Any,
+) -> Plan:
+    ask = Request(
+        root=lab,
+        specs=SPECS,
+        given=given,
+        begin=begin,
+        needs_framework=needs,
+        now=NOW,
+        python=python,
+        **request,
+    )
+    return plans.plan(ask)
 
 
 def convert(name: str, value: Any) -> Any:
     """One value; of an option that takes several, the list of that one."""
-    found = options.options({name: SPECS[name]}, {name: value})[name]
-    if SPECS[name]["type"] == "list":
+    found = options.convert(name, value, SPECS[name])
+    if SPECS[name].type == "list":
+        assert isinstance(found, list)
         (found,) = found
     return found
 
 
 def first(name: str) -> Any:
     """The option's default; of several the first."""
-    found = SPECS[name].get("default", LIMITS[name][0])
+    found = SPECS[name].default or LIMITS[name][0]
     return found[0] if isinstance(found, list) else found
 
 
 def number(name: str, low: float, high: float) -> st.SearchStrategy[float]:
-    if SPECS[name].get("elements", SPECS[name]["type"]) == "int":
+    if (SPECS[name].elements or SPECS[name].type) == "int":
         return st.integers(int(low), int(high))
     return st.floats(low, high)
 
@@ -198,7 +234,7 @@ def test_a_broken_count_is_refused(name: str, whole: int) -> None:
 def test_what_is_no_number_is_refused_with_an_example(name: str, value: Any) -> None:
     with pytest.raises(PlanError) as refusal:
         convert(name, value)
-    shown = value[0] if SPECS[name]["type"] == "list" and isinstance(value, list) else value
+    shown = value[0] if SPECS[name].type == "list" and isinstance(value, list) else value
     assert str(refusal.value).startswith(f"{name}: '{shown}' is not a number. Give a number from ")
     assert str(refusal.value).endswith(f"for example -e {name}={first(name)}.")
 
@@ -219,19 +255,27 @@ def test_truths(value: Any, meant: bool) -> None:
         assert convert(name, value) is meant
 
 
-@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if "choices" in spec])
+@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.choices])
 def test_a_word_that_is_no_choice_is_refused_with_the_list(name: str) -> None:
     with pytest.raises(PlanError) as refusal:
         convert(name, "wrk3")
-    listed = ", ".join(SPECS[name]["choices"])
+    listed = ", ".join(SPECS[name].choices)
     assert str(refusal.value) == f"{name}: 'wrk3' is not known. There are: {listed}."
-    for choice in SPECS[name]["choices"]:
+    for choice in SPECS[name].choices:
         assert convert(name, choice) == choice
 
 
 def test_what_is_not_given_has_its_default() -> None:
-    for empty in ({}, dict.fromkeys(SPECS), dict.fromkeys(SPECS, "")):
-        assert options.options(SPECS, empty) == {k: v.get("default") for k, v in SPECS.items()}
+    empties: list[dict[str, Any]] = [{}, dict.fromkeys(SPECS), dict.fromkeys(SPECS, "")]
+    for empty in empties:
+        found = options.options(SPECS, empty)
+        assert {name: getattr(found, name) for name in SPECS} == {
+            name: spec.default for name, spec in SPECS.items()
+        }
+
+
+def test_options_have_a_field_for_each_main_variable() -> None:
+    assert {*SPECS} == {*Options.__struct_fields__} - {"clients", "saturation_rate"}
 
 
 @pytest.mark.parametrize(
@@ -287,14 +331,14 @@ def test_a_python_that_is_too_new_is_refused_before_anything_is_done(
         "on the server (local hosts: -e local_hosts_release=bookworm), or leave server and "
         "protocol out: then its own server stands in."
     )
-    assert make(lab, framework="alpha", python=python)["stack"]["server"] == "gunicorn"
+    assert chosen_by(make(lab, framework="alpha", python=python))["server"] == "gunicorn"
 
 
 @pytest.mark.parametrize("python", ["3.11.2", "3.9", "2.7.18", None])
 def test_a_python_that_is_old_enough_or_not_known_yet_is_taken(
     lab: Path, python: str | None
 ) -> None:
-    found = make(lab, framework="alpha", server="uwsgi", python=python)["stack"]
+    found = chosen_by(make(lab, framework="alpha", server="uwsgi", python=python))
     # For the look at the host, which knows it.
     kept = (found["loop"], found["python_below"], found["python_reason"])
     assert kept == ("tornado", "3.12", "it crashes there")
@@ -327,22 +371,22 @@ def test_a_run_id_that_is_taken_stays_in_results(run_id: str) -> None:
 def test_the_run_to_go_on_with(lab: Path) -> None:
     results = lab / "results"
     new = "20261120-171647-alpha"
-    assert make(lab, framework="alpha")["run_id"] == new
+    assert make(lab, framework="alpha").run_id == new
     # An empty run_id is none: it does not name results/ itself.
-    assert make(lab, framework="alpha", run_id="")["run_dir"] == str(results / new)
-    assert make(lab, begin=False, framework="alpha")["run_id"] == new
-    assert make(lab, needs=False)["run_id"] == "20261120-171647"
+    assert make(lab, framework="alpha", run_id="").run_dir == str(results / new)
+    assert make(lab, begin=False, framework="alpha").run_id == new
+    assert make(lab, needs=False).run_id == "20261120-171647"
     (results / "before").mkdir()
     (results / "latest").symlink_to("before")
-    assert make(lab, begin=False, framework="alpha")["run_id"] == "before"
-    assert make(lab, begin=True, framework="alpha")["run_id"] == new
-    assert make(lab, begin=False, framework="alpha", run_id="mine")["run_id"] == "mine"
+    assert make(lab, begin=False, framework="alpha").run_id == "before"
+    assert make(lab, begin=True, framework="alpha").run_id == new
+    assert make(lab, begin=False, framework="alpha", run_id="mine").run_id == "mine"
 
 
 def test_a_stage_that_needs_no_framework_plans_no_cells(lab: Path) -> None:
     found = make(lab, needs=False)
-    assert (found["tracks"], found["stack"], found["endpoints"]) == ([], None, {})
-    assert found["load_seconds"] == 0
+    assert (found.experiments, found.stack, found.endpoints) == ([], None, {})
+    assert found.load_seconds == 0
 
 
 def test_a_row_stands_for_each_of_its_choices_in_their_order() -> None:
@@ -381,7 +425,7 @@ def test_a_choice_left_open_takes_the_first_that_fits(
     lab: Path, asked: dict[str, Any], first: tuple[Any, ...]
 ) -> None:
     found = make(lab, **{"framework": "alpha", **asked})
-    for chosen in (found["stack"], items(found)[0]["cell"]):
+    for chosen in (chosen_by(found), asdict(items(found)[0].cell)):
         assert tuple(chosen[key] for key in stacks.CHOICES) == first
 
 
@@ -389,15 +433,15 @@ def test_processes_threads_and_backlog_are_part_of_the_cell(lab: Path) -> None:
     plain = make(lab, framework="alpha", endpoint="index")
     asked = make(lab, framework="alpha", endpoint="index", workers=3, threads="4", backlog=511)
     for found, sizes in ((plain, (None, 1, 4096)), (asked, (3, 4, 511))):
-        for holder in (found["stack"], items(found)[0]["cell"]):
+        for holder in (chosen_by(found), asdict(items(found)[0].cell)):
             assert tuple(holder[key] for key in ("workers", "threads", "backlog")) == sizes
 
 
 def test_a_stack_tells_what_its_endpoints_need_and_nginx_what_it_answers(lab: Path) -> None:
     # Whatever of them is measured: the answers of all are there.
-    found = make(lab, framework="alpha", endpoint="index")["stack"]
+    found = chosen_by(make(lab, framework="alpha", endpoint="index"))
     assert (found["needs"], found["constants"]) == (["book", "database"], [])
-    found = make(lab, framework="gamma", endpoint="sleep")["stack"]
+    found = chosen_by(make(lab, framework="gamma", endpoint="sleep"))
     assert found["needs"] == []
     assert found["constants"] == [
         {"path": "/sleep", "content_type": "application/json", "body": '{"slept_ms":50}'}
@@ -414,61 +458,63 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
     own = [one for one in STACKS if one["framework"] == framework]
     for one in own:
         # nginx alone has no socket to ask for.
-        given = {key: one[key] for key in stacks.CHOICES if one[key] not in (None, "none")}
-        values = options.options(SPECS, {"framework": framework, **given})
-        chosen = stacks.stack(ROOT, values, None)
+        given: dict[str, Any] = {"framework": framework}
+        for key in stacks.CHOICES:
+            given[key] = None if one[key] == "none" else one[key]
+        values = options.options(SPECS, given)
+        chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), None)}
         assert {key: chosen.get(key) for key in one} == {**one, "threaded": None}
-        ids |= {item["cell_id"] for item in cells.cells(values, chosen, BACKLOGS, {"index": {}})}
+        ids |= {item.cell_id for item in cells.items(values, chosen, BACKLOGS, {"index": {}})}
     # Each measured, and calibrated beside.
     assert len(ids) == 2 * len(own)
 
 
 def test_endpoints_are_those_asked_once_each(lab: Path) -> None:
-    assert list(make(lab, framework="alpha")["endpoints"]) == ["index", "agents"]
+    assert list(make(lab, framework="alpha").endpoints) == ["index", "agents"]
     asked = make(lab, framework="alpha", endpoint=" /sleep, index,index")
-    assert list(asked["endpoints"]) == ["sleep", "index"]
-    ids = [item["cell_id"] for item in items(asked)]
-    assert len(set(ids)) == len(ids) == asked["measurements"] == 4
+    assert list(asked.endpoints) == ["sleep", "index"]
+    ids = [item.cell_id for item in items(asked)]
+    assert len(set(ids)) == len(ids) == asked.measurements == 4
 
 
 def test_a_python_client_measures_its_own_endpoint_unless_asked(lab: Path) -> None:
-    for generator in registry.CLIENTS:
+    for generator in registry.names("batch"):
         given: dict[str, Any] = {"framework": "alpha", "generator": generator}
-        assert list(make(lab, **given)["endpoints"]) == ["book"]
-        assert list(make(lab, **given, endpoint="index")["endpoints"]) == ["index"]
+        assert list(make(lab, **given).endpoints) == ["book"]
+        assert list(make(lab, **given, endpoint="index").endpoints) == ["index"]
 
 
 def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
     found = make(lab, framework="alpha", endpoint="index", rate=250.5, duration=60, warmup=1)
-    by_purpose = {item["purpose"]: item["cell"]["load"] for item in items(found)}
-    assert by_purpose == {
-        "measure": {
-            "generator": "oha",
-            "mode": "constant",
-            "rate": 250.5,
-            "connections": 64,
-            "duration_s": 60,
-            "warmup_s": 1,
-            "keepalive": True,
-        },
-        "calibration": {
-            "generator": "wrk",
-            "mode": "closed",
-            "rate": None,
-            "connections": 64,
-            "duration_s": cells.CLOSED_LOOP_DURATION_S,
-            "warmup_s": 1,
-            "keepalive": True,
-        },
-    }
-    assert found["load_seconds"] == 61 + 6
+    measured, closed = items(found)
+    assert (measured.purpose, closed.purpose, closed.base) == (
+        "measure", "closed_loop", measured.cell_id,
+    )  # fmt: skip
+    constant = Load(
+        generator="oha",
+        mode="constant",
+        rate=250.5,
+        connections=64,
+        duration_s=60,
+        warmup_s=1,
+        keepalive=True,
+    )
+    assert measured.cell.load == constant
+    assert closed.cell.load == replace(
+        constant,
+        generator="wrk",
+        mode="closed",
+        rate=None,
+        duration_s=cells.CLOSED_LOOP_DURATION_S,
+    )
+    assert found.load_seconds == 61 + 6
 
 
 def test_the_closed_loop_alone_is_what_is_measured(lab: Path) -> None:
     (only,) = items(make(lab, framework="alpha", endpoint="index", generator="wrk", duration=60))
-    assert only["purpose"] == "measure"
-    assert only["cell"]["load"]["rate"] is None
-    assert (only["cell"]["load"]["duration_s"], only["cell"]["load"]["warmup_s"]) == (60, 10)
+    assert only.purpose == "measure"
+    assert only.cell.load.rate is None
+    assert (only.cell.load.duration_s, only.cell.load.warmup_s) == (60, 10)
 
 
 @pytest.mark.parametrize(
@@ -487,18 +533,18 @@ def test_a_python_client_is_a_batch_and_measured_alone(
 ) -> None:
     sizes: dict[str, Any] = {"open_files": 256, "reuse": "no"}
     (only,) = items(make(lab, framework="alpha", rate=9, warmup=3, **sizes, **given))
-    assert only["purpose"] == "measure"
-    assert only["cell"]["load"] == {
-        "generator": given["generator"],
-        "mode": "batch",
-        "rate": None,
-        "requests": given["requests"],
-        "connections": connections,
-        "open_files": 256,
-        "reuse": False,
-        "duration_s": None,
-        "warmup_s": 0,
-    }
+    assert only.purpose == "measure"
+    assert only.cell.load == Load(
+        generator=given["generator"],
+        mode="batch",
+        rate=None,
+        requests=given["requests"],
+        connections=connections,
+        open_files=256,
+        reuse=False,
+        duration_s=None,
+        warmup_s=0,
+    )
 
 
 BOOK = {"maximum_ms": 4000}  # 0 to 3 s by design
@@ -520,13 +566,13 @@ BOOK = {"maximum_ms": 4000}  # 0 to 3 s by design
 def test_the_seconds_a_load_is_expected_to_take(
     given: dict[str, Any], contract: dict[str, Any], seconds: float
 ) -> None:
-    ((_, load), *_) = cells.loads(options.options(SPECS, given))
+    (load, *_) = cells.loads(options.options(SPECS, given))
     assert cells.expected_s(load, contract) == pytest.approx(seconds)
 
 
 def test_the_seconds_of_load_are_those_of_every_repetition(lab: Path) -> None:
     found = make(lab, framework="alpha", repetitions=2, duration=30, warmup=10)
-    assert (found["measurements"], found["load_seconds"]) == (2 * 2 * 2, 2 * 2 * (40 + 7))
+    assert (found.measurements, found.load_seconds) == (2 * 2 * 2, 2 * 2 * (40 + 7))
 
 
 # All that a cell is made of, as the plan has it; STACKS hold the lab's own.
@@ -542,7 +588,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
             lambda name: [name]
         ),
         "network": st.sampled_from(catalog.names(ROOT / "files" / "network", "*.yml")),
-        "generator": st.sampled_from(SPECS["generator"]["choices"]),
+        "generator": st.sampled_from(registry.choices("generator")),
         "rate": st.decimals("0.1", "1000000", places=3).map(lambda rate: [float(rate)]),
         "duration": st.decimals(1, 86_400, places=3).map(float),
         "warmup": st.integers(0, 3_600),
@@ -559,15 +605,17 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 
 
-def items_of(parts: dict[str, Any]) -> list[dict[str, Any]]:
+def items_of(parts: dict[str, Any]) -> list[Item]:
     sizes = {key: parts[key] for key in ("workers", "threads")}
-    planned: list[dict[str, Any]] = cells.cells(
-        parts | parts["secure"],
+    rest = ("stack", "secure", "backlog", "front", "endpoint", *sizes)
+    given = {key: value for key, value in parts.items() if key not in rest}
+    chosen = replace(options.options(SPECS, {}), **given, **parts["secure"])
+    return cells.items(
+        chosen,
         {**parts["stack"], **sizes, "front": parts["front"]},
         dict.fromkeys(parts["tuning"], parts["backlog"]),
         {parts["endpoint"]: {}},
     )
-    return planned
 
 
 @given(CELLS_OF, CELLS_OF, st.data())
@@ -576,9 +624,9 @@ def test_one_id_one_cell(first: dict[str, Any], other: dict[str, Any], data: st.
     changed = data.draw(st.sets(st.sampled_from(sorted(first)), max_size=2))
     items = items_of(first) + items_of({**first, **{key: other[key] for key in changed}})
     for one, two in itertools.combinations(items, 2):
-        same = (one["cell"], one["purpose"]) == (two["cell"], two["purpose"])
-        assert (one["cell_id"] == two["cell_id"]) == same
-    assert all(CELL_ID.fullmatch(item["cell_id"]) for item in items)
+        same = (one.cell, one.purpose) == (two.cell, two.purpose)
+        assert (one.cell_id == two.cell_id) == same
+    assert all(CELL_ID.fullmatch(item.cell_id) for item in items)
 
 
 @pytest.mark.parametrize(
@@ -595,10 +643,10 @@ def test_cells_that_differ_little_have_two_ids(
     lab: Path, name: str, values: tuple[Any, Any]
 ) -> None:
     ids = {
-        item["cell_id"]
+        item.cell_id
         for value in values
         for item in items(make(lab, framework="beta", **{name: value}))
-        if item["purpose"] == "measure"
+        if item.purpose == "measure"
     }
     assert len(ids) == 2
     assert all(CELL_ID.fullmatch(cell_id) for cell_id in ids)
@@ -606,12 +654,12 @@ def test_cells_that_differ_little_have_two_ids(
 
 def test_an_id_reads_as_what_it_names(lab: Path) -> None:
     def ids(**given: Any) -> set[str]:
-        return {item["cell_id"] for item in items(make(lab, **given))}
+        return {item.cell_id for item in items(make(lab, **given))}
 
     beta = "beta-native-unix-http-uvloop-b4096-index-production-lan"
     assert ids(framework="beta", rate=99.5) == {
         f"{beta}-oha-99.5rps-c64-30s-w10s",
-        f"{beta}-wrk-closed-c64-5s-w2s-calibration",
+        f"{beta}-wrk-closed-c64-5s-w2s-closed_loop",
     }
     sizes = {"workers": 2, "threads": 8, "backlog": 64, "upstream_keepalive": False}
     assert ids(framework="alpha", generator="python-bounded", reuse=False, **sizes) == {
@@ -624,28 +672,27 @@ def test_several_tunings_are_compared_with_the_first_which_is_measured_twice(lab
     found = make(
         lab, framework="alpha", endpoint="index,agents", generator="wrk", tuning="stock,production"
     )
-    ids = {(w["cell"]["endpoint"], w["cell"]["tuning"], w["purpose"]): w for w in items(found)}
+    ids = {(w.cell.endpoint, w.cell.tuning, w.purpose): w for w in items(found)}
     assert len(ids) == len(items(found)) == 6
-    assert found["comparisons"] == [
-        {
-            "by": "tuning",
-            "base": ids[endpoint, "stock", "measure"]["cell_id"],
-            "head": ids[endpoint, "production", "measure"]["cell_id"],
-        }
+    assert found.comparisons == [
+        PlannedComparison(
+            by="tuning",
+            base=ids[endpoint, "stock", "measure"].cell_id,
+            head=ids[endpoint, "production", "measure"].cell_id,
+        )
         for endpoint in ("index", "agents")
     ]
-    assert found["twins"] == [
-        [w["cell_id"] for w in (ids[endpoint, "stock", "measure"], ids[endpoint, "stock", "twin"])]
-        for endpoint in ("index", "agents")
-    ]
-    assert set(found["tunings"]) == {"stock", "production"}
-    assert make(lab, framework="alpha", tuning="stock,stock")["comparisons"] == []
+    controls = [ids[endpoint, "stock", "aa_control"] for endpoint in ("index", "agents")]
+    assert found.aa_controls == [(item.base, item.cell_id) for item in controls]
+    assert [item.base for item in controls] == [one.base for one in found.comparisons]
+    assert set(found.tunings) == {"stock", "production"}
+    assert make(lab, framework="alpha", tuning="stock,stock").comparisons == []
     # Each with its own backlog, or both with the one that is asked for.
-    stacks_of = {item["cell"]["tuning"]: item["stack"] for item in items(found)}
-    assert [found["stacks"][stacks_of[name]]["backlog"] for name in stacks_of] == [511, 4096]
+    stacks_of = {item.cell.tuning: item.stack for item in items(found)}
+    assert [found.stacks[stacks_of[name]]["backlog"] for name in stacks_of] == [511, 4096]
     asked = make(lab, framework="alpha", generator="wrk", tuning="stock,production", backlog=64)
-    assert [one["backlog"] for one in asked["stacks"].values()] == [64]
-    assert len(asked["comparisons"]) == 2
+    assert [one["backlog"] for one in asked.stacks.values()] == [64]
+    assert len(asked.comparisons) == 2
 
 
 def test_cells_of_other_backlogs_are_not_compared_by_their_tuning(lab: Path) -> None:
@@ -659,58 +706,69 @@ def test_cells_of_other_backlogs_are_not_compared_by_their_tuning(lab: Path) -> 
         claims=[],
     )
     found = make(lab, study="one")
-    named = {ids[0]: name for name, ids in found["study"]["cells"].items()}
-    pairs = [(named[one["base"]], named[one["head"]]) for one in found["comparisons"]]
+    named = {ids[0]: name for name, ids in builders.present(found.study).cells.items()}
+    pairs = [(named[one.base], named[one.head]) for one in found.comparisons]
     assert pairs == [("stock", "production"), ("production64", "stock64")]
 
 
 def test_a_cell_that_a_sweep_has_too_is_not_compared_with_itself(lab: Path) -> None:
     once = items(make(lab, framework="alpha", endpoint="index", generator="wrk"))
-    backlogs = {item["cell"]["tuning"]: item["cell"]["backlog"] for item in once}
+    backlogs = {item.cell.tuning: item.cell.backlog or 0 for item in once}
     assert cells.comparisons([*once, *once], backlogs) == []
 
 
 def test_a_profile_less_one_key(lab: Path) -> None:
     profile: dict[str, Any] = {
-        "sysctl": [{"key": "a.b", "value": 1}, {"key": "a.c", "value": 2}],
-        "machine": [{"key": "/sys/cpu*/governor", "value": "performance"}],
-        "nginx": [{"name": "keepalive_timeout", "value": "75s"}],
-        "postgresql": [{"name": "jit", "value": "off"}],
-        "backlog": {"value": 4096},
+        "sysctl": [
+            {"key": "a.b", "value": 1, "reason": "x", "hosts": ["servers"]},
+            {"key": "a.c", "value": 2, "reason": "x", "hosts": ["servers"]},
+        ],
+        "machine": [
+            {
+                "key": "/sys/cpu*/governor",
+                "value": "performance",
+                "reason": "x",
+                "hosts": ["servers"],
+            }
+        ],
+        "nginx": [{"name": "keepalive_timeout", "value": "75s", "reason": "x"}],
+        "postgresql": [{"name": "jit", "value": "off", "reason": "x"}],
+        "description": "x",
+        "backlog": {"value": 4096, "reason": "x"},
     }
     (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
-    less = profiles.tuning_profile(lab, "production-without-sys.cpu.governor")
-    assert less == {**profile, "machine": []}
-    less = profiles.tuning_profile(lab, "production-without-nginx.keepalive_timeout")
-    assert less == {**profile, "nginx": []}
-    less = profiles.tuning_profile(lab, "production-without-a.b")
-    assert less == {**profile, "sysctl": profile["sysctl"][1:]}
-    less = profiles.tuning_profile(lab, "production-without-postgresql.jit")
-    assert less == {**profile, "postgresql": []}
-    less = profiles.tuning_profile(lab, "production-without-backlog")
-    assert less == {**profile, "backlog": {"value": 511}}
+    whole = profiles.tuning_profile(lab, "production")
+
+    def less(key: str) -> profiles.TuningProfile:
+        return profiles.tuning_profile(lab, f"production-without-{key}")
+
+    assert less("sys.cpu.governor") == replace(whole, machine=[])
+    assert less("nginx.keepalive_timeout") == replace(whole, nginx=[])
+    assert less("a.b") == replace(whole, sysctl=whole.sysctl[1:])
+    assert less("postgresql.jit") == replace(whole, postgresql=[])
+    assert less("backlog") == replace(whole, backlog=replace(whole.backlog, value=511))
     with pytest.raises(PlanError, match=r"key of the tuning profile production: 'z' is not known"):
         make(lab, framework="alpha", tuning="production-without-z")
 
 
 def test_wrk2_keeps_a_rate_beside_a_short_closed_loop(lab: Path) -> None:
     found = make(lab, framework="alpha", endpoint="index", generator="wrk2")
-    assert found["generators"] == ["wrk", "wrk2"]
-    pairs = {(w["cell"]["load"]["generator"], w["cell"]["load"]["mode"]) for w in items(found)}
+    assert found.generators == ["wrk", "wrk2"]
+    pairs = {(w.cell.load.generator, w.cell.load.mode) for w in items(found)}
     assert pairs == {("wrk2", "constant"), ("wrk", "closed")}
-    assert any("-wrk2-1000rps-" in item["cell_id"] for item in items(found))
+    assert any("-wrk2-1000rps-" in item.cell_id for item in items(found))
 
 
 def test_a_default_generator_gives_way_to_any_other(lab: Path) -> None:
     def generators(**given: Any) -> list[str]:
-        found: list[str] = make(lab, default_generator="wrk2", **given)["generators"]
+        found: list[str] = make(lab, default_generator="wrk2", **given).generators
         return found
 
     assert generators(framework="alpha") == ["wrk", "wrk2"]
     assert generators(framework="alpha", generator="") == ["wrk", "wrk2"]
     assert generators(framework="alpha", generator="oha", duration=5) == ["oha", "wrk"]
     assert generators(framework="alpha", generator="wrk", duration=5) == ["wrk"]
-    assert make(lab, framework="alpha", default_generator="")["generators"] == ["oha", "wrk"]
+    assert make(lab, framework="alpha", default_generator="").generators == ["oha", "wrk"]
     # A study's own, and that of one of its cells: its 2 s are none of wrk2's.
     write_study(lab)
     assert generators(study="one") == ["oha", "wrk"]
@@ -727,11 +785,15 @@ STUDY = {
     "options": {"generator": "wrk", "duration": 5, "framework": "alpha", "endpoint": "index"},
     "cells": [
         {"name": "tuned"},
-        {"name": "bare", "options": {"tuning": "stock"}, "about": ["listen_overflows"]},
-        {"name": "beta", "options": {"framework": "beta", "generator": "oha"}, "beside": "index"},
+        {"name": "bare", "options": {"tuning": "stock"}, "expected_void": ["listen_overflows"]},
+        {
+            "name": "beta",
+            "options": {"framework": "beta", "generator": "oha"},
+            "background_endpoint": "index",
+        },
     ],
     "claims": [
-        {"says": "so", "metric": "goodput", "ratio": ["tuned", "bare"], "at_least": 1},
+        {"statement": "so", "metric": "goodput", "ratio": ["tuned", "bare"], "at_least": 1},
     ],
     "scales": {"smoke": {"duration": 2}, "local": {"repetitions": 3}},
 }
@@ -746,37 +808,38 @@ def write_study(lab: Path, kind: str = "study", **changed: Any) -> None:
 def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     write_study(lab)
     found = make(lab, study="one", warmup=3)
-    by_id = {item["cell_id"]: item for item in items(found)}
-    names = found["study"]["cells"]
+    by_id = {item.cell_id: item for item in items(found)}
+    names = builders.present(found.study).cells
     assert [len(names[name]) for name in names] == [1, 1, 1]
     tuned, bare, beta = (by_id[names[name][0]] for name in ("tuned", "bare", "beta"))
     # The study's own, its scale's, the user's.
-    load = tuned["cell"]["load"]
-    assert (load["duration_s"], load["warmup_s"], load["mode"]) == (2, 3, "closed")
-    assert bare["cell"]["tuning"] == "stock"
-    assert bare["cell"]["about"] == ["listen_overflows"]
-    assert beta["cell"]["load"]["beside"] == "index"
+    load = tuned.cell.load
+    assert (load.duration_s, load.warmup_s, load.mode) == (2, 3, "closed")
+    assert bare.cell.tuning == "stock"
+    assert bare.cell.expected_void == ["listen_overflows"]
+    assert beta.cell.load.background_endpoint == "index"
     # One stack for each tuning's backlog.
-    backlogs = [found["stacks"][item["stack"]]["backlog"] for item in (tuned, bare, beta)]
+    backlogs = [found.stacks[item.stack]["backlog"] for item in (tuned, bare, beta)]
     assert backlogs == [4096, 511, 4096]
-    assert found["generators"] == ["oha", "wrk"]
-    assert found["twins"] == [[names["tuned"][0], names["tuned"][0] + "-twin"]]
+    assert found.generators == ["oha", "wrk"]
+    assert found.aa_controls == [(names["tuned"][0], names["tuned"][0] + "-aa_control")]
     assert len(by_id) == 4
-    assert found["run_id"].endswith("-one")
-    assert make(lab, study="one", scale="local")["measurements"] == 12
+    assert found.run_id.endswith("-one")
+    assert make(lab, study="one", scale="local").measurements == 12
 
 
 def test_a_lesson_measures_once(lab: Path) -> None:
     write_study(lab, "lesson")
     found = make(lab, lesson="one")
-    assert (found["twins"], found["measurements"]) == ([], 3)
+    assert (found.aa_controls, found.measurements) == ([], 3)
 
 
 def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     profile = {
-        "sysctl": [{"key": "a.b", "value": 1}],
-        "postgresql": [{"name": "jit", "value": 0}],
-        "backlog": {"value": 4096},
+        "sysctl": [{"key": "a.b", "value": 1, "reason": "x", "hosts": ["servers"]}],
+        "postgresql": [{"name": "jit", "value": 0, "reason": "x"}],
+        "description": "x",
+        "backlog": {"value": 4096, "reason": "x"},
     }
     (lab / "files/tuning/production.yml").write_text(yaml.safe_dump(profile))
     folder = lab / "files/studies"
@@ -787,16 +850,19 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
     found = make(lab, study="ablation")
     without = "production-without-"
     keys = ["a.b", "postgresql.jit", "backlog"]
-    assert list(found["tunings"]) == ["production", *(f"{without}{key}" for key in keys)]
-    assert len(found["comparisons"]) == 3
-    assert found["measurements"] == 5
+    assert list(found.tunings) == ["production", *(f"{without}{key}" for key in keys)]
+    assert len(found.comparisons) == 3
+    assert found.measurements == 5
     # A key that no host takes is not measured once the ledger says so.
-    row = {"key": "a.b", "state": "absent", "after": None}
-    ledger = {"profile": "production", "hosts": {"server": [row], "client": [row]}}
-    run_dir = Path(found["run_dir"])
+    lacking = builders.present(found.study).left_out_keys
+    assert lacking == {f"{without}{key}": key for key in ("a.b", "postgresql.jit", "backlog")}
+    ledger = builders.ledger()
+    row = replace(next(iter(ledger.hosts.values()))[0], key="a.b", state="absent")
+    ledger = replace(ledger, profile="production", hosts={"server": [row], "client": [row]})
+    run_dir = Path(found.run_dir)
     run_dir.mkdir(parents=True)
-    (run_dir / "tuning.json").write_text(json.dumps(ledger))
-    assert make(lab, study="ablation", run_id=found["run_id"])["measurements"] == 4
+    (run_dir / "tuning.json").write_bytes(documents.encode(ledger))
+    assert make(lab, study="ablation", run_id=found.run_id).measurements == 4
 
 
 @pytest.mark.parametrize(
@@ -810,38 +876,42 @@ def test_an_ablation_leaves_out_each_key(lab: Path) -> None:
 def test_every_study_and_lesson_of_the_lab_can_be_planned(kind: str, name: str) -> None:
     file = catalog.load_yaml(ROOT / "files" / studies.FOLDERS[kind] / f"{name}.yml")
     for scale in file.get("scales", [None]):
-        found = plans.plan(ROOT, SPECS, {kind: name, "scale": scale}, True, True, NOW, "3.13", kind)
-        assert found["tracks"]
+        found = make(ROOT, python="3.13", request={"kind": kind}, **{kind: name, "scale": scale})
+        assert found.experiments
 
 
-def record(lab: Path, plan: dict[str, Any], item: dict[str, Any], **changed: Any) -> None:
-    """What a measurement of the item leaves, as far as the plan asks."""
-    folder = lab / "results" / plan["run_id"] / "cells" / item["cell_id"]
-    number = len(list(folder.glob("rep-*"))) + 1
-    (folder / f"rep-{number}").mkdir(parents=True)
-    kept = {key: item[key] for key in ("cell_id", "cell", "definition")}
-    document = {**kept, "repetition": number, "error": None, **changed}
-    (folder / f"rep-{number}" / "result.json").write_text(json.dumps(document))
+def record(lab: Path, plan: Plan, item: Item, **changed: Any) -> None:
+    """Write the result of a measurement of the item."""
+    run = RunDir(lab / "results" / plan.run_id)
+    number = len(list(run.repetition(item.cell_id, 1).path.parent.glob("rep-*"))) + 1
+    result = builders.result(
+        cell_id=item.cell_id,
+        purpose=item.purpose,
+        base=item.base,
+        cell=item.cell,
+        input_hashes=item.input_hashes,
+        repetition=number,
+        **changed,
+    )
+    builders.store(run.path, result)
 
 
-def begun(lab: Path, **given: Any) -> dict[str, Any]:
-    """A run of which plan.json is there, and nothing more."""
+def begun(lab: Path, **given: Any) -> Plan:
+    """A run that has only a plan.json."""
     plan = make(lab, **given)
-    folder = lab / "results" / plan["run_id"]
-    folder.mkdir()
-    (folder / "plan.json").write_text(json.dumps({"plan": plan}))
+    builders.write_plan(lab / "results" / plan.run_id, plan)
     return plan
 
 
 def test_a_run_goes_on_with_its_own_words(lab: Path) -> None:
     first = begun(lab, framework="alpha", endpoint="index", rate=7, repetitions=2, run_id="mine")
     again = make(lab, run_id="mine")
-    for key in ("tracks", "options", "given", "measurements", "left"):
-        assert again[key] == first[key], key
+    for key in ("experiments", "options", "given", "measurements", "remaining"):
+        assert getattr(again, key) == getattr(first, key), key
     more = make(lab, run_id="mine", repetitions=5)
-    assert (more["left"], items(more)) == (10, items(first))
+    assert (more.remaining, items(more)) == (10, items(first))
     # Who says what to measure says all of it.
-    assert make(lab, run_id="mine", framework="beta")["options"]["rate"] == [1000]
+    assert make(lab, run_id="mine", framework="beta").options.rate == [1000]
 
 
 def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:
@@ -852,14 +922,14 @@ def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:
     record(lab, plan, other)
     record(lab, plan, other, error="broken")
     again = make(lab, run_id="mine")
-    assert (again["measurements"], again["left"]) == (4, 1)
-    assert again["load_seconds"] == other["expected_s"]
+    assert (again.measurements, again.remaining) == (4, 1)
+    assert again.load_seconds == other.expected_s
     (lab / "results" / "mine" / "calibration" / "ceiling" / "rep-1").mkdir(parents=True)
-    assert plan["calibration_repetition"] == 1
-    assert make(lab, run_id="mine")["calibration_repetition"] == 2
+    assert plan.calibration_repetition == 1
+    assert make(lab, run_id="mine").calibration_repetition == 2
     # Another pair's, which failed once, is further.
     (lab / "results" / "mine" / "calibration-other" / "ceiling" / "rep-2").mkdir(parents=True)
-    assert make(lab, run_id="mine")["calibration_repetition"] == 3
+    assert make(lab, run_id="mine").calibration_repetition == 3
 
 
 def test_results_of_another_version_are_not_added_to(lab: Path) -> None:
@@ -868,71 +938,72 @@ def test_results_of_another_version_are_not_added_to(lab: Path) -> None:
     (lab / "apps" / "alpha" / "app.py").write_text("print()")
     with pytest.raises(PlanError, match="with another application than now"):
         make(lab, run_id="mine")
-    assert make(lab, framework="alpha", run_id="other")["left"] == 4
+    assert make(lab, framework="alpha", run_id="other").remaining == 4
 
 
 def test_several_pairs_measure_the_same_and_each_has_a_twin_of_the_first(lab: Path) -> None:
     given: dict[str, Any] = {"framework": "alpha", "generator": "wrk", "tuning": "stock,production"}
     alone = make(lab, **given)
-    found = plans.plan(lab, SPECS, given, True, True, NOW, pairs=2)
-    assert {item["cell_id"] for item in items(alone)} < {item["cell_id"] for item in items(found)}
-    pair_of = {track["cells"][0]["cell_id"]: track["pair"] for track in found["tracks"]}
-    assert all(pair_of[each["base"]] == pair_of[each["head"]] for each in found["comparisons"])
+    found = make(lab, request={"pairs": 2}, **given)
+    assert {item.cell_id for item in items(alone)} < {item.cell_id for item in items(found)}
+    pair_of = {one.items[0].cell_id: one.pair for one in found.experiments}
+    assert all(pair_of[each.base] == pair_of[each.head] for each in found.comparisons)
     assert set(pair_of.values()) == {0, 1}
-    *own, (base, across) = found["twins"]
-    assert own == alone["twins"]
+    *own, (base, across) = found.aa_controls
+    assert own == alone.aa_controls
     assert all(pair_of[cell_id] == pair_of[twin_id] for cell_id, twin_id in own)
     assert pair_of[base] != pair_of[across]
     # About half as long, for the twin too.
-    assert found["load_seconds"] == alone["load_seconds"] / 2 + 40
+    assert found.load_seconds == alone.load_seconds / 2 + 40
 
 
 def test_several_clients_are_part_of_the_cell(lab: Path) -> None:
-    given = {"framework": "alpha", "endpoint": "index", "connections": 8}
-    one = plans.plan(lab, SPECS, given, True, True, NOW)
-    two = plans.plan(lab, SPECS, given, True, True, NOW, clients=2)
+    given: dict[str, Any] = {"framework": "alpha", "endpoint": "index", "connections": 8}
+    one = make(lab, request={}, **given)
+    two = make(lab, request={"clients": 2}, **given)
     assert len(items(one)) == len(items(two)) == 2
     for alone, shared in zip(items(one), items(two), strict=True):
-        assert "clients" not in alone["cell"]["load"]
-        assert shared["cell"]["load"] == {**alone["cell"]["load"], "clients": 2}
-        assert "-2clients" in shared["cell_id"]
-        assert shared["cell_id"] != alone["cell_id"]
-    assert "clients" not in one["options"]
+        assert alone.cell.load.clients is None
+        assert shared.cell.load == replace(alone.cell.load, clients=2)
+        assert "-2clients" in shared.cell_id
+        assert shared.cell_id != alone.cell_id
+    assert one.options.clients == 1
     with pytest.raises(PlanError, match="connections: 8 cannot be split over the 9 clients"):
-        plans.plan(lab, SPECS, given, True, True, NOW, clients=9)
+        make(lab, request={"clients": 9}, **given)
 
 
 def test_a_studys_cells_are_of_all_clients(lab: Path) -> None:
     write_study(lab)
-    found = plans.plan(lab, SPECS, {"study": "one"}, True, True, NOW, clients=2)
-    assert {item["cell"]["load"]["clients"] for item in items(found)} == {2}
+    found = make(lab, request={"clients": 2}, study="one")
+    assert {item.cell.load.clients for item in items(found)} == {2}
 
 
 def test_a_run_goes_on_with_as_many_clients_as_before(lab: Path) -> None:
-    given = {"framework": "alpha", "endpoint": "index", "run_id": "mine"}
+    given: dict[str, Any] = {"framework": "alpha", "endpoint": "index", "run_id": "mine"}
     begun(lab, **given)
     with pytest.raises(PlanError, match="'mine' was begun with 1 client to a server, and the inv"):
-        plans.plan(lab, SPECS, given, True, True, NOW, clients=2)
-    assert plans.plan(lab, SPECS, given, True, True, NOW, clients=1)["begun"]
+        make(lab, request={"clients": 2}, **given)
+    assert make(lab, request={"clients": 1}, **given).is_new
 
 
 def test_a_run_goes_on_on_hosts_of_the_same_kind(lab: Path) -> None:
-    given = {"framework": "alpha", "endpoint": "index", "run_id": "mine"}
+    given: dict[str, Any] = {"framework": "alpha", "endpoint": "index", "run_id": "mine"}
     made, reach = "containers with Debian bookworm", "-e local_hosts_release=bookworm"
 
-    def planned(made: str, reach: str) -> dict[str, Any]:
-        return plans.plan(lab, SPECS, given, True, True, NOW, made=made, reach=reach)
+    def planned(made: str, reach: str) -> Plan:
+        return make(lab, request={"host_kind": made, "inventory_args": reach}, **given)
 
     first = planned(made, reach)
-    assert first["go_on"] == "-e run_id=mine -e local_hosts_release=bookworm"
-    assert planned(made, "")["go_on"] == "-e run_id=mine"
+    assert first.resume_args == "-e run_id=mine -e local_hosts_release=bookworm"
+    assert planned(made, "").resume_args == "-e run_id=mine"
     folder = lab / "results" / "mine"
-    folder.mkdir()
-    (folder / "plan.json").write_text(json.dumps({"plan": first, "reach": reach}))
+    builders.write_plan(folder, first)
+    run = replace(plan_json.read(folder), inventory_args=reach)
+    (folder / "plan.json").write_bytes(documents.encode(run))
     # Nothing was measured yet.
-    assert planned("EC2 instances", "-i inventory/aws")["made"] == "EC2 instances"
-    (folder / "cells" / items(first)[0]["cell_id"] / "rep-1").mkdir(parents=True)
-    assert planned(made, reach)["made"] == made
+    assert planned("EC2 instances", "-i inventory/aws").host_kind == "EC2 instances"
+    (folder / "cells" / items(first)[0].cell_id / "rep-1").mkdir(parents=True)
+    assert planned(made, reach).host_kind == made
     with pytest.raises(PlanError) as refusal:
         planned("EC2 instances", "-i inventory/aws")
     assert str(refusal.value) == (
@@ -940,3 +1011,29 @@ def test_a_run_goes_on_on_hosts_of_the_same_kind(lab: Path) -> None:
         "instances. Results of both are not mixed: give -e local_hosts_release=bookworm, or "
         "another -e run_id=<name>."
     )
+
+
+@pytest.mark.parametrize("schema", [{}, {"schema": "lab/1"}])
+def test_a_run_of_an_older_lab_is_refused_where_it_is_read(
+    lab: Path, schema: dict[str, str]
+) -> None:
+    folder = lab / "results" / "old"
+    folder.mkdir()
+    old = {"started": "", "argv": [], "plan": {}, **schema}
+    (folder / "plan.json").write_bytes(documents.dump(old))
+    (folder / "calibration.json").write_bytes(documents.dump({"schema": "lab/1"}))
+    (lab / "results" / "latest").symlink_to("old")
+    stages: list[dict[str, Any]] = [
+        {"framework": "alpha", "run_id": "old"},
+        {"begin": False},
+        {"begin": False, "needs": False, "request": {"needs_run": True}},
+    ]
+    for stage in stages:
+        with pytest.raises(ResultError) as refusal:
+            make(lab, **stage)
+        its = "schema lab/1" if schema else "no schema"
+        assert str(refusal.value).startswith(f"{folder}/plan.json has {its}, from version 0.1 of")
+        assert str(refusal.value).endswith("names under lab, or measure again as a new run")
+    # A new run begins, and hosts can be untuned.
+    assert make(lab, framework="alpha").run_id != "old"
+    assert make(lab, begin=False, needs=False).experiments == []

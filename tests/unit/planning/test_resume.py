@@ -1,30 +1,37 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from loadlab.planning import resume
+from loadlab.scheduling.plan import PlannedComparison, Resumption, Run
+from tests.unit import builders
 
 
-def test_a_run_that_goes_on_began_when_it_began_and_forgets_no_comparison() -> None:
-    one, two = ({"by": "tuning", "base": "a", "head": head} for head in "bc")
-    first = {
-        "started": "1",
-        "argv": ["lab.yml"],
-        "plan": {"tracks": [1], "comparisons": [one], "twins": [["a", "a-twin"]]},
-    }
-    now = {
-        "started": "2",
-        "argv": ["lab.yml", "-e", "x=y"],
-        "plan": {"tracks": [2], "comparisons": [one, two], "twins": []},
-    }
-    found = resume.gone_on(first, now)
-    assert found == {
-        "started": "1",
-        "argv": ["lab.yml"],
-        "plan": {"tracks": [2], "comparisons": [one, two], "twins": [["a", "a-twin"]]},
-        "resumed": [{"started": "2", "argv": ["lab.yml", "-e", "x=y"]}],
-    }
-    # What it was begun on is not for those to say who go on.
-    hosts = {"hosts": {"server": {}}, "reach": "-i x"}
-    kept = resume.gone_on({**first, **hosts}, {**now, "reach": ""})
-    assert {key: kept[key] for key in hosts} == hosts
-    again = resume.gone_on(found, {**now, "started": "3"})
-    assert [each["started"] for each in again["resumed"]] == ["2", "3"]
+def run(started: str, comparisons: str, controls: list[tuple[str, str]]) -> Run:
+    found = [PlannedComparison(by="tuning", base="a", head=head) for head in comparisons]
+    plan = replace(builders.plan(), comparisons=found, aa_controls=controls)
+    return Run(
+        started=started,
+        argv=["lab.yml", started],
+        plan=plan,
+        inventory_args="",
+        place="",
+        thresholds=builders.thresholds(),
+    )
+
+
+def test_resumed_run_keeps_its_start_and_its_comparisons() -> None:
+    first, now = run("1", "b", [("a", "a-again")]), run("2", "bc", [])
+    found = resume.resumed(first, now)
+    assert (found.started, found.argv) == ("1", ["lab.yml", "1"])
+    assert [one.head for one in found.plan.comparisons] == ["b", "c"]
+    assert found.plan.aa_controls == [("a", "a-again")]
+    assert found.resumed == [Resumption(started="2", argv=["lab.yml", "2"])]
+    again = resume.resumed(found, replace(now, started="3"))
+    assert [one.started for one in again.resumed or ()] == ["2", "3"]
+
+
+def test_resumed_run_keeps_its_hosts() -> None:
+    first = replace(run("1", "", []), hosts={"server": {}}, inventory_args="-i x")
+    kept = resume.resumed(first, run("2", "", []))
+    assert (kept.hosts, kept.inventory_args) == ({"server": {}}, "-i x")

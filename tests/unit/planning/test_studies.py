@@ -13,18 +13,24 @@ from hypothesis import strategies as st
 from loadlab.analysis import claims
 from loadlab.core import catalog
 from loadlab.core.errors import PlanError
+from loadlab.core.model import SaturationRate, Study, StudyRate, StudySetting
 from loadlab.planning import claims as planning_claims
-from loadlab.planning import plan, studies
+from loadlab.planning import options, plan, studies
 from loadlab.scheduling import schedule
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.scaled import Scaled
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
 FILES = {
     name: catalog.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
     for name in catalog.names(ROOT / "files" / "studies", "*.yml")
 }
-SPECS: dict[str, Any] = yaml.safe_load(
-    (ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text()
-)["argument_specs"]["main"]["options"]
+SPECS = options.specs_of(
+    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
+        "argument_specs"
+    ]["main"]["options"]
+)
 # About what the hosts' setting up for another stack takes, and a measurement beside its load.
 SWITCH_S, BESIDE_S = 12, 4
 SIZES = [(name, scale) for name, file in FILES.items() for scale in file["scales"]]
@@ -37,7 +43,7 @@ def write(root: Path, **file: Any) -> Path:
     return root
 
 
-def find(root: Path, **given: Any) -> dict[str, Any]:
+def find(root: Path, **given: Any) -> Study:
     found = studies.find(root, {"study": "one", **given}, None)
     assert found is not None
     return found
@@ -47,52 +53,81 @@ def test_a_matrix_multiplies_a_cell(tmp_path: Path) -> None:
     cells = [
         {
             "name": "r4",
-            "about": ["listen_overflows"],
+            "expected_void": ["listen_overflows"],
             "matrix": {
                 "stack": {"one": {"framework": "a"}, "two": {"framework": "b", "workers": 2}},
                 "endpoint": ["index", "agents"],
             },
             "options": {"rate": 10, "workers": 1},
-            "at": {"large": {"rate": 20}},
+            "per_scale": {"large": {"rate": 20}},
         },
-        {"name": "huge", "only": ["large"]},
+        {"name": "huge", "scales": ["large"]},
     ]
     root = write(tmp_path, cells=cells, scales={"small": {}, "large": {}})
-    found = find(root)["cells"]
-    assert [cell["name"] for cell in found] == [
+    found = find(root).cells
+    assert [cell.name for cell in found] == [
         "r4-one-index", "r4-one-agents", "r4-two-index", "r4-two-agents",
     ]  # fmt: skip
-    assert found[2]["options"] == {"rate": 10, "workers": 2, "framework": "b", "endpoint": "index"}
-    assert found[2]["about"] == ["listen_overflows"]
-    large = find(root, scale="large")["cells"]
-    assert (len(large), large[0]["options"]["rate"], large[-1]["name"]) == (5, 20, "huge")
+    assert found[2].options == {"rate": 10, "workers": 2, "framework": "b", "endpoint": "index"}
+    assert found[2].expected_void == ["listen_overflows"]
+    large = find(root, scale="large").cells
+    assert (len(large), large[0].options["rate"], large[-1].name) == (5, 20, "huge")
 
 
-def test_a_rate_goes_by_its_rule_but_where_the_scale_has_a_number(tmp_path: Path) -> None:
-    rule = {"share": 0.8, "of": ["one"]}
+def test_a_rate_follows_its_rule_except_at_the_published_scale(tmp_path: Path) -> None:
+    rule = {"fraction": 0.8, "of": ["one"]}
     root = write(
         tmp_path,
         cells=[{"name": "one", "options": {"rate": "much"}}, {"name": "two"}],
-        rates={"much": {"says": "as it was", "rule": rule, "published": 4000}},
+        rates={"much": {"statement": "as it was", "rule": rule, "published": 4000}},
         scales={"local": {}, "published": {}},
     )
-    assert find(root)["cells"][0]["options"]["rate"] == rule
-    assert find(root, scale="published")["cells"][0]["options"]["rate"] == 4000
-    (told,) = find(root)["published"]["rates"]
-    assert told == {"name": "much", "says": "as it was", "published": 4000, "here": rule}
+    assert find(root).cells[0].options["rate"] == rule
+    assert find(root, scale="published").cells[0].options["rate"] == 4000
+    here = SaturationRate(fraction=0.8, of=["one"])
+    assert find(root).publication.rates == [
+        StudyRate(name="much", statement="as it was", published=4000, here=here)
+    ]
 
 
-def test_what_the_published_scale_has_otherwise_is_told(tmp_path: Path) -> None:
+def test_settings_differ_from_those_of_the_published_scale(tmp_path: Path) -> None:
     scales = {"local": {"duration": 3}, "published": {"duration": 300, "workers": 16}}
     root = write(tmp_path, options={"workers": 16}, scales=scales)
-    assert find(root)["published"]["settings"] == [
-        {"name": "duration", "published": 300, "here": 3}
-    ]
-    assert find(root, scale="published")["published"]["settings"] == []
-    # The user's own word stands.
-    assert {"name": "workers", "published": 16, "here": 2} in (
-        find(root, workers=2)["published"]["settings"]
-    )
+    duration = StudySetting(name="duration", published=300, here=3)
+    assert find(root).publication.settings == [duration]
+    assert find(root, scale="published").publication.settings == []
+    # The user's own option stands.
+    workers = StudySetting(name="workers", published=16, here=2)
+    assert find(root, workers=2).publication.settings == [duration, workers]
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ({"descripton": "d"}, "Object contains unknown field `descripton`"),
+        ({"cells": [{"nam": "x"}]}, "at `$.cells[0]`"),
+        ({"cells": [{"name": "x", "about": []}]}, "It is called expected_void now."),
+        ({"cells": [{"name": "x", "at": {}}]}, "It is called per_scale now."),
+        ({"cells": [{"name": "x", "stall": {"seconds": 2}}]}, "It is called duration_s now."),
+        ({"claims": [{"says": "so", "metric": "m"}]}, "It is called statement now."),
+        ({"claims": [{"statement": "so"}]}, "missing required field `metric`"),
+        ({"claims": [{"statement": "so", "metric": "m"}]}, "one of cell, ratio, order"),
+        (
+            {"claims": [{"statement": "so", "metric": "m", "cell": "x"}]},
+            "a claim of cell has at_least or at_most wrongly - at `$.claims[0].all[0]`",
+        ),
+        ({"mistakes": []}, "It is called errata now."),
+        ({"twins": True}, "It is called aa_controls now."),
+        ({"source": {"date": 2018}}, "Expected `str`, got `int` - at `$.source[...]`"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_its_place_and_reason(
+    tmp_path: Path, file: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(PlanError) as refusal:
+        find(write(tmp_path, **file))
+    assert str(refusal.value).startswith("files/studies/one.yml: ")
+    assert words in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +139,7 @@ def test_what_the_published_scale_has_otherwise_is_told(tmp_path: Path) -> None:
         ("latency_us.max", "1.37 min", 82_200_000),
         ("client.seconds", "1.5 min", 90),
         ("client.max_rss_bytes", "53704 KiB", 54_992_896),
-        ("failed_share", "85.28 %", 0.8528),
+        ("failed_fraction", "85.28 %", 0.8528),
     ],
 )
 def test_figures_are_kept_as_printed_and_read_in_the_metrics_unit(
@@ -131,11 +166,12 @@ def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
     """Claims name cells that this scale has; figures and mistakes those that some scale has."""
     found = studies.find(ROOT, {"study": name, "scale": scale}, "study")
     assert found is not None
-    named = [cell["name"] for cell in found["cells"]]
+    named = [cell.name for cell in found.cells]
     assert len(set(named)) == len(named)
-    planning_claims.check(found["claims"], {one: [one] for one in named})
-    of = [one["here"]["of"] for one in found["published"]["rates"] if isinstance(one["here"], dict)]
-    assert {one for names in of for one in names} <= set(named)
+    planning_claims.check(found.claims, dict.fromkeys(named, 1))
+    rules = [rate.here for rate in found.publication.rates]
+    of = {one for rule in rules if isinstance(rule, SaturationRate) for one in rule.of}
+    assert of <= set(named)
     # Of what is published, nothing is by rule.
     assert scale != "published" or not of
 
@@ -143,40 +179,51 @@ def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_what_was_published_is_whole(name: str) -> None:
     file = FILES[name]
-    every = [studies.find(ROOT, {"study": name, "scale": one}, "study") for one in file["scales"]]
-    cells = {cell["name"] for one in every if one is not None for cell in one["cells"]}
-    published = every[0]["published"] if every[0] else {}
-    if published["source"] is None:
-        assert not published["figures"]
+    every = [
+        builders.present(studies.find(ROOT, {"study": name, "scale": one}, "study"))
+        for one in file["scales"]
+    ]
+    cells = {cell.name for one in every for cell in one.cells}
+    published = every[0].publication
+    if published.source is None:
+        assert not published.figures
         return
-    assert published["question"]
-    assert {"title", "date", "url"} <= set(published["source"])
-    # A date or version that YAML reads as something else would be written otherwise.
-    versions = (published["setup"] or {}).get("versions", {})
-    assert all(isinstance(one, str) for one in [*published["source"].values(), *versions.values()])
+    assert published.question
+    assert {"title", "date", "url"} <= set(published.source)
     assert studies.PUBLISHED in file["scales"]
-    assert published["differs"]
-    for group in published["figures"]:
-        assert group["reference"] is None or group["reference"] in group["cells"]
-        if group["not_repeated"] is None:
-            assert {one.partition("@")[0] for one in group["cells"]} <= cells
-    assert {one["cell"] for one in published["mistakes"] if "cell" in one} <= cells
+    assert published.differs
+    for group in published.figures:
+        assert group.reference is None or group.reference in group.cells
+        if group.not_reproduced is None:
+            assert {one.partition("@")[0] for one in group.cells} <= cells
+    assert {one.cell for one in published.errata if one.cell} <= cells
     # Beside each claim stands what was published.
-    for claim in every[0]["claims"] if every[0] else []:
-        judged = claims.judge(claim, {}, "study", published["figures"])
-        assert any(part["published"] for part in judged["parts"]), claim["says"]
+    for claim in every[0].claims:
+        judged = claims.judge(claim, {}, "study", published.figures)
+        assert any(part.published for part in judged.parts), claim.statement
+
+
+def make(name: str, scale: str, pairs: int = 1) -> Plan:
+    ask = plan.Request(
+        root=ROOT,
+        specs=SPECS,
+        given={"study": name, "scale": scale},
+        now=datetime.datetime(2026, 11, 20),
+        python="3.13",
+        kind="study",
+        pairs=pairs,
+    )
+    return plan.plan(ask)
 
 
 def minutes(name: str, scale: str) -> float:
     """What a study takes at most, about."""
-    now = datetime.datetime(2026, 11, 20)
-    made = plan.plan(ROOT, SPECS, {"study": name, "scale": scale}, True, True, now, "3.13", "study")
-    turns = list(schedule.order(made, None))
-    setups = [str(schedule.setup(track["cells"][0])) for _, track in turns]
+    turns = list(schedule.order(make(name, scale), None))
+    setups = [schedule.setup(experiment.items[0]) for _, experiment in turns]
     switches = 1 + sum(one != other for one, other in itertools.pairwise(setups))
-    items = {(item["cell_id"], n): item for n, track in turns for item in track["cells"]}
-    load = sum(item["expected_s"] + BESIDE_S for item in items.values())
-    return float((load + switches * SWITCH_S) / 60)
+    items = {(item.cell_id, n): item for n, experiment in turns for item in experiment.items}
+    load = sum(item.expected_s + BESIDE_S for item in items.values())
+    return (load + switches * SWITCH_S) / 60
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "ablation"])
@@ -188,22 +235,20 @@ def test_at_scale_local_a_study_is_over_in_twenty_minutes(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in FILES if FILES[name].get("claims")])
 @pytest.mark.parametrize("scale", ["local", "published"])
 def test_on_two_pairs_a_ratio_is_of_one_and_every_pair_has_work(name: str, scale: str) -> None:
-    given = {"study": name, "scale": scale}
-    now = datetime.datetime(2026, 11, 20)
-    made = plan.plan(ROOT, SPECS, given, True, True, now, "3.13", "study", pairs=2)
-    pair_of = {i["cell_id"]: track["pair"] for track in made["tracks"] for i in track["cells"]}
-    named = {one: pair_of[ids[0]] for one, ids in made["study"]["cells"].items()}
-    asked = [one for claim in made["study"]["claims"] for one in planning_claims.statements(claim)]
-    for one in asked:
-        order = one.get("order", [])
-        together = one.get("ratio", order if len(order) == 2 else []) + one.get("against", [])
-        assert len({named[each] for each in together}) <= 1, one
-    # What is a share of a saturation is on the pair of that.
-    for track in made["tracks"]:
-        assert {pair_of[cell_id] for cell_id in track.get("of", [])} <= {track["pair"]}
-    base, across = made["twins"][-1]
+    made = make(name, scale, pairs=2)
+    study = builders.present(made.study)
+    pair_of = {item.cell_id: one.pair for one in made.experiments for item in one.items}
+    named = {one: pair_of[ids[0]] for one, ids in study.cells.items()}
+    for statement in [one for claim in study.claims for one in claim.all]:
+        if statement.ratio or len(statement.order or ()) == 2:
+            assert len({named[each] for each in statement.cells}) <= 1, statement
+    # A fraction of a saturation is on the pair of that.
+    for one in made.experiments:
+        if isinstance(one, Scaled):
+            assert {pair_of[cell_id] for cell_id in one.saturations.values()} <= {one.pair}
+    base, across = made.aa_controls[-1]
     assert pair_of[base] != pair_of[across]
-    work = {track["pair"] for track in made["tracks"] if track["cells"][0]["cell_id"] != across}
-    # In one study all rates are shares of what one cell came to, in the other all is of one stack.
+    work = {one.pair for one in made.experiments if one.items[0].cell_id != across}
+    # One study has all rates as fractions of one cell, and the other all cells of one stack.
     whole = (name, scale) == ("avito-2018", "local") or name == "pawelmhm-2016"
     assert work == ({0} if whole else {0, 1})

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import copy
+import dataclasses
 import json
 import re
 import shutil
@@ -10,24 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from msgspec.structs import replace
 
 from loadlab.analysis import result as results
 from loadlab.analysis import summary as summaries
 from loadlab.core import documents, formatting
 from loadlab.core.errors import ResultError
-from loadlab.core.schema import validate
+from loadlab.core.model import CellSummary, Manifest, Result, Stall, Summary
 from loadlab.hosts import hardware
-from loadlab.report import cells as report_cells
-from loadlab.report import comparison, environment, labels, processes, python_clients
 from loadlab.report import page as report
-from loadlab.report.cell_figures import Entry
+from loadlab.report.html import Headline, Table
 from loadlab.report.page import render
+from loadlab.report.sections import cells as report_cells
+from loadlab.report.sections import comparison, headlines, manifest, processes, python_clients
+from loadlab.report.sections.cells import CellSection
+from loadlab.report.sections.comparison import ComparisonSection
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry
+from loadlab.scheduling.plan import PlannedComparison
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-RUN = ROOT / "tests" / "fixtures" / "report"
+RUN = ROOT / "tests" / "fixtures" / "documents"
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
-SCHEMA = ROOT / "files" / "schema" / "lab-1.schema.json"
 INDEX = "cells/aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
 AGENTS = INDEX.replace("index", "agents")
 
@@ -55,8 +60,8 @@ def repetition(run: Path, cell: str, number: int, change: Change) -> None:
 
 
 def void(result: dict[str, Any]) -> None:
-    result["verdict"] = {"valid": False, "reasons": ["steal: 0.050 on server, limit 0.01"],
-                         "findings": []}  # fmt: skip
+    reason = {"code": "steal", "value": 0.05, "limit": 0.01, "facts": {"host": "server"}}
+    result["validity"] = {"valid": False, "reasons": [reason], "findings": []}
 
 
 def failed(words: str) -> Change:
@@ -64,8 +69,9 @@ def failed(words: str) -> Change:
         keep = ("schema", "cell_id", "purpose", "cell", "repetition")
         for key in set(result) - set(keep):
             result[key] = None
-        result["error"], result["raw"] = words, {}
-        result["verdict"] = {"valid": False, "reasons": [f"failed: {words}"], "findings": []}
+        result["error"], result["raw_sha256"] = words, {}
+        reason = {"code": "failed", "value": words}
+        result["validity"] = {"valid": False, "reasons": [reason], "findings": []}
 
     return change
 
@@ -74,33 +80,49 @@ def same(result: dict[str, Any]) -> None:
     """A further repetition like the first."""
 
 
+def summary(run: Path) -> Summary:
+    return documents.read(run / "summary.json", Summary)
+
+
+def first_cell(run: Path) -> CellSummary:
+    return summary(run).cells[0]
+
+
+def with_cell(cell: CellSummary, **changes: Any) -> CellSummary:
+    """Return the summary of a cell with changes of what it measures."""
+    return replace(cell, cell=replace(cell.cell, **changes))
+
+
+def with_load(cell: CellSummary, **changes: Any) -> CellSummary:
+    """Return the summary of a cell with changes of its load."""
+    return with_cell(cell, load=replace(cell.cell.load, **changes))
+
+
 def measured(run: Path) -> list[Entry]:
-    cells = documents.load(run / "summary.json")["cells"]
-    return labels.entries([cell for cell in cells if cell["purpose"] == "measure"], {})
+    return labels.entries([cell for cell in summary(run).cells if cell.purpose == "measure"], {})
 
 
-def headlines(run: Path) -> list[str]:
-    return [report_cells.headline(entry.cell, entry.path)["text"] for entry in measured(run)]
+def texts(run: Path) -> list[str]:
+    """The sentence on each cell, by its path alone."""
+    return [headlines.headline(by_path(entry)).text for entry in measured(run)]
 
 
-def section(run: Path, cell: str) -> dict[str, Any]:
-    entry = next(e for e in measured(run) if cell.endswith(e.cell["cell_id"]))
-    return report_cells.section(run, entry, None)
+def by_path(entry: Entry) -> Entry:
+    return dataclasses.replace(entry, where=entry.path)
 
 
-def cells_of(table: dict[str, Any]) -> list[list[str]]:
-    return [[cell["text"] for cell in row["cells"]] for row in table["rows"] if not row["title"]]
+def section(run: Path, cell: str) -> CellSection:
+    entry = next(e for e in measured(run) if cell.endswith(e.cell.cell_id))
+    return report_cells.section(run, entry, heading=entry.title)
 
 
-def test_the_fixtures_are_documents_of_the_lab() -> None:
-    for name in ("summary", "manifest", "calibration", "tuning"):
-        validate(documents.load(RUN / f"{name}.json"), name, SCHEMA)
-    for path in RUN.glob("cells/*/rep-*/result.json"):
-        validate(documents.load(path), "result", SCHEMA)
+def cells_of(table: Table | None) -> list[list[str]]:
+    assert table
+    return [[cell.text for cell in row.cells] for row in table.rows if not row.title]
 
 
 def test_the_verdict_comes_first(run: Path) -> None:
-    assert headlines(run) == [
+    assert texts(run) == [
         "aiohttp on Gunicorn (unix, http) did not hold 1,000 requests/s on /agents: 944 verified "
         "answers/s, 273 requests never sent (4.5 %), p99 534 ms, no errors; saturated, the "
         "server's CPU was the limit.",
@@ -116,25 +138,26 @@ def test_the_table_has_every_number_rounded(run: Path) -> None:
         "/index", "1,000", "999", "999", "0.457", "0.784", "1.84", "-", "-", "10.4", "0.532", "0",
         "3", "33 %", "17 %", "held",
     ]  # fmt: skip
-    titles = [cell["title"] for cell in table["rows"][1]["cells"]]
+    assert table
+    titles = [cell.title for cell in table.rows[1].cells]
     assert titles[6] == "95 % interval 1.67 to 2.10 ms"
     assert titles[7] == "5,997 answers, a p99.9 takes 10,000: 10 must lie above it"
-    (saturated, _) = table["rows"]
+    (saturated, _) = table.rows
     # 273 never sent; the last 10 ms of the schedule are the generator's own.
-    assert saturated["cells"][10]["text"] == "≥ 1,501"
-    assert saturated["cells"][10]["title"] == "263 of 5,990 requests got no right answer"
+    assert saturated.cells[10].text == "≥ 1,501"
+    assert saturated.cells[10].title == "263 of 5,990 requests got no right answer"
     assert 'title="5,997 answers, a p99.9' in page(run)
 
 
 def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
     text = page(run)
     assert text.startswith("<!-- Ansible managed")
-    for words in ("24.9 Gb/s", "76,567 requests/s", "net.core.somaxconn", "host_global",
+    for words in ("24.9 Gb/s", "76,567 requests/s", "net.core.somaxconn", "not_namespaced",
                   "belongs to the machine", "Intel(R) Xeon(R)", "tsc", "Closed loop",
-                  "cannot be compared", "the instrument&#39;s floor", "aria-label",
+                  "cannot be compared", "baseline latency", "aria-label",
                   "ansible-playbook lab.yml -e framework=aiohttp",
                   f'href="{INDEX}/rep-1/result.json"', 'href="summary.json"'):  # fmt: skip
-        assert words in text or words.replace("&#39;", "&#x27;") in text, words
+        assert words in text, words
     assert "<script" not in text
     assert "src=" not in text
 
@@ -158,16 +181,16 @@ def with_processes(result: dict[str, Any]) -> None:
 def test_the_servers_processes_by_request(run: Path) -> None:
     assert "Server processes" not in page(run)
     repetition(run, AGENTS, 1, with_processes)
-    validate(documents.load(run / AGENTS / "rep-1" / "result.json"), "result", SCHEMA)
+    documents.read(run / AGENTS / "rep-1" / "result.json", Result)
     server = processes.section(measured(run), [])
     # 5,727 requests.
-    assert cells_of(server["processes"]) == [
+    assert cells_of(server.processes) == [
         ["/agents", "oha, 1,000/s", "210", "524", "-", "20 %", "20 %", "-", ""]
     ]
-    assert cells_of(server["details"])[0] == [
+    assert cells_of(server.details)[0] == [
         "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "2.00", "-",
     ]  # fmt: skip
-    assert cells_of(server["database"]) == [
+    assert cells_of(server.database) == [
         ["/agents", "oha, 1,000/s", "10", "12,345", "SELECT <1>", "5,727", "60.5", "0.346", ""]
     ]
     text = page(run)
@@ -217,27 +240,28 @@ def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, 
 def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     # The fixture's run is of a lab that did not look at the hardware.
     assert "card of the load" not in page(run)
-    document = documents.load(run / "manifest.json")
-    document["hosts"]["server"]["hardware"] = hardware.parse(
+    document = documents.read(run / "manifest.json", Manifest)
+    found = hardware.parse(
         "nic\teth1\ndriver\tigb\nspeed_mbit\t100\nduplex\tfull\nqueue\t0\ninterrupt\t40 0-1\n"
         "offload\tgeneric-receive-offload on\nmanagement_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
     )
-    validate(document, "manifest", SCHEMA)
-    documents.write(run / "manifest.json", documents.dump(document))
-    manifest = environment.manifest(document)
-    assert manifest
-    told, hosts = manifest["tables"][:2]
-    assert [row[0].split(":")[0] for row in cells_of(told)] == [
+    server = replace(document.hosts["server"], hardware=found)
+    document = replace(document, hosts={**document.hosts, "server": server})
+    documents.write(run / "manifest.json", documents.encode(document))
+    shown = manifest.build(document, {})
+    assert shown
+    warnings, hosts = shown.tables[:2]
+    assert [row[0].split(":")[0] for row in cells_of(warnings)] == [
         "server, client", "server", "server", "server",
     ]  # fmt: skip
-    assert cells_of(told)[1][0].startswith("server: eth1 runs at 100 Mb/s")
+    assert cells_of(warnings)[1][0].startswith("server: eth1 runs at 100 Mb/s")
     rows = {row[0]: row[1:] for row in cells_of(hosts)}
-    assert rows["card of the load"] == ["eth1 (igb): 100 Mb/s, full duplex, 1 queue", "not told"]
-    assert rows["its interrupts"] == ["1, to processor 0, 1", "not told"]
-    assert rows["its offloads"] == ["generic-receive-offload on", "not told"]
-    assert rows["SMT"] == ["on", "not told"]
-    assert rows["turbo"] == ["not told", "not told"]
-    assert "What spoils a measurement here" in page(run)
+    assert rows["card of the load"] == ["eth1 (igb): 100 Mb/s, full duplex, 1 queue", "unknown"]
+    assert rows["its interrupts"] == ["1, to processor 0, 1", "unknown"]
+    assert rows["its offloads"] == ["generic-receive-offload on", "unknown"]
+    assert rows["SMT"] == ["on", "unknown"]
+    assert rows["turbo"] == ["unknown", "unknown"]
+    assert "Warnings about this hardware" in page(run)
 
 
 def test_the_same_files_give_the_same_bytes(run: Path) -> None:
@@ -250,42 +274,42 @@ def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
     alone = section(run, INDEX)
     repetition(run, INDEX, 2, void)
     beside = section(run, INDEX)
-    assert beside["figures"] == alone["figures"]
-    rows = beside["repetitions"]["rows"]
-    assert [row["class"] for row in rows] == ["", "void"]
-    assert {"kind": "void", "rep": "repetition 2", "code": "steal",
-            "text": "0.050 on server, limit 0.01"} in beside["remarks"]  # fmt: skip
-    assert headlines(run)[1].endswith("no errors. 1 of 2 repetitions void and left out.")
+    assert beside.figures == alone.figures
+    assert [row.css for row in beside.repetitions.rows] == ["", "void"]
+    remark = report_cells.Remark("void", "steal", "0.050 on server, limit 0.01", "repetition 2")
+    assert remark in beside.remarks
+    assert texts(run)[1].endswith("no errors. 1 of 2 repetitions void and left out.")
 
 
 def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> None:
     for number, revision in ((1, "a" * 40), (2, "b" * 40 + "+")):
-        made_of = {"definition": {"lab": revision}}
+        hashes = dict.fromkeys(("application", "endpoint", "tuning", "network"), "0" * 64)
+        made_of = {"input_hashes": {**hashes, "lab": revision}}
         repetition(run, INDEX, number, lambda result, made_of=made_of: result.update(made_of))  # type: ignore[misc]
-        told = [one["text"] for one in section(run, INDEX)["remarks"] if one["code"] == "lab"]
+        told = [one.text for one in section(run, INDEX).remarks if one.code == "lab"]
         assert len(told) == number - 1
     assert told == [
-        "2 revisions of it measured this: aaaaaaaaaaaa measured repetition 1; bbbbbbbbbbbb with "
-        "changes of its own measured repetition 2"
+        "2 revisions measured this cell: aaaaaaaaaaaa measured repetition 1; bbbbbbbbbbbb with "
+        "local changes measured repetition 2"
     ]
 
 
 def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
     repetition(run, INDEX, 1, void)
-    assert headlines(run)[1] == (
+    assert texts(run)[1] == (
         "aiohttp on Gunicorn (unix, http) on /index void: steal: 0.050 on server, limit 0.01; "
         "nothing can be concluded."
     )
     found = section(run, INDEX)
-    assert found["figures"] == {"percentiles": None, "series": []}
+    assert (found.figures.percentiles, found.figures.series) == (None, [])
     assert cells_of(report_cells.overview(measured(run)))[1][2:6] == ["-"] * 4
     assert "nothing is plotted" in page(run)
 
 
 def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
     repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
-    assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in headlines(run)[1]
-    assert section(run, INDEX)["repetitions"]["rows"][0]["cells"][14]["text"] == "failed"
+    assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in texts(run)[1]
+    assert section(run, INDEX).repetitions.rows[0].cells[14].text == "failed"
     page(run)
 
 
@@ -297,17 +321,19 @@ def test_what_a_server_said_is_escaped(run: Path) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7*7 }}" in text
     assert "\x1b" not in text
-    assert all("\n" not in line and "\x1b" not in line for line in headlines(run))
+    assert all("\n" not in line and "\x1b" not in line for line in texts(run))
 
 
 def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
     repetition(run, INDEX, 2, same)
-    found = section(run, INDEX)["figures"]
-    assert "all 2 added" in found["percentiles"]["svg"]
-    assert "each repetition" in found["percentiles"]["svg"]
-    assert "of 11,994 answers" in found["percentiles"]["caption"]
-    assert [(s["title"], s["open"]) for s in found["series"]] == [
-        ("Repetition 1", True), ("Repetition 2", False),
+    found = section(run, INDEX).figures
+    assert found.percentiles
+    assert found.percentiles.svg
+    assert "all 2 added" in found.percentiles.svg
+    assert "each repetition" in found.percentiles.svg
+    assert "of 11,994 answers" in found.percentiles.caption
+    assert [(s.title, s.open) for s in found.series] == [
+        ("Repetition 1 over time", True), ("Repetition 2 over time", False),
     ]  # fmt: skip
     assert "Repetition 2 over time" in page(run)
 
@@ -318,8 +344,8 @@ def test_a_rate_held_in_some_repetitions_only_is_not_held(run: Path) -> None:
         result["errors"]["status_5xx"] = 1797
 
     repetition(run, INDEX, 2, slow)
-    assert "did not hold 1,000 requests/s on /index in 1 of 2 repetitions" in headlines(run)[1]
-    assert "1,797 errors (15 % of requests)" in headlines(run)[1]
+    assert "did not hold 1,000 requests/s on /index in 1 of 2 repetitions" in texts(run)[1]
+    assert "1,797 errors (15 % of requests)" in texts(run)[1]
 
 
 @pytest.mark.parametrize(
@@ -339,12 +365,12 @@ def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
     def bare(result: dict[str, Any]) -> None:
         result["per_second"] = None
         result["latency_us"] = dict.fromkeys(result["latency_us"])
-        result["jitter_us"] = None
+        result["send_delay_us"] = None
         for host in result["telemetry"].values():
             host.pop("per_second")
 
     repetition(run, INDEX, 1, bare)
-    assert section(run, INDEX)["figures"]["series"][0]["figures"] == []
+    assert section(run, INDEX).figures.series[0].figures == []
     assert "</html>" in page(run)
 
 
@@ -358,7 +384,7 @@ def test_no_answers_at_all_render(run: Path) -> None:
     found["percentile_curve"] = []
     rep["goodput"] = found["goodput"]["median"] = 0.0
     documents.write(run / "summary.json", documents.dump(document))
-    assert "max - ms" in headlines(run)[1]
+    assert "max - ms" in texts(run)[1]
     assert "too few for any percentile" in page(run)
 
 
@@ -368,11 +394,12 @@ def test_a_measured_closed_loop_is_never_said_to_hold_a_rate(run: Path) -> None:
         cell["purpose"] = "measure"
     documents.write(run / "summary.json", documents.dump(document))
     assert "answered 7,353 requests/s on /index in a closed loop of 64 connections" in "".join(
-        headlines(run)
+        texts(run)
     )
     found = section(run, INDEX.replace("oha-1000rps-c64-6s", "wrk-closed-c64-5s"))
-    assert "floor" not in found["figures"]["percentiles"]["svg"]
-    assert "/index (closed loop, 5 s)" in found["title"]
+    assert found.figures.percentiles
+    assert "baseline" not in (found.figures.percentiles.svg or "")
+    assert "/index (closed loop, 5 s)" in found.heading
 
 
 def test_a_broken_document_is_named(run: Path) -> None:
@@ -382,21 +409,22 @@ def test_a_broken_document_is_named(run: Path) -> None:
 
 
 def test_cells_that_differ_in_more_than_the_endpoint_are_told_apart(run: Path) -> None:
-    cells = json.loads((run / "summary.json").read_text())["cells"]
-    other = copy.deepcopy(cells[0])
-    other["cell"]["framework"], other["cell"]["load"]["rate"] = "flask", 2000
-    titles = [entry.title for entry in labels.entries([cells[0], other], {})]
+    cell = first_cell(run)
+    other = with_load(with_cell(cell, framework="flask"), rate=2000.0)
+    titles = [entry.title for entry in labels.entries([cell, other], {})]
     assert titles == ["/agents (aiohttp, 1,000/s)", "/agents (flask, 2,000/s)"]
 
 
-def compare(run: Path, factor: float = 1.3, count: int = 5, twin: bool = True) -> None:
-    """Measure /index so often, its twin, and /index with tuning stock and other goodput."""
-    heads = {"": 1.0, "-stock": factor, **({"-twin": 1.0} if twin else {})}
+def compare(run: Path, factor: float = 1.3, count: int = 5, control: bool = True) -> None:
+    """Measure /index, its A/A control, and /index with tuning stock and other goodput."""
+    name = INDEX.removeprefix("cells/")
+    heads = {"": 1.0, "-stock": factor, **({"-aa_control": 1.0} if control else {})}
     for suffix, times in heads.items():
 
         def change(result: dict[str, Any], suffix: str = suffix, times: float = times) -> None:
             result["cell_id"] += suffix
-            result["purpose"] = "twin" if suffix == "-twin" else "measure"
+            if suffix == "-aa_control":
+                result |= {"purpose": "aa_control", "base": name}
             result["cell"]["tuning"] = "stock" if suffix == "-stock" else "production"
             result["goodput"] *= times * (1 + result["repetition"] / 1000)
 
@@ -407,81 +435,74 @@ def compare(run: Path, factor: float = 1.3, count: int = 5, twin: bool = True) -
             folder = run / f"{INDEX}{suffix}" / f"rep-{number}"
             folder.mkdir(parents=True, exist_ok=True)
             documents.write(folder / "result.json", documents.dump(result))
-    name = INDEX.removeprefix("cells/")
-    asked = {
-        "comparisons": [{"by": "tuning", "base": name, "head": f"{name}-stock"}],
-        "twins": [[name, f"{name}-twin"]] if twin else [],
-    }
-    documents.write(run / "plan.json", documents.dump({"plan": asked}))
+    compared = PlannedComparison(by="tuning", base=name, head=f"{name}-stock")
+    controls = [(name, f"{name}-aa_control")] if control else []
+    plan = replace(builders.plan(), comparisons=[compared], aa_controls=controls)
+    builders.write_plan(run, plan)
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
 
 
-def compared(run: Path) -> dict[str, Any]:
+def compared(run: Path) -> ComparisonSection:
     """The comparison of the report."""
-    found = comparison.build(documents.load(run / "summary.json"), {}, measured(run))
+    found = comparison.build(summary(run), {}, measured(run))
     assert found is not None
     return found
 
 
 def test_without_comparisons_there_is_no_section(run: Path) -> None:
-    assert report.build(run)["comparison"] is None
+    assert report.build(run).comparison is None
     assert 'id="comparison"' not in page(run)
-    document = documents.load(run / "summary.json")
-    # As a summary of before there were comparisons.
-    del document["comparisons"], document["noise_floor"]
-    documents.write(run / "summary.json", documents.dump(document))
-    assert report.build(run)["comparison"] is None
 
 
 def test_a_comparison_comes_first_in_a_sentence(run: Path) -> None:
     compare(run)
     for path in run.glob(f"{INDEX}*/*/result.json"):
         path.unlink()  # which only the figures of the cells take
-    said = report.build(run)["headlines"]
-    assert said[0] == {
-        "anchor": "comparison",
-        "state": "decided",
-        "text": "stock against production on /index: goodput +30 % (95 % interval 30 to 30 %), "
+    said = report.build(run).headlines
+    assert said[0] == Headline(
+        anchor="comparison",
+        state="decided",
+        text="stock against production on /index: goodput +30 % (95 % interval 30 to 30 %), "
         "noise floor 0.3 %: higher; no difference in p50 (0.0 %, noise floor 0 %) and p99 (0.0 %, "
         "noise floor 0 %).",
-    }
-    # Then the cells, told apart, and the twin not among them.
+    )
+    # Then the cells, without the A/A control.
     assert len(said) == 4
     assert [text.partition(":")[0].rpartition(" on ")[2] for text in
-            (one["text"] for one in said[1:])] == [
+            (one.text for one in said[1:])] == [
         "/agents (production)", "/index (production)", "/index (stock)",
     ]  # fmt: skip
 
 
 def test_no_difference_is_said_as_plainly(run: Path) -> None:
     compare(run, factor=1.0)
-    (first,) = compared(run)["headlines"]
-    assert first["state"] == "same"
-    assert first["text"].startswith(
+    (first,) = compared(run).headlines
+    assert first.state == "same"
+    assert first.text.startswith(
         "stock against production on /index: no difference in goodput (0.0 %, noise floor 0.3 %), p"
     )
-    assert "undecided" not in first["text"]
+    assert "inconclusive" not in first.text
 
 
 def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None:
-    compare(run, count=3, twin=False)
+    compare(run, count=3, control=False)
     found = compared(run)
-    (first,) = found["headlines"]
-    assert first["state"] == "undecided"
-    assert first["text"] == (
-        "stock against production on /index: undecided in goodput (+30 %), p50 (0.0 %) and p99 "
+    (first,) = found.headlines
+    assert first.state == "inconclusive"
+    assert first.text == (
+        "stock against production on /index: inconclusive in goodput (+30 %), p50 (0.0 %) and p99 "
         "(0.0 %): 3 repetitions against 3 cannot tell: p is 0.10 at best, 0.05 is needed."
     )
-    assert found["noise_floor"] is None
-    assert "75 or 88 %" in found["explained"]
+    assert found.noise_floor is None
+    assert "75 or 88 %" in found.explained
 
 
 def test_the_tables_of_a_comparison(run: Path) -> None:
     compare(run)
     found = compared(run)
-    (endpoint,) = found["endpoints"]
-    assert endpoint["path"] == "/index"
-    assert cells_of(endpoint["table"]) == [
+    (endpoint,) = found.endpoints
+    assert endpoint.path == "/index"
+    assert cells_of(endpoint.table) == [
         ["goodput, requests/s", "1,002 (1,000 to 1,004)",
          "1,303 (1,300 to 1,306)", "+30 % (30 to 30 %)", "0.3 %", "higher",
          "corrected p 0.024, above the noise floor"],
@@ -494,14 +515,16 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
         ["failed requests", "0 %", "0 %", "", "", "",
          "valid repetitions: 5 against 5"],
     ]  # fmt: skip
-    title, *rows = endpoint["table"]["rows"]
-    assert title["title"] == "stock against production"
-    classes = [row["cells"][5]["class"] for row in rows]
+    title, *rows = endpoint.table.rows
+    assert title.title == "stock against production"
+    classes = [row.cells[5].css for row in rows]
     assert classes == ["better", "same", "same", ""]
-    assert cells_of(found["noise_floor"])[0] == [
+    assert cells_of(found.noise_floor)[0] == [
         "/index (production)", "goodput", "0.0 % (-0.3 to 0.3 %)", "0.3 %",
     ]  # fmt: skip
-    assert "stock against production on /index" in found["figure"]["svg"]
+    assert "stock against production on /index" in builders.present(
+        builders.present(found.figure).svg
+    )
 
 
 def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
@@ -512,27 +535,27 @@ def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
         documents.write(path, documents.dump(result))
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     found = compared(run)
-    assert found["headlines"][0]["text"].endswith("; failed requests 5.0 % against 0 %.")
-    last = found["endpoints"][0]["table"]["rows"][-1]
-    assert (last["class"], last["cells"][2]["text"]) == ("bad", "5.0 %")
+    assert found.headlines[0].text.endswith("; failed requests 5.0 % against 0 %.")
+    last = found.endpoints[0].table.rows[-1]
+    assert (last.css, last.cells[2].text) == ("bad", "5.0 %")
 
 
 def test_twins_are_nowhere_among_the_measured(run: Path) -> None:
     compare(run, count=1)
     document = report.build(run)
-    twin = f"{INDEX.removeprefix('cells/')}-twin"
-    shown = [cell["cell_id"] for part in document["endpoints"] for cell in part["cells"]]
-    assert twin not in shown
-    assert len(shown) == len(document["overview"]["rows"]) == 3
-    index = next(part for part in document["endpoints"] if part["path"] == "/index")
-    assert len(index["closed_loop"]["rows"]) == 1
+    control = f"{INDEX.removeprefix('cells/')}-aa_control"
+    shown = [cell.cell_id for part in document.endpoints for cell in part.cells]
+    assert control not in shown
+    assert document.overview
+    assert len(shown) == len(document.overview.rows) == 3
+    index = next(part for part in document.endpoints if part.path == "/index")
+    assert index.closed_loop
+    assert len(index.closed_loop.rows) == 1
 
 
 def test_closed_loops_of_several_tunings_are_told_apart(run: Path) -> None:
-    cells = documents.load(run / "summary.json")["cells"]
-    loops = [cell for cell in cells if cell["purpose"] == "calibration"][:1]
-    other = copy.deepcopy(loops[0])
-    other["cell"]["tuning"] = "stock"
+    loops = [cell for cell in summary(run).cells if cell.purpose == "closed_loop"][:1]
+    other = with_cell(loops[0], tuning="stock")
     one, two = (report_cells.closed_loop(labels.entries(each, {}))
                 for each in (loops, [*loops, other]))  # fmt: skip
     assert one is not None
@@ -543,18 +566,18 @@ def test_closed_loops_of_several_tunings_are_told_apart(run: Path) -> None:
 
 def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
     compare(run, count=3)
-    plan = documents.load(run / "plan.json")
-    del plan["plan"]["comparisons"]
-    documents.write(run / "plan.json", documents.dump(plan))
+    name = INDEX.removeprefix("cells/")
+    controls = [(name, f"{name}-aa_control")]
+    builders.write_plan(run, replace(builders.plan(), aa_controls=controls))
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     found = compared(run)
-    assert (found["title"], found["headlines"], found["figure"]) == ("Noise floor", [], None)
+    assert (found.title, found.headlines, found.figure) == ("Noise floor", [], None)
     _Balance().feed(page(run))
 
 
-@pytest.mark.parametrize(("count", "twin"), [(1, True), (4, False)])
-def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, twin: bool) -> None:
-    compare(run, count=count, twin=twin)
+@pytest.mark.parametrize(("count", "control"), [(1, True), (4, False)])
+def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, control: bool) -> None:
+    compare(run, count=count, control=control)
     for path in run.glob(f"{INDEX}-stock/rep-1/result.json"):
         result = documents.load(path)
         void(result)
@@ -565,7 +588,7 @@ def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, twin: bool
     words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)
     for hole in ("None", "nan", "NaN", "null"):
         assert not re.search(rf"\b{hole}\b", words), hole
-    assert ("the noise floor is not known" in words) is not twin
+    assert ("the noise floor is not known" in words) is not control
     assert f"valid repetitions: {count - 1} (1 void, left out) against {count}" in words
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
@@ -573,19 +596,18 @@ def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, twin: bool
 
 def test_comparisons_are_called_by_what_differs_beside(run: Path) -> None:
     compare(run)
-    (one,) = documents.load(run / "summary.json")["comparisons"]
-    other = copy.deepcopy(one)
-    other["cell"]["load"]["rate"] = 2000
-    assert comparison.titles([one, other], {}) == ["/index (1,000/s)", "/index (2,000/s)"]
-    assert comparison.titles([one], {"index": {"path": "/x"}}) == ["/x"]
-    other["by"], other["base"]["name"], other["head"]["name"] = "workers", "2", "4"
+    (one,) = summary(run).comparisons
+    other = replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=2000.0)))
+    assert labels.compared([one, other], {}) == ["/index (1,000/s)", "/index (2,000/s)"]
+    assert labels.compared([one], {"index": "/x"}) == ["/x"]
+    base, head = replace(one.base, name="2"), replace(one.head, name="4")
+    other = replace(one, by="workers", base=base, head=head)
     assert comparison.subject(other) == "workers 4 against workers 2"
 
 
 def test_comparisons_at_the_terminal(run: Path) -> None:
     compare(run)
-    document = documents.load(run / "summary.json")
-    head, name, *said = comparison.lines(document)
+    head, name, *said = comparison.lines(summary(run).comparisons)
     assert name == "stock against production on /index"
     assert said[0].split() == [
         "goodput", "1,002/s", "1,303/s", "+30", "%", "30", "to", "30", "%", "0.3", "%", "higher",
@@ -595,15 +617,16 @@ def test_comparisons_at_the_terminal(run: Path) -> None:
         said[0].index("higher"),
         said[1].index("no difference"),
     ]
-    assert comparison.lines({"comparisons": []}) == []
+    assert comparison.lines([]) == []
 
 
 def test_loads_are_told_apart_by_all_that_may_differ(run: Path) -> None:
-    (cell, *_) = documents.load(run / "summary.json")["cells"]
-    others = [copy.deepcopy(cell) for _ in range(3)]
-    others[0]["cell"]["load"]["keepalive"] = False
-    others[1]["cell"]["load"]["pause"] = {"after_s": 5, "seconds": 2}
-    others[2]["cell"]["load"]["beside"] = "index"
+    cell = first_cell(run)
+    others = [
+        with_load(cell, keepalive=False),
+        with_load(cell, stall=Stall(after_s=5.0, duration_s=2.0)),
+        with_load(cell, background_endpoint="index"),
+    ]
     titles = [entry.title for entry in labels.entries([cell, *others], {})]
     assert titles == [
         "/agents (client connections kept)",
@@ -614,12 +637,11 @@ def test_loads_are_told_apart_by_all_that_may_differ(run: Path) -> None:
 
 
 def test_a_tuning_is_called_by_its_whole_name(run: Path) -> None:
-    (cell, *_), name = documents.load(run / "summary.json")["cells"], "x-without-net.core.somaxconn"
-    other = copy.deepcopy(cell)
-    other["cell"]["tuning"] = name
+    cell, name = first_cell(run), "x-without-net.core.somaxconn"
+    other = with_cell(cell, tuning=name)
     entries = labels.entries([cell, other], {})
     assert [entry.where for entry in entries] == ["/agents (production)", f"/agents ({name})"]
-    assert report_cells.part({"worker_class": "a.b.Worker"}, "worker_class") == "Worker"
+    assert labels.part(replace(cell.cell, worker_class="a.b.Worker"), "worker_class") == "Worker"
 
 
 CLIENT = "cells/python-async-emfile"
@@ -628,20 +650,22 @@ CLIENT = "cells/python-async-emfile"
 @pytest.fixture
 def clients(run: Path) -> Path:
     """The run and a Python client's repetition beside it."""
-    thresholds = yaml.safe_load((ROOT / "files" / "verdict.yml").read_text()) | {"steal_max": 1}
+    thresholds = builders.thresholds(steal_max=1.0)
     raw = ROOT / "tests" / "fixtures" / "rep-python"
     folder = Path(shutil.copytree(raw, run / CLIENT / "rep-1"))
-    documents.write(folder / "result.json", documents.dump(results.build(folder, thresholds, None)))
+    documents.write(
+        folder / "result.json", documents.encode(results.build(folder, thresholds, None))
+    )
     documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
     return run
 
 
 def of_client(run: Path) -> Entry:
-    return next(entry for entry in measured(run) if python_clients.is_client(entry.cell))
+    return next(entry for entry in measured(run) if labels.is_client(entry.cell))
 
 
-def client_headline(run: Path) -> dict[str, str]:
-    return python_clients.headline(of_client(run).cell, "/book")
+def client_headline(run: Path) -> Headline:
+    return python_clients.headline(by_path(of_client(run)))
 
 
 def all_answered(result: dict[str, Any]) -> None:
@@ -652,20 +676,20 @@ def all_answered(result: dict[str, Any]) -> None:
 
 def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> None:
     document = report.build(clients)
-    stacks = [row[0] for row in cells_of(document["overview"])]
+    stacks = [row[0] for row in cells_of(document.overview)]
     assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
-    assert cells_of(document["clients"]) == [[
+    assert cells_of(document.clients) == [[
         "/book (none, none)", "python-async", "2,000", "2,000", "1,024", "yes", "3.53", "288",
         "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %", "985 failed",
     ]]  # fmt: skip
-    book = next(part for part in document["endpoints"] if part["path"] == "/book")
-    (section,) = book["cells"]
-    assert cells_of(section["errors"]) == [
+    book = next(part for part in document.endpoints if part.path == "/book")
+    (section,) = book.cells
+    assert cells_of(section.errors) == [
         ["EMFILE", "985", "49 %", "connect", "Too many open files; no connection"]
     ]
-    assert {"open_files", "errors"} <= {remark["code"] for remark in section["remarks"]}
-    assert cells_of(section["repetitions"])[0][1:3] == ["3.53", "288"]
-    titles = [figure["title"] for figure in section["figures"]["series"][0]["figures"]]
+    assert {"open_files", "errors"} <= {remark.code for remark in section.remarks}
+    assert cells_of(section.repetitions)[0][1:3] == ["3.53", "288"]
+    titles = [figure.title for figure in section.figures.series[0].figures]
     assert titles == ["Latency over time", "Rate over time", "CPU of the server",
                       "CPU of the client"]  # fmt: skip
 
@@ -684,24 +708,22 @@ def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
 def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
     asked = "python-async: 2,000 requests at once to /book of aiohttp on Gunicorn (unix, http) "
     used = "peak memory 50.1 MiB, 0.527 s of CPU time."
-    assert client_headline(clients) == {
-        "state": "missed",
-        "short": "985 failed",
-        "text": f"{asked}took 3.53 s; 985 failed (49 % of requests: EMFILE), {used}",
-    }
-    repetition(clients, CLIENT, 2, void)
-    assert client_headline(clients)["text"].endswith(
-        f"{used} 1 of 2 repetitions void and left out."
+    assert client_headline(clients) == Headline(
+        state="missed",
+        short="985 failed",
+        text=f"{asked}took 3.53 s; 985 failed (49 % of requests: EMFILE), {used}",
     )
+    repetition(clients, CLIENT, 2, void)
+    assert client_headline(clients).text.endswith(f"{used} 1 of 2 repetitions void and left out.")
     shutil.rmtree(clients / CLIENT / "rep-2")
     repetition(clients, CLIENT, 1, all_answered)
     found = client_headline(clients)
-    assert found["text"] == f"{asked}took 3.53 s, all answered: 288 requests/s, {used}"
-    assert (found["state"], found["short"]) == ("held", "all answered")
-    assert python_clients.section(clients, of_client(clients))["errors"] is None
+    assert found.text == f"{asked}took 3.53 s, all answered: 288 requests/s, {used}"
+    assert (found.state, found.short) == ("held", "all answered")
+    assert python_clients.section(clients, of_client(clients)).errors is None
     repetition(clients, CLIENT, 1, failed("killed"))
-    assert client_headline(clients)["text"] == f"{asked}failed: killed; nothing can be concluded."
-    cells = cells_of(python_clients.overview([of_client(clients)]) or {})
+    assert client_headline(clients).text == f"{asked}failed: killed; nothing can be concluded."
+    cells = cells_of(python_clients.overview([of_client(clients)]))
     assert cells[0][6:] == ["-"] * 8 + ["failed"]
 
 
@@ -710,16 +732,17 @@ def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:
         result["per_second"] = {name: values[:2] for name, values in result["per_second"].items()}
 
     repetition(clients, CLIENT, 1, short)
-    (series,) = python_clients.section(clients, of_client(clients))["figures"]["series"]
-    assert [f["title"] for f in series["figures"]] == ["CPU of the server", "CPU of the client"]
+    (series,) = python_clients.section(clients, of_client(clients)).figures.series
+    assert [f.title for f in series.figures] == ["CPU of the server", "CPU of the client"]
 
 
 def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
     cell = of_client(clients).cell
-    others = [copy.deepcopy(cell) for _ in range(3)]
-    others[0]["cell"]["load"]["reuse"] = False
-    others[1]["cell"]["load"].update(generator="python-bounded", connections=1000)
-    others[2]["cell"]["load"].update(requests=10_000, open_files=20_000)
+    others = [
+        with_load(cell, reuse=False),
+        with_load(cell, generator="python-bounded", connections=1000),
+        with_load(cell, requests=10_000, open_files=20_000),
+    ]
     titles = [entry.title for entry in labels.entries([cell, *others], {})]
     assert titles == [
         "/book (python-async, 2,000 requests, 1,024 open files, connections reused)",
@@ -790,10 +813,8 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
             change(result)
             (run / folder / f"rep-{number}").mkdir(exist_ok=True)
             documents.write(run / folder / f"rep-{number}" / "result.json", documents.dump(result))
-    document = summaries.summary(run)
-    validate(document, "summary", SCHEMA)
-    documents.write(run / "summary.json", documents.dump(document))
-    (table,) = report.build(run)["ranking"]
+    documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
+    (table,) = report.build(run).ranking
     assert [row[:3] for row in cells_of(table)] == [
         ["1", "/index (aiohttp)", "403"],
         ["2", "/index (flask)", "201"],
@@ -805,9 +826,9 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
 
 
 def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
-    table = section(run, INDEX)["percentiles"]
+    table = section(run, INDEX).percentiles
     rows = {row[0]: row[1:] for row in cells_of(table)}
     assert rows["p99"] == ["1.84", "1.67 to 2.10"]
     assert rows["p99.99"] == ["-", "5,997 answers, a p99.99 takes 100,000: 10 must lie above it"]
     repetition(run, INDEX, 1, void)
-    assert section(run, INDEX)["percentiles"] is None
+    assert section(run, INDEX).percentiles is None

@@ -1,4 +1,4 @@
-"""The end of a run, told again from its documents."""
+"""The last lines of a run, from its documents."""
 
 from __future__ import annotations
 
@@ -8,30 +8,57 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab.core import documents, lock
-from loadlab.report import run_end
+from loadlab.core.errors import ResultError
+from loadlab.core.model import PlannedStudy, Progress, StudyPublication
+from loadlab.report.terminal import run_end
+from loadlab.scheduling import plan as plans
+from tests.unit import builders
 
-RUN = Path(__file__).parents[2] / "fixtures" / "report"
 NOW = 1_000_000.0
 
 
 class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
-        shutil.copytree(RUN, path)
+        shutil.copytree(builders.RUN, path)
         self.plan()
-        self.far()
+        self.progress()
 
     def plan(self, kind: str | None = None, repetitions: int = 1) -> None:
-        study = kind and {"kind": kind}
-        plan = {"study": study, "options": {"repetitions": repetitions}}
-        begun = {"started": "2026-11-20T17:16:47Z", "plan": plan, "reach": "-i inventory/aws"}
-        documents.write(self.path / "plan.json", documents.dump(begun))
+        publication = StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[])
+        study = PlannedStudy(
+            kind=kind or "",
+            name="mine",
+            scale=None,
+            description="",
+            claims=[],
+            cells={},
+            left_out_keys={},
+            publication=publication,
+        )
+        plan = replace(builders.plan(repetitions=repetitions), study=study if kind else None)
+        builders.write_plan(self.path, plan)
+        run = replace(
+            plans.read(self.path),
+            started="2026-11-20T17:16:47Z",
+            inventory_args="-i inventory/aws",
+        )
+        documents.write(self.path / "plan.json", documents.encode(run))
 
-    def far(self, **changed: Any) -> None:
-        far = {"done": 4, "total": 4, "given_up": {}, "ends": NOW - 60, **changed}
-        documents.write(self.path / "progress.json", documents.dump(far))
+    def progress(self, **changed: Any) -> None:
+        found = Progress(
+            run_id="mine",
+            updated=NOW,
+            done=4,
+            total=4,
+            seconds_left=0.0,
+            ends=NOW - 60,
+            abandoned={},
+        )
+        documents.write(self.path / "progress.json", documents.encode(replace(found, **changed)))
 
 
 @pytest.fixture
@@ -39,64 +66,80 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path / "mine")
 
 
-GO_ON = "-e run_id=mine -i inventory/aws"
+RESUME = "-e run_id=mine -i inventory/aws"
 COMPARE = (
     "      ansible-playbook playbooks/compare.yml -e base=mine -e head=<run_id>  "
     "# another run against this one"
 )
 
 
-def test_a_run_that_has_ended(run: Run) -> None:
+def test_shown_of_a_finished_run_has_table_headlines_and_next_commands(run: Run) -> None:
     (run.path / "report.html").touch()
     first, head, *lines = run_end.shown(run.path, NOW)
-    assert first == "Run mine, begun 2026-11-20T17:16:47Z"
+    assert first == "Run mine, started 2026-11-20T17:16:47Z"
     assert head.startswith("endpoint")
-    assert lines[-4].endswith("held 1,000 requests/s on /index: p99 1.84 ms, no errors.")
-    assert lines[-3:] == [
+    assert lines[-5].endswith("held 1,000 requests/s on /index: p99 1.84 ms, no errors.")
+    assert lines[-4:] == [
+        "Lab: 0.2.0, 85e66e59875ff4530d43a890fde4c7527db6f23e",
         f"Report: {run.path}/report.html",
-        f"Next: ansible-playbook lab.yml {GO_ON} -e repetitions=5  # the same more often",
+        f"Next: ansible-playbook lab.yml {RESUME} -e repetitions=5  # more repetitions",
         COMPARE,
     ]
 
 
-def test_a_run_that_is_under_way(run: Run) -> None:
+def test_shown_of_a_running_run_has_progress_and_results_so_far(run: Run) -> None:
     """Its summary is of an earlier time, and another process holds it."""
     lock.take(run.path, os.getpid(), "")
-    run.far(done=3, ends=NOW + 57)
+    run.progress(done=3, ends=NOW + 57)
     first, *table = run_end.shown(run.path, NOW)
-    told = f"Run mine is under way in process {os.getpid()}: 3 of 4 measured, all over in 57 s, at "
-    assert first.startswith(told)
+    running = f"Run mine is running in process {os.getpid()}: "
+    assert first.startswith(f"{running}3 of 4 measured, all over in 57 s, at ")
     assert [line.split()[0] for line in table if "oha" in line] == ["agents", "index"]
     assert "Report" not in "".join(table)
     (run.path / "progress.json").unlink()
     shutil.rmtree(run.path / "cells")
-    assert run_end.shown(run.path, NOW) == [
-        f"Run mine is under way in process {os.getpid()}: no load was offered yet"
-    ]
+    assert run_end.shown(run.path, NOW) == [f"{running}no load was offered yet"]
 
 
-def test_a_run_that_was_cut_off(run: Run) -> None:
+def test_shown_of_an_interrupted_run_says_how_to_resume_it(run: Run) -> None:
     (run.path / "summary.json").unlink()
-    run.far(done=3)
+    run.progress(done=3)
     first, *rest = run_end.shown(run.path, NOW)
-    assert first == "Run mine did not come to its end: 3 of 4 measured"
-    assert rest[-1] == f"Next: ansible-playbook lab.yml {GO_ON}  # measures what is missing"
+    assert first == "Run mine is not finished: 3 of 4 measured"
+    assert rest[-1] == f"Next: ansible-playbook lab.yml {RESUME}  # measures what is missing"
 
 
 @pytest.mark.parametrize(
-    ("kind", "repetitions", "far", "expected"),
+    ("kind", "repetitions", "progress", "expected"),
     [
-        (None, 5, {}, [f"lab.yml {GO_ON} -e repetitions=10  #", "compare.yml"]),
-        ("study", 3, {}, [f"playbooks/study.yml {GO_ON} -e repetitions=5  #", "compare.yml"]),
-        ("study", 3, {"given_up": {"cell-1": "broken"}}, [f"playbooks/study.yml {GO_ON}  #"]),
+        (None, 5, {}, [f"lab.yml {RESUME} -e repetitions=10  #", "compare.yml"]),
+        ("study", 3, {}, [f"playbooks/study.yml {RESUME} -e repetitions=5  #", "compare.yml"]),
+        ("study", 3, {"abandoned": {"cell-1": "broken"}}, [f"playbooks/study.yml {RESUME}  #"]),
         ("lesson", 3, {}, []),
     ],
 )
-def test_what_to_do_next(
-    run: Run, kind: str | None, repetitions: int, far: dict[str, Any], expected: list[str]
+def test_following_names_the_useful_commands(
+    run: Run, kind: str | None, repetitions: int, progress: dict[str, Any], expected: list[str]
 ) -> None:
     run.plan(kind, repetitions)
-    run.far(**far)
-    told = run_end.following(run.path)
-    assert len(told) == len(expected)
-    assert all(words in line for words, line in zip(expected, told, strict=True))
+    run.progress(**progress)
+    lines = run_end.following(run.path)
+    assert len(lines) == len(expected)
+    assert all(words in line for words, line in zip(expected, lines, strict=True))
+
+
+@pytest.mark.parametrize("schema", [{}, {"schema": "lab/1"}])
+@pytest.mark.parametrize("lost", [("summary.json", "progress.json", "cells"), ("cells",)])
+def test_shown_of_a_run_of_an_older_lab_says_what_reads_it(
+    run: Run, schema: dict[str, str], lost: tuple[str, ...]
+) -> None:
+    """Whatever it holds: its plan.json has no thresholds, and its summary.json is older too."""
+    for path in (run.path / "plan.json", run.path / "summary.json"):
+        path.write_bytes(documents.dump({"started": "", "argv": [], "plan": {}, **schema}))
+    for name in lost:
+        path = run.path / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(ResultError) as refusal:
+        run_end.shown(run.path, NOW)
+    assert "from version 0.1 of the lab or a state before 0.2.0" in str(refusal.value)
+    assert str(refusal.value).endswith("names under lab, or measure again as a new run")

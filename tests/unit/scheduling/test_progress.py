@@ -1,90 +1,97 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
-from loadlab.core.schema import validate
+from loadlab.core import documents
+from loadlab.core.model import Load
 from loadlab.scheduling import progress, schedule
+from loadlab.scheduling.progress import Began
+from loadlab.scheduling.schedule import NextMeasurement, Switch
+from tests.unit import builders
 
-from .test_schedule import CELLS, measure, plan_of
-
-SCHEMA = Path(__file__).parents[3] / "files" / "schema" / "lab-1.schema.json"
-
-
-def state(plan: dict[str, Any], records: dict[str, Any], pair: int = 0) -> dict[str, Any]:
-    return schedule.progress(plan, records, pair)
+from .test_schedule import CELLS, Records, measure, plan_of
 
 
 def test_what_a_measurement_costs_beside_its_load_is_counted_in() -> None:
     plan = plan_of(CELLS, 2)
-    records: dict[str, Any] = {}
-    began = {"at": 1000.0, **state(plan, records)}
+    records: Records = {}
+    began = Began(at=1000.0, since={}, outlook=schedule.outlook(plan, records, 0))
     # Before the first nothing is known of it.
-    assert progress.seconds_left(began, state(plan, records), 1003) == 16 * 10
+    assert progress.seconds_left(began, began.outlook, 1003) == 16 * 10
     measure(plan, records, steps=4)
+    ahead = schedule.outlook(plan, records, 0)
     # Four of 10 s took 60 s.
-    assert progress.seconds_left(began, state(plan, records), 1060) == pytest.approx(12 * (10 + 5))
+    assert progress.seconds_left(began, ahead, 1060) == pytest.approx(12 * (10 + 5))
     # A clock that was set back makes no measurement shorter than its load.
-    assert progress.seconds_left(began, state(plan, records), 1010) == 12 * 10
+    assert progress.seconds_left(began, ahead, 1010) == 12 * 10
 
 
-def test_the_document_is_of_the_whole_run() -> None:
-    plan: dict[str, Any] = {**plan_of(CELLS, 2, pairs=2), "run_id": "mine"}
-    records: dict[str, Any] = {}
-    began = {"at": 1000.0, **state(plan, records)}
+def test_document_is_of_the_whole_run() -> None:
+    plan = plan_of(CELLS, 2, pairs=2)
+    records: Records = {}
+    began = Began(at=1000.0, since={}, outlook=schedule.outlook(plan, records, 0))
     measure(plan, records, steps=2)
-    failing = CELLS[1]["cell_id"]
+    failing = CELLS[1].cell_id
     measure(plan, records, {failing}, steps=2, pair=1)
-    attempts = schedule.failures(records, {})
-    found = progress.document(plan, records, attempts, began, state(plan, records), 1030)
-    validate(found, "progress", SCHEMA)
-    valid = sum(record["error"] is None for some in records.values() for record in some)
-    assert found["done"] == valid
-    assert found["total"] == 16 - 2 * len(found["given_up"])
+    failures = schedule.consecutive_failures(records, {})
+    ahead = schedule.outlook(plan, records, 0)
+    found = progress.document(plan, records, failures, began, ahead, 1030)
+    documents.encode(found)
+    done = sum(one.error is None for some in records.values() for one in some.repetitions)  # type: ignore[union-attr]
+    assert found.done == done
+    assert found.total == 16 - 2 * len(found.abandoned)
     # The other pair has more to do; each costs 5 s beside.
-    more = schedule.progress(plan, records, 1, attempts)
-    assert found["seconds_left"] == pytest.approx(more["seconds_left"] * 15 / 10)
-    assert more["seconds_left"] >= state(plan, records)["seconds_left"]
-    assert found["ends"] == 1030 + found["seconds_left"]
-    assert found["given_up"] == ({failing: "broken"} if attempts.get(failing, 0) > 1 else {})
+    more = schedule.outlook(plan, records, 1, failures)
+    assert found.seconds_left == pytest.approx(more.seconds_left * 15 / 10)
+    assert more.seconds_left >= ahead.seconds_left
+    assert found.ends == 1030 + found.seconds_left
+    assert found.abandoned == ({failing: "broken"} if failures.get(failing, 0) > 1 else {})
 
 
-def test_a_cell_that_is_given_up_is_named_with_its_reason() -> None:
-    plan: dict[str, Any] = {**plan_of(CELLS[:2], 1), "run_id": "mine"}
-    records: dict[str, Any] = {}
-    began = {"at": 0.0, **state(plan, records)}
+def test_document_names_abandoned_cells_with_their_errors() -> None:
+    plan = plan_of(CELLS[:2], 1)
+    records: Records = {}
+    began = Began(at=0.0, since={}, outlook=schedule.outlook(plan, records, 0))
     measure(plan, records, {"cell-1"})
-    attempts = schedule.failures(records, {})
-    found = progress.document(plan, records, attempts, began, state(plan, records), 10)
-    assert found["given_up"] == {"cell-1": "broken"}
+    failures = schedule.consecutive_failures(records, {})
+    ahead = schedule.outlook(plan, records, 0)
+    found = progress.document(plan, records, failures, began, ahead, 10)
+    assert found.abandoned == {"cell-1": "broken"}
     # Nothing is waited for any more.
-    assert (found["done"], found["total"], found["seconds_left"]) == (1, 1, 0)
+    assert (found.done, found.total, found.seconds_left) == (1, 1, 0)
+
+
+CLOSED: dict[str, Any] = {"mode": "closed", "generator": "wrk", "rate": None}
 
 
 @pytest.mark.parametrize(
-    ("load", "more", "words"),
+    ("load", "purpose", "words"),
     [
-        ({"mode": "constant", "generator": "oha", "rate": 0.5}, {}, "flask /agents, oha 0.5/s"),
+        (builders.load(rate=0.5), "measure", "flask /agents, oha 0.5/s"),
         (
-            {"mode": "closed", "generator": "wrk", "rate": None, "connections": 1},
-            {"purpose": "twin"},
-            "flask /agents (twin), wrk on 1 connection",
+            builders.load(**CLOSED, connections=1),
+            "aa_control",
+            "flask /agents (A/A control), wrk on 1 connection",
         ),
         (
-            {"mode": "batch", "generator": "python-async", "requests": 10_000},
-            {},
+            builders.batch(requests=10_000, keepalive=None),
+            "measure",
             "flask /agents, python-async, 10,000 requests",
         ),
     ],
 )
-def test_a_measurement_is_named(load: dict[str, Any], more: dict[str, Any], words: str) -> None:
-    cell = {"framework": "flask", "load": load}
-    item = {"position": 3, "total": 8, "purpose": "measure", "cell": cell, **more}
-    assert progress.measurement(item, "/agents", "") == f"[3/8] {words}"
-    assert progress.measurement(item, "/agents", "one") == f"[3/8] one: {words}"
+def test_measurement_is_named(load: Load, purpose: str, words: str) -> None:
+    item = builders.item(cell=builders.cell(framework="flask", load=load), purpose=purpose)
+    switch = Switch(stack=None, tuning=None, network=None)
+    now = NextMeasurement(
+        **asdict(item), repetition=1, switch=switch, position=3, total=8, most=8, seconds_left=1
+    )
+    assert progress.measurement(now, "/agents", "") == f"[3/8] {words}"
+    assert progress.measurement(now, "/agents", "one") == f"[3/8] one: {words}"
 
 
 def test_the_end_is_told_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,76 +1,124 @@
+"""The order in which a run measures, step by step, as one invocation after another asks for it."""
+
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from loadlab.scheduling import dispatch, schedule
+from loadlab.core.model import Item, PlannedStudy, Result, StudyPublication
+from loadlab.scheduling import schedule
+from loadlab.scheduling.fixed import Fixed
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.records import CellRecords, UnderWay, cell_records
+from loadlab.scheduling.schedule import NextMeasurement, Outlook
+from tests.unit import builders
 
-Records = dict[str, list[dict[str, Any]]]
+Records = dict[str, CellRecords]
 
 
-def item(name: str, tuning: str = "stock", purpose: str = "measure") -> dict[str, Any]:
-    """A planned cell, as far as the schedule asks."""
-    part = dict.fromkeys(("framework", "server", "transport", "protocol", "network"), "x")
-    rest = {"worker_class": None, "event_loop": None, "workers": None, "threads": 1, "backlog": 9}
-    cell = {**part, **rest, "upstream_keepalive": True, "tuning": tuning}
-    return {"cell_id": name, "purpose": purpose, "cell": cell, "expected_s": 10}
+def item(name: str, tuning: str = "stock", purpose: str = "measure") -> Item:
+    """A planned cell of 10 s."""
+    cell = builders.cell(tuning=tuning)
+    return builders.item(cell_id=name, purpose=purpose, cell=cell, expected_s=10)
+
+
+def study(kind: str) -> PlannedStudy:
+    publication = StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[])
+    return PlannedStudy(
+        kind=kind,
+        name="one",
+        scale=None,
+        description="one",
+        claims=[],
+        cells={},
+        left_out_keys={},
+        publication=publication,
+    )
+
+
+@cache
+def _planned() -> Plan:
+    return builders.plan()
 
 
 def plan_of(
-    items: list[dict[str, Any]],
+    items: Sequence[Item],
     repetitions: int = 3,
     seed: int = 1,
     kind: str | None = None,
     pairs: int = 1,
-) -> dict[str, Any]:
-    tracks = [{**dispatch.fixed(one), "pair": at % pairs} for at, one in enumerate(items)]
-    return {
-        "tracks": tracks,
-        "options": {"repetitions": repetitions, "seed": seed},
-        "study": kind and {"kind": kind},
-    }
+) -> Plan:
+    plan = _planned()
+    return replace(
+        plan,
+        options=replace(plan.options, repetitions=repetitions, seed=seed),
+        experiments=[Fixed(item=one, pair=at % pairs) for at, one in enumerate(items)],
+        study=study(kind) if kind else None,
+    )
+
+
+def add(records: Records, found: Result | UnderWay, cell_id: str) -> None:
+    """Add a repetition to the records of a cell, as on disk."""
+    before = records[cell_id].repetitions if cell_id in records else ()
+    kept = [one for one in before if isinstance(one, Result | UnderWay)]
+    records[cell_id] = cell_records([*kept, found])
+
+
+def measured(item: Item, number: int, **changes: Any) -> Result:
+    """The result of an item."""
+    return builders.result(
+        cell_id=item.cell_id,
+        purpose=item.purpose,
+        base=item.base,
+        cell=item.cell,
+        repetition=number,
+        validity=builders.valid(),
+        **changes,
+    )
 
 
 def measure(
-    plan: dict[str, Any],
+    plan: Plan,
     records: Records,
-    failing: set[str] = frozenset(),  # type: ignore[assignment]
+    failing: frozenset[str] | set[str] = frozenset(),
     steps: int = 10_000,
     pair: int = 0,
-) -> list[dict[str, Any]]:
+) -> list[NextMeasurement]:
     """What one invocation measures, step by step; records grow as on disk."""
-    since, before = schedule.highest(records), None
-    found: list[dict[str, Any]] = []
+    since, before = schedule.highest_repetitions(records), None
+    found: list[NextMeasurement] = []
     for _ in range(steps):
-        attempts = schedule.failures(records, since)
-        now = schedule.next_item(plan, records, attempts, before, pair)
+        failures = schedule.consecutive_failures(records, since)
+        now = schedule.next_item(plan, records, failures, before, pair)
         if now is None:
             return found
         found.append(now)
-        error = "broken" if now["cell_id"] in failing else None
+        error = "broken" if now.cell_id in failing else None
         before = None if error else schedule.setup(now)
-        record = {"repetition": now["repetition"], "error": error, "verdict": {"valid": True}}
-        records.setdefault(now["cell_id"], []).append(record)
+        add(records, measured(now, now.repetition, error=error), now.cell_id)
     return found
 
 
-def ids(found: list[dict[str, Any]]) -> list[str]:
-    return [one["cell_id"] for one in found]
+def ids(found: Sequence[Item]) -> list[str]:
+    return [one.cell_id for one in found]
 
 
 CELLS = [item(f"cell-{n}") for n in range(8)]
 TUNED = [item(f"{t}-{n}", t) for t in ("stock", "production") for n in (1, 2)]
-TUNED.append(item("stock-1-twin", "stock", "twin"))
+TUNED.append(item("stock-1-again", "stock", "aa_control"))
 PLANS = st.builds(
     plan_of,
     st.lists(
         st.tuples(
             st.sampled_from(["stock", "production", "other"]),
-            st.sampled_from(["measure", "twin", "saturation"]),
+            st.sampled_from(["measure", "aa_control", "saturation"]),
         ),
         min_size=1,
         max_size=8,
@@ -83,30 +131,29 @@ PLANS = st.builds(
 
 
 @given(PLANS)
-def test_every_order_is_complete_and_counts_down(plan: dict[str, Any]) -> None:
+def test_every_order_is_complete_and_counts_down(plan: Plan) -> None:
     for pair in range(3):
         found = measure(plan, {}, pair=pair)
         wanted = {
-            (one["cell_id"], number)
-            for track in plan["tracks"]
-            if track["pair"] == pair
-            for one in track["cells"]
+            (one.cell_id, number)
+            for experiment in schedule.experiments_of(plan, pair)
+            for one in experiment.items
             for number in range(
-                1, (1 if one["purpose"] == "saturation" else plan["options"]["repetitions"]) + 1
+                1, (1 if one.purpose == "saturation" else plan.options.repetitions) + 1
             )
         }
-        places = [(one["cell_id"], one["repetition"]) for one in found]
+        places = [(one.cell_id, one.repetition) for one in found]
         assert len(places) == len(set(places))
         assert set(places) == wanted
-        assert [one["position"] for one in found] == list(range(1, len(found) + 1))
-        assert {one["total"] for one in found} <= {len(found)}
-        assert [one["seconds_left"] for one in found] == [
+        assert [one.position for one in found] == list(range(1, len(found) + 1))
+        assert {one.total for one in found} <= {len(found)}
+        assert [one.seconds_left for one in found] == [
             10 * left for left in range(len(found), 0, -1)
         ]
 
 
 @given(PLANS, st.integers(0, 50))
-def test_a_run_that_was_cut_off_goes_on_with_the_same_rest(plan: dict[str, Any], cut: int) -> None:
+def test_a_run_that_was_cut_off_resumes_with_the_same_rest(plan: Plan, cut: int) -> None:
     whole = measure(plan, {})
     records: Records = {}
     begun = measure(plan, records, steps=cut)
@@ -116,50 +163,54 @@ def test_a_run_that_was_cut_off_goes_on_with_the_same_rest(plan: dict[str, Any],
 
 @given(PLANS, st.data())
 def test_a_cell_that_fails_is_tried_twice_and_the_others_are_measured(
-    plan: dict[str, Any], data: st.DataObject
+    plan: Plan, data: st.DataObject
 ) -> None:
-    names = [track["cells"][0]["cell_id"] for track in plan["tracks"]]
+    names = [experiment.items[0].cell_id for experiment in plan.experiments]
     failing = data.draw(st.sets(st.sampled_from(names)))
     records: Records = {}
     found = measure(plan, records, failing)
     assert [name for name in ids(found) if name not in failing] == [
         name for name in ids(measure(plan, {})) if name not in failing
     ]
-    tried = [one for one in found if one["cell_id"] in failing]
-    for name, tries in itertools.groupby(tried, key=lambda one: one["cell_id"]):
+    tried = [one for one in found if one.cell_id in failing]
+    for name, tries in itertools.groupby(tried, key=lambda one: one.cell_id):
         first, second = tries
-        assert (first["repetition"], second["repetition"]) == (1, 2), name
+        assert (first.repetition, second.repetition) == (1, 2), name
         # Set up whole the second time.
-        assert None not in second["switch"].values()
-    given_up = schedule.given_up(schedule.failures(records, {}))
-    assert given_up == sorted({one["cell_id"] for one in tried})
+        assert None not in (second.switch.stack, second.switch.tuning, second.switch.network)
+    failures = schedule.consecutive_failures(records, {})
+    abandoned = schedule.abandoned_cells(failures, records)
+    assert abandoned == dict.fromkeys(sorted({one.cell_id for one in tried}), "broken")
     # Another invocation tries them again, with numbers of their own, and then has all.
     again = measure(plan, records)
-    missing = [name for name in ids(measure(plan, {})) if name in failing]
-    assert ids(again) == missing
+    assert ids(again) == [name for name in ids(measure(plan, {})) if name in failing]
     for name, kept in records.items():
-        assert [one["repetition"] for one in kept] == list(range(1, len(kept) + 1)), name
+        numbers = [one.repetition for one in kept.repetitions]
+        assert numbers == list(range(1, len(numbers) + 1)), name
 
 
-def test_one_failure_costs_one_more_attempt_however_late() -> None:
-    records: Records = {"cell-0": [{"repetition": n, "error": None} for n in (1, 2)]}
-    since = {"cell-0": 1}
-    assert schedule.failures(records, since) == {}
-    for error, count in (("x", 1), (None, 0), ("x", 1), ("x", 2)):
-        records["cell-0"].append({"repetition": len(records["cell-0"]) + 1, "error": error})
-        assert schedule.failures(records, since).get("cell-0", 0) == count
-    assert schedule.failures(records, {"cell-0": 6}) == {}
-    # What another pair is at is between a failure and what comes of it.
-    records["cell-0"].append({"repetition": 7, "error": "it has no result", "under_way": True})
-    assert schedule.failures(records, since) == {"cell-0": 2}
+def test_failures_count_from_the_last_success_of_this_invocation() -> None:
+    one = CELLS[0]
+    records: Records = {}
+    for number in (1, 2):
+        add(records, measured(one, number), one.cell_id)
+    since = {one.cell_id: 1}
+    assert schedule.consecutive_failures(records, since) == {}
+    for number, (error, count) in enumerate((("x", 1), (None, 0), ("x", 1), ("x", 2)), 3):
+        add(records, measured(one, number, error=error), one.cell_id)
+        assert schedule.consecutive_failures(records, since).get(one.cell_id, 0) == count
+    assert schedule.consecutive_failures(records, {one.cell_id: 6}) == {}
+    # What another pair is measuring is between a failure and its result.
+    add(records, UnderWay(repetition=7), one.cell_id)
+    assert schedule.consecutive_failures(records, since) == {one.cell_id: 2}
 
 
-def test_more_repetitions_are_added_to_those_that_are_there() -> None:
+def test_more_repetitions_are_added_to_those_that_exist() -> None:
     records: Records = {}
     measure(plan_of(CELLS, 2), records)
     more = measure(plan_of(CELLS, 3), records)
     assert sorted(ids(more)) == ids([*CELLS])
-    assert {one["repetition"] for one in more} == {3}
+    assert {one.repetition for one in more} == {3}
 
 
 @given(st.integers(0, 2**31 - 1))
@@ -178,18 +229,17 @@ def test_every_block_has_an_order_of_its_own() -> None:
     assert len({tuple(block) for block in blocks}) > 10
 
 
-def test_setups_are_visited_whole_and_a_twin_has_a_visit_of_its_own() -> None:
+def test_setups_are_visited_whole_and_an_aa_control_has_a_visit_of_its_own() -> None:
     found = measure(plan_of(TUNED, 30), {})
-    assert found[0]["switch"] == {
-        "stack": "x-x-x-x-b9", "network": "x", "tuning": found[0]["cell"]["tuning"],
-    }  # fmt: skip
+    setup = schedule.setup(found[0])
+    assert found[0].switch == schedule.Switch(
+        stack=setup.stack, tuning=found[0].cell.tuning, network=found[0].cell.network
+    )
     for before, now in itertools.pairwise(found):
-        changed = before["cell"]["tuning"] != now["cell"]["tuning"]
-        assert now["switch"] == {
-            "stack": None,
-            "tuning": now["cell"]["tuning"] if changed else None,
-            "network": None,
-        }
+        changed = before.cell.tuning != now.cell.tuning
+        assert now.switch == schedule.Switch(
+            stack=None, tuning=now.cell.tuning if changed else None, network=None
+        )
     orders = set()
     for at in range(0, 150, 5):
         names = [name.rsplit("-", 1)[0] for name in ids(found[at : at + 5])]
@@ -200,13 +250,12 @@ def test_setups_are_visited_whole_and_a_twin_has_a_visit_of_its_own() -> None:
 
 
 def test_what_is_set_up_is_not_set_up_again() -> None:
-    plan = plan_of(CELLS)
-    first = schedule.next_item(plan, {}, {}, schedule.setup(CELLS[0]), 0)
+    first = schedule.next_item(plan_of(CELLS), {}, {}, schedule.setup(CELLS[0]), 0)
     assert first is not None
-    assert set(first["switch"].values()) == {None}
+    assert first.switch == schedule.Switch(stack=None, tuning=None, network=None)
 
 
-def test_a_lesson_is_told_in_its_order() -> None:
+def test_a_lesson_keeps_its_order() -> None:
     assert ids(measure(plan_of(TUNED, 2, kind="lesson"), {})) == 2 * ids(TUNED)
 
 
@@ -215,15 +264,14 @@ def test_saturations_come_first_and_once() -> None:
     found = ids(measure(plan, {}))
     assert found[0] == "most"
     assert found.count("most") == 1
-    assert len(found) == 7
 
 
 @pytest.mark.parametrize("pair", [None, 0, 1])
-def test_progress_of_one_pair_and_of_all(pair: int | None) -> None:
+def test_outlook_counts_one_pair_or_all(pair: int | None) -> None:
     plan = plan_of(CELLS, 2, pairs=2)
     records: Records = {}
     measure(plan, records, steps=3)
     done, total = {None: (3, 16), 0: (3, 8), 1: (0, 8)}[pair]
-    assert schedule.progress(plan, records, pair) == {
-        "position": done + 1, "total": total, "most": total, "seconds_left": 10 * (total - done),
-    }  # fmt: skip
+    assert schedule.outlook(plan, records, pair) == Outlook(
+        position=done + 1, total=total, most=total, seconds_left=10 * (total - done)
+    )

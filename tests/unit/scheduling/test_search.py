@@ -7,41 +7,48 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from loadlab.core import formatting
 from loadlab.core.errors import PlanError
-from loadlab.scheduling import dispatch, search
+from loadlab.core.model import ErrorCounts, Facts, Item, Purpose, Reason, Repetition, Result
+from loadlab.scheduling import ids, search
 from loadlab.scheduling import slo as objective
+from loadlab.scheduling.records import CellRecords
+from loadlab.scheduling.search import Search, SearchRule
+from tests.unit import builders
 
-RULE = {"apart_max": 0.05, "lower_steps_max": 6}
+from .test_schedule import add
+
+RULE = SearchRule(apart_max=0.05, lower_steps_max=6)
 LATENCY = {"p50": 900.0, "p90": 950.0, "p95": 960.0, "p99": 1000.0, "p99_9": 2000.0}
 RATES = st.floats(1, 500_000).map(lambda rate: float(f"{rate:.6g}"))
+NO_ERRORS = ErrorCounts(**dict.fromkeys(ErrorCounts.__struct_fields__, 0))
 
 
-def track(start: float, ceiling: float | None = None, whole: bool = False) -> dict[str, Any]:
-    item = {
-        "cell_id": f"alpha-9rps-{formatting.plain(start)}rps-c64-5s",
-        "purpose": "measure",
-        "cell": {"load": {"mode": "constant", "rate": start}},
-        "stack": "alpha",
-        "expected_s": 7.0,
-        "slo": {"p99_ms": 100.0, "errors": 0.0},
-        "sent_min": 0.99,
-    }
-    return {
-        **{"kind": "search", "cells": [item], "rule": RULE, "whole": whole, "ceiling": ceiling},
-        "pair": 0,
-    }
+def track(start: float, ceiling: float | None = None, whole: bool = False) -> Search:
+    cell = builders.cell(load=builders.load(rate=start))
+    item = builders.item(
+        cell_id=ids.cell_id(cell, "measure"),
+        cell=cell,
+        expected_s=7.0,
+        slo={"p99_ms": 100.0, "errors": 0.0},
+        sent_min=0.99,
+    )
+    return Search(start=item, rule=RULE, whole=whole, ceiling=ceiling)
 
 
-def record(met: bool, valid: bool = True, **changed: Any) -> dict[str, Any]:
+def record(met: bool, valid: bool = True, **changed: Any) -> Result:
+    base = builders.result()
     latency = LATENCY if met else {**LATENCY, "p99": 312_000.0}
-    reasons = [] if valid else ["steal: 0.5 on server, limit 0.01"]
-    return {
-        **{"error": None, "verdict": {"valid": valid, "reasons": reasons, "findings": []}},
-        **{"latency_us": latency, "errors": {"read": 0, "timeout": 0}, "requests": 5000},
-        **{"responses": 5000, "scheduled": 5000, "unsent": 0, "goodput": 1000.0, **changed},
-    }
+    return replace(
+        base,
+        validity=builders.valid() if valid else builders.void("steal"),
+        latency_us=replace(builders.present(base.latency_us), **latency),
+        **{
+            **{"errors": NO_ERRORS, "requests": 5000, "responses": 5000, "scheduled": 5000},
+            **{"unsent": 0, "goodput": 1000.0, **changed},
+        },
+    )
 
 
 class Server:
@@ -49,29 +56,43 @@ class Server:
 
     def __init__(self, capacity: float, void: frozenset[int] = frozenset()) -> None:
         self.capacity, self.void = capacity, void
-        self.records: dict[str, list[Any]] = {}
-        self.asked: list[Any] = []
+        self.records: dict[str, CellRecords] = {}
+        self.asked: list[Item] = []
 
-    def measure(self, item: Any) -> None:
+    def measure(self, item: Item) -> None:
         self.asked.append(item)
-        rate = item["cell"]["load"]["rate"]
+        rate = builders.present(item.cell.load.rate)
         valid = len(self.asked) - 1 not in self.void
-        self.records.setdefault(item["cell_id"], []).append(record(rate <= self.capacity, valid))
+        found = record(rate <= self.capacity, valid)
+        add(self.records, of_item(found, item), item.cell_id)
 
-    def run(self, track: Any, repetitions: int) -> None:
+    def run(self, track: Search, repetitions: int) -> None:
         told = []
         for block in range(1, repetitions + 1):
-            while item := dispatch.following(track, block, self.records):
-                told.append((len(self.asked), dispatch.left(track, repetitions, self.records)))
-                assert dispatch.waiting(track, repetitions, self.records) > 0
+            while item := track.next_item(block, self.records):
+                told.append((len(self.asked), track.remaining(repetitions, self.records)))
+                assert track.remaining_seconds(repetitions, self.records) > 0
                 self.measure(item)
         assert all(left >= len(self.asked) - had for had, left in told)
 
-    def found(self, track: Any) -> search.Step:
-        return search.step(track, search.bracket(track, self.records))
+    def found(self, track: Search) -> search.Step:
+        return track.step(track.bracket(self.records))
 
-    def rates(self, purpose: str) -> list[float]:
-        return [i["cell"]["load"]["rate"] for i in self.asked if i["purpose"] == purpose]
+    def rates(self, purpose: Purpose) -> list[float]:
+        found = [item.cell.load.rate for item in self.asked if item.purpose == purpose]
+        return [rate for rate in found if rate is not None]
+
+
+def after_failure(found: CellRecords) -> CellRecords:
+    """The records of a cell whose first repetition failed."""
+    failed = next(one for one in found.repetitions if isinstance(one, Repetition))
+    return replace(found, repetitions=[replace(failed, error="cut off"), *found.repetitions])
+
+
+def of_item(result: Result, item: Item) -> Result:
+    return replace(
+        result, cell_id=item.cell_id, cell=item.cell, purpose=item.purpose, base=item.base
+    )
 
 
 @given(
@@ -91,17 +112,17 @@ def test_it_ends_at_the_truth(
     whole: bool,
 ) -> None:
     asked = track(round(start) if whole else start, ceiling, whole)
-    most = dispatch.left(asked, repetitions, {})
+    most = asked.remaining(repetitions, {})
     server = Server(capacity, frozenset() if void is None else frozenset([void]))
     server.run(asked, repetitions)
     found = server.found(asked)
-    highest = search.highest(asked)
-    assert len(server.asked) == dispatch.done(asked, server.records) <= most
-    assert all(1 <= item["cell"]["load"]["rate"] <= highest for item in server.asked)
+    highest = asked.highest()
+    assert len(server.asked) == asked.completed(server.records) <= most
+    assert all(1 <= builders.present(item.cell.load.rate) <= highest for item in server.asked)
     assert highest <= max(1, ceiling or search.HIGHEST)
     assert found.rate is None
-    assert dispatch.left(asked, repetitions, server.records) == 0
-    assert dispatch.waiting(asked, repetitions, server.records) == 0
+    assert asked.remaining(repetitions, server.records) == 0
+    assert asked.remaining_seconds(repetitions, server.records) == 0
     assert found.found is not None
     assert found.found <= capacity
     limit = min(capacity, highest)
@@ -124,7 +145,8 @@ def test_not_even_the_lowest(capacity: float, start: float) -> None:
     asked, server = track(start), Server(capacity)
     server.run(asked, 3)
     found = server.found(asked)
-    assert (found.rate, found.found, found.why) == (None, None, "not even 1 requests/s meets it")
+    lowest = Reason(code="lowest_rate_missed", value=1)
+    assert found == search.Step(reasons=[lowest])
     assert server.rates("measure") == []
     assert min(server.rates("probe")) == 1
 
@@ -134,14 +156,14 @@ def test_it_goes_on_where_it_was(capacity: float, start: float, cut: int) -> Non
     """All that it knows is on disk, in whatever order; a record that failed is none."""
     asked, whole, part = track(start), Server(capacity), Server(capacity)
     whole.run(asked, 2)
-    for item in whole.asked[:cut]:
-        part.measure(item)
-    ids = sorted(part.records, reverse=True)
-    part.records = {cell_id: [{"error": "cut off"}, *part.records[cell_id]] for cell_id in ids}
+    for measured in whole.asked[:cut]:
+        part.measure(measured)
+    reverse = sorted(part.records, reverse=True)
+    part.records = {cell_id: after_failure(part.records[cell_id]) for cell_id in reverse}
     for block in (1, 2):
-        while item := dispatch.following(asked, block, part.records):
+        while item := asked.next_item(block, part.records):
             part.measure(item)
-    assert [i["cell_id"] for i in part.asked] == [i["cell_id"] for i in whole.asked]
+    assert [i.cell_id for i in part.asked] == [i.cell_id for i in whole.asked]
 
 
 def test_the_trace_and_what_its_cells_are_called() -> None:
@@ -149,11 +171,10 @@ def test_the_trace_and_what_its_cells_are_called() -> None:
     server.run(asked, 3)
     assert server.rates("probe") == [1000, 2000, 1410, 1190, 1300, 1240]
     assert server.rates("measure") == [1240] * 3
-    assert [i["cell_id"] for i in server.asked[-4:]] == [
-        "alpha-9rps-1240rps-c64-5s-probe",
-        *["alpha-9rps-1240rps-c64-5s"] * 3,
-    ]
-    assert search.rates(asked, server.records) == [1000, 1190, 1240, 1300, 1410, 2000]
+    confirmed = ids.cell_id(builders.cell(load=builders.load(rate=1240)), "measure")
+    assert [i.cell_id for i in server.asked[-4:]] == [f"{confirmed}-probe", *[confirmed] * 3]
+    assert {i.base for i in server.asked} == {asked.start.cell_id, None}
+    assert asked.rates(server.records) == [1000, 1190, 1240, 1300, 1410, 2000]
 
 
 def test_a_probe_that_is_void_twice_leaves_it_undecided() -> None:
@@ -162,17 +183,16 @@ def test_a_probe_that_is_void_twice_leaves_it_undecided() -> None:
     found = server.found(asked)
     assert server.rates("probe") == [1000, 2000, 2000]
     assert server.rates("measure") == []
-    assert (found.rate, found.found) == (None, None)
-    assert (
-        found.why == "2,000 requests/s could not be judged, void: steal: 0.5 on server, limit 0.01"
-    )
+    undecided = [Reason(code="rate_undecided", value=2000), Reason(code="steal")]
+    assert found == search.Step(reasons=undecided)
 
 
 def test_the_ceiling_is_where_it_ends() -> None:
     asked, server = track(1000, ceiling=6789.9), Server(50_000)
     server.run(asked, 1)
     assert server.rates("probe") == [1000, 2000, 4000, 6780]
-    assert server.found(asked).why == "6,780 requests/s is the most that the generator offers"
+    ceiling = Reason(code="generator_ceiling", value=6780)
+    assert server.found(asked) == search.Step(found=6780, reasons=[ceiling])
     assert server.rates("measure") == [6780]
 
 
@@ -184,12 +204,12 @@ def test_what_is_not_confirmed_gives_way_to_a_lower_rate() -> None:
     server.run(asked, 3)
     # The second measurement at 1,000 does not meet it: the next lower one has all three.
     assert server.rates("measure") == [1000, 1000, 950, 950, 950]
-    assert dispatch.left(asked, 3, server.records) == 0
+    assert asked.remaining(3, server.records) == 0
     server.capacity = 1
     server.run(asked, 4)
     assert server.rates("measure")[5:] == [950, 902, 857, 814, 773, 734]
-    assert search.candidate(asked, server.records) is None
-    assert dispatch.left(asked, 4, server.records) == 0
+    assert asked.rate_to_confirm(server.records) is None
+    assert asked.remaining(4, server.records) == 0
 
 
 def test_a_void_repetition_is_made_once_more_in_each_block() -> None:
@@ -207,54 +227,63 @@ def test_whole_rates_end_where_none_lies_between() -> None:
     asked, server = track(10, whole=True), Server(11)
     server.run(asked, 1)
     assert server.found(asked).found == 11
-    assert search.candidates(asked, 3) == [3, 2, 1]
+    assert asked.candidates(3) == [3, 2, 1]
 
 
-GOOD = "p99 1.00 ms, no errors"
+def latency(percentile: str, value: float, limit: float, supported: bool = True) -> Reason:
+    facts: Facts = {"percentile": percentile, "responses": 5000, "supported": supported}
+    return Reason(code="slo_latency", value=value, limit=limit, facts=facts)
+
+
+def errors(value: int, limit: float) -> Reason:
+    return Reason(code="slo_errors", value=value, limit=limit, facts={"requests": 5000})
+
+
+UNSENT = Reason(code="slo_unsent", value=51, limit=(1 - 0.99) * 5000, facts={"scheduled": 5000})
 
 
 @pytest.mark.parametrize(
-    ("changed", "slo", "met", "why"),
+    ("changed", "slo", "met", "reasons"),
     [
-        ({}, {"p99_ms": 100, "errors": 0}, True, GOOD),
-        ({}, {"p99_ms": 1}, True, "p99 1.00 ms"),
-        ({}, {"p99_ms": 0.9}, False, "p99 1.00 ms is above 0.9 ms"),
+        (
+            {},
+            {"p99_ms": 100, "errors": 0},
+            True,
+            [latency("p99", 1000, 100_000), errors(0, 0)],
+        ),
+        ({}, {"p99_ms": 1}, True, [latency("p99", 1000, 1000)]),
+        ({}, {"p99_ms": 0.9}, False, [latency("p99", 1000, 900)]),
         (
             {},
             {"p50_ms": 0.8, "p99_9_ms": 1},
             False,
-            "p50 0.900 ms is above 0.8 ms, p99.9 2.00 ms (of 5,000 answers, too few to carry it) "
-            "is above 1 ms",
+            [latency("p50", 900, 800), latency("p99_9", 2000, 1000, supported=False)],
         ),
-        ({"errors": {"read": 5}}, {"errors": 0.001}, True, "5 errors (0.10 % of requests)"),
-        ({"errors": {"read": 6}}, {"errors": 0.001}, False, "6 errors (0.12 % of requests)"),
-        (
-            {"errors": {"read": 1}},
-            {"p99_ms": 100, "errors": 0},
-            False,
-            "1 error (0.02 % of requests)",
-        ),
-        ({"unsent": 50}, {"errors": 1}, True, "no errors"),
-        ({"unsent": 51}, {"errors": 1}, False, "1.0 % of the requests were never sent"),
+        ({"errors": 5}, {"errors": 0.001}, True, [errors(5, 5)]),
+        ({"errors": 6}, {"errors": 0.001}, False, [errors(6, 5)]),
+        ({"errors": 1}, {"p99_ms": 100, "errors": 0}, False, [errors(1, 0)]),
+        ({"unsent": 50}, {"errors": 1}, True, [errors(0, 5000)]),
+        ({"unsent": 51}, {"errors": 1}, False, [UNSENT]),
     ],
 )
-def test_objectives(changed: dict[str, Any], slo: dict[str, float], met: bool, why: str) -> None:
-    found = objective.judge(record(True, **changed), slo, 0.99)
-    assert (found.met, found.why) == (met, why)
+def test_judge_names_the_figures_that_decide(
+    changed: dict[str, int], slo: dict[str, float], met: bool, reasons: list[Reason]
+) -> None:
+    failed = replace(NO_ERRORS, read=changed.get("errors", 0))
+    figures: dict[str, Any] = {**changed, "errors": failed}
+    found = objective.judge(record(True, **figures), slo, 0.99)
+    assert (found.met, found.reasons) == (met, reasons)
 
 
-def test_a_void_repetition_meets_nothing_and_misses_nothing() -> None:
+def test_judge_decides_nothing_by_a_void_repetition() -> None:
     found = objective.judge(record(True, valid=False), {"errors": 1}, 0.99)
-    assert (found.met, found.why) == (None, "void: steal: 0.5 on server, limit 0.01")
+    assert (found.met, found.reasons) == (None, [Reason(code="steal")])
 
 
-def test_words_of_an_objective() -> None:
+def test_parse_reads_text_and_mappings() -> None:
     parsed = objective.parse("errors=0, p99_ms=100,p50_ms=7.5")
     assert parsed == {"p50_ms": 7.5, "p99_ms": 100, "errors": 0}
     assert objective.parse({"p99_ms": 100, "p50_ms": "7.5", "errors": 0}) == parsed
-    assert objective.words(parsed) == "p50 up to 7.5 ms, p99 up to 100 ms and no errors"
-    assert objective.words({"errors": 0.01}) == "errors up to 1.0 %"
-    assert objective.words({"p99_9_ms": 3}) == "p99.9 up to 3 ms"
 
 
 @pytest.mark.parametrize(

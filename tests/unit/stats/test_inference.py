@@ -11,8 +11,10 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loadlab.core.model import Reason
+from loadlab.report import words
 from loadlab.stats import inference
-from loadlab.stats.inference import Conclusion, Estimate
+from loadlab.stats.inference import Decision, Estimate
 
 FEW = settings(max_examples=40)
 # As goodput and latencies are: positive, some alike.
@@ -56,18 +58,6 @@ def test_few_values_have_an_interval_of_a_lower_level(
     counts: tuple[int, ...], wanted: float
 ) -> None:
     assert inference.level(*counts) == pytest.approx(wanted)
-
-
-def test_the_level_of_few_repetitions_is_told() -> None:
-    told = inference.levels_told()
-    for words in (
-        "3 or 4 repetitions",
-        "in 75 or 88 %",
-        "with 3 on a side",
-        "in 90 %",
-        "94 or 95 %",
-    ):
-        assert words in told
 
 
 def test_levels_are_those_that_intervals_have() -> None:
@@ -180,15 +170,20 @@ def test_the_smallest_p_is_that_of_samples_apart(base: int, head: int) -> None:
 
 
 def test_why_repetitions_are_too_few() -> None:
-    assert inference.cannot_tell(2, 9) == (
-        "2 repetitions of the base to go by, at least 3 are needed"
+    assert inference.cannot_tell(2, 9) == Reason(
+        code="few_repetitions", value=2, limit=3, facts={"side": "base"}
     )
-    assert inference.cannot_tell(9, 0) == (
-        "no repetitions of the head to go by, at least 3 are needed"
+    assert inference.cannot_tell(9, 0) == Reason(
+        code="few_repetitions", value=0, limit=3, facts={"side": "head"}
     )
-    assert inference.cannot_tell(3, 3) == (
-        "3 repetitions against 3 cannot tell: p is 0.10 at best, 0.05 is needed"
+    found = inference.cannot_tell(3, 3)
+    assert found is not None
+    assert (found.code, found.limit, found.facts) == (
+        "p_out_of_reach",
+        0.05,
+        {"base": 3, "head": 3},
     )
+    assert found.value == pytest.approx(0.1)
     assert inference.cannot_tell(4, 4) is None
 
 
@@ -236,33 +231,36 @@ FAR = Estimate(0.41, 0.35, 0.48)
          ("no difference", "the whole interval is within the noise floor of 0 %")),
         # All that noise hides is not the same.
         (Estimate(-0.6, -0.94, 4.3), 0.5, 0.5, 0.02, 46.7,
-         ("undecided", "the interval goes beyond 25 %, and all of it is within the noise floor of "
-          "4670 %: too noisy to tell")),
+         ("inconclusive", "the interval goes beyond 25 %, and all of it is within the noise floor "
+          "of 4670 %: too noisy to tell")),
         # Beyond the floor on one side, on the other, and with none to go by.
         (Estimate(0.02, -0.12, 0.03), 0.5, 0.5, 0.02, 0.04,
-         ("undecided", "the interval includes 0 and goes beyond the noise floor of 4.0 %")),
+         ("inconclusive", "the interval includes 0 and goes beyond the noise floor of 4.0 %")),
         (Estimate(0.02, -0.03, 0.15), 0.5, 0.5, 0.02, 0.04,
-         ("undecided", "the interval includes 0 and goes beyond the noise floor of 4.0 %")),
+         ("inconclusive", "the interval includes 0 and goes beyond the noise floor of 4.0 %")),
         (Estimate(0.0, 0.0, 0.0), 1.0, 1.0, 0.02, None,
-         ("undecided", "the interval includes 0, no noise floor was measured")),
+         ("inconclusive", "the interval includes 0, no noise floor was measured")),
         (Estimate(0.03, 0.01, 0.04), 0.008, 0.02, 0.02, 0.03,
-         ("undecided", "within the noise floor of 3.0 %, which its interval goes beyond")),
-        (FAR, 0.06, 0.07, 0.02, 0.03, ("undecided", "corrected p 0.070 is above 0.05")),
-        (FAR, 0.03, 0.07, 0.02, 0.03, ("undecided", "corrected p 0.070 is above 0.05")),
+         ("inconclusive", "within the noise floor of 3.0 %, which its interval goes beyond")),
+        (FAR, 0.06, 0.07, 0.02, 0.03, ("inconclusive", "corrected p 0.070 is above 0.05")),
+        (FAR, 0.03, 0.07, 0.02, 0.03, ("inconclusive", "corrected p 0.070 is above 0.05")),
         (FAR, 0.03, 0.5, 0.4, 0.03,
-         ("undecided", "corrected p 0.50, 0.40 at best with so many comparisons: more repetitions "
-          "are needed", False)),
+         ("inconclusive", "corrected p 0.50, 0.40 at best with so many comparisons: more "
+          "repetitions are needed", False)),
         (Estimate(0.5, None, None), 0.01, 0.01, 0.01, None,
-         ("undecided", "a repetition of the base is 0", False)),
+         ("inconclusive", "a repetition of the base is 0", False)),
         (Estimate(None, None, None), 0.01, 0.01, 0.01, None,
-         ("undecided", "the base's median is 0", False)),
+         ("inconclusive", "the base's median is 0", False)),
     ],
 )  # fmt: skip
 def test_conclusions(
     found: Estimate, p: float, corrected: float, best: float, floor: float | None,
     wanted: tuple[Any, ...],
 ) -> None:  # fmt: skip
-    assert inference.conclude(found, p, corrected, best, floor) == Conclusion(*wanted)
+    decision = inference.decide(found, p, corrected, best, floor)
+    conclusion, text, *tested = wanted
+    assert decision == Decision(conclusion, decision.reason, *tested)
+    assert words.reason(decision.reason) == text
 
 
 BOUND = st.floats(-0.5, 0.5)
@@ -274,14 +272,14 @@ def test_no_difference_is_an_interval_within_the_floor_and_nothing_else(
 ) -> None:
     low, high = sorted((one, other))
     found = Estimate((low + high) / 2, low, high)
-    word = inference.conclude(found, p, p, 0.001, floor).word
+    word = inference.decide(found, p, p, 0.001, floor).conclusion
     assert (word == "no difference") == (max(abs(low), abs(high)) <= min(floor, inference.SAME))
     # Nothing that noise explains, and nothing either way, is a difference.
     if word in ("higher", "lower"):
         assert abs(low + high) / 2 > floor
         assert (low > 0) == (high > 0)
     # Nothing is the same by default.
-    assert inference.conclude(found, p, p, 0.001, None).word != "no difference"
+    assert inference.decide(found, p, p, 0.001, None).conclusion != "no difference"
 
 
 @given(st.integers(1, 5000), st.data())
@@ -290,28 +288,28 @@ def test_a_share_lies_in_its_interval_which_more_samples_narrow(
     whole: int, data: st.DataObject
 ) -> None:
     part = data.draw(st.integers(0, whole))
-    low, value, high = known(inference.share(part, whole))
+    low, value, high = known(inference.proportion(part, whole))
     assert 0 <= low <= value == part / whole <= high <= 1
     assert low < high
-    less, _, more = known(inference.share(4 * part, 4 * whole))
+    less, _, more = known(inference.proportion(4 * part, 4 * whole))
     assert more - less < high - low
 
 
 def test_a_share_has_the_exact_interval() -> None:
     """Clopper and Pearson's closed form: none of n misses with 0.025 up to 1 - 0.025 ** (1 / n)."""
-    assert known(inference.share(0, 10)) == pytest.approx((0, 0, 1 - 0.025 ** (1 / 10)))
-    assert known(inference.share(10, 10)) == pytest.approx((0.025 ** (1 / 10), 1, 1))
+    assert known(inference.proportion(0, 10)) == pytest.approx((0, 0, 1 - 0.025 ** (1 / 10)))
+    assert known(inference.proportion(10, 10)) == pytest.approx((0.025 ** (1 / 10), 1, 1))
 
 
 def test_a_ratio_of_two_figures_takes_each_ones_worse_bound() -> None:
     one, other = Estimate(0.5, 0.4, 0.6), Estimate(0.25, 0.2, 0.3)
-    assert known(inference.over(one, other)) == pytest.approx((0.4 / 0.3, 2, 0.6 / 0.2))
-    assert inference.over(one, Estimate(0.25, None, None)) == Estimate(2, None, None)
+    assert known(inference.ratio(one, other)) == pytest.approx((0.4 / 0.3, 2, 0.6 / 0.2))
+    assert inference.ratio(one, Estimate(0.25, None, None)) == Estimate(2, None, None)
     # Where the other may be 0 the ratio has no upper bound.
     least = 0.4 / 0.3
-    assert inference.over(one, Estimate(0.25, 0.0, 0.3)) == Estimate(2, least, None)
-    assert inference.over(one, Estimate(0.0, 0.0, 0.3)) == Estimate(None, least, None)
-    assert inference.over(one, Estimate(0.0, 0.0, 0.0)) == Estimate(None, None, None)
+    assert inference.ratio(one, Estimate(0.25, 0.0, 0.3)) == Estimate(2, least, None)
+    assert inference.ratio(one, Estimate(0.0, 0.0, 0.3)) == Estimate(None, least, None)
+    assert inference.ratio(one, Estimate(0.0, 0.0, 0.0)) == Estimate(None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +347,7 @@ def test_no_interval_of_the_median_of_five() -> None:
 def test_a_percentile_needs_ten_values_beyond_it(
     count: int, percentile: float, wanted: bool
 ) -> None:
-    assert inference.carries(count, percentile) is wanted
+    assert inference.supports_percentile(count, percentile) is wanted
 
 
 def holds(found: Estimate, true: float) -> bool:
@@ -365,8 +363,10 @@ def test_of_equal_samples_the_interval_holds_0_and_no_difference_is_found() -> N
         for base, head in pairs:
             found, p = inference.difference(base, head), inference.ranks(base, head).p
             covered.append(holds(found, 0.0))
-            word = inference.conclude(found, p, p, inference.smallest_p(count, count), None).word
-            same.append(word == "undecided")
+            word = inference.decide(
+                found, p, p, inference.smallest_p(count, count), None
+            ).conclusion
+            same.append(word == "inconclusive")
     assert statistics.mean(covered) >= 0.93, statistics.mean(covered)
     assert statistics.mean(same) >= 0.95, statistics.mean(same)
 
@@ -379,7 +379,7 @@ def test_a_true_difference_is_held_and_found() -> None:
         head = [1.3 * value for value in raw]
         apart, p = inference.difference(base, head), inference.ranks(base, head).p
         covered.append(holds(apart, 0.3))
-        found.append(inference.conclude(apart, p, p, p, 0.05).word)
+        found.append(inference.decide(apart, p, p, p, 0.05).conclusion)
     assert statistics.mean(covered) >= 0.93, statistics.mean(covered)
     assert found.count("higher") >= 78, found.count("higher")
 

@@ -17,12 +17,12 @@ def text(name: str) -> str:
 @pytest.mark.parametrize("name", ["forward", "reverse"])
 def test_the_receivers_rate_and_the_senders_retransmits(name: str) -> None:
     found, end = iperf3.parse(text(name)), json.loads(text(name))["end"]
-    assert found["bits_per_second"] == end["sum_received"]["bits_per_second"]
-    assert found["bits_per_second"] != end["sum_sent"]["bits_per_second"]
-    assert found["retransmits"] == end["sum_sent"]["retransmits"]
-    assert found["seconds"] == end["sum_received"]["seconds"]
-    assert found["cpu_percent"]["local"] == end["cpu_utilization_percent"]["host_total"]
-    assert found["cpu_percent"]["remote"] == end["cpu_utilization_percent"]["remote_total"]
+    assert found.bits_per_second == end["sum_received"]["bits_per_second"]
+    assert found.bits_per_second != end["sum_sent"]["bits_per_second"]
+    assert found.retransmits == end["sum_sent"]["retransmits"]
+    assert found.seconds == end["sum_received"]["seconds"]
+    assert found.cpu_percent.local == end["cpu_utilization_percent"]["host_total"]
+    assert found.cpu_percent.remote == end["cpu_utilization_percent"]["remote_total"]
 
 
 def test_its_own_error_is_raised() -> None:

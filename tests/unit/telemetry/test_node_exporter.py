@@ -4,8 +4,10 @@ import gzip
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from loadlab.core.model import TcpCounts
 from loadlab.telemetry import node_exporter
 from loadlab.telemetry.node_exporter import Sample, TelemetryError
 
@@ -45,34 +47,35 @@ def test_real_fractions_add_up() -> None:
     samples = node_exporter.read(RECORDING)
     clocks = [s.values[(node_exporter.CLOCK,)] for s in samples if s.values]
     found = node_exporter.summarise(samples, [0], clocks[1], clocks[-2], "eth0")
-    assert sum(found["cpu"].values()) == pytest.approx(1)
-    assert 0.3 < found["cpu_busy"] <= 1
-    assert found["samples"] == len(samples) - 2
-    assert found["clock_step_s"] < 0.1
-    assert found["sockets"]["established_max"] >= 8
+    assert sum(msgspec.structs.asdict(found.cpu).values()) == pytest.approx(1)
+    assert 0.3 < found.cpu_busy <= 1
+    assert found.samples == len(samples) - 2
+    assert found.clock_step_s < 0.1
+    assert found.sockets.established_max >= 8
 
 
 def test_only_the_listed_cpus_count() -> None:
     samples = [page(t) for t in range(10, 15)]
     one = node_exporter.summarise(samples, [0], 111, 113, "eth0")
-    assert one["cpu"]["user"] == pytest.approx(0.5)
-    assert one["cpu_busy"] == pytest.approx(0.75)
+    assert one.cpu.user == pytest.approx(0.5)
+    assert one.cpu_busy == pytest.approx(0.75)
     both = node_exporter.summarise(samples, [0, 1], 111, 113, "eth0")
-    assert both["cpu_busy"] == pytest.approx(0.375)
-    assert (one["cores"], both["cores"]) == (1, 2)
+    assert both.cpu_busy == pytest.approx(0.375)
+    assert (one.cores, both.cores) == (1, 2)
 
 
 def test_the_window_reaches_out_to_the_neighbouring_scrapes() -> None:
     samples = [page(t) for t in range(10, 20)]
     found = node_exporter.summarise(samples, [0], 112.5, 115.5, "eth0")
-    assert found["samples"] == 5  # 112 to 116 of the host's clock
-    assert found["network"]["rx_bytes"] == 4000
-    assert found["network"]["rx_bits_per_second"] == pytest.approx(8000)
-    assert found["network"]["tx_bits_per_second"] == pytest.approx(2000)
-    assert found["per_second"]["t"] == pytest.approx([0.5, 1.5, 2.5, 3.5])
-    assert found["per_second"]["cpu_busy"] == pytest.approx([0.75] * 4)
+    assert found.samples == 5  # 112 to 116 of the host's clock
+    assert found.network.rx_bytes == 4000
+    assert found.network.rx_bits_per_second == pytest.approx(8000)
+    assert found.network.tx_bits_per_second == pytest.approx(2000)
+    assert found.per_second
+    assert found.per_second.t == pytest.approx([0.5, 1.5, 2.5, 3.5])
+    assert found.per_second.cpu_busy == pytest.approx([0.75] * 4)
     outermost = node_exporter.summarise(samples, [0], 0, 999, "eth0")
-    assert outermost["samples"] == 10
+    assert outermost.samples == 10
 
 
 def test_deltas_and_extremes() -> None:
@@ -106,21 +109,21 @@ def test_deltas_and_extremes() -> None:
         ),
     ]
     found = node_exporter.summarise(samples, [0], 110, 112, "eth0")
-    assert found["swap_pages"] == 4
-    assert found["tcp"] == {
-        "retransmits": 8,
-        "listen_overflows": 2,
-        "listen_drops": 0,
-        "active_opens": 0,
-        "passive_opens": 5,
-    }
-    assert found["sockets"]["established_max"] == 70
-    assert found["memory"]["available_min_bytes"] == 300
+    assert found.swap_pages == 4
+    assert found.tcp == TcpCounts(
+        retransmits=8,
+        listen_overflows=2,
+        listen_drops=0,
+        active_opens=0,
+        passive_opens=5,
+    )
+    assert found.sockets.established_max == 70
+    assert found.memory.available_min_bytes == 300
 
 
 def test_a_clock_that_jumps_is_seen() -> None:
     samples = [page(10), page(11), page(12, node_time_seconds=112.7), page(13)]
-    assert node_exporter.summarise(samples, [0], 110, 113, "eth0")["clock_step_s"] == pytest.approx(
+    assert node_exporter.summarise(samples, [0], 110, 113, "eth0").clock_step_s == pytest.approx(
         0.7
     )
 
@@ -134,7 +137,7 @@ def test_offset_is_the_hosts_clock_less_the_controllers() -> None:
 def test_missed_scrapes_are_counted() -> None:
     samples = [page(10), Sample(11, None, "refused"), page(12), page(13)]
     found = node_exporter.summarise(samples, [0], 110, 113, "eth0")
-    assert (found["samples"], found["missed"]) == (3, 1)
+    assert (found.samples, found.missed) == (3, 1)
 
 
 def test_a_falling_counter_is_named() -> None:
@@ -214,7 +217,7 @@ def test_the_warm_ups_connections_are_not_those_of_the_load() -> None:
     counts = [64, 29, 29, 5]
     samples = [page(10 + index, CurrEstab=count) for index, count in enumerate(counts)]
     found = node_exporter.summarise(samples, [0], 110.5, 112.5, "eth0")
-    assert found["sockets"]["established_max"] == 29
+    assert found.sockets.established_max == 29
     # A load between two scrapes has none of its own.
     found = node_exporter.summarise(samples[:2], [0], 110.2, 110.8, "eth0")
-    assert found["sockets"]["established_max"] == 64
+    assert found.sockets.established_max == 64

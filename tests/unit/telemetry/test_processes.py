@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.core import documents
+from loadlab.core import documents, run_dir
+from loadlab.core.model import Database, ServiceProcesses
 from loadlab.telemetry import processes
 from loadlab.telemetry.node_exporter import TelemetryError
 from loadlab.telemetry.processes import Process, Reading, Recording, Window
@@ -21,55 +22,65 @@ def window(name: str) -> Window:
     return Window(started, started + {"pool": 5, "connect": 6}[name], warmed=True)
 
 
-def found(name: str) -> dict[str, Any]:
-    return processes.server(FIXTURES / name, window(name), 1)
+def found(name: str) -> tuple[ServiceProcesses, Database]:
+    server, database = processes.server(FIXTURES / name, window(name), 1)
+    assert server
+    assert database
+    return server, database
 
 
 def test_a_pool() -> None:
     """aiohttp, whose one worker has a pool of ten, as fast as it goes."""
-    server = found("pool")
-    used = server["processes"]
-    assert 0.95 < sum(each["cpu"] for each in used.values()) <= 1.02
-    assert used["application"]["cpu"] > used["postgresql"]["cpu"] > used["nginx"]["cpu"] > 0.03
-    assert (used["application"]["processes_max"], used["nginx"]["processes_max"]) == (2, 3)
+    server, database = found("pool")
+    nginx, application, postgresql = server.nginx, server.application, server.postgresql
+    assert nginx
+    assert application
+    assert postgresql
+    assert nginx.cpu
+    assert application.cpu
+    assert postgresql.cpu
+    assert 0.95 < nginx.cpu + application.cpu + postgresql.cpu <= 1.02
+    assert application.cpu > postgresql.cpu > nginx.cpu > 0.03
+    assert (application.processes_max, nginx.processes_max) == (2, 3)
     # The master, its five helpers and the pool; not what the statistics were read by.
-    assert used["postgresql"]["processes_max"] == used["postgresql"]["threads_max"] == 16
-    assert used["application"]["rss_max_bytes"] > 50e6
-    assert all(each["voluntary_switches"] > 100 for each in used.values())
-    database = server["database"]
-    assert database["connections_max"] == 10
-    assert database["sessions"] == 0
-    query = database["statements"][0]
-    assert query["query"].startswith("SELECT a.id, a.first_name, a.last_name")
-    assert "ORDER BY" in query["query"]
-    assert 30 < query["mean_us"] < 500
-    assert database["transactions"] > query["calls"]
-    times = [statement["total_s"] for statement in database["statements"]]
+    assert postgresql.processes_max == postgresql.threads_max == 16
+    assert application.rss_max_bytes > 50e6
+    for each in (nginx, application, postgresql):
+        assert each.voluntary_switches
+        assert each.voluntary_switches > 100
+    assert database.connections_max == 10
+    assert database.sessions == 0
+    query = database.statements[0]
+    assert query.query.startswith("SELECT a.id, a.first_name, a.last_name")
+    assert "ORDER BY" in query.query
+    assert 30 < query.mean_us < 500
+    assert database.transactions > query.calls
+    times = [statement.total_s for statement in database.statements]
     assert times == sorted(times, reverse=True)
 
 
 def test_a_connection_for_each_request() -> None:
     """Flask connects for each: processes that ended are in the CPU time alone."""
-    server = found("connect")
-    used = server["processes"]["postgresql"]
-    assert used["cpu"] > 0.2
-    assert used["voluntary_switches"] is None
-    assert used["involuntary_switches"] is None
-    assert server["processes"]["nginx"]["voluntary_switches"] > 0
-    database = server["database"]
-    assert database["sessions"] == pytest.approx(database["statements"][0]["calls"], rel=0.2)
-    assert database["sessions"] > 100
+    server, database = found("connect")
+    assert server.postgresql
+    assert server.postgresql.cpu
+    assert server.postgresql.cpu > 0.2
+    assert server.postgresql.voluntary_switches is None
+    assert server.postgresql.involuntary_switches is None
+    assert server.nginx
+    assert server.nginx.voluntary_switches
+    assert database.sessions == pytest.approx(database.statements[0].calls, rel=0.2)
+    assert database.sessions > 100
 
 
 def test_what_was_not_recorded_is_not_there(tmp_path: Path) -> None:
-    assert processes.server(tmp_path, window("pool"), 1) == {}
+    assert processes.server(tmp_path, window("pool"), 1) == (None, None)
     assert processes.raw(tmp_path) == set()
-    (tmp_path / processes.PROCESSES).write_bytes(
-        (FIXTURES / "pool" / processes.PROCESSES).read_bytes()
-    )
-    server = processes.server(tmp_path, window("pool"), 1)
-    assert server["database"] is None
-    assert processes.raw(tmp_path) == {processes.PROCESSES}
+    (tmp_path / run_dir.PROCESSES).write_bytes((FIXTURES / "pool" / run_dir.PROCESSES).read_bytes())
+    server, database = processes.server(tmp_path, window("pool"), 1)
+    assert server
+    assert database is None
+    assert processes.raw(tmp_path) == {run_dir.PROCESSES}
 
 
 @pytest.mark.parametrize("aside", [-100.0, 100.0])
@@ -78,21 +89,22 @@ def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
     server = processes.server(
         FIXTURES / "pool", Window(load.start + aside, load.end + aside, True), 1
     )
-    assert server == {
-        "processes": {"nginx": None, "application": None, "postgresql": None},
-        "database": None,
-    }
+    assert server == (ServiceProcesses(nginx=None, application=None, postgresql=None), None)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        (processes.PROCESSES, ("# ticks", "# tocks"), "does not begin with the ticks"),
-        (processes.PROCESSES, ("# reading 1", "# reading x"), "line 2 not understood"),
-        (processes.PROCESSES, ("ctxt_switches:\t", "ctxt_switches "), "not understood"),
-        (processes.PROCESSES, ("(nginx) S", "(nginx)"), "not understood"),
-        (processes.DATABASE, ('{"', '{x"'), "line 1 not understood"),
-        (processes.DATABASE, ('"pid"', '"pit"'), "line 1 not understood: .*KeyError"),
+        (run_dir.PROCESSES, ("# ticks", "# tocks"), "does not begin with the ticks"),
+        (run_dir.PROCESSES, ("# reading 1", "# reading x"), "line 2 not understood"),
+        (run_dir.PROCESSES, ("ctxt_switches:\t", "ctxt_switches "), "not understood"),
+        (run_dir.PROCESSES, ("(nginx) S", "(nginx)"), "not understood"),
+        (run_dir.DATABASE, ('{"', '{x"'), "line 1 not understood"),
+        (
+            run_dir.DATABASE,
+            ('"pid"', '"pit"'),
+            "line 1 not understood: .*required field `pid`",
+        ),
     ],
 )
 def test_what_is_not_understood_is_refused(
@@ -120,17 +132,17 @@ def process(own: int, ended: int = 0, started: int = 1, switches: int = 0) -> Pr
 
 
 def nginx(groups: list[dict[int, Process]], load: Window, cores: int = 1) -> Any:
-    return processes.summarise(recording(groups), load, cores, ())["nginx"]
+    return processes.summarise(recording(groups), load, cores, ()).nginx
 
 
 def test_the_beginning_lies_between_two_readings_of_the_same_load() -> None:
     steady = [{1: process(50 * t, switches=10 * t)} for t in range(8)]
     used = nginx(steady, Window(2.5, 5.5, warmed=True))
-    assert used["cpu_s"] == pytest.approx(1.75)  # to the reading at 6
-    assert (used["voluntary_switches"], used["involuntary_switches"]) == (35, 70)
+    assert used.cpu_s == pytest.approx(1.75)  # to the reading at 6
+    assert (used.voluntary_switches, used.involuntary_switches) == (35, 70)
     # Without a warm-up nothing was under way before: the reading before has it all.
-    assert nginx(steady, Window(2.5, 5.5, warmed=False))["cpu_s"] == pytest.approx(2.0)
-    assert nginx(steady, Window(2.5, 5.5, True), 2)["cpu"] == pytest.approx(1.75 / 6)
+    assert nginx(steady, Window(2.5, 5.5, warmed=False)).cpu_s == pytest.approx(2.0)
+    assert nginx(steady, Window(2.5, 5.5, True), 2).cpu == pytest.approx(1.75 / 6)
 
 
 def test_a_process_that_nobody_waited_for_makes_the_time_unknown() -> None:
@@ -138,8 +150,8 @@ def test_a_process_that_nobody_waited_for_makes_the_time_unknown() -> None:
     used = nginx(
         [{1: process(500)}, {1: process(600)}, {2: process(90, started=2)}], Window(0, 2, False)
     )
-    assert used["cpu_s"] is used["cpu"] is used["voluntary_switches"] is None
-    assert used["processes_max"] == 1
+    assert used.cpu_s is used.cpu is used.voluntary_switches is None
+    assert used.processes_max == 1
 
 
 def test_the_same_number_may_be_another_process() -> None:
@@ -148,13 +160,14 @@ def test_the_same_number_may_be_another_process() -> None:
         {1: process(10, ended=45), 2: process(7, started=9, switches=3)},
     ]
     used = nginx(groups, Window(0, 1, False))
-    assert used["cpu_s"] == pytest.approx(0.12)
+    assert used.cpu_s == pytest.approx(0.12)
 
 
 def test_the_recordings_own_processes_are_left_out() -> None:
     groups = [{1: process(0), 2: process(0)}, {1: process(10), 2: process(70)}]
-    used = processes.summarise(recording(groups), Window(0, 1, False), 1, {2})["nginx"]
-    assert (used["cpu_s"], used["processes_max"]) == (0.1, 1)
+    used = processes.summarise(recording(groups), Window(0, 1, False), 1, {2}).nginx
+    assert used
+    assert (used.cpu_s, used.processes_max) == (0.1, 1)
 
 
 def test_a_service_without_a_process_has_none() -> None:
@@ -184,7 +197,7 @@ def test_what_ended_processes_used_is_counted_once(
     # A worker's last second is in its parent's count at its end only.
     true += sum(master[1:])
     used = nginx(groups, Window(0, 8, warmed=False))
-    assert used["cpu_s"] == pytest.approx(true / 100)
+    assert used.cpu_s == pytest.approx(true / 100)
 
 
 @given(
@@ -200,5 +213,5 @@ def test_no_more_than_all_and_no_less_than_the_seconds_inside(
     for spent in work:
         total += spent
         groups.append({1: process(total)})
-    used = nginx(groups, Window(begin, float(len(work)), warmed))["cpu_s"] * 100
+    used = nginx(groups, Window(begin, float(len(work)), warmed)).cpu_s * 100
     assert sum(work[1:]) - 0.01 <= used <= total + 0.01

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadlab.core import run_dir
 from loadlab.core.errors import ResultError
+from loadlab.core.model import FunctionFraction, PySpyProfile
 from loadlab.report.plots import flamegraph
 from loadlab.telemetry import pyspy
 
@@ -25,18 +27,18 @@ RECORDED = f"""\
 
 
 def test_the_figures_of_an_event_loop() -> None:
-    assert pyspy.figures(pyspy.read(RECORDED)) == {
-        "samples": 100,
-        "idle_share": 0.6,
+    assert pyspy.figures(pyspy.read(RECORDED)) == PySpyProfile(
+        samples=100,
+        idle_fraction=0.6,
         # Native frames are none of Python's.
-        "depth_median": 5,
-        "depth_interval": [5, 5],
-        "native": True,
-        "top": [
-            {"function": "work (app.py:2)", "share": 0.75},
-            {"function": "main (app.py:8)", "share": 0.25},
+        depth_median=5,
+        depth_interval=[5, 5],
+        native=True,
+        top=[
+            FunctionFraction(function="work (app.py:2)", fraction=0.75),
+            FunctionFraction(function="main (app.py:8)", fraction=0.25),
         ],
-    }
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,8 @@ def test_a_frame_without_a_name_is_that_of_its_caller() -> None:
     idle = f"{UVLOOP}(linux.c:1432);epoll_pwait (libc.so.6);{UNNAMED} 72\n"
     reads = f"{UVLOOP}(linux.c:1528);uv__read (stream.c:1059);read (libc.so.6);{UNNAMED} 28\n"
     found = pyspy.figures(pyspy.read(idle + reads))
-    assert found["idle_share"] == 0.72
-    assert found["top"] == [{"function": "read (libc.so.6)", "share": 1}]
+    assert found.idle_fraction == 0.72
+    assert found.top == [FunctionFraction(function="read (libc.so.6)", fraction=1)]
     (stack,) = pyspy.read(f"{UNNAMED} 1\n")
     assert stack == ([UNNAMED.partition(";")[0]], 1)
     assert not pyspy.is_idle(stack[0])
@@ -89,11 +91,11 @@ def test_a_name_that_only_looks_like_waiting_is_work(leaf: str) -> None:
 def test_outside_of_python_nothing_runs_of_the_application() -> None:
     # As py-spy writes a worker of uWSGI that waits for a request.
     found = pyspy.figures(pyspy.read(" 99\nindex (app.py:3) 1\n"))
-    assert (found["samples"], found["idle_share"]) == (100, 0.99)
-    assert (found["depth_median"], found["native"]) == (1, False)
+    assert (found.samples, found.idle_fraction) == (100, 0.99)
+    assert (found.depth_median, found.native) == (1, False)
     idle = pyspy.figures(pyspy.read(" 99\n"))
-    assert (idle["idle_share"], idle["depth_median"], idle["top"]) == (1, None, [])
-    assert (found["depth_interval"], idle["depth_interval"]) == (None, None)
+    assert (idle.idle_fraction, idle.depth_median, idle.top) == (1, None, [])
+    assert (found.depth_interval, idle.depth_interval) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +107,9 @@ def test_outside_of_python_nothing_runs_of_the_application() -> None:
     ],
 )
 def test_what_is_no_profile_is_told(tmp_path: Path, content: str | None, words: str) -> None:
-    (tmp_path / pyspy.LOG).write_text("py-spy: no such process\n")
+    (tmp_path / run_dir.PROFILE_LOG).write_text("py-spy: no such process\n")
     if content is not None:
-        (tmp_path / pyspy.STACKS).write_text(content)
+        (tmp_path / run_dir.PROFILE).write_text(content)
     with pytest.raises(ResultError, match=re.escape(words)):
         pyspy.reduce(tmp_path)
 
@@ -116,7 +118,7 @@ def test_the_depth_has_the_interval_of_a_median() -> None:
     """Of 100 stacks 1 to 100 deep the 40th and the 61st bound it, as binomial tables have it."""
     frame = "f (app.py:1)"
     found = pyspy.figures([([frame] * depth, 1) for depth in range(1, 101)])
-    assert (found["depth_median"], found["depth_interval"]) == (50.5, [40, 61])
+    assert (found.depth_median, found.depth_interval) == (50.5, [40, 61])
 
 
 FRAMES = st.sampled_from(
@@ -129,12 +131,12 @@ def test_any_stacks_are_figures_and_a_flame_graph(stacks: list[pyspy.Stack]) -> 
     text = "".join(f"{';'.join(frames)} {count}\n" for frames, count in stacks)
     assert pyspy.read(text) == stacks
     found = pyspy.figures(stacks)
-    assert found["samples"] == sum(count for _, count in stacks)
-    assert 0 <= found["idle_share"] <= 1
-    assert sum(one["share"] for one in found["top"]) <= 1 + 1e-9
-    if found["depth_interval"]:
-        low, high = found["depth_interval"]
-        assert low <= found["depth_median"] <= high
+    assert found.samples == sum(count for _, count in stacks)
+    assert 0 <= found.idle_fraction <= 1
+    assert sum(one.fraction for one in found.top) <= 1 + 1e-9
+    if found.depth_interval and found.depth_median is not None:
+        low, high = found.depth_interval
+        assert low <= found.depth_median <= high
 
     page = ET.fromstring(flamegraph.svg(stacks, 'of "a" <worker>'))
     assert page.get("aria-label") == 'of "a" <worker>'

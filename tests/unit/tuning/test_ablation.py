@@ -3,29 +3,39 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from loadlab.core.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
+from loadlab.scheduling.fixed import Fixed
 from loadlab.tuning import ablation
+from tests.unit import builders
+from tests.unit.scheduling.test_schedule import study
 
-STUDY = {"study": {"ablate": "production"}}
 WITHOUT = "production-without-a.b"
-
-
-def ledger(*rows: dict[str, Any]) -> dict[str, Any]:
-    """One host for each row."""
-    hosts = {f"host{n}": [{"key": "a.b", "after": "1", **row}] for n, row in enumerate(rows)}
-    return {"profile": "production", "hosts": hosts}
-
-
+ABLATION = replace(study("study"), ablate="production", left_out_keys={WITHOUT: "a.b"})
 SO_BEFORE = {"state": "already", "original": "1"}
 
 
+def ledger(*rows: dict[str, Any]) -> TuningLedger:
+    """A ledger with one host for each row."""
+    recorded = builders.ledger()
+    row: LedgerRow = next(iter(recorded.hosts.values()))[0]
+    row = replace(row, key="a.b", after="1", original=None)
+    hosts = {f"host{n}": [replace(row, **changed)] for n, changed in enumerate(rows)}
+    return replace(recorded, profile="production", hosts=hosts)
+
+
+def nothing(states: str) -> Reason:
+    return Reason(code="key_changes_nothing", facts={"states": states.split(", ")})
+
+
 @pytest.mark.parametrize(
-    ("rows", "why"),
+    ("rows", "states"),
     [
         ([{"state": "absent"}, {"state": "absent"}], "absent"),
-        ([{"state": "host_global"}, {"state": "read_only"}], "host_global, read_only"),
-        ([SO_BEFORE, {"state": "unavailable"}], "already so without the lab, unavailable"),
-        # As asked, and the lab's own doing: an earlier profile's, or nobody knows.
+        ([{"state": "not_namespaced"}, {"state": "read_only"}], "not_namespaced, read_only"),
+        ([SO_BEFORE, {"state": "rejected"}], "already, rejected"),
+        # As asked, and the lab's own doing: an earlier profile's, or not known.
         ([{"state": "already", "original": "2"}], None),
         ([{"state": "already"}], None),
         # One host that takes it is enough.
@@ -33,30 +43,39 @@ SO_BEFORE = {"state": "already", "original": "1"}
         ([{"state": "clamped", "original": "0"}], None),
     ],
 )
-def test_a_key_that_changes_nothing_is_left_out(rows: list[Any], why: str | None) -> None:
-    found = ablation.idle(STUDY, [ledger(*rows)])
-    assert found == ({} if why is None else {WITHOUT: why})
+def test_idle_finds_a_key_that_changes_nothing(rows: list[Any], states: str | None) -> None:
+    found = ablation.idle(ABLATION, [ledger(*rows)])
+    assert found == ({} if states is None else {WITHOUT: nothing(states)})
 
 
-def test_every_pair_must_agree() -> None:
+def test_idle_needs_all_pairs_to_agree() -> None:
     elsewhere = ledger({"state": "applied", "original": "0"})
-    assert ablation.idle(STUDY, [ledger(SO_BEFORE), elsewhere]) == {}
+    assert ablation.idle(ABLATION, [ledger(SO_BEFORE), elsewhere]) == {}
 
 
-@pytest.mark.parametrize("study", [None, {"ablate": None}, {}])
-def test_only_an_ablation_leaves_anything_out(study: Any) -> None:
-    assert ablation.idle({"study": study}, [ledger(SO_BEFORE)]) == {}
+def test_idle_goes_by_the_ledger_of_the_whole_profile() -> None:
+    other = replace(ledger({"state": "applied", "original": "0"}), profile=WITHOUT)
+    assert ablation.idle(ABLATION, [ledger(SO_BEFORE), other]) == {WITHOUT: nothing("already")}
 
 
-def test_what_is_left_out_is_said_once_in_the_plans_order() -> None:
-    tracks = [
-        {"cells": [{"cell": {"tuning": tuning}}]}
-        for tuning in ("production", "production-without-c", WITHOUT, WITHOUT)
+@pytest.mark.parametrize("other", [None, study("study"), study("lesson")])
+def test_idle_is_empty_without_an_ablation(other: PlannedStudy | None) -> None:
+    assert ablation.idle(other, [ledger(SO_BEFORE)]) == {}
+
+
+def test_skipped_tunings_are_named_once_in_the_plans_order() -> None:
+    tunings = ("production", "production-without-c", WITHOUT, WITHOUT)
+    items = [builders.item(cell=builders.cell(tuning=tuning)) for tuning in tunings]
+    keys = {WITHOUT: "a.b", "production-without-c": "c"}
+    plan = replace(
+        builders.plan(),
+        experiments=[Fixed(item=item) for item in items],
+        study=replace(ABLATION, left_out_keys=keys),
+    )
+    names = (WITHOUT, "production-without-c", "other")
+    idle = dict.fromkeys(names, nothing("absent"))
+    assert ablation.without_idle(plan, idle).experiments == plan.experiments[:1]
+    assert ablation.skipped(plan, idle) == [
+        SkippedTuning(tuning=tuning, key=keys[tuning], reason=nothing("absent"))
+        for tuning in ("production-without-c", WITHOUT)
     ]
-    without = {WITHOUT: "absent", "production-without-c": "absent", "other": "absent"}
-    assert ablation.less(tracks, without) == tracks[:1]
-    assert ablation.left_out({"tracks": tracks}, without) == [
-        {"tuning": "production-without-c", "why": "absent"},
-        {"tuning": WITHOUT, "why": "absent"},
-    ]
-    assert ablation.left_out({}, without) == []

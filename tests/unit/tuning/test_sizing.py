@@ -5,43 +5,49 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
-from loadlab.scheduling import dispatch
-from loadlab.tuning import sizing
+from loadlab.hosts.probe import HostProbe
+from loadlab.tuning import profiles, sizing
+from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting
+from loadlab.tuning.sizing import OpenFiles, Pool, PooledStack, Sizes
+from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-PROFILES: dict[str, dict[str, Any]] = {
-    path.stem: yaml.safe_load(path.read_text())
+PROFILES = {
+    path.stem: profiles.tuning_profile(ROOT, path.stem)
     for path in sorted((ROOT / "files" / "tuning").glob("*.yml"))
 }
 MANIFESTS: dict[str, Any] = {
     path.parent.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("apps/*/app.yml")
 }
-SIZE = {"memory": 4096, "cores": 4, "connections": 44}
+SIZE = Sizes(memory=4096, cores=4, connections=44)
 
 
-def host(cores: int = 4, memory_mb: int = 8192, booted: int = 100) -> dict[str, Any]:
-    return {
-        "cpus": list(range(cores)),
-        "booted": booted,
-        "manifest": {"memory_bytes": memory_mb * 1024**2, "kernel": "6.18"},
-    }
+def host(cores: int = 4, memory_mb: int = 8192, booted: int = 100) -> HostProbe:
+    cpus = list(range(cores))
+    found = replace(
+        builders.host_probe().manifest, cores=cores, cpus=cpus, memory_bytes=memory_mb * 1024**2
+    )
+    return builders.host_probe(booted=booted, cpus=cpus, manifest=found)
 
 
-def stack(workers: int | None = None, threads: int = 1, pool_size: int = 10) -> dict[str, Any]:
-    app = {"pool_size": pool_size}
-    return {"framework": "aiohttp", "app": app, "workers": workers, "threads": threads}
+def stack(workers: int | None = None, threads: int = 1, pool_size: int = 10) -> PooledStack:
+    app = Pool(pool_size=pool_size)
+    return PooledStack(framework="aiohttp", app=app, workers=workers, threads=threads)
+
+
+def setting(name: str, value: str) -> ServiceSetting:
+    return ServiceSetting(name=name, value=value, reason="why")
 
 
 def test_the_sizes_of_a_host() -> None:
     one = host()
-    assert sizing.sizes(one, [one, host(booted=102)], [], 10) == {
-        "memory": 8192, "cores": 4, "connections": 44,
-    }  # fmt: skip
+    assert sizing.sizes(one, [one, host(booted=102)], [], 10) == replace(SIZE, memory=8192)
     # Hosts on one machine share its memory.
-    assert sizing.sizes(one, [one, host(booted=101)], [], 10)["memory"] == 4096
+    assert sizing.sizes(one, [one, host(booted=101)], [], 10).memory == 4096
     # The largest pool, whatever the stack's own is: all have the same PostgreSQL.
-    assert sizing.sizes(one, [one], [stack(8, 5, 0), stack()], 10)["connections"] == 120
+    assert sizing.sizes(one, [one], [stack(8, 5, 0), stack()], 10).connections == 120
 
 
 @pytest.mark.parametrize(
@@ -50,31 +56,42 @@ def test_the_sizes_of_a_host() -> None:
         (16384, "16384"),
         ("1024\t65535 ", "1024 65535"),
         ("off", "off"),
-        ({"of": "cores"}, "4"),
-        ({"of": "memory", "times": 0.25, "unit": "MB"}, "1024MB"),
-        ({"of": "memory", "times": 0.25, "at_most": 512, "unit": "MB"}, "512MB"),
-        ({"of": "memory", "times": 0.001, "at_least": 8, "unit": "MB"}, "8MB"),
-        ({"of": "connections", "plus": 40, "at_least": 200}, "200"),
-        ({"of": "cores", "times": 0.3}, "1"),
+        (Computed(of="cores"), "4"),
+        (Computed(of="memory", times=0.25, unit="MB"), "1024MB"),
+        (Computed(of="memory", times=0.25, at_most=512, unit="MB"), "512MB"),
+        (Computed(of="memory", times=0.001, at_least=8, unit="MB"), "8MB"),
+        (Computed(of="connections", plus=40, at_least=200), "200"),
+        (Computed(of="cores", times=0.3), "1"),
     ],
 )
 def test_a_value(wanted: Any, expected: str) -> None:
     assert sizing.value(wanted, SIZE) == expected
-    assert sizing.sized([{"key": "a", "value": wanted}], SIZE) == [{"key": "a", "value": expected}]
 
 
-@pytest.mark.parametrize("wanted", [{"of": "disk"}, {"times": 2}, {"of": "cores", "per": 2}])
-def test_what_is_no_value(wanted: Any) -> None:
-    with pytest.raises(ValueError, match="no value of a tuning profile: it is made of memory"):
-        sizing.value(wanted, SIZE)
+def test_settings_of_a_host_are_those_of_its_groups_with_its_values() -> None:
+    channels = Computed(of="cores")
+    profile = replace(
+        PROFILES["stock"],
+        sysctl=[HostSetting(key="a", value=1, hosts=["servers"], reason="why")],
+        machine=[HostSetting(key="b", value=channels, hosts=["servers", "clients"], reason="why")],
+        postgresql=[setting("jit", "off")],
+    )
+    for groups, expected in (
+        (["lab", "servers"], [("a", "1"), ("b", "4")]),
+        (["lab", "clients"], [("b", "4")]),
+        (["lab"], []),
+    ):
+        found = sizing.host_settings(profile, groups, SIZE)
+        assert [(entry.key, entry.value) for entry in found] == expected
+    assert sizing.postgresql_settings(profile, SIZE) == [setting("jit", "off")]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 8, 64, 256])
 @pytest.mark.parametrize("memory_mb", [512, 4096, 24_000, 1_000_000])
 def test_production_fits_every_host(cores: int, memory_mb: int) -> None:
     size = sizing.sizes(host(cores, memory_mb), [], [], sizing.largest_pool(ROOT))
-    settings = sizing.sized(PROFILES["production"]["postgresql"], size)
-    found = {entry["name"]: entry["value"] for entry in settings}
+    settings = sizing.postgresql_settings(PROFILES["production"], size)
+    found = {entry.name: str(entry.value) for entry in settings}
     mb = {name: int(found[name].removesuffix("MB")) for name in found if found[name][-2:] == "MB"}
     assert 128 <= mb["shared_buffers"] <= max(128, memory_mb // 4)
     assert mb["shared_buffers"] <= mb["effective_cache_size"] <= max(256, memory_mb // 2)
@@ -89,18 +106,17 @@ def test_production_fits_every_host(cores: int, memory_mb: int) -> None:
 def test_the_pools_of_all_workers_fit_productions_max_connections(
     app: str, cores: int, workers: int | None
 ) -> None:
-    run = {**stack(workers, threads=4), "framework": app, "app": MANIFESTS[app]}
+    run = replace(stack(workers, 4, MANIFESTS[app]["pool_size"]), framework=app)
     size = sizing.sizes(host(cores), [], [run], sizing.largest_pool(ROOT))
-    admitted = sizing.max_connections(PROFILES["production"]["postgresql"], size)
+    admitted = sizing.max_connections(PROFILES["production"], size)
     assert sizing.pools_refusal(run, cores, admitted, "production") is None
     # One more connection for each thread, as an endpoint without a pool opens it.
-    pools = sizing.workers(run, cores) * (run["app"]["pool_size"] + run["threads"])
+    pools = sizing.workers(run, cores) * (run.app.pool_size + run.threads)
     assert pools + sizing.RESERVED <= admitted
 
 
 def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None:
-    settings = PROFILES["stock"]["postgresql"]
-    assert (admitted := sizing.max_connections(settings, SIZE)) == 100
+    assert (admitted := sizing.max_connections(PROFILES["stock"], SIZE)) == 100
     assert sizing.pools_refusal(stack(9), 1, admitted, "stock") is None
     assert sizing.pools_refusal(stack(pool_size=0), 500, admitted, "stock") is None
     assert sizing.pools_refusal(stack(), 10, admitted, "the tuning profile stock") == (
@@ -109,26 +125,24 @@ def test_pools_that_do_not_fit_are_refused_with_value_limit_and_remedy() -> None
         "superuser and for telemetry). Give fewer with -e workers=9, lower pool_size in "
         "apps/aiohttp/app.yml, or choose another profile with -e tuning=<name>."
     )
-    assert sizing.max_connections(PROFILES["gasc-2015"]["postgresql"], SIZE) == 1000
+    assert sizing.max_connections(PROFILES["gasc-2015"], SIZE) == 1000
 
 
 def test_open_files_are_raised_where_the_profile_gives_too_few() -> None:
-    limit = [{"key": "limit.systemd.nofile", "value": 65536}]
-    assert sizing.open_files([], 64) == {"asked": 1024, "raised": False}
-    assert sizing.open_files([], 2000) == {"asked": 4512, "raised": True}
-    assert sizing.open_files(limit, 2000) == {"asked": 65536, "raised": False}
-    assert sizing.open_files(limit, 60000) == {"asked": 120512, "raised": True}
+    key = "limit.systemd.nofile"
+    limit = [HostSetting(key=key, value=65536, hosts=["servers"], reason="why")]
+    assert sizing.open_files([], 64) == OpenFiles(asked=1024, raised=False)
+    assert sizing.open_files([], 2000) == OpenFiles(asked=4512, raised=True)
+    assert sizing.open_files(limit, 2000) == OpenFiles(asked=65536, raised=False)
+    assert sizing.open_files(limit, 60000) == OpenFiles(asked=120512, raised=True)
 
 
 def test_nginx_has_room_for_every_connection() -> None:
-    asked = [
-        {"name": "worker_connections", "value": "1000", "reason": "why"},
-        {"name": "multi_accept", "value": "on", "reason": "why"},
-    ]
+    asked = [setting("worker_connections", "1000"), setting("multi_accept", "on")]
     assert sizing.nginx([], 64) == []
     assert sizing.nginx(asked, 400) == asked
     for settings in ([], asked):
-        found = {entry["name"]: entry["value"] for entry in sizing.nginx(settings, 2000)}
+        found = {entry.name: entry.value for entry in sizing.nginx(settings, 2000)}
         assert found == {"worker_connections": "4128"} | (
             {"multi_accept": "on"} if settings else {}
         )
@@ -140,16 +154,14 @@ def test_what_nobody_says_is_what_the_role_has() -> None:
 
 
 def test_only_stacks_and_profiles_that_meet_are_held_against_each_other() -> None:
-    def item(key: str, tuning: str) -> dict[str, Any]:
-        return dispatch.fixed({"stack": key, "cell": {"tuning": tuning}})
+    stacks = {"small": stack(2), "large": stack(20)}
+    planned = [("small", "stock"), ("large", "production")]
 
-    plan = {
-        "stacks": {"small": stack(2), "large": stack(20)},
-        "tunings": {name: PROFILES[name] for name in ("stock", "production")},
-        "tracks": [item("small", "stock"), item("large", "production")],
-    }
-    assert sizing.pools_refusals(plan, host(), ROOT) == []
-    plan["tracks"] = [*plan["tracks"], item("large", "stock"), item("large", "stock")]
-    (told,) = sizing.pools_refusals(plan, host(), ROOT)
+    def refusals() -> list[str]:
+        return sizing.pools_refusals(stacks, PROFILES, planned, host(), sizing.largest_pool(ROOT))
+
+    assert refusals() == []
+    planned += [("large", "stock"), ("large", "stock")]
+    (told,) = refusals()
     assert told.startswith("aiohttp would open 20 workers x 10 = 200 database connections")
     assert "of the tuning profile stock leaves" in told

@@ -2,37 +2,45 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
+from typing import TypeVar
 
+import msgspec
 import pytest
 
+from loadlab.core.model import HostSeries, PerSecond
 from loadlab.report.plots import curves, svg
-from loadlab.report.plots.curves import Apart, Curve
+from loadlab.report.plots.curves import Curve, DifferenceRow
 
-SERIES: dict[str, list[Any]] = {
-    "second": [0, 1, 2],
-    "intended": [100, 100, 100],
-    "responses": [100, 40, 0],
-    "ok": [100, 30, 0],
-    "p50_us": [400, 500, None],
-    "p99_us": [900, 1200, None],
-    "max_us": [1500, 90_000, None],
-}
-CPU: dict[str, list[float]] = {
-    "t": [0.5, 1.5, 2.5],
-    "cpu_user": [0.2, 0.3, 0.4],
-    "cpu_system": [0.1, 0.1, 0.1],
-    "cpu_softirq": [0.0, 0.1, 0.0],
-    "cpu_iowait": [0.0, 0.0, 0.0],
-    "cpu_steal": [0.0, 0.0, 0.01],
-}
+SERIES = PerSecond(
+    second=[0, 1, 2],
+    scheduled=[100, 100, 100],
+    responses=[100, 40, 0],
+    ok=[100, 30, 0],
+    p50_us=[400, 500, None],
+    p99_us=[900, 1200, None],
+    max_us=[1500, 90_000, None],
+)
+CPU = HostSeries(
+    t=[0.5, 1.5, 2.5],
+    cpu_busy=[0.3, 0.5, 0.51],
+    cpu_user=[0.2, 0.3, 0.4],
+    cpu_system=[0.1, 0.1, 0.1],
+    cpu_softirq=[0.0, 0.1, 0.0],
+    cpu_iowait=[0.0, 0.0, 0.0],
+    cpu_steal=[0.0, 0.0, 0.01],
+    rx_bits=[1e6, 1e6, 1e6],
+    tx_bits=[1e6, 1e6, 1e6],
+)
 
 
-NEAR = [Apart("goodput", 0.41, 0.35, 0.48, 0.03, "higher"),
-        Apart("p50", 0.01, -0.02, 0.04, 0.05, "no difference"),
-        Apart("p99", None, None, None, None, "undecided")]  # fmt: skip
-FAR = [Apart("goodput", 1.0, 0.9, 3.0, 0.5, "higher"),
-       Apart("p99", -0.5, -1.0, -0.4, None, "lower")]  # fmt: skip
+NEAR = [DifferenceRow("goodput", 0.41, 0.35, 0.48, 0.03, "higher"),
+        DifferenceRow("p50", 0.01, -0.02, 0.04, 0.05, "no difference"),
+        DifferenceRow("p99", None, None, None, None, "inconclusive")]  # fmt: skip
+FAR = [DifferenceRow("goodput", 1.0, 0.9, 3.0, 0.5, "higher"),
+       DifferenceRow("p99", -0.5, -1.0, -0.4, None, "lower")]  # fmt: skip
+
+
+S = TypeVar("S", PerSecond, HostSeries)
 
 
 def curve(count: int, levels: tuple[float, ...] = (0, 50, 90, 99, 99.9, 99.99, 100)) -> Curve:
@@ -112,7 +120,7 @@ def test_too_few_values_give_no_figure() -> None:
 def test_each_repetition_has_a_line_beside_the_sum() -> None:
     page = curves.latency_by_percentile("a", "A", curve(6000), [curve(3000)] * 3, curve(3000))
     assert [len(lines(page, c)) for c in (svg.SKY, svg.BLUE, svg.GREY)] == [3, 1, 1]
-    assert any("the instrument's floor" in text for text in texts(page))
+    assert any("baseline latency" in text for text in texts(page))
 
 
 def test_a_second_without_answers_is_a_gap() -> None:
@@ -192,11 +200,17 @@ def test_the_figure_grows_with_its_rows() -> None:
 
 
 def test_nothing_known_is_drawn_too() -> None:
-    assert "undecided" in curves.differences("e", "E", [("a", NEAR[2:])])
+    assert "inconclusive" in curves.differences("e", "E", [("a", NEAR[2:])])
 
 
 def test_one_second_alone_is_drawn() -> None:
-    one = {key: values[:1] for key, values in SERIES.items()}
+    one = first_second(SERIES)
     assert "<text" in curves.rate("b", "B", one)
     assert "<text" in curves.latency_over_time("c", "C", one)
-    assert "<text" in curves.cpu("d", "D", {key: v[:1] for key, v in CPU.items()}, 1, 1)
+    assert "<text" in curves.cpu("d", "D", first_second(CPU), 1, 1)
+
+
+def first_second(series: S) -> S:
+    return msgspec.structs.replace(
+        series, **{name: getattr(series, name)[:1] for name in series.__struct_fields__}
+    )

@@ -9,22 +9,21 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.core import documents, lock
+from loadlab.core.run_dir import RunDir
+from loadlab.scheduling.plan import Run
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir = Path(args["run_dir"])
-        plan, latest = run_dir / "plan.json", run_dir.parent / "latest"
-        new = not plan.exists()
-        moved = not latest.is_symlink() or latest.readlink() != Path(run_dir.name)
+        run = RunDir(Path(args["run_dir"]))
+        begun = documents.decode(args["begun"], Run, run.plan.name)
+        new = not run.plan.exists()
+        moved = not run.latest.is_symlink() or run.latest.readlink() != Path(run.path.name)
         if not self._task.check_mode:
             # The parent of this worker is ansible-playbook, which lives until its last play ends.
-            lock.take(run_dir, os.getppid(), args["begun"]["place"])
+            lock.take(run.path, os.getppid(), begun.place)
             if new:
-                documents.write(plan, documents.dump(args["begun"]))
+                documents.write(run.plan, documents.encode(begun))
             if moved:
-                link = run_dir.parent / f".latest.{run_dir.name}"
-                link.unlink(missing_ok=True)
-                link.symlink_to(run_dir.name)
-                link.replace(latest)
+                run.link_latest()
         return {"changed": new or moved, "new": new}

@@ -7,10 +7,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
+    ControllerAction,
+    for_ansible,
+)
 
-from loadlab.analysis import calibration, calibration_reuse, derive
+from loadlab.analysis import calibration, calibration_reuse
 from loadlab.core import documents
+from loadlab.core.model import CalibrationConditions, TuningLedger
+from loadlab.core.run_dir import IPERF3, LINK, PING, CalibrationDir
+from loadlab.report.words import calibration as words
+from loadlab.scheduling import plan as plans
 
 
 class ActionModule(ControllerAction):
@@ -18,52 +25,54 @@ class ActionModule(ControllerAction):
     conditions."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir = Path(args["run_dir"])
-        recorded = run_dir / "tuning.json"
+        folder = CalibrationDir(Path(args["dir"]))
+        recorded = folder.run_dir.ledger()
         conditions = calibration_reuse.conditions(
             args["conditions"],
-            documents.load(recorded) if recorded.exists() else {},
+            documents.read(recorded, TuningLedger) if recorded.exists() else None,
             args["hosts"],
         )
         if args["link"] is None:
-            return self._earlier(args, conditions)
-        link = run_dir / args["name"] / "link" / f"rep-{args['repetition']}"
+            return self._earlier(args, folder, conditions)
+        link = folder.part(LINK, args["repetition"]).path
         link.mkdir(parents=True)
-        for file, text in args["link"].items():
-            documents.write(link / file, text.encode(errors="backslashreplace"))
-        record = {"run_id": run_dir.name, "measured": time.time(), "conditions": conditions}
-        documents.write(link / calibration_reuse.CONDITIONS, documents.dump(record))
+        names = {**IPERF3, "ping": PING}
+        for key, text in args["link"].items():
+            documents.write(link / names[key], text.encode(errors="backslashreplace"))
+        measured = CalibrationConditions(
+            run_id=folder.run_dir.run_id, measured=time.time(), conditions=conditions
+        )
+        documents.write(folder.conditions(args["repetition"]), documents.encode(measured))
         try:
-            derived = self._derived(args, args["repetition"])
+            derived = self._derived(args, folder, args["repetition"])
         except ValueError as problem:
-            raise ValueError(
-                f"{problem}. The raw files are kept in {run_dir}/{args['name']}."
-            ) from None
+            raise ValueError(f"{problem}. The raw files are kept in {folder.path}.") from None
         return {"changed": True, "found": True, **derived}
 
-    def _earlier(self, args: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        folder = Path(args["run_dir"]) / args["name"]
+    def _earlier(
+        self, args: dict[str, Any], folder: CalibrationDir, conditions: dict[str, Any]
+    ) -> dict[str, Any]:
         now, number = time.time(), args["repetition"]
-        usable = list(calibration_reuse.found(folder.parents[1], conditions, now))
+        usable = list(calibration_reuse.found(folder.path.parents[1], conditions, now))
         for own in usable:
-            if own.folder == folder and own.number == calibration.numbers(folder)[-1]:
+            if own.folder == folder and own.number == folder.numbers()[-1]:
                 # The run uses it already.
-                return {"found": True, "said": own.said(now), **self._derived(args, own.number)}
+                derived = self._derived(args, folder, own.number)
+                return {"found": True, "reused": words.reused(own.origin, now), **derived}
         for earlier in usable:
             calibration_reuse.copy(earlier, folder, number)
             try:
-                derived = self._derived(args, number)
+                derived = self._derived(args, folder, number)
             except ValueError:
                 # Its files were changed or damaged, so it is no longer a calibration.
                 calibration_reuse.drop(folder, number)
                 continue
-            return {"changed": True, "found": True, "said": earlier.said(now), **derived}
+            reused = words.reused(earlier.origin, now)
+            return {"changed": True, "found": True, "reused": reused, **derived}
         return {"found": False}
 
-    def _derived(self, args: dict[str, Any], number: int) -> dict[str, Any]:
-        run_dir, root, name = Path(args["run_dir"]), Path(args["root"]), args["name"]
-        document = calibration.derive(
-            run_dir / name, number, args["generator"], derive.thresholds(run_dir, root)
-        )
-        derive.write(document, "calibration", run_dir / f"{name}.json", root)
-        return {"calibration": document, "text": calibration.text(document)}
+    def _derived(self, args: dict[str, Any], folder: CalibrationDir, number: int) -> dict[str, Any]:
+        limits = plans.read(folder.run_dir.path).thresholds
+        document = calibration.derive(folder, number, args["generator"], limits)
+        documents.write(folder.document, documents.encode(document))
+        return {"calibration": for_ansible(document), "text": words.summary(document)}

@@ -9,14 +9,15 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 from loadlab.analysis import run_comparison
 from loadlab.core import documents
-from loadlab.report import comparison
+from loadlab.core.run_dir import RunDir
+from loadlab.report.sections import comparison
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         results = Path(args["results"])
-        document = run_comparison.compare(results, args["base"], args["head"])
-        path = results / args["head"] / f"compare-{args['base']}.json"
-        changed = self.put(path, documents.dump(document))
-        lines = comparison.lines(document)
+        found = run_comparison.compare(results, args["base"], args["head"])
+        path = RunDir(results / args["head"]).comparison(args["base"])
+        changed = self.put(path, documents.encode(found))
+        lines = comparison.lines(found.comparisons)
         return {"changed": changed, "path": str(path), "lines": lines}

@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 import jmespath
+import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -65,7 +66,7 @@ class ActionModule(ControllerAction):
             Filters=[{"Name": "instance-type", "Values": names}],
         )["InstanceTypeOfferings"]
         return {
-            "types": aws.offered(described),
+            "types": msgspec.to_builtins(aws.offered(described)),
             "zones": aws.common_zones(zones, offerings, names),
         }
 
@@ -78,7 +79,7 @@ class ActionModule(ControllerAction):
                 output = ec2.get_console_output(InstanceId=name, Latest=True).get("Output", "")
                 seen = aws.console(output)
                 if seen:
-                    said[name] = seen
+                    said[name] = msgspec.to_builtins(seen)
             if len(said) == len(set(instances)):
                 return {"hosts": said}
             if time.monotonic() > end:

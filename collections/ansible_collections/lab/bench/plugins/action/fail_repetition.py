@@ -8,20 +8,22 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.core import documents, lock
+from loadlab.core.model import RepetitionSetup
+from loadlab.core.run_dir import RepetitionDir
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        dest = Path(args["dest"])
-        dest.mkdir(parents=True, exist_ok=True)
-        if not (dest / "cell.json").exists():
-            documents.write(dest / "cell.json", documents.dump(args["record"]))
+        dest = RepetitionDir(Path(args["dest"]))
+        dest.path.mkdir(parents=True, exist_ok=True)
+        if not dest.cell.exists():
+            setup = documents.decode(args["record"], RepetitionSetup, dest.cell.name)
+            documents.write(dest.cell, documents.encode(setup))
         # Ansible decodes bytes that are not text as surrogates, which cannot be encoded again.
         error = args["error"].strip().encode(errors="backslashreplace")
-        path = dest / "error.txt"
         # Two hosts may fail at once, or one host twice. The first error is the cause, so keep the
         # order.
-        with lock.alone(dest):
-            before = [path.read_bytes().strip()] if path.exists() else []
-            documents.write(path, b"; ".join([*before, error]) + b"\n")
+        with lock.alone(dest.path):
+            before = [dest.error.read_bytes().strip()] if dest.error.exists() else []
+            documents.write(dest.error, b"; ".join([*before, error]) + b"\n")
         return {"changed": True}

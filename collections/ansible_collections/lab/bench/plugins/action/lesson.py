@@ -8,15 +8,16 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.core import documents
+from loadlab.core.model import Claims
+from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir = Path(args["run_dir"])
-        page = lesson.page(run_dir, Path(args["template"]))
-        path = run_dir / "lesson.md"
-        changed = self.put(path, page.encode())
-        claims = documents.load(run_dir / "claims.json")["claims"]
-        missed = [claim["says"] for claim in claims if claim["verdict"] != "confirmed"]
-        return {"changed": changed, "path": str(path), "page": page, "missed": missed}
+        run = RunDir(Path(args["run_dir"]))
+        page = lesson.page(run.path, Path(args["template"]))
+        changed = self.put(run.lesson, page.encode())
+        claims = documents.read(run.claims, Claims).claims
+        missed = [claim.statement for claim in claims if claim.outcome != "confirmed"]
+        return {"changed": changed, "path": str(run.lesson), "page": page, "missed": missed}

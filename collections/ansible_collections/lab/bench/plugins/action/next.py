@@ -6,12 +6,24 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
+    ControllerAction,
+    for_ansible,
+    tell,
+)
+from msgspec.structs import replace
 
 from loadlab.analysis import derive
 from loadlab.core import documents, formatting, lock
-from loadlab.report import labels, terminal
-from loadlab.scheduling import dispatch, progress, records, schedule, search
+from loadlab.core.model import Progress, Result
+from loadlab.core.run_dir import RunDir
+from loadlab.report.terminal import results
+from loadlab.report.words import outcomes
+from loadlab.scheduling import plan as plans
+from loadlab.scheduling import progress, records, schedule, search
+from loadlab.scheduling.plan import Plan, Setup
+from loadlab.scheduling.progress import Began
+from loadlab.scheduling.schedule import NextMeasurement
 from loadlab.tuning import ablation
 
 
@@ -20,45 +32,61 @@ class ActionModule(ControllerAction):
     writes progress.json."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir, root, pair = Path(args["run_dir"]), Path(args["root"]), args["pair"]
-        plan = documents.load(run_dir / "plan.json")["plan"]
-        before = args["set_up"]
+        run, pair = RunDir(Path(args["run_dir"])), int(args["pair"])
+        plan = plans.read(run.path).plan
+        before = documents.decode(args["set_up"], Setup, "set_up") if args["set_up"] else None
+        began = None
         if args["last"]:
-            item = args["last"]["item"]
-            rep_dir = run_dir / "cells" / item["cell_id"] / f"rep-{item['repetition']}"
-            derive.repetition(rep_dir, root, args["keep_requests"])
-            found = documents.load(rep_dir / "result.json")
-            several = len({track["pair"] for track in plan["tracks"]}) > 1
-            path = labels.path_of(item, plan["endpoints"])
-            what = progress.measurement(item, path, found["pair"] if several else "")
-            tell(f"{what}: {terminal.told(found)}{search.said(item, found)}")
-            before = None if found["error"] else schedule.setup(item)
-        with lock.alone(run_dir):
-            kept = records.load(run_dir)
+            item = documents.decode(args["last"]["item"], NextMeasurement, "item")
+            began = documents.decode(args["last"]["began"], Began, "began")
+            failed = self._tell_result(run, plan, item, args)
+            before = None if failed else schedule.setup(item)
+        with lock.alone(run.path):
+            kept = records.load(run.path)
             # The generators were calibrated after the run was planned.
-            plan["tracks"] = dispatch.below(plan["tracks"], records.ceiling(run_dir))
-            idle = ablation.idle(plan, records.ledgers(run_dir))
-            plan["tracks"] = ablation.less(plan["tracks"], idle)
-            if args["last"]:
-                began = args["last"]["began"]
-            else:
-                since = schedule.highest(kept)
-                began = {"at": time.time(), "since": since, **schedule.progress(plan, kept, pair)}
-            attempts = schedule.failures(kept, began["since"])
-            ahead = schedule.progress(plan, kept, pair, attempts)
-            document = progress.document(plan, kept, attempts, began, ahead, time.time())
-            derive.write(document, "progress", run_dir / "progress.json", root)
-        following = schedule.next_item(plan, kept, attempts, before, pair)
+            plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run.path))
+            idle = ablation.idle(plan.study, records.ledgers(run.path))
+            plan = ablation.without_idle(plan, idle)
+            if began is None:
+                began = Began(
+                    at=time.time(),
+                    since=schedule.highest_repetitions(kept),
+                    outlook=schedule.outlook(plan, kept, pair),
+                )
+            failures = schedule.consecutive_failures(kept, began.since)
+            ahead = schedule.outlook(plan, kept, pair, failures)
+            document = progress.document(plan, kept, failures, began, ahead, time.time())
+            documents.write(run.progress, documents.encode(document))
+        following = schedule.next_item(plan, kept, failures, before, pair)
+        answer = {"item": None, "left": 0, "began": for_ansible(began)}
         if following is None:
-            tracks = [track for track in plan["tracks"] if track["pair"] == pair]
-            own = {cell_id for track in tracks for cell_id in dispatch.ids(track, kept)}
-            for cell_id, why in document["given_up"].items():
-                if cell_id in own:
-                    tell(f"Given up for now: {cell_id}: {formatting.one_line(why)}")
-            return {"item": None, "left": 0, "began": began}
+            own = schedule.experiments_of(plan, pair)
+            self._tell_abandoned(document, {name for one in own for name in one.cell_ids(kept)})
+            return answer
         left = progress.seconds_left(began, ahead, time.time())
         return {
-            "item": {**following, "seconds_left": left},
-            "left": ahead["most"] - ahead["position"] + 1,
-            "began": began,
+            **answer,
+            "item": for_ansible(replace(following, seconds_left=left)),
+            "left": ahead.most - ahead.position + 1,
         }
+
+    def _tell_result(
+        self, run: RunDir, plan: Plan, item: NextMeasurement, args: dict[str, Any]
+    ) -> bool:
+        """Derive the last measurement and print its result; return whether it failed."""
+        repetition = run.repetition(item.cell_id, item.repetition)
+        derive.repetition(repetition.path, args["keep_requests"])
+        found = documents.read(repetition.result, Result)
+        several = len({one.pair for one in plan.experiments}) > 1
+        path = str(plan.endpoints.get(item.cell.endpoint, {}).get("path", f"/{item.cell.endpoint}"))
+        what = progress.measurement(item, path, (found.server or "") if several else "")
+        met = ""
+        if item.slo is not None and found.error is None:
+            met = outcomes.objective_met(search.judge(item, found))
+        tell(f"{what}: {results.result(found)}{met}")
+        return found.error is not None
+
+    def _tell_abandoned(self, document: Progress, own: set[str]) -> None:
+        for cell_id, error in document.abandoned.items():
+            if cell_id in own:
+                tell(f"Skipped after 2 failed attempts: {cell_id}: {formatting.one_line(error)}")

@@ -6,19 +6,30 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
+    ControllerAction,
+    for_ansible,
+)
 
 from loadlab.core import revision
 from loadlab.core.errors import PlanError
-from loadlab.planning.plan import plan
+from loadlab.planning import options
+from loadlab.planning.plan import Request, plan
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        root = Path(args["root"])
+        rest = {key: args[key] for key in args if key not in ("root", "specs", "given")}
         try:
-            root = Path(args["root"])
-            given = {**args, "root": root, "lab": revision.revision(root)}
-            planned = plan(now=datetime.datetime.now(), **given)
+            request = Request(
+                **rest,
+                root=root,
+                specs=options.specs_of(args["specs"]),
+                given=options.given_of(args["given"]),
+                now=datetime.datetime.now(),
+                lab=revision.revision(root),
+            )
+            return {"plan": for_ansible(plan(request))}
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
-        return {"plan": planned}

@@ -8,28 +8,27 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.core import errors
-from loadlab.report import run_end
-from loadlab.scheduling import records
+from loadlab.core.run_dir import RunDir
+from loadlab.report.terminal import run_end
+from loadlab.scheduling import plan
 
 
 class ActionModule(ControllerAction):
-    """Builds the report's dict, renders the template, and writes report.html whole or not
-    at all."""
+    """Builds the page, renders the template, and writes report.html whole or not at all."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         # Imported here: matplotlib takes a second of CPU.
         from loadlab.report import page as report
 
         run_dir = Path(args["run_dir"])
-        path = run_dir / "report.html"
+        path = RunDir(run_dir).report
         try:
-            document = report.build(run_dir)
+            page = report.build(run_dir)
         except errors.ResultError as problem:
             raise ValueError(
-                f"{problem} in {run_dir}. Derive it anew from the raw files with "
-                f"ansible-playbook playbooks/collect.yml {records.go_on(run_dir)}"
+                f"{problem} in {run_dir}. Derive it again from the raw files with "
+                f"ansible-playbook playbooks/collect.yml {plan.resume_args(run_dir)}"
             ) from problem
-        page = report.render(Path(args["template"]), document)
-        changed = self.put(path, page)
-        said = [headline["text"] for headline in document["headlines"]]
-        return {"changed": changed, "path": str(path), "lines": run_end.lines(run_dir, said)}
+        changed = self.put(path, report.render(Path(args["template"]), page))
+        lines = run_end.lines(run_dir, [headline.text for headline in page.headlines])
+        return {"changed": changed, "path": str(path), "lines": lines}

@@ -9,22 +9,28 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 from loadlab.analysis import derive
 from loadlab.core import documents
-from loadlab.report import terminal
+from loadlab.core.run_dir import RunDir
+from loadlab.report.terminal import results
+from loadlab.report.words import repetitions
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir, root = Path(args["run_dir"]), Path(args["root"])
-        (run_dir / "logs").mkdir(exist_ok=True)
+        run = RunDir(run_dir)
+        run.logs.mkdir(exist_ok=True)
         try:
             for host, log in args["logs"].items():
-                documents.write(
-                    run_dir / "logs" / f"{host}.log", log.encode(errors="backslashreplace")
-                )
-            derive.results(run_dir, root, args["keep_requests"])
+                documents.write(run.log(host), log.encode(errors="backslashreplace"))
+            derive.results(run_dir, args["keep_requests"])
             derive.describe(run_dir, root, args["hosts"], args["controller"])
-            table = terminal.tables(*derive.summary(run_dir, root))
+            table = results.tables(*derive.summary(run_dir))
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        without = {"missing": derive.missing(run_dir), "given_up": derive.given_up(run_dir)}
-        return {"changed": True, "table": table, **without}
+        abandoned = derive.abandoned(run_dir).items()
+        return {
+            "changed": True,
+            "table": table,
+            "unmeasured": [repetitions.unmeasured(one) for one in derive.unmeasured(run_dir)],
+            "abandoned": [repetitions.abandoned(*one) for one in abandoned],
+        }

@@ -6,31 +6,45 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from msgspec.structs import replace
 
 from loadlab.core import documents
+from loadlab.core.run_dir import RunDir
 from loadlab.hosts import identity
+from loadlab.hosts.identity import RunHost
 from loadlab.planning import resume
+from loadlab.scheduling import plan
+from loadlab.scheduling.plan import Run
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        run_dir = Path(args["run_dir"])
-        path = run_dir / "plan.json"
-        if not path.exists():
+        run = RunDir(Path(args["run_dir"]))
+        if not run.plan.exists():
             # In check mode a new run has no plan.json.
             return {}
-        earlier = documents.load(path)
-        hosts = {
+        earlier = plan.read(run.path)
+        present = {
             name: {"pair": pair["number"], **args["hosts"][name]}
             for pair in args["pairs"]
             for name in pair["hosts"]
         }
-        measured = any(run_dir.glob("cells/*/rep-*"))
-        content = {**earlier, "hosts": identity.gone_on(run_dir.name, earlier, hosts, measured)}
-        if args["now"] and args["now"]["plan"]["tracks"]:
-            content = resume.gone_on(content, args["now"])
+        found = identity.check_same_hosts(
+            run.run_id,
+            decode(earlier.hosts or {}, dict[str, RunHost]),
+            decode(present, dict[str, RunHost]),
+            earlier.inventory_args,
+            measured=bool(run.repetitions()),
+        )
+        hosts = msgspec.to_builtins(found)
+        content = replace(earlier, hosts=hosts)
+        now = documents.decode(args["now"], Run, run.plan.name) if args["now"] else None
+        if now is not None and now.plan.experiments:
+            content = resume.resumed(content, now)
         if content != earlier and not self._task.check_mode:
-            documents.write(path, documents.dump(content))
+            documents.write(run.plan, documents.encode(content))
         # Recording that the run was resumed does not count as a change.
-        return {"changed": content["hosts"] != earlier.get("hosts")}
+        return {"changed": hosts != earlier.hosts}

@@ -8,13 +8,15 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
 from loadlab.analysis import derive
+from loadlab.report.words import repetitions
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run_dir = Path(args["run_dir"])
-        lost = derive.cut_off(run_dir, args["unfetched"])
-        for rep_dir in lost:
-            tell(f"{rep_dir.parent.name}/{rep_dir.name} was cut off, and is kept as failed.")
-        derive.results(run_dir, Path(args["root"]), args["keep_requests"])
+        lost = derive.unfinished(run_dir, args["unfetched"])
+        for one in lost:
+            one.fail(repetitions.cut_off(one.step, one.unfetched))
+            tell(f"{one.repetition.place} was cut off, and is kept as failed.")
+        derive.results(run_dir, args["keep_requests"])
         return {"changed": bool(lost)}

@@ -8,16 +8,15 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.bundle import archive as bundle
 from loadlab.bundle import verify
-from loadlab.bundle.archive import BundleError
+from loadlab.bundle.archive import BundleError, refuse_absent
 
 
 class ActionModule(ControllerAction):
     """Verifies the bundle in a temporary folder, which it then removes."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        bundle.refuse_absent(args["bundle"])
+        refuse_absent(args["bundle"])
         archive = Path(args["bundle"])
         with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
             try:

@@ -17,7 +17,9 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
 
+from loadlab.core import documents
 from loadlab.scheduling import progress
+from loadlab.scheduling.progress import Measuring
 
 # Seconds between two scrapes at least: in quick succession they show no CPU time.
 APART_S = 0.5
@@ -36,9 +38,8 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
-        dest = Path(args["dest"])
         with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(args["scrape"])) as pool:
-            paths = [dest / f"{name}.prom.gz" for name in args["scrape"]]
+            paths = [Path(name) for name in args["scrape"]]
             for path in paths:
                 path.parent.mkdir(parents=True, exist_ok=True)
             recordings = [
@@ -54,8 +55,9 @@ class ActionModule(ControllerAction):
 
             expected = math.ceil(args["seconds"])
             ask_every_s = 1 if expected else ASK_EVERY_S
-            what = progress.measurement(args["item"], args["path"], args["server"])
-            ends = time.time() + args["item"]["seconds_left"]
+            item = documents.decode(args["item"], Measuring, "item")
+            what = progress.measurement(item, args["path"], args["server"])
+            ends = time.time() + item.seconds_left
             last = -APART_S + begun
             for second in range(math.ceil(args["most"]) + 1):
                 wait = begun + second - time.monotonic()

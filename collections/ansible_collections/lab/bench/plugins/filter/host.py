@@ -1,23 +1,35 @@
-"""Filters about hosts, from probe, identity and hardware in loadlab/hosts,
+"""Filters about hosts, from probe, identity, hardware and dropped in loadlab/hosts,
 and core/fingerprint.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+
 from loadlab.core import fingerprint
-from loadlab.hosts import hardware, identity, probe
+from loadlab.core.model import HostDescription
+from loadlab.hosts import dropped, hardware, identity, probe
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "probe": probe.parse,
-            "refusals": probe.refusals,
-            "program_machine": probe.program_machine,
-            "identity": identity.identity,
-            "hardware": hardware.parse,
-            "spoilers": hardware.spoilers,
+            "parse_probe": lambda text: msgspec.to_builtins(probe.parse(text)),
+            "parse_hardware": lambda text: msgspec.to_builtins(hardware.parse(text)),
+            "host_identity": lambda host: msgspec.to_builtins(
+                identity.identity(decode(host, probe.HostProbe))
+            ),
+            "hardware_warnings": lambda hosts: hardware.warnings(
+                decode(hosts, dict[str, HostDescription])
+            ),
+            "dropped": lambda asked, go_on: dropped.refusal(
+                {one["__cell_missing_host"]: not one.get("unreachable") for one in asked}, go_on
+            ),
             "fingerprint": fingerprint.fingerprint,
+            "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
+            "of_play": lambda root, *play: fingerprint.of_play(Path(root), *play),
         }

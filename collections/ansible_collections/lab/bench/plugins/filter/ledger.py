@@ -1,35 +1,84 @@
-"""Filters for the tuning ledger, from ledger.py and service_ledger.py in loadlab/tuning."""
+"""Filters for the tuning ledger, from ledger, host_state and service_ledger in loadlab/tuning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from loadlab.tuning import ledger, service_ledger
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from msgspec import to_builtins
+
+from loadlab.core.model import LedgerRow, TuningLedger
+from loadlab.tuning import host_state, ledger, service_ledger
+from loadlab.tuning.host_state import HostState, Paths
+from loadlab.tuning.ledger import HostLedgers, Wanted
+from loadlab.tuning.profiles import ServiceSetting
+
+
+def state(
+    settings: object,
+    lines: list[str],
+    paths: object,
+    granted: int,
+    earlier: object = None,
+) -> object:
+    """Return what a profile's settings ask of a host, from what it printed."""
+    return to_builtins(
+        host_state.decide(
+            decode(settings, list[Wanted]),
+            lines,
+            decode(paths, Paths),
+            granted,
+            decode(earlier, HostState) if earlier else None,
+        )
+    )
+
+
+def rows(settings: object, found: object, lines: list[str]) -> object:
+    """Return the ledger rows of a host, from what it printed after the change."""
+    return to_builtins(
+        host_state.rows(decode(settings, list[Wanted]), decode(found, HostState), lines)
+    )
+
+
+def document(
+    hosts: Iterable[Mapping[str, object]], profile: str, written: Mapping[str, object]
+) -> object:
+    """Return tuning.json.
+
+    ``hosts``: the variables of each host. ``written``: the document that this run has, empty where
+    there is none.
+    """
+    earlier = decode(written, TuningLedger) if written else None
+    recorded = earlier.hosts if earlier and earlier.profile == profile else {}
+    found = {}
+    for host in hosts:
+        name = str(host["inventory_hostname"])
+        facts = {key: host[key] for key in HostLedgers.__struct_fields__ if key in host}
+        found[name] = ledger.host_rows(decode(facts, HostLedgers), recorded.get(name, []))
+    return to_builtins(TuningLedger(profile=str(profile), hosts=found))
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "tuning_originals": ledger.originals,
-            "tuning_to_keep": lambda wanted, lines, kept: ledger.to_keep(
-                wanted, ledger.read(lines), kept
+            "tuning_state": state,
+            "tuning_rows": rows,
+            "tuning_unrestored": lambda restored, originals: ledger.unrestored(
+                decode(restored, list[LedgerRow]), originals
             ),
-            "tuning_with_restored": ledger.with_restored,
-            "tuning_settable": lambda wanted, lines: ledger.settable(wanted, ledger.read(lines)),
-            "tuning_to_set": lambda wanted, lines: ledger.to_set(wanted, ledger.read(lines)),
-            "tuning_stale": ledger.stale,
-            "tuning_ledger": lambda wanted, before, after, kept: ledger.entries(
-                wanted, ledger.read(before), ledger.read(after), kept
+            "tuning_document": document,
+            "postgresql_rows": lambda settings, before, after: to_builtins(
+                service_ledger.postgresql_rows(
+                    decode(settings, list[ServiceSetting]), before, after
+                )
             ),
-            "tuning_left": ledger.left,
-            "postgresql_ledger": service_ledger.postgresql_entries,
-            "postgresql_stale": service_ledger.postgresql_stale,
+            "postgresql_outdated": lambda settings, file, text: service_ledger.postgresql_outdated(
+                decode(settings, list[ServiceSetting]), file, text
+            ),
             "postgresql_conf_dir": service_ledger.postgresql_conf_dir,
-            "serving_ledger": service_ledger.serving_entries,
-            "ledger_rows": lambda host, earlier: ledger.host_rows(
-                host, earlier.get("hosts", {}).get(host["inventory_hostname"], [])
+            "serving_rows": lambda settings, *asked: to_builtins(
+                service_ledger.serving_rows(decode(settings, list[ServiceSetting]), *asked)
             ),
-            "for_groups": ledger.for_groups,
-            "ledger_not_taken": ledger.not_taken,
+            "ledger_not_taken": lambda found: ledger.not_taken(decode(found, list[LedgerRow])),
         }

@@ -1,20 +1,22 @@
-"""Filters about host pairs and clients, from loadlab/hosts/pairs.py and
-loadlab/generators/split.py."""
+"""Filters about host pairs, from loadlab/hosts/pairs.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from loadlab.generators import split
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from msgspec import to_builtins
+
 from loadlab.hosts import pairs
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "pairs": pairs.of_inventory,
+            # msgspec encodes no subclass of str.
+            "pairs": lambda *names: to_builtins(
+                pairs.of_inventory(*(decode(each, list[str]) for each in names))
+            ),
             "pairs_refusal": pairs.refusal,
-            "shares": split.shares,
-            "offered": split.offered,
         }

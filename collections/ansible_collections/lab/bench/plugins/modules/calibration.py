@@ -9,23 +9,18 @@ description:
   - Without that output, looks in all runs for a calibration of the last hour under the same
     conditions, and copies its raw files.
 options:
-  run_dir:
-    description: The run's directory.
+  dir:
+    description: Folder of the raw files in the run's directory; the document is beside it.
     type: path
     required: true
-  name:
-    description: Name of the document and of the folder of its raw files.
-    type: str
-    default: calibration
   repetition:
     description: Number of this calibration in the run.
     type: int
     required: true
   link:
     description: >-
-      Output of the programs that measured the link, by file name, which are
-      iperf3-client_to_server.json, iperf3-server_to_client.json and ping.txt. Without it the
-      module looks for an earlier calibration.
+      Output of the programs that measured the link, as client_to_server and server_to_client of
+      iperf3, and ping. Without it the module looks for an earlier calibration.
     type: dict
   hosts:
     description: Inventory names of the server and the client; their tuning.json is a condition too.
@@ -40,23 +35,18 @@ options:
     description: Generator of the measurements that follow.
     type: str
     required: true
-  root:
-    description: Top directory of the lab.
-    type: path
-    required: true
 author: the lab's developers
 """
 
 EXAMPLES = """
 - name: Derive the calibration
   lab.bench.calibration:
-    run_dir: results/latest
+    dir: results/latest/calibration
     repetition: 1
-    link: {ping.txt: "{{ ping.stdout }}"}
+    link: {ping: "{{ ping.stdout }}"}
     hosts: [server, client]
     conditions: {rate: 1000}
     generator: oha
-    root: .
 """
 
 RETURN = """
@@ -64,7 +54,7 @@ found:
   description: Whether there is a calibration; always true for a new measurement.
   type: bool
   returned: success
-said:
+reused:
   description: Which run measured it and how long ago, in words.
   type: str
   returned: where an earlier calibration is reused

@@ -20,7 +20,7 @@ EXAMPLES = """
 - name: Write the ledger
   lab.bench.document:
     path: results/latest/tuning.json
-    content: {schema: lab/1}
+    content: {schema: lab/2}
 """
 
 RETURN = """# """

@@ -10,10 +10,6 @@ options:
     description: The run's directory.
     type: path
     required: true
-  root:
-    description: Top directory of the lab.
-    type: path
-    required: true
   keep_requests:
     description: Keep the times of every request, compressed.
     type: bool
@@ -35,7 +31,6 @@ EXAMPLES = """
 - name: Decide on the next measurement
   lab.bench.next:
     run_dir: results/latest
-    root: .
     pair: 0
   register: cell_next
 """

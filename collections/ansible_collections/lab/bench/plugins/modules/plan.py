@@ -50,11 +50,11 @@ options:
     description: Number of clients of each pair.
     type: int
     default: 1
-  made:
+  host_kind:
     description: The kind of hosts, in words; a run resumes only on the same kind.
     type: str
     default: ""
-  reach:
+  inventory_args:
     description: >-
       Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
     type: str
@@ -73,7 +73,7 @@ EXAMPLES = """
 RETURN = """
 plan:
   description: >-
-    The plan. Its keys are described in loadlab/planning/plan.py, function plan.
+    The plan. Its keys are described in loadlab/scheduling/plan.py, class Plan.
   type: dict
   returned: success
 """

@@ -6,7 +6,7 @@ short_description: Derive result.json, summary.json, metrics.prom and manifest.j
 description:
   - Derives each missing result.json from the repetition's raw files. Derives the other documents
     again from the files on disk; the same files give the same documents.
-  - Checks each document against files/schema/lab-1.schema.json before writing it.
+  - Checks each document against its record in loadlab/core/model before writing it.
 options:
   run_dir:
     description: The run's directory.
@@ -50,11 +50,11 @@ table:
   description: The results as a short table for the terminal.
   type: str
   returned: success
-missing:
+unmeasured:
   description: A study's cells without a valid repetition, each with the reason.
   type: list
   returned: success
-given_up:
+abandoned:
   description: Cells of any run that failed and have no valid repetition, each with the last error.
   type: list
   returned: success

@@ -16,7 +16,7 @@ options:
     type: path
     required: true
   hosts:
-    description: Identity of each host by its name, from the filter lab.bench.identity.
+    description: Identity of each host by its name, from the filter lab.bench.host_identity.
     type: dict
     required: true
   pairs:

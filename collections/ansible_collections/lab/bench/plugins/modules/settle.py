@@ -8,16 +8,12 @@ options:
     description: The run's directory, with everything fetched from the hosts.
     type: path
     required: true
-  root:
-    description: Top directory of the lab.
-    type: path
-    required: true
   keep_requests:
     description: Keep the times of every request, compressed.
     type: bool
     default: false
   unfetched:
-    description: Keys pair (its server) and why of each host whose files could not be fetched.
+    description: Keys server (of its pair) and reason of each host whose files could not be fetched.
     type: list
     elements: dict
     default: []
@@ -28,7 +24,6 @@ EXAMPLES = """
 - name: Complete the records of an interrupted run
   lab.bench.settle:
     run_dir: results/latest
-    root: .
 """
 
 RETURN = """# """

@@ -4,8 +4,7 @@ DOCUMENTATION = """
 module: watch
 short_description: Scrape the hosts and show the progress during a load
 description:
-  - Runs until the load ends. Writes a recording of each scraped host into the repetition's folder,
-    with one scrape a second.
+  - Runs until the load ends. Writes a recording of each scraped host, with one scrape a second.
   - Records a failed scrape as such; the verdict judges the gaps.
   - The terminal shows the progress of the load, and when the last load of the run will end.
 options:
@@ -39,12 +38,8 @@ options:
         progress.
     type: str
     required: true
-  dest:
-    description: Folder of the repetition on the controller.
-    type: path
-    required: true
   scrape:
-    description: URL of the exporter of each recording, by its path in I(dest) without .prom.gz.
+    description: URL of the exporter of each recording, by its path on the controller.
     type: dict
     required: true
 author: the lab's developers
@@ -58,8 +53,7 @@ EXAMPLES = """
     seconds: 40
     most: 120
     until: test -e /var/lib/loadlab-runs/latest/cells/example/rep-1/run.json
-    dest: results/latest/cells/example/rep-1
-    scrape: {telemetry-server: "http://10.77.0.11:9100/metrics"}
+    scrape: {server.prom.gz: "http://10.77.0.11:9100/metrics"}
 """
 
 RETURN = """# """

@@ -11,12 +11,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
 from loadlab.core import documents
 from loadlab.core.formatting import printable
+from loadlab.core.model import Record
 
 
 def tell(line: str) -> None:
@@ -38,6 +41,23 @@ def options(action: str) -> dict[str, Any]:
     return dict(documented["options"])
 
 
+def for_ansible(record: Record) -> dict[str, Any]:
+    """Return a record as the values of a result, where a whole number has no fraction.
+
+    Templates then write a rate of 1,000 requests/s as 1000.
+    """
+    found: dict[str, Any] = _whole(msgspec.to_builtins(record))
+    return found
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 class ControllerAction(ActionBase):  # type: ignore[misc]
     """Checks the arguments against the documented options and returns the result of work().
 
@@ -48,8 +68,10 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     _requires_connection = False
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Do the action's work; return the keys of its result. Raises ValueError to fail
-        the task."""
+        """Do the action's work; return the keys of its result.
+
+        ``args``: of Python's own types. Raises ValueError to fail the task.
+        """
         raise NotImplementedError
 
     def put(self, path: Path, data: bytes) -> bool:
@@ -65,6 +87,6 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, args = self.validate_argument_spec(options(type(self).__module__))
         try:
-            return {**result, "changed": False, **self.work(args)}
+            return {**result, "changed": False, **self.work(plain(args))}
         except ValueError as problem:
             return {**result, "failed": True, "msg": str(problem)}

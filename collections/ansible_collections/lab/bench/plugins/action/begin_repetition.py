@@ -1,0 +1,23 @@
+"""Action plugin lab.bench.begin_repetition; loadlab/generators/load_run.py does the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.core import documents
+from loadlab.core.run_dir import RepetitionDir
+from loadlab.generators.load_run import Asked, load_run
+
+
+class ActionModule(ControllerAction):
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        asked = documents.decode(args, Asked, "the measurement")
+        found = load_run(asked)
+        folder = RepetitionDir(Path(asked.dir))
+        folder.path.mkdir(parents=True, exist_ok=True)
+        documents.write(folder.cell, documents.encode(found.record))
+        return {"changed": True, **msgspec.to_builtins(found)}

@@ -1,0 +1,464 @@
+"""Decide whether a repetition is valid. loadlab/report/words/validity.py has the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from loadlab.core.model import (
+    Calibration,
+    Cell,
+    ErrorCounts,
+    HostTelemetry,
+    Load,
+    PythonClient,
+    Reason,
+    Thresholds,
+    Validity,
+)
+from loadlab.generators.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class LoadEvidence:
+    """What a load is judged by: of one client, or of several together.
+
+    - cell: with the load offered
+    - server: the server's telemetry during the load
+    """
+
+    measurement: Measurement
+    cell: Cell
+    server: HostTelemetry
+    limits: Thresholds
+
+    @property
+    def errors(self) -> ErrorCounts:
+        """Failed requests by class."""
+        return msgspec.convert(self.measurement.errors, ErrorCounts)
+
+
+@dataclass(frozen=True)
+class ClientEvidence(LoadEvidence):
+    """What the load of one client is judged by.
+
+    - client: its telemetry during the load
+    - calibration: of that client and the server; None where there is none
+    - exit_code: of its generator
+    """
+
+    client: HostTelemetry
+    calibration: Calibration | None
+    exit_code: int
+
+    @property
+    def hosts(self) -> dict[str, HostTelemetry]:
+        """Telemetry of both hosts, by role."""
+        return {"server": self.server, "client": self.client}
+
+
+LoadRule: TypeAlias = Callable[[LoadEvidence], Iterator[Reason]]
+ClientRule: TypeAlias = Callable[[ClientEvidence], Iterator[Reason]]
+
+
+def judge(found: ClientEvidence) -> Validity:
+    """Return the validity of one client's load.
+
+    In a batch the client is the subject, so what it uses and its failures are findings.
+    """
+    against = [reason for rule in VOIDING for reason in rule(found)]
+    # The subject of a study does not void its cells.
+    expected = found.cell.expected_void or []
+    reasons = [reason for reason in against if reason.code not in expected]
+    findings = [
+        *(reason for reason in against if reason.code in expected),
+        *found.measurement.findings,
+        *(reason for rule in (*FINDING, *COUNTING) for reason in rule(found)),
+    ]
+    return Validity(valid=not reasons, reasons=reasons, findings=findings)
+
+
+def judge_together(
+    clients: Mapping[str, Validity],
+    whole: LoadEvidence,
+    telemetry: Sequence[HostTelemetry],
+    calibrations: Sequence[Calibration | None],
+    spread_s: float,
+) -> Validity:
+    """Return the validity of a load of several clients.
+
+    It is void where one client's part is, where the clients together filled the server's link, or
+    where they did not start together. ``clients``: name -> judge(). Each of its reasons gets the
+    client's name, except one that all clients share, which appears once. ``whole``: all
+    measurements merged, with the whole load. ``telemetry``, ``calibrations``: of each client.
+    ``spread_s``: seconds between the first and the last start.
+    """
+    limits = whole.limits
+    reasons = _named({name: validity.reasons for name, validity in clients.items()})
+    if measured := [calibration for calibration in calibrations if calibration is not None]:
+        reasons += _full_link(telemetry, measured, limits)
+    if spread_s > limits.start_spread_max_s:
+        reasons.append(Reason(code="start_spread", value=spread_s, limit=limits.start_spread_max_s))
+    # Counts are reported for the whole load. A missed rate voids, and the client's own validity
+    # already says so.
+    counted = [reason for rule in COUNTING for reason in rule(whole)]
+    own = {
+        name: [reason for reason in validity.findings if reason.code not in COUNTED]
+        for name, validity in clients.items()
+    }
+    return Validity(valid=not reasons, reasons=reasons, findings=[*_named(own), *counted])
+
+
+def _named(reasons: Mapping[str, Sequence[Reason]]) -> list[Reason]:
+    first, *rest = reasons.values()
+    common = [reason for reason in first if all(reason in other for other in rest)]
+    own = [
+        msgspec.structs.replace(reason, facts={**reason.facts, "client": name})
+        for name, several in reasons.items()
+        for reason in several
+        if reason not in common
+    ]
+    return common + own
+
+
+def _generator_failed(found: ClientEvidence) -> Iterator[Reason]:
+    if found.exit_code != 0:
+        yield Reason(code="generator_failed", value=found.exit_code, limit=0)
+
+
+def _nothing_answered(found: ClientEvidence) -> Iterator[Reason]:
+    if found.measurement.responses == 0:
+        yield Reason(code="nothing_answered", value=0, limit=1)
+
+
+def _short(found: ClientEvidence) -> Iterator[Reason]:
+    span, asked = found.measurement.duration_s, found.cell.load.duration_s
+    if asked is not None and span < found.limits.duration_min * asked:
+        yield Reason(
+            code="short",
+            value=span / asked,
+            limit=found.limits.duration_min,
+            facts={"measured_s": span, "asked_s": asked},
+        )
+
+
+def _generator_cpu(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
+
+    A closed loop may fill the client's CPU if the server's is full too: if the server had room
+    left, the measurement shows the client's limit.
+    """
+    mode = found.cell.load.mode
+    if mode == "constant" or (mode == "closed" and not _server_full(found)):
+        yield from _full_client(found)
+
+
+def _both_full(found: ClientEvidence) -> Iterator[Reason]:
+    if found.cell.load.mode == "closed" and _server_full(found):
+        yield from _full_client(found)
+
+
+def _server_full(found: LoadEvidence) -> bool:
+    return found.server.cpu_busy >= found.limits.server_cpu_full
+
+
+def _full_client(found: ClientEvidence) -> Iterator[Reason]:
+    limits = found.limits
+    if found.client.cpu_busy <= limits.generator_cpu_max:
+        return
+    server = {
+        "server_cpu_busy": found.server.cpu_busy,
+        "server_cpu_full": limits.server_cpu_full,
+    }
+    yield Reason(
+        code="generator_cpu",
+        value=found.client.cpu_busy,
+        limit=limits.generator_cpu_max,
+        facts={**server} if found.cell.load.mode == "closed" else {},
+    )
+
+
+def _steal(found: ClientEvidence) -> Iterator[Reason]:
+    limit = found.limits.steal_max
+    for role, host in found.hosts.items():
+        if host.cpu.steal > limit:
+            yield Reason(code="steal", value=host.cpu.steal, limit=limit, facts={"host": role})
+
+
+def _clock_jump(found: ClientEvidence) -> Iterator[Reason]:
+    limit = found.limits.clock_step_max_s
+    for role, host in found.hosts.items():
+        if host.clock_step_s > limit:
+            yield Reason(
+                code="clock_jump", value=host.clock_step_s, limit=limit, facts={"host": role}
+            )
+
+
+def _swapping(found: ClientEvidence) -> Iterator[Reason]:
+    limit = found.limits.swap_pages_max
+    for role, host in found.hosts.items():
+        if host.swap_pages > limit:
+            yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
+
+
+def _telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
+    limit, asked = found.limits.samples_min, found.cell.load.duration_s
+    # Telemetry covers the duration asked, not the wait for the last answers.
+    span = found.measurement.duration_s
+    watched = span if asked is None else min(span, asked)
+    for role, host in found.hosts.items():
+        if host.samples < limit * watched:
+            yield Reason(
+                code="telemetry_gap",
+                value=host.samples / watched,
+                limit=limit,
+                facts={"host": role, "scrapes": host.samples, "duration_s": watched},
+            )
+
+
+def _listen_overflows(found: ClientEvidence) -> Iterator[Reason]:
+    overflows, limit = found.server.tcp.listen_overflows, found.limits.listen_overflows_max
+    if overflows > limit:
+        yield Reason(code="listen_overflows", value=overflows, limit=limit)
+
+
+def _connections(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where fewer connections were open than the load needs.
+
+    A connection for a single request may close before it is counted. More than asked are fine, as
+    the control connection is counted too.
+    """
+    cell, load = found.cell, found.cell.load
+    kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
+    # A generator opens a connection only when it has a request for it.
+    wanted = min(load.connections, found.measurement.requests)
+    established = found.client.sockets.established_max
+    if load.mode != "batch" and kept and established < wanted:
+        yield Reason(code="connections", value=established, limit=wanted)
+
+
+def _link(found: ClientEvidence) -> Iterator[Reason]:
+    if found.calibration is not None:
+        yield from _full_link([found.client], [found.calibration], found.limits)
+
+
+def _full_link(
+    clients: Sequence[HostTelemetry], calibrations: Sequence[Calibration], limits: Thresholds
+) -> Iterator[Reason]:
+    """Yield reasons where the clients together came too close to the limit of the server's link.
+
+    The link's capacity is taken to be the highest that one client measured.
+    """
+    measured = [calibration.iperf3 for calibration in calibrations]
+    traffic = [client.network for client in clients]
+    for direction, used, capacity in (
+        (
+            "client_to_server",
+            sum(one.tx_bits_per_second for one in traffic),
+            max(one.client_to_server.bits_per_second for one in measured),
+        ),
+        (
+            "server_to_client",
+            sum(one.rx_bits_per_second for one in traffic),
+            max(one.server_to_client.bits_per_second for one in measured),
+        ),
+    ):
+        if used > limits.link_max * capacity:
+            yield Reason(
+                code="link",
+                value=used / capacity,
+                limit=limits.link_max,
+                facts={
+                    "direction": direction,
+                    "bits_per_second": used,
+                    "iperf3_bits_per_second": capacity,
+                    "clients": len(clients),
+                },
+            )
+
+
+def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
+    """Return the mean number of connections in use, as throughput times time held.
+
+    This is Little's law (Little 1961, A Proof for the Queuing Formula: L = λW). The time held
+    counts from the actual start, so it excludes waiting for a free connection. Each of the
+    ``timeouts`` requests held its connection for ``timeout_s`` and is in no latency.
+    """
+    answered = measurement.rate_achieved * (measurement.mean_service_us or 0.0) / 1e6
+    # wrk's late answers arrived, but after an unknown time, so they are left out.
+    timed_out = timeouts if measurement.latency_from == "intended" else 0
+    return answered + timed_out * timeout_s / measurement.duration_s
+
+
+def usable_connections(measurement: Measurement, load: Load) -> float:
+    """Return the highest mean number of connections that a load with a rate could have used.
+
+    All connections are in use as soon and as long as possible. They fill up with the requests that
+    are due and not answered, at the rate asked minus the rate achieved; after the deadline they
+    empty as the last answers arrive. Both are taken as linear in time.
+    """
+    span = measurement.duration_s
+    duration = min(load.duration_s or span, span)
+    growth = (load.rate or 0.0) - measurement.rate_achieved
+    filling = min(load.connections / growth, duration) if growth > 0 else duration
+    return load.connections * (duration - filling / 2 + (span - duration) / 2) / span
+
+
+def _missed_schedule(found: LoadEvidence) -> Reason | None:
+    """Return a reason where the schedule was not kept: saturated, or else rate_missed.
+
+    The server was the limit if its CPU was full. It was also the limit if it only waits (a sleeping
+    handler, a slow backend): then every connection of the generator waits for an answer, and by
+    Little's law answers/s times mean service time is about the number of connections, less while
+    they fill up and at the end. Otherwise connections were idle while requests were due: the
+    generator did not keep up, and the repetition says nothing about the server. The schedule counts
+    as kept by what was sent: requests unanswered at the deadline and errors do not count against
+    it.
+    """
+    measurement, load, limits = found.measurement, found.cell.load, found.limits
+    if not measurement.scheduled or measurement.unsent is None:
+        return None
+    # Not by `requests`, which for wrk2 are attempts: several may belong to one place in the
+    # schedule.
+    sent = (measurement.scheduled - measurement.unsent) / measurement.scheduled
+    if sent >= limits.sent_min:
+        return None
+    used = concurrency(measurement, found.errors.timeout, limits.timeout_s)
+    usable = usable_connections(measurement, load)
+    resource = None
+    if _server_full(found):
+        resource = "cpu"
+    elif used >= limits.connections_busy_min * usable:
+        resource = "connections"
+    return Reason(
+        code="rate_missed" if resource is None else "saturated",
+        value=sent,
+        limit=limits.sent_min,
+        facts={
+            "rate": load.rate,
+            "rate_achieved": measurement.rate_achieved,
+            "scheduled": measurement.scheduled,
+            "unsent": measurement.unsent,
+            "server_cpu_busy": found.server.cpu_busy,
+            "connections": load.connections,
+            "connections_used": used,
+            "connections_usable": usable,
+            **({} if resource is None else {"resource": resource}),
+        },
+    )
+
+
+def _rate_missed(found: LoadEvidence) -> Iterator[Reason]:
+    missed = _missed_schedule(found)
+    if missed is not None and missed.code == "rate_missed":
+        yield missed
+
+
+def _saturated(found: LoadEvidence) -> Iterator[Reason]:
+    missed = _missed_schedule(found)
+    if missed is not None and missed.code == "saturated":
+        yield missed
+
+
+def _uncalibrated(found: ClientEvidence) -> Iterator[Reason]:
+    if found.calibration is None:
+        yield Reason(code="uncalibrated")
+
+
+def _unsent(found: LoadEvidence) -> Iterator[Reason]:
+    unsent = found.measurement.unsent
+    if unsent and unsent > (found.cell.load.rate or 0.0) * found.limits.send_delay_tail_s:
+        yield Reason(code="unsent", value=unsent, facts={"scheduled": found.measurement.scheduled})
+
+
+def _aborted(found: LoadEvidence) -> Iterator[Reason]:
+    if found.measurement.aborted:
+        yield Reason(
+            code="aborted",
+            value=found.measurement.aborted,
+            facts={"requests": found.measurement.requests},
+        )
+
+
+def _errors(found: LoadEvidence) -> Iterator[Reason]:
+    for name, count in msgspec.structs.asdict(found.errors).items():
+        if count:
+            yield Reason(
+                code="errors",
+                value=count,
+                facts={"class": name, "requests": found.measurement.requests},
+            )
+
+
+def _send_delay(found: LoadEvidence) -> Iterator[Reason]:
+    delay = (found.measurement.jitter_us or {}).get("p99")
+    limit = found.limits.send_delay_p99_max_us
+    if delay is not None and delay > limit:
+        yield Reason(code="send_delay", value=delay, limit=limit)
+
+
+def _littles_law(found: LoadEvidence) -> Iterator[Reason]:
+    load, limits = found.cell.load, found.limits
+    if load.mode != "closed":
+        return
+    used = concurrency(found.measurement, found.errors.timeout, limits.timeout_s)
+    if used > limits.littles_law_max * load.connections:
+        yield Reason(
+            code="littles_law",
+            value=used / load.connections,
+            limit=limits.littles_law_max,
+            facts={"concurrency": used, "connections": load.connections},
+        )
+
+
+def _client_limits(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield which of its own limits a Python client reached."""
+    measurement, load = found.measurement, found.cell.load
+    if measurement.client is None:
+        return
+    client = msgspec.convert(measurement.client, PythonClient)
+    if load.open_files is not None and client.open_files < load.open_files:
+        yield Reason(code="open_files_granted", value=client.open_files, limit=load.open_files)
+    if count := client.failures.get("EMFILE"):
+        yield Reason(
+            code="open_files",
+            value=count,
+            facts={"requests": measurement.requests, "open_files": client.open_files},
+        )
+    if count := client.failures.get("EADDRNOTAVAIL"):
+        first, last = client.local_ports
+        yield Reason(
+            code="local_ports",
+            value=count,
+            facts={
+                "requests": measurement.requests,
+                "first": first,
+                "last": last,
+                "reuse": load.reuse,
+            },
+        )
+
+
+# Rules whose reasons void a repetition.
+VOIDING: tuple[ClientRule, ...] = (
+    _generator_failed,
+    _nothing_answered,
+    _short,
+    _generator_cpu,
+    _steal,
+    _clock_jump,
+    _swapping,
+    _telemetry_gap,
+    _listen_overflows,
+    _connections,
+    _link,
+    _rate_missed,
+)
+# Rules whose reasons are findings.
+FINDING: tuple[ClientRule, ...] = (_both_full, _uncalibrated, _send_delay, _client_limits)
+# The same of counts; for several clients they are applied to the whole load.
+COUNTING: tuple[LoadRule, ...] = (_saturated, _unsent, _aborted, _errors, _littles_law)
+COUNTED = frozenset({"saturated", "unsent", "aborted", "errors", "littles_law"})

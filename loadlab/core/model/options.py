@@ -1,0 +1,57 @@
+"""The main variables of a run, checked."""
+
+from typing import Annotated
+
+from loadlab.core.model.base import Record, doc
+from loadlab.core.model.study import SaturationRate
+
+
+class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """The main variables (roles/run/meta/argument_specs.yml), checked and with defaults."""
+
+    framework: Annotated[str | None, doc("Folder in apps/; null where none is measured.")]
+    server: Annotated[str | None, doc("Application server; null: the first that fits.")]
+    transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
+    protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
+    front: Annotated[str, doc("nginx, or none.")]
+    worker_class: Annotated[str | None, doc("Gunicorn's worker class; null: the first that fits.")]
+    event_loop: Annotated[str | None, doc("asyncio or uvloop; null: the first that fits.")]
+    upstream_keepalive: Annotated[
+        bool | None, doc("Whether nginx keeps its connections; null: the first that fits.")
+    ]
+    workers: Annotated[int | None, doc("Processes; null: one for each core.")]
+    threads: Annotated[int, doc("Threads of each process.")]
+    backlog: Annotated[int | None, doc("Accept queue, connections; null: the tuning profile's.")]
+    endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]
+    rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
+    duration: Annotated[float, doc("Seconds measured.")]
+    warmup: Annotated[float, doc("Seconds of warm-up.")]
+    connections: Annotated[list[int], doc("Connections, ascending.")]
+    slo: Annotated[
+        dict[str, float] | None,
+        doc("Objective of a search: p50_ms and so on in ms, errors as a fraction; else null."),
+    ]
+    repetitions: Annotated[int, doc("Repetitions of each cell.")]
+    generator: Annotated[str, doc("Load generator or Python client.")]
+    default_generator: Annotated[str | None, doc("The inventory's default generator.")]
+    requests: Annotated[int, doc("Requests of a Python client.")]
+    open_files: Annotated[int, doc("Limit of open files of a Python client.")]
+    reuse: Annotated[bool, doc("Whether a Python client uses connections again.")]
+    keepalive: Annotated[bool, doc("Whether a load generator keeps its connections.")]
+    tls: Annotated[bool, doc("HTTPS.")]
+    http2: Annotated[bool, doc("HTTP/2.")]
+    headers: Annotated[dict[str, str], doc("Name -> value, added to each request.")]
+    profile: Annotated[bool, doc("Whether each cell is measured once more with py-spy.")]
+    tuning: Annotated[list[str], doc("Tuning profiles.")]
+    network: Annotated[str, doc("Network profile.")]
+    study: Annotated[str | None, doc("Study to measure.")]
+    lesson: Annotated[str | None, doc("Lesson to measure.")]
+    scale: Annotated[str | None, doc("Size of the study.")]
+    seed: Annotated[int, doc("Seed of the order of measuring.")]
+    keep_requests: Annotated[bool, doc("Whether oha's record of each request is kept.")]
+    recalibrate: Annotated[bool, doc("Whether a calibration of the last hour is not used again.")]
+    run_id: Annotated[str | None, doc("Name of the run's folder; null: by time.")]
+    clients: Annotated[int, doc("Clients of each server, from the inventory.")] = 1
+    saturation_rate: Annotated[
+        SaturationRate | None, doc("A study's rate that is not known yet; else null.")
+    ] = None

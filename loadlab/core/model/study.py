@@ -1,0 +1,163 @@
+"""Studies and lessons: the files that name cells, claims and published figures."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from loadlab.core.model.base import Record, doc
+from loadlab.core.model.cell import Stall
+from loadlab.core.model.claims import ClaimStatement, Published
+
+Scalar = str | int | float | bool | None
+# The value of a main variable, as a file or the command line has it.
+OptionValue = Scalar | list[Scalar] | dict[str, Scalar | list[Scalar]]
+GivenOptions = dict[str, OptionValue]
+
+
+class SaturationRate(Record, kw_only=True, frozen=True):
+    """A rate that follows from the machine: a fraction of what cells come to in a closed loop."""
+
+    fraction: Annotated[
+        Annotated[float, Meta(gt=0, le=2)], doc("Of the least of these saturations, up to 2.")
+    ]
+    of: Annotated[
+        Annotated[list[str], Meta(min_length=1)], doc("Names of the study's cells that saturate.")
+    ]
+
+
+class StudyClaim(Record, kw_only=True, frozen=True):
+    """A sentence that a run confirms, refutes or leaves open; all its statements must hold."""
+
+    statement: Annotated[str, doc("The claim in words.")]
+    all: Annotated[
+        Annotated[list[ClaimStatement], Meta(min_length=1)], doc("What it says of the cells.")
+    ]
+    published: Annotated[
+        Published | None, doc("What the source says; absent where nothing was published.")
+    ] = None
+
+
+class StudyRate(Record, kw_only=True, frozen=True):
+    """A published rate and what stands for it at this scale."""
+
+    name: Annotated[str, doc("Name of the rate, which a cell's option `rate` may be.")]
+    statement: Annotated[str, doc("How it follows from what was published.")]
+    published: Annotated[float | None, doc("As published, requests/s.")]
+    here: Annotated[
+        float | SaturationRate | None, doc("Here: requests/s, or a fraction of saturations.")
+    ]
+
+
+class StudySetting(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """An option that has another value here than at the published scale."""
+
+    name: Annotated[str, doc("Name of the option.")]
+    published: Annotated[OptionValue, doc("Its value at the published scale.")]
+    here: Annotated[OptionValue, doc("Its value in this run; null for its default.")]
+
+
+class StudyErratum(Record, kw_only=True, frozen=True):
+    """An error of the source, and how it is to be read."""
+
+    mistake: Annotated[str, doc("The mistake.")]
+    printed: Annotated[str, doc("What the source says.")]
+    corrected: Annotated[str, doc("How it is to be read.")]
+    where: Annotated[str | None, doc("Place in the source.")] = None
+    cell: Annotated[str | None, doc("Name of the cell that shows it here.")] = None
+    metric: Annotated[str | None, doc("The metric that shows it.")] = None
+
+
+class PublishedFigures(Record, kw_only=True, frozen=True):
+    """A group of published figures."""
+
+    title: Annotated[str, doc("What the figures are of.")]
+    where: Annotated[str, doc("Place in the source.")]
+    reference: Annotated[str | None, doc("Name of the cell that the others are compared to.")] = (
+        None
+    )
+    not_reproduced: Annotated[
+        str | None, doc("Why none of them is measured here; the names are then free text.")
+    ] = None
+    cells: Annotated[
+        dict[str, dict[str, float]],
+        doc(
+            "Name of a cell, or <name>@<connections> for a level of a sweep -> metric -> figure in "
+            "the metric's unit."
+        ),
+    ]
+
+
+class StudySetup(Record, kw_only=True, frozen=True):
+    """The published set-up."""
+
+    server: Annotated[str | None, doc("The server in words.")] = None
+    client: Annotated[str | None, doc("The client in words.")] = None
+    link: Annotated[str | None, doc("The link between them in words.")] = None
+    versions: Annotated[dict[str, str] | None, doc("Package -> version.")] = None
+
+
+class StudyPublication(Record, kw_only=True, frozen=True):
+    """What was published elsewhere."""
+
+    question: Annotated[str | None, doc("What the study asks.")] = None
+    source: Annotated[
+        dict[str, str] | None, doc("title, author, date, url, and more where known.")
+    ] = None
+    setup: Annotated[StudySetup | None, doc("The published set-up.")] = None
+    settings: Annotated[list[StudySetting], doc("Options that differ from the published scale.")]
+    rates: Annotated[list[StudyRate], doc("Published rates and what stands for them here.")]
+    figures: Annotated[list[PublishedFigures], doc("Published figures by group.")]
+    errata: Annotated[list[StudyErratum], doc("Errors of the source.")]
+    differs: Annotated[
+        list[str], doc("Sentences on differences that no document of the run records.")
+    ]
+
+
+class StudyCell(Record, kw_only=True, frozen=True):
+    """One named set of options of a study, after its matrix and scale are applied."""
+
+    name: Annotated[str, doc("Name that claims and figures use.")]
+    options: Annotated[GivenOptions, doc("Main variables of this cell, which nothing overrides.")]
+    expected_void: Annotated[
+        list[str] | None, doc("Codes of void reasons that are the subject of the cell.")
+    ] = None
+    stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
+    background_endpoint: Annotated[
+        str | None, doc("Endpoint that one more client asks throughout the load.")
+    ] = None
+
+
+class Study(Record, kw_only=True, frozen=True):
+    """A study or lesson at one scale, as its file in files/studies or files/lessons says."""
+
+    kind: Annotated[str, doc("study or lesson.")]
+    name: Annotated[str, doc("Name of its file.")]
+    scale: Annotated[str | None, doc("Its size; null where the file has only one.")]
+    description: Annotated[str, doc("One line.")]
+    options: Annotated[GivenOptions, doc("Main variables of all cells.")]
+    cells: Annotated[list[StudyCell], doc("The cells that this scale has, in the file's order.")]
+    claims: Annotated[list[StudyClaim], doc("The claims that this scale has.")]
+    aa_controls: Annotated[bool, doc("Whether cells are measured twice for the noise floor.")]
+    ablate: Annotated[
+        str | None, doc("Tuning profile that is measured whole and without each of its keys.")
+    ] = None
+    publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+
+
+class PlannedStudy(Record, kw_only=True, frozen=True):
+    """What a plan keeps of its study or lesson."""
+
+    kind: Annotated[str, doc("study or lesson.")]
+    name: Annotated[str, doc("Name of its file.")]
+    scale: Annotated[str | None, doc("Its size; null where the file has only one.")]
+    description: Annotated[str, doc("One line.")]
+    claims: Annotated[list[StudyClaim], doc("The claims that this scale has.")]
+    cells: Annotated[dict[str, list[str]], doc("Name of each cell -> the cell_ids it stands for.")]
+    ablate: Annotated[
+        str | None, doc("Tuning profile that is measured whole and without each of its keys.")
+    ] = None
+    left_out_keys: Annotated[
+        dict[str, str],
+        doc("Tuning profile of an ablation -> the key that it lacks; else empty."),
+    ]
+    publication: Annotated[StudyPublication, doc("What was published elsewhere.")]

@@ -1,0 +1,21 @@
+"""Read the thresholds of validity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from loadlab.core import documents
+from loadlab.core.model import Thresholds
+
+# Relative to the lab's top directory.
+FILE = Path("files") / "validity.yml"
+
+
+def of(root: Path) -> Thresholds:
+    """Return the thresholds of the lab in ``root``.
+
+    Raises ResultError naming the file and the key for one that is unknown, missing or out of range.
+    """
+    return documents.decode(yaml.safe_load(documents.text(root / FILE)), Thresholds, str(FILE))

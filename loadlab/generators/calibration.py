@@ -1,0 +1,91 @@
+"""Plan a calibration: short loads against a constant answer of nginx."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from loadlab.generators import registry
+
+# Seconds of warm-up of each load.
+WARMUP_S = 1
+# Seconds that measuring the link takes, about.
+LINK_S = 10
+
+
+class CalibrationPlan(Struct):
+    """The measurements of a calibration.
+
+    - measurements: the ceiling (saturation throughput) and, for a generator with a constant rate,
+      the floor (the latency that it adds at the requested rate), each as the role load_run takes it
+    - programs: executables of the generators that measure; snaps: those of them that are snaps
+    - constant: whether the generator has a constant rate, and so a floor
+    - about_s: seconds that it takes
+    """
+
+    measurements: list[dict[str, object]]
+    programs: list[str]
+    snaps: list[str]
+    constant: bool
+    about_s: float
+
+
+def plan(
+    name: str,
+    *,
+    rate: float,
+    connections: int,
+    seconds: int,
+    tls: bool,
+    tuning: str,
+    network: str,
+    repetition: int,
+) -> CalibrationPlan:
+    """Return the calibration for a load of the generator ``name``.
+
+    ``rate`` is in requests/s, ``seconds`` the duration of each load, longer for a generator that
+    needs longer. ``repetition`` is the number of the calibration in the run.
+    """
+    entry = registry.get(name)
+    constant = entry.mode == "constant"
+    load = {
+        "connections": connections,
+        "warmup_s": WARMUP_S,
+        **({"tls": True} if tls else {}),
+    }
+    cell = {
+        "framework": "nginx",
+        "server": "native",
+        "transport": "none",
+        "protocol": "http",
+        "endpoint": "static",
+        "tuning": tuning,
+        "network": network,
+    }
+    saturating = registry.get(registry.saturating())
+    measuring = [saturating, entry] if constant else [saturating]
+    closed = {"generator": saturating.name, "mode": "closed", "rate": None, "duration_s": seconds}
+    # A busy client is expected in the ceiling: it is the generator's maximum.
+    cells = {"ceiling": {**cell, "expected_void": ["generator_cpu"], "load": {**load, **closed}}}
+    floor_s = max(seconds, entry.duration_min_s)
+    if constant:
+        own = {"generator": name, "mode": "constant", "rate": rate, "duration_s": floor_s}
+        cells["floor"] = {**cell, "load": {**load, **own}}
+    durations = [seconds, floor_s][: len(cells)]
+    return CalibrationPlan(
+        measurements=[
+            {
+                "cell_id": part,
+                "purpose": "calibration",
+                "repetition": repetition,
+                "cell": each,
+                "position": index + 1,
+                "total": len(cells),
+                "seconds_left": sum(durations[index:]) + WARMUP_S * (len(cells) - index),
+            }
+            for index, (part, each) in enumerate(cells.items())
+        ],
+        programs=[one.program for one in measuring],
+        snaps=[one.snap for one in measuring if one.snap],
+        constant=constant,
+        about_s=seconds + floor_s + LINK_S,
+    )

@@ -1,0 +1,113 @@
+"""The entry of a load generator: everything that the lab needs to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from loadlab.core.model import Load
+from loadlab.generators.measurement import Measurement
+
+Mode: TypeAlias = Literal["constant", "closed", "batch"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one client is to offer, for the command line of its generator.
+
+    - url; headers: in addition to the generator's own, name -> value
+    - rate: requests/s, None without a schedule; connections: those kept open or under way at once
+    - threads: of the generator, at most one for each processor and connection
+    - timeout_s: of a request
+    - keepalive: whether connections are kept; http2: whether the load uses HTTP/2
+    - body_bytes: expected length of an answer's body
+    - requests, open_files, reuse: of a batch; None otherwise
+    """
+
+    url: str
+    connections: int
+    threads: int
+    timeout_s: float
+    body_bytes: int
+    rate: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    keepalive: bool = True
+    http2: bool = False
+    requests: int | None = None
+    open_files: int | None = None
+    reuse: bool | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Expected length in bytes of an answer's body, and of the whole answer with its headers; None
+    where it is not known, and then not checked."""
+
+    body_bytes: int | None
+    wire_bytes: int | None
+
+
+# Returns the arguments of a generator that offers a request's load for so many seconds (a batch: at
+# most) and names its files by the given name. The headers are appended to it.
+Command: TypeAlias = Callable[[Request, float, str], list[str]]
+# Returns the measurement of the raw files in a folder, and the SHA-256 by name of a file behind
+# them that was reduced or is to be. Raises GeneratorError.
+Measure: TypeAlias = Callable[[Path, Load, Answer], tuple[Measurement, dict[str, str]]]
+# Replaces the file of requests in a folder by its reduction, or keeps the whole of it, compressed.
+Reduce: TypeAlias = Callable[[Path, Load, bool], None]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A load generator, or a Python client that is itself measured.
+
+    - name: as in -e generator=
+    - mode: constant (keeps a rate), closed (each connection sends when it has its answer) or batch
+      (a number of requests; the client is the subject)
+    - role: installs it on a client. on_controller: entry points of that role that run on the
+      controller before: check (fail if there is no way to it), begin and finish (obtain it)
+    - program: its executable in the PATH of a client; empty where it has none
+    - built: whether the lab obtains the executable for the controller's own architecture
+    - snap: the snap that has it, where no package does; empty otherwise
+    - options: main variables that it reads and that another generator does not
+    - output: its file in a repetition's folder, the generator's name with an ending
+    - prints: whether it prints that file instead of writing it
+    - piped: whether it prints through a pipe, errors among the rest
+    - command, measure: see Command and Measure; reduce: where it leaves a file of requests
+    - http2: whether it can use HTTP/2
+    - whole: whether it takes only whole rates and seconds
+    - duration_min_s: shortest duration it can measure; duration_min_why: why, in words
+    - sandboxed: whether it runs without rights
+    - at_once: of a batch, (requests, connections asked) -> requests under way at once; manner: the
+      same in words. connections: default of the option connections, None for the common one
+    """
+
+    name: str
+    mode: Mode
+    role: str
+    output: str
+    command: Command
+    measure: Measure
+    options: tuple[str, ...]
+    program: str = ""
+    on_controller: tuple[str, ...] = ()
+    built: bool = False
+    snap: str = ""
+    prints: bool = False
+    piped: bool = False
+    reduce: Reduce | None = None
+    http2: bool = False
+    whole: bool = False
+    duration_min_s: int = 0
+    duration_min_why: str = ""
+    sandboxed: bool = True
+    at_once: Callable[[int, int], int] | None = None
+    manner: str = ""
+    connections: int | None = None
+
+    @property
+    def binary(self) -> str:
+        """The main variable that names an executable of the user's; empty where there is none."""
+        return next((name for name in self.options if name.endswith("_binary")), "")

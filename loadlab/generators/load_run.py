@@ -1,0 +1,379 @@
+"""Work out one measurement: what each client, the server and the controller do, and for how long.
+
+The role load_run carries it out.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from loadlab.core.formatting import plain
+from loadlab.core.model import (
+    Cell,
+    ClientShare,
+    HostCpus,
+    HostInterfaces,
+    InputHashes,
+    Load,
+    Purpose,
+    Record,
+    RepetitionSetup,
+)
+from loadlab.core.run_dir import RUN, STATUS, RepetitionDir
+from loadlab.generators import registry, split
+from loadlab.generators.generator import Generator, Request
+
+# Lead time in seconds before several clients start, for starting the service and verifying the
+# answer, and time between warm-up and measurement, for outstanding answers.
+READY_S = 3
+SETTLE_S = 2
+# Seconds that a generator gets beyond its load and one request timeout, in case the server stops
+# answering.
+LATE_S = 30
+# A batch has no warm-up, and telemetry needs one scrape before the load.
+SCRAPE_S = 1.5
+# A batch may take a day at most.
+BATCH_MAX_S = 86_400
+# Samples of py-spy per second.
+PROFILE_HZ = 100
+# Exists on the server if the stack was restarted and has had no load since.
+RESTARTED = "/run/loadlab-restarted"
+# Loop variable of the role's tasks, an Offer.
+LOOP_VARIABLE = "__load_run_offer"
+_TOOLS = "/usr/local/lib/loadlab"
+
+
+class Host(Struct):
+    """A host, as far as a measurement depends on it; ``exporter`` is the URL of its telemetry."""
+
+    cpus: list[int]
+    interface: str
+    exporter: str
+
+
+class Answer(Struct):
+    """The verified answer: lengths in bytes, without and with headers, and the body's SHA-256."""
+
+    body_bytes: int
+    wire_bytes: int
+    sha256: str
+
+
+class Item(Struct):
+    """The measurement to make."""
+
+    cell_id: str
+    repetition: int
+    purpose: Purpose
+    cell: Cell
+    base: str | None = None
+    input_hashes: InputHashes | None = None
+
+
+class Asked(Record, kw_only=True, frozen=True):
+    """The input, which is the variables of the role; see its meta/argument_specs.yml.
+
+    ``client`` leads and is the first of ``clients``, which may be empty where it is the only one.
+    ``hosts``: inventory name -> host, of the server and all clients.
+    """
+
+    item: Item
+    dir: str
+    url: str
+    answer: Answer
+    server: str
+    client: str
+    hosts: dict[str, Host]
+    request_timeout: int
+    status: str
+    beside: str
+    clients: list[str]
+    started: list[str]
+    restart: list[str]
+    again: bool
+    units: dict[str, str]
+    database: str
+
+
+class Offer(Struct):
+    """What one client does: its folder there, and the options of systemd-run for run-load.sh."""
+
+    name: str
+    folder: str
+    options: str
+
+
+class LoadRun(Struct):
+    """One measurement.
+
+    - record: content of cell.json, the input of the result beside the raw files
+    - remote: its folder on the hosts
+    - offers: one for each client
+    - lead_s: seconds from the start of the load to the start of the measurement
+    - expected_s: seconds until the load's end; 0 where it cannot be told, as of a batch
+    - most_s: upper limit, with the full timeout for the last requests and for the verifying one
+    - until: shell command for the first client that prints its progress and succeeds when the load
+      is over
+    - scrape: recording on the controller -> URL of the exporter
+    - restart, restart_early: shell commands for the server: before this measurement, and at its end
+      for the next one; empty where nothing is to be restarted
+    - record_options, profile_options: options of systemd-run for the server's recorders
+    - profile_most_s: seconds after which the profiler is ended
+    - stall: {after_s, duration_s} from the start of the load, for which the application is stopped
+    """
+
+    record: RepetitionSetup
+    remote: str
+    offers: list[Offer]
+    lead_s: float
+    expected_s: float
+    most_s: float
+    until: str
+    scrape: dict[str, str]
+    restart: str
+    restart_early: str
+    record_options: str
+    profile_options: str
+    profile_most_s: float
+    stall: dict[str, float] | None
+
+
+def load_run(asked: Asked) -> LoadRun:
+    """Return what to do for a measurement. Raises ValueError for an item without a proper load."""
+    load = asked.item.cell.load
+    generator = registry.get(load.generator)
+    several = load.clients is not None
+    names = asked.clients if several else [asked.client]
+    repetition = RepetitionDir(Path(asked.dir))
+    remote = repetition.on_hosts
+    lead_s = load.warmup_s + (READY_S + SETTLE_S if several else 0)
+    seconds = _seconds(load, lead_s, asked.request_timeout)
+    batch = generator.mode == "batch"
+    shares = split.shares(load.rate, load.connections, names)
+    folders = [repetition.client_on_hosts(name if several else "") for name in names]
+    recordings = repetition.recordings(names if several else [])
+    return LoadRun(
+        record=_record(asked, shares if several else []),
+        remote=remote,
+        offers=[
+            Offer(share.name, folder, _offer(asked, load, generator, share, folder, seconds))
+            for share, folder in zip(shares, folders, strict=True)
+        ],
+        lead_s=lead_s,
+        expected_s=0 if batch else seconds,
+        most_s=seconds + 2 * asked.request_timeout + 60,
+        until=_until(folders[0], batch),
+        scrape={
+            path: asked.hosts[name].exporter
+            for path, name in zip(recordings, [asked.server, *names], strict=True)
+        },
+        restart=_restart(asked),
+        restart_early=f"touch {RESTARTED} && systemctl --no-block restart {' '.join(asked.restart)}"
+        if asked.restart
+        else "",
+        record_options=_set(
+            {
+                "DIR": remote,
+                "UNITS": " ".join(f"{name}={unit}" for name, unit in sorted(asked.units.items())),
+                "DATABASE": asked.database,
+            }
+        ),
+        # The profiler starts with the load, takes about a second to find the busiest process, and
+        # ends before the load does.
+        profile_options=_set(
+            {
+                "DIR": remote,
+                "AFTER": plain(lead_s),
+                "SECONDS_LONG": str(max(int(load.duration_s or 0) - 2, 1)),
+                "RATE": str(PROFILE_HZ),
+            }
+        ),
+        profile_most_s=seconds + 60,
+        stall={"after_s": lead_s + load.stall.after_s, "duration_s": load.stall.duration_s}
+        if load.stall
+        else None,
+    )
+
+
+def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
+    """Return the seconds of the load, of a batch at most.
+
+    A batch may wait for the ports of earlier connections, take the full timeout for every request
+    of a connection, and CPU time.
+    """
+    if load.requests is not None:
+        rounds = load.requests / load.connections
+        return min(80 + timeout_s * rounds + 0.02 * load.requests, BATCH_MAX_S)
+    if load.duration_s is None:
+        raise ValueError(f"the load of {load.generator} has neither requests nor duration_s")
+    return lead_s + load.duration_s
+
+
+def _record(asked: Asked, shares: Sequence[split.Share]) -> RepetitionSetup:
+    item, server, client = asked.item, asked.hosts[asked.server], asked.hosts[asked.client]
+    clients = [
+        ClientShare(
+            name=share.name,
+            rate=share.rate,
+            connections=share.connections,
+            cpus=asked.hosts[share.name].cpus,
+            interface=asked.hosts[share.name].interface,
+        )
+        for share in shares
+    ]
+    return RepetitionSetup(
+        cell_id=item.cell_id,
+        repetition=item.repetition,
+        purpose=item.purpose,
+        base=item.base,
+        cell=item.cell,
+        server=asked.server,
+        input_hashes=item.input_hashes,
+        url=asked.url,
+        body_bytes=asked.answer.body_bytes,
+        wire_bytes=asked.answer.wire_bytes,
+        cpus=HostCpus(server=server.cpus, client=client.cpus),
+        interface=HostInterfaces(server=server.interface, client=client.interface),
+        clients=clients or None,
+    )
+
+
+def _offer(
+    asked: Asked,
+    load: Load,
+    generator: Generator,
+    share: split.Share,
+    folder: str,
+    seconds: float,
+) -> str:
+    """Return the options of systemd-run: the generator's rights and the variables of run-load.sh,
+    except BEGIN_AT."""
+    headers = sorted((load.headers or {}).items(), key=lambda header: header[0].lower())
+    request = Request(
+        url=asked.url,
+        headers=dict(headers),
+        rate=share.rate,
+        connections=share.connections,
+        threads=min(len(asked.hosts[share.name].cpus), share.connections),
+        timeout_s=asked.request_timeout,
+        keepalive=load.keepalive is not False,
+        http2=load.http2 is True,
+        body_bytes=asked.answer.body_bytes,
+        requests=load.requests,
+        open_files=load.open_files,
+        reuse=load.reuse,
+    )
+    batch = generator.mode == "batch"
+    measured_s = seconds if load.duration_s is None else load.duration_s
+    ports = load.connections if load.reuse else load.requests
+    output = ""
+    if generator.prints:
+        output = "pipe" if generator.piped else "file"
+    host = urlsplit(asked.url).hostname
+    variables = {
+        "DIR": folder,
+        "GENERATOR": generator.name,
+        "WARM_UP": _command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
+        "MEASURE": _command(generator, request, measured_s, generator.name),
+        "PRINTS": output,
+        "URL": asked.url,
+        "STATUS_URL": asked.status,
+        "HTTP2": str(request.http2).lower(),
+        "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
+        # The role nginx puts it there.
+        "CERTIFICATE": f"{_TOOLS}/{host}.pem" if load.tls else "",
+        "BODY_SHA256": asked.answer.sha256,
+        "BODY_BYTES": str(asked.answer.body_bytes),
+        "REQUEST_TIMEOUT": str(asked.request_timeout),
+        "WARMUP": plain(load.warmup_s),
+        "SETTLE": str(SETTLE_S),
+        # Ports that an earlier client used would be missing here.
+        "PORTS": str(ports) if batch else "",
+        "PAUSE": plain(SCRAPE_S) if batch else "0",
+        # Only one client sends the background requests.
+        "BESIDE_URL": asked.beside if share.name == asked.client else "",
+    }
+    return f"{_rights(generator, asked)} {_set(variables)}"
+
+
+def _command(generator: Generator, request: Request, seconds: float, name: str) -> str:
+    """Return a generator's whole command, quoted for a shell."""
+    headers = [part for name, text in request.headers.items() for part in ("-H", f"{name}: {text}")]
+    limit = plain(seconds + request.timeout_s + LATE_S)
+    return shlex.join(["timeout", limit, *generator.command(request, seconds, name), *headers])
+
+
+def _rights(generator: Generator, asked: Asked) -> str:
+    """Return the properties of the service that runs the generator.
+
+    It reads untrusted answers. In the sandbox it can write only to its folder, and its only
+    capability is binding low ports. The OOM killer selects it first.
+    """
+    sandbox = [
+        "User=loadlab",
+        "NoNewPrivileges=true",
+        "ProtectSystem=strict",
+        "ProtectHome=true",
+        "PrivateTmp=true",
+        f"ReadWritePaths={RepetitionDir(Path(asked.dir)).on_hosts}",
+        "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
+        "AmbientCapabilities=CAP_NET_BIND_SERVICE",
+    ]
+    properties = ["OOMScoreAdjust=1000", *(sandbox if generator.sandboxed else [])]
+    return shlex.join(f"--property={one}" for one in properties)
+
+
+def _set(variables: Mapping[str, str]) -> str:
+    return shlex.join(f"--setenv={name}={value}" for name, value in variables.items())
+
+
+def _until(folder: str, batch: bool) -> str:
+    """Return the command that asks the first client whether its load is over.
+
+    A load that is about to end is waited for on the host, which is quicker than another call; a
+    batch's client is the subject, and is left alone.
+    """
+    tries, wait = ("1", "") if batch else ("1 2 3 4 5", "sleep 0.1; ")
+    return (
+        f"cd {folder} && cat {STATUS}; for try in {tries}; do [ ! -e {RUN} ] || exit 0; {wait}done"
+        "; ! systemctl --quiet is-active loadlab-load"
+    )
+
+
+def _restart(asked: Asked) -> str:
+    """Return the command that restarts the stack, and starts what it needs where that is down.
+
+    A restart that began at the end of the previous measurement counts if nothing used the services
+    since.
+    """
+    if not asked.restart:
+        return ""
+    early = f"[ ! -e {RESTARTED} ] || verb=start; " if asked.again else ""
+    needed = f"systemctl start {shlex.join(asked.started)} && " if asked.started else ""
+    return (
+        f"verb=restart; {early}rm -f {RESTARTED} && {needed}"
+        f'systemctl "$verb" {" ".join(asked.restart)}'
+    )
+
+
+def failure(result: Mapping[str, object]) -> str:
+    """Return why a task failed, from its result.
+
+    For a task that looped over several clients these are the reasons of those that failed, with
+    their names.
+    """
+    found = result.get("results")
+    each = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    failed = [one for one in each if one.get("failed")]
+    told = []
+    for one in failed or [result]:
+        client = one.get(LOOP_VARIABLE)
+        named = isinstance(client, Mapping) and len(each) > 1
+        why = str(one.get("stderr") or one.get("msg") or "").strip()
+        told.append(f"{client['name']}: {why}" if named and isinstance(client, Mapping) else why)
+    return "; ".join(told)

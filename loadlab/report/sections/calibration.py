@@ -1,0 +1,122 @@
+"""The part of the page on the calibration."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from loadlab.core import formatting
+from loadlab.core.formatting import ms
+from loadlab.core.model import Calibration, CalibrationOrigin, Ceiling, Iperf3Direction, Latency
+from loadlab.core.run_dir import (
+    CEILING,
+    CONDITIONS,
+    FLOOR,
+    HERE,
+    IPERF3,
+    LINK,
+    PING,
+    RESULT,
+    RunDir,
+)
+from loadlab.generators import registry
+from loadlab.report.html import Cells, Table, TableCell, link, links, table
+
+
+def build(run_dir: Path, found: Calibration | None) -> Table | None:
+    """Return the table of what the network and the generators can do; None without
+    calibration.json."""
+    if found is None:
+        return None
+    output = registry.get(found.generator).output
+    trip, offset = found.round_trip_us, found.clock_offset_s
+    ceiling_output = registry.get(found.ceiling.generator).output
+    rows: list[Cells] = [
+        _link(run_dir, "client to server", "client_to_server", found.iperf3.client_to_server),
+        _link(run_dir, "server to client", "server_to_client", found.iperf3.server_to_client),
+        [
+            "Round trip",
+            f"mean {formatting.significant(trip.mean)} µs, {formatting.significant(trip.min)} to "
+            f"{formatting.significant(trip.max)}",
+            "in every latency at least once (ping)",
+            _newest(run_dir, LINK, PING),
+        ],
+        [
+            "Ceiling",
+            _ceiling(found.ceiling),
+            "highest rate from nginx's own static answer",
+            _newest(run_dir, CEILING, RESULT, ceiling_output),
+        ],
+        [
+            "Baseline latency",
+            _latency(found.baseline_latency_us),
+            f"latency of {found.generator} from nginx's own static answer: nothing below it is the "
+            "stack's",
+            _newest(run_dir, FLOOR, RESULT, output) if found.baseline_latency_us else "",
+        ],
+        [
+            "Send delay",
+            _latency(found.send_delay_us),
+            f"how late {found.generator} issues requests; in no latency",
+            _newest(run_dir, FLOOR, RESULT, output) if found.send_delay_us else "",
+        ],
+        [
+            "Clocks",
+            f"server {1000 * offset.server:+.1f} ms, client {1000 * offset.client:+.1f} ms",
+            "each host's less the controller's",
+            "",
+        ],
+    ]
+    if found.origin:
+        rows.append(_origin(run_dir, found.origin))
+    return table(
+        "Measured before any stack.",
+        ["what", "value", "meaning", "from"],
+        rows,
+        sources=[link(HERE.calibration().document)],
+    )
+
+
+def _newest(run_dir: Path, part: str, *names: str) -> TableCell:
+    """Return links to files of the newest repetition of a part of the calibration."""
+    calibrations = RunDir(run_dir).calibration()
+    newest = calibrations.numbers(part)[-1:]
+    paths = [calibrations.part(part, number).path / name for number in newest for name in names]
+    return links(*(link(path.relative_to(run_dir)) for path in paths if path.exists()))
+
+
+def _link(run_dir: Path, words: str, direction: str, found: Iperf3Direction) -> Cells:
+    return [
+        f"Link, {words}",
+        f"{formatting.bits(found.bits_per_second)}, "
+        f"{formatting.plural(found.retransmits, 'segment')} sent again in {found.seconds:.0f} s",
+        "throughput of the network (iperf3)",
+        _newest(run_dir, LINK, IPERF3[direction]),
+    ]
+
+
+def _ceiling(found: Ceiling) -> str:
+    return (
+        f"{formatting.rate(found.requests_per_second)} requests/s with {found.generator}, "
+        f"{found.connections} connections; client {formatting.percent(found.client_cpu_busy)} "
+        f"busy, server {formatting.percent(found.server_cpu_busy)}"
+    )
+
+
+def _latency(found: Latency | None) -> str:
+    if found is None or found.p50 is None:
+        return "not measured"
+    return (
+        f"p50 {ms(found.p50)}, p99 {ms(found.p99)}, p99.9 {ms(found.p99_9)}, max {ms(found.max)} ms"
+    )
+
+
+def _origin(run_dir: Path, origin: CalibrationOrigin) -> Cells:
+    measured = datetime.datetime.fromtimestamp(origin.measured, datetime.UTC)
+    reused = "" if origin.run_id == RunDir(run_dir).run_id else ", and used again"
+    return [
+        "Measured",
+        f"{measured:%Y-%m-%d %H:%M:%S} UTC by run {origin.run_id}{reused}",
+        "under the same hosts, programs, tuning, network and load",
+        _newest(run_dir, LINK, CONDITIONS),
+    ]

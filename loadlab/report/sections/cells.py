@@ -1,0 +1,274 @@
+"""The table of measured stacks and the section of each."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from loadlab.core import formatting
+from loadlab.core.formatting import ms
+from loadlab.core.model import CellSummary, HostTelemetry, Repetition, Statistics
+from loadlab.core.run_dir import HERE, RESULT, SUMMARY
+from loadlab.generators import registry
+from loadlab.planning import inputs
+from loadlab.report import words
+from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
+from loadlab.report.sections import cell_figures, clients, headlines, latency
+from loadlab.report.sections.cell_figures import Baseline, CellFigures
+from loadlab.report.sections.flame_graph import FlameGraph
+from loadlab.report.words.labels import Entry
+
+# Class of errors -> its meaning.
+ERRORS = {
+    "connect": "no connection",
+    "read": "connection lost, or no HTTP, while the answer was awaited or read",
+    "write": "connection lost while the request was sent",
+    "timeout": "no answer within the request timeout",
+    "status_4xx": "answered with a status of 400 to 499",
+    "status_5xx": "answered with a status of 500 to 599",
+    "status_other": "answered with another status that is not 2xx",
+    "body": "answered 2xx with a body of another length than verified",
+}
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A void reason or a finding; ``kind`` is void or found.
+
+    ``repetition`` names the repetition, where the cell has several.
+    """
+
+    kind: Literal["void", "found"]
+    code: str
+    text: str
+    repetition: str = ""
+
+
+@dataclass(frozen=True)
+class CellSection:
+    """The section of one measured cell; a part without data is None.
+
+    ``heading`` is empty where the endpoint has one cell.
+    """
+
+    anchor: str
+    heading: str
+    cell_id: str
+    headline: Headline
+    remarks: Sequence[Remark]
+    figures: CellFigures
+    errors: Table | None
+    errors_title: str
+    percentiles: Table | None
+    repetitions: Table
+    flame_graph: FlameGraph | None
+    clients: Table | None
+
+
+def cpu(telemetry: Sequence[HostTelemetry]) -> str:
+    """Return a host's busy CPU in percent of all its cores, the median over its repetitions."""
+    busy = [one.cpu_busy for one in telemetry]
+    return formatting.percent(statistics.median(busy) if busy else None)
+
+
+def both_cpus(repetitions: Sequence[Repetition]) -> list[str]:
+    """Return the busy CPU of the server and of the client."""
+    measured = [rep.telemetry for rep in repetitions if rep.telemetry]
+    return [cpu([one.server for one in measured]), cpu([one.client for one in measured])]
+
+
+def outcome(headline: Headline, cell: CellSummary) -> str:
+    """Return the last column of an overview: held (3 of 4 valid)."""
+    found = cell.statistics
+    counted = f" ({found.n} of {found.n + found.n_void} valid)"
+    return headline.short + (counted if len(cell.repetitions) > 1 else "")
+
+
+def overview(entries: Sequence[Entry]) -> Table | None:
+    """Return the table of measured cells; None where there are none."""
+    rows = []
+    for entry in entries:
+        found, headline = entry.cell.statistics, headlines.headline(entry)
+        rows.append(Row([
+            TableCell(entry.title, href=f"#{entry.anchor}"),
+            formatting.asked(entry.cell.cell.load),
+            formatting.rate(found.rate_achieved.median if found.rate_achieved else None),
+            formatting.rate(found.goodput.median if found.goodput else None),
+            *latency.cells_of(found, latency.COLUMNS, found.responses),
+            latency.response_time(found.response_time),
+            formatting.count(headlines.total(found.errors)),
+            formatting.count(found.unsent),
+            *both_cpus(headlines.valid(entry.cell)),
+            outcome(headline, entry.cell),
+        ], headline.state))  # fmt: skip
+    if not rows:
+        return None
+    return table(
+        "Rates in requests per second. Over the valid repetitions: rates and CPU are medians, "
+        "latencies those of the added histograms, counts sums. Latency runs from when a request "
+        "was due (constant rate), not from when it could be sent."
+        + latency.NO_VALUE + latency.RESPONSE_TIME,
+        ["endpoint", "asked", "achieved", "goodput", *latency.HEAD, "response time, ms", "errors",
+         "unsent", "server CPU", "client CPU", "verdict"],
+        rows,
+        " " + "n" * 14,
+        sources=[link(SUMMARY)],
+    )  # fmt: skip
+
+
+def state(repetition: Repetition) -> str:
+    """Return valid, void or failed."""
+    if repetition.validity.valid:
+        return "valid"
+    return "void" if repetition.error is None else "failed"
+
+
+def sources(cell_id: str, repetition: Repetition, outputs: Sequence[str]) -> TableCell:
+    """Return the links to a repetition's result.json and to the generator's own output."""
+    folder = HERE.repetition(cell_id, repetition.repetition)
+    each = [link(folder.path / name, name) for name in outputs if name in repetition.raw_sha256]
+    return links(link(folder.result, RESULT), *each)
+
+
+def _repetitions(cell: CellSummary) -> Table:
+    """Return the table of one cell's repetitions, including void and failed ones."""
+    rows = []
+    for rep in cell.repetitions:
+        outputs = [name for name in rep.raw_sha256 if Path(name).name in registry.outputs()]
+        rows.append(Row([
+            str(rep.repetition),
+            formatting.rate(rep.rate_achieved),
+            formatting.rate(rep.goodput),
+            *latency.of_repetition(rep.latency_us, latency.COLUMNS, rep.responses),
+            latency.response_time(rep.response_time),
+            formatting.count(headlines.total(rep.errors)),
+            formatting.count(rep.unsent),
+            *both_cpus([rep]),
+            state(rep),
+            sources(cell.cell_id, rep, outputs),
+        ], "" if rep.validity.valid else "void"))  # fmt: skip
+    return table(
+        "Each repetition. Void and failed ones are kept and shown, and are in no figure and no "
+        "other number." + latency.NO_VALUE,
+        ["repetition", "achieved", "goodput", *latency.HEAD, "response time, ms", "errors",
+         "unsent", "server CPU", "client CPU", "verdict", "from"],
+        rows,
+        "n" * 14,
+    )  # fmt: skip
+
+
+def _errors(found: Statistics) -> Table | None:
+    """Return the table of errors by class over the valid repetitions; None without any."""
+    if not found.errors or found.requests is None:
+        return None
+    counts: list[tuple[str, int | None, int | None, str]] = [
+        (name, getattr(found.errors, name), found.requests, meaning)
+        for name, meaning in ERRORS.items()
+    ]
+    counts += [
+        ("aborted", found.aborted, found.requests,
+         "cut off by the generator at its deadline; no error"),
+        ("unsent", found.unsent, found.scheduled, "scheduled and never sent; in no percentile"),
+    ]  # fmt: skip
+    rows = [
+        Row([name, f"{n:,}", formatting.share(n, whole), meaning], "bad" if n else "")
+        for name, n, whole, meaning in counts
+        if n is not None
+    ]
+    caption = (
+        f"Of {formatting.plural(found.requests, 'request')}, {found.ok:,} were verified answers."
+    )
+    return table(caption, ["class", "requests", "share", "meaning"], rows, " nn ")
+
+
+def remarks(cell: CellSummary) -> list[Remark]:
+    """Return the void reasons and findings of a cell's repetitions.
+
+    The first says which revisions of the lab measured it, where there are several.
+    """
+    found = []
+    if labs := inputs.labs(cell.repetitions):
+        each = "; ".join(
+            f"{revision.removesuffix('+')[:12]}{' with local changes' * revision.endswith('+')} "
+            f"measured repetition {', '.join(map(str, numbers))}"
+            for revision, numbers in labs.items()
+        )
+        found.append(Remark("found", "lab", f"{len(labs)} revisions measured this cell: {each}"))
+    for rep in cell.repetitions:
+        which = f"repetition {rep.repetition}" if len(cell.repetitions) > 1 else ""
+        kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
+        for kind, reasons in zip(kinds, (rep.validity.reasons, rep.validity.findings), strict=True):
+            for reason in reasons:
+                text = formatting.one_line(words.reason(reason), 2000)
+                found.append(Remark(kind, reason.code, text, which))
+    return found
+
+
+def closed_loop(entries: Sequence[Entry]) -> Table | None:
+    """Return the table of an endpoint's closed loops; None where there was none."""
+    # Add a column naming the cell when there is more than one.
+    named = len(entries) > 1
+    rows = [
+        _closed_loop(entry, rep, [entry.title] if named else [])
+        for entry in entries
+        for rep in entry.cell.repetitions
+    ]
+    if not rows:
+        return None
+    return table(
+        "Every connection sends its next request as soon as it has its answer: about where this "
+        "stack saturates. A saturation probe, not a result: latency is counted from when a request "
+        "was sent, and cannot be compared with the latencies above.",
+        [*(["cell"] if named else []), "generator", "connections", "seconds",
+         "goodput, requests/s", "p50, ms", "p99, ms", "max, ms", "errors", "server CPU",
+         "client CPU", "verdict", "from"],
+        rows,
+        " " * (1 + named) + "n" * 9,
+    )  # fmt: skip
+
+
+def _closed_loop(entry: Entry, rep: Repetition, name: Sequence[str]) -> Row:
+    load, found = entry.cell.cell.load, rep.latency_us
+    good = rep.validity.valid
+    reasons = "; ".join(words.coded(reason) for reason in rep.validity.reasons)
+    return Row([
+        *name,
+        load.generator,
+        str(load.connections),
+        f"{load.duration_s:g}",
+        formatting.rate(rep.goodput),
+        *(map(ms, (found.p50, found.p99, found.max) if found else (None, None, None))),
+        formatting.count(headlines.total(rep.errors)),
+        *both_cpus([rep]),
+        "valid" if good else formatting.one_line(f"void: {reasons}"),
+        link(HERE.repetition(entry.cell.cell_id, rep.repetition).result, RESULT),
+    ], "" if good else "void")  # fmt: skip
+
+
+def section(
+    run_dir: Path,
+    entry: Entry,
+    *,
+    heading: str = "",
+    baseline: Baseline | None = None,
+    flame_graph: FlameGraph | None = None,
+) -> CellSection:
+    """Return the section of a measured stack."""
+    found = entry.cell.statistics
+    return CellSection(
+        anchor=entry.anchor,
+        heading=heading,
+        cell_id=entry.cell.cell_id,
+        headline=headlines.headline(entry),
+        remarks=remarks(entry.cell),
+        figures=cell_figures.of_cell(run_dir, entry, baseline),
+        errors=_errors(found),
+        errors_title="Errors by class",
+        percentiles=latency.intervals(found),
+        repetitions=_repetitions(entry.cell),
+        flame_graph=flame_graph,
+        clients=clients.section(entry.cell),
+    )

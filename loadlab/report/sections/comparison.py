@@ -1,0 +1,339 @@
+"""Comparisons for the page and the terminal: sentences, tables and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadlab.core import formatting
+from loadlab.core.formatting import ms
+from loadlab.core.model import (
+    Comparison,
+    Difference,
+    MetricComparison,
+    NoiseFloor,
+    Sample,
+    SkippedTuning,
+    Summary,
+)
+from loadlab.core.run_dir import SUMMARY
+from loadlab.report import words
+from loadlab.report.html import (
+    Cells,
+    Figure,
+    Group,
+    Headline,
+    Row,
+    Table,
+    TableCell,
+    link,
+    table,
+)
+from loadlab.report.words import labels, quantities
+from loadlab.report.words.labels import Entry, Paths
+from loadlab.stats import inference
+
+UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms"}
+# Parts whose value needs no name before it: production, not tuning production.
+_PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
+# The better direction of each metric.
+_BETTER = {"goodput": "higher", "p50": "lower", "p99": "lower"}
+
+_LEVEL = f"{inference.LEVEL * 100:.0f} %"
+EXPLAINED = (
+    "Titles name the head, then the base. The difference is that of their medians over valid "
+    f"repetitions, in percent of the base's, with its {_LEVEL} bootstrap interval. It counts where "
+    "the interval excludes 0, where p (Mann-Whitney, corrected for all comparisons) is at most "
+    f"{inference.ALPHA:g}, and where it exceeds the noise floor: the difference of a cell from its "
+    "A/A control, the same cell measured a second time. There is no difference where all of the "
+    f"interval is within the noise floor, and within {100 * inference.SAME:.0f} %; all else is "
+    "inconclusive."
+)
+
+
+@dataclass(frozen=True)
+class PathTable:
+    """The table of an endpoint."""
+
+    path: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class ComparisonSection:
+    """The section of comparisons; ``explained`` and ``skipped`` are empty where not needed."""
+
+    title: str
+    headlines: Sequence[Headline]
+    explained: str
+    skipped: str
+    endpoints: Sequence[PathTable]
+    figure: Figure | None
+    noise_floor: Table | None
+
+
+@dataclass(frozen=True)
+class _Titled:
+    """A comparison, and the path and what else distinguishes it from the others."""
+
+    comparison: Comparison
+    title: str
+
+    @property
+    def subject(self) -> str:
+        return subject(self.comparison)
+
+
+def subject(compared: Comparison) -> str:
+    """Return what is compared: production against stock."""
+    prefix = "" if compared.by in _PLAIN else f"{compared.by} "
+    return f"{prefix}{compared.head.name} against {prefix}{compared.base.name}"
+
+
+def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> ComparisonSection | None:
+    """Return the section; None where nothing is compared.
+
+    ``measured``: the summary's measured cells.
+    """
+    found = _titled(summary.comparisons, paths)
+    if not found and not summary.noise_floor:
+        return None
+    by_path: dict[str, list[_Titled]] = {}
+    for one in found:
+        by_path.setdefault(labels.path_of(one.comparison.cell, paths), []).append(one)
+    return ComparisonSection(
+        title="Comparison" if found else "Noise floor",
+        headlines=[_headline(one) for one in found],
+        explained=f"{EXPLAINED} {quantities.levels()}" if found else "",
+        skipped=_skipped(summary.skipped_tunings or []),
+        endpoints=[PathTable(path, _table(several, path)) for path, several in by_path.items()],
+        figure=_figure(found) if found else None,
+        noise_floor=_noise_floor(summary.noise_floor, measured),
+    )
+
+
+def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
+    titles = labels.compared(comparisons, paths)
+    return [_Titled(*one) for one in zip(comparisons, titles, strict=True)]
+
+
+def _headline(one: _Titled) -> Headline:
+    """Return a sentence on all metrics; its state is decided, same or inconclusive."""
+    rows = one.comparison.rows
+    decided = [
+        f"{row.metric} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
+        f"{formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
+        f"{row.conclusion}"
+        for row in rows
+        if row.conclusion in ("higher", "lower")
+    ]
+    same = [
+        f"{row.metric} ({formatting.signed(row.difference.value)}"
+        + ("" if row.noise_floor is None else f", {_noise(row)}")
+        + ")"
+        for row in rows
+        if row.conclusion == "no difference"
+    ]
+    open_ones: dict[str, list[str]] = {}
+    for row in rows:
+        if row.conclusion == "inconclusive":
+            value = row.difference.value
+            shown = "" if value is None else f" ({formatting.signed(value)})"
+            open_ones.setdefault(words.reason(row.reason), []).append(row.metric + shown)
+    parts = [
+        *decided,
+        *([f"no difference in {_and(same)}"] if same else []),
+        *(f"inconclusive in {_and(names)}: {reason}" for reason, names in open_ones.items()),
+        *filter(None, [_failed(one.comparison)]),
+    ]
+    state = "decided" if decided else "inconclusive" if open_ones else "same"
+    return Headline(state, f"{one.subject} on {one.title}: {'; '.join(parts)}.")
+
+
+def _noise(row: MetricComparison) -> str:
+    floor = row.noise_floor
+    return "no noise floor" if floor is None else f"noise floor {formatting.percent(floor)}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _failed(compared: Comparison) -> str:
+    """Return the failed requests of both sides in words; empty where there were none."""
+    head, base = compared.head.failed_fraction, compared.base.failed_fraction
+    if not head and not base:
+        return ""
+    return f"failed requests {formatting.part_of(head)} against {formatting.part_of(base)}"
+
+
+def _number(metric: str, value: float | None) -> str:
+    """Return a metric's value without its unit: goodput in requests/s, latencies in ms."""
+    return formatting.rate(value) if metric == "goodput" else ms(value)
+
+
+def _median(metric: str, found: Sample) -> str:
+    """Return a median and its interval in words."""
+    shown = _number(metric, found.median)
+    if found.low is None:
+        return shown
+    return f"{shown} ({_number(metric, found.low)} to {_number(metric, found.high)})"
+
+
+def _difference(found: Difference) -> str:
+    """Return a difference and its interval in words."""
+    shown = formatting.signed(found.value)
+    return shown if found.low is None else f"{shown} ({formatting.span(found.low, found.high)})"
+
+
+def _skipped(skipped: Sequence[SkippedTuning]) -> str:
+    """Return a sentence on the tunings that an ablation did not measure; empty where there are
+    none."""
+    by_reason: dict[str, list[str]] = {}
+    for one in skipped:
+        by_reason.setdefault(words.reason(one.reason), []).append(one.key)
+    if not by_reason:
+        return ""
+    parts = [f"{', '.join(keys)} ({reason})" for reason, keys in by_reason.items()]
+    return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
+
+
+def _table(several: Sequence[_Titled], path: str) -> Table:
+    """Return the table of an endpoint's comparisons, with a row for each metric and one for
+    failures."""
+    rows: list[Row | Group | Cells] = []
+    for one in several:
+        compared = one.comparison
+        rows.append(Group(one.subject + one.title.removeprefix(path)))
+        rows += [_row(row) for row in compared.rows]
+        failed = [
+            formatting.part_of(side.failed_fraction) for side in (compared.base, compared.head)
+        ]
+        rows.append(
+            Row(
+                ["failed requests", *failed, "", "", "", _counts(compared)],
+                "bad" if _failed(compared) else "",
+            )
+        )
+    return table(
+        "Medians of the valid repetitions, with their intervals.",
+        ["metric", "base", "head", "difference", "noise floor", "conclusion", "reason"],
+        rows,
+        " nnnn",
+        sources=[link(SUMMARY)],
+    )
+
+
+def _row(row: MetricComparison) -> Cells:
+    floor = formatting.percent(row.noise_floor)
+    return [
+        f"{row.metric}, {UNITS[row.metric]}",
+        _median(row.metric, row.base),
+        _median(row.metric, row.head),
+        _difference(row.difference),
+        floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
+        TableCell(row.conclusion, css=_css(row)),
+        TableCell(words.reason(row.reason), css="reason"),
+    ]
+
+
+def _counts(compared: Comparison) -> str:
+    """Return how many repetitions are compared: 4 (1 void, left out) against 5."""
+    head, base = (
+        f"{side.n:,}" + (f" ({side.n_void:,} void, left out)" if side.n_void else "")
+        for side in (compared.head, compared.base)
+    )
+    return f"valid repetitions: {head} against {base}"
+
+
+def _css(row: MetricComparison) -> str:
+    if row.conclusion in ("higher", "lower"):
+        return "better" if row.conclusion == _BETTER[row.metric] else "worse"
+    return "same" if row.conclusion == "no difference" else "inconclusive"
+
+
+def _figure(several: Sequence[_Titled]) -> Figure:
+    """Return the figure of every difference with its interval and noise floor."""
+    from loadlab.report.plots import curves
+
+    groups = [
+        (
+            formatting.one_line(f"{one.subject} on {one.title}", 76),
+            [
+                curves.DifferenceRow(
+                    row.metric,
+                    row.difference.value,
+                    row.difference.low,
+                    row.difference.high,
+                    row.noise_floor,
+                    row.conclusion,
+                )
+                for row in one.comparison.rows
+            ],
+        )
+        for one in several
+    ]
+    label = "; ".join(
+        f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in rows)
+        for title, rows in groups
+    )
+    return Figure(
+        "Differences",
+        curves.differences("differences", f"Differences, {label}", groups),
+        "A dot is the difference, a line its interval, grey the noise floor.",
+        [link(SUMMARY)],
+    )
+
+
+def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Table | None:
+    """Return the table of cells that were measured twice; None where there are none."""
+    if not floors:
+        return None
+    known = {entry.cell.cell_id: entry for entry in measured}
+    rows = []
+    for row in floors:
+        entry = known.get(row.cell_id)
+        name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
+        floor = formatting.percent(row.noise_floor)
+        rows.append([name, row.metric, _difference(row.difference), floor])
+    return table(
+        "Cells measured twice. The noise floor is the larger bound of the interval of the "
+        "difference between the cell and its A/A control, which differ in nothing.",
+        ["cell", "metric", "difference of the control", "noise floor"],
+        rows,
+        "  nn",
+        sources=[link(SUMMARY)],
+    )
+
+
+def lines(comparisons: Sequence[Comparison], skipped: Sequence[SkippedTuning] = ()) -> list[str]:
+    """Return the comparisons for the terminal, a line for each metric; empty where there
+    are none."""
+    if not comparisons:
+        return []
+    found = [
+        f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
+        f"{'noise floor':>13}  conclusion"
+    ]
+    for one in _titled(comparisons, {}):
+        failed = _failed(one.comparison)
+        found.append(f"{one.subject} on {one.title}" + (f": {failed}" if failed else ""))
+        found += [_line(row) for row in one.comparison.rows]
+    return [*found, *filter(None, [_skipped(skipped)])]
+
+
+def _line(row: MetricComparison) -> str:
+    found = row.difference
+    reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
+    return (
+        f"  {row.metric:<10}"
+        + "".join(f"{_terse(row.metric, side.median):>10}" for side in (row.base, row.head))
+        + f"{formatting.signed(found.value):>12}"
+        + f"{formatting.span(found.low, found.high):>18}"
+        + f"{formatting.percent(row.noise_floor):>13}  {row.conclusion}{reason}"
+    )
+
+
+def _terse(metric: str, value: float | None) -> str:
+    shown = _number(metric, value)
+    return shown if value is None else f"{shown}{'/s' if metric == 'goodput' else 'ms'}"

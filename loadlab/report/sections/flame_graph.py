@@ -1,0 +1,73 @@
+"""The part of a cell's section on the flame graph of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadlab.core import documents, formatting
+from loadlab.core.model import CellSummary, PySpyProfile
+from loadlab.core.run_dir import HERE
+from loadlab.report.html import Figure, Table, link, table
+from loadlab.report.plots import flamegraph
+from loadlab.telemetry import pyspy
+
+
+@dataclass(frozen=True)
+class FlameGraph:
+    """What a worker did; without a figure and a table where its recording failed."""
+
+    text: str
+    figure: Figure | None = None
+    functions: Table | None = None
+
+
+def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> FlameGraph | None:
+    """Return a cell's newest flame graph; None where it has none.
+
+    ``cells``: all of summary.json.
+    """
+    recorded = [one for one in cells if one.purpose == "py_spy" and one.base == cell.cell_id]
+    if not recorded:
+        return None
+    profile = recorded[0]
+    rep = profile.repetitions[-1]
+    if rep.py_spy is None:
+        return FlameGraph(f"The flame graph failed: {formatting.one_line(rep.error or '')}")
+    text = _text(rep.py_spy)
+    path = HERE.repetition(profile.cell_id, rep.repetition).profile
+    source = [link(path, path.name)]
+    return FlameGraph(
+        text,
+        Figure(
+            "Flame graph",
+            flamegraph.svg(pyspy.read(documents.text(run_dir / path)), text),
+            "Each frame is above its caller and as wide as its fraction of the samples, 100 each "
+            "second of every thread; neighbours are in no order of time. Orange is Python, blue is "
+            "native code, grey is waiting. This repetition, which py-spy slows, is in no other "
+            "figure.",
+            source,
+        ),
+        table(
+            "Innermost functions of the samples that did not wait.",
+            ["function", "share"],
+            [
+                [formatting.one_line(one.function), formatting.percent(one.fraction)]
+                for one in rep.py_spy.top
+            ],
+            " n",
+            title="Functions by CPU time",
+            open=False,
+            sources=source,
+        ),
+    )
+
+
+def _text(found: PySpyProfile) -> str:
+    depth = found.depth_median
+    deep = "" if depth is None else f", and had {depth:g} Python frames (median) in the others"
+    return (
+        f"A worker of the application waited in {formatting.percent(found.idle_fraction)} of "
+        f"{found.samples:,} samples{deep}."
+    )

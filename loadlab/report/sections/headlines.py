@@ -1,0 +1,105 @@
+"""The sentence on each measured stack."""
+
+from __future__ import annotations
+
+from msgspec.structs import astuple
+
+from loadlab.analysis.ranking import HELD_FROM
+from loadlab.core import formatting
+from loadlab.core.model import CellSummary, ErrorCounts, Load, Repetition, Statistics
+from loadlab.report import words
+from loadlab.report.html import Headline
+from loadlab.report.sections import latency
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry
+from loadlab.report.words.validity import SATURATED
+
+
+def valid(cell: CellSummary) -> list[Repetition]:
+    """Return the cell's valid repetitions."""
+    return [rep for rep in cell.repetitions if rep.validity.valid]
+
+
+def total(errors: ErrorCounts | None) -> int | None:
+    """Return the failed requests of all classes; None where they are unknown."""
+    if errors is None:
+        return None
+    return sum(map(int, astuple(errors)))
+
+
+def saturation(repetition: Repetition) -> str | None:
+    """Return why a repetition was saturated; None where it was not."""
+    for finding in repetition.validity.findings:
+        if finding.code == "saturated":
+            return SATURATED[str(finding.facts["resource"])]
+    return None
+
+
+def held(repetition: Repetition, load: Load) -> bool:
+    """Return whether the rate asked for came back as verified answers."""
+    enough = (repetition.goodput or 0) >= HELD_FROM * (load.rate or 0)
+    return enough and saturation(repetition) is None
+
+
+def skipped(cell: CellSummary) -> str:
+    """Return a sentence on the void repetitions, after a space; empty where there are none."""
+    void, count = cell.statistics.n_void, len(cell.repetitions)
+    return f" {void} of {count} repetitions void and left out." if void else ""
+
+
+def void(cell: CellSummary, subject: str) -> Headline:
+    """Return the headline of a cell without a valid repetition."""
+    reasons = dict.fromkeys(
+        words.reason(reason) if rep.error else words.coded(reason)
+        for rep in cell.repetitions
+        for reason in rep.validity.reasons
+    )
+    short = "failed" if all(rep.error for rep in cell.repetitions) else "void"
+    text = formatting.one_line("; ".join(reasons))
+    return Headline("void", f"{subject} {short}: {text}; nothing can be concluded.", short)
+
+
+def headline(entry: Entry) -> Headline:
+    """Return the headline of a cell: its state is held, missed, closed or void."""
+    cell, load, found = entry.cell, entry.cell.cell.load, entry.cell.statistics
+    subject = labels.stack(cell.cell)
+    if not valid(cell):
+        return void(cell, f"{subject} on {entry.where}")
+    if load.mode == "constant":
+        return _constant(cell, subject, f"{formatting.asked(load)} requests/s on {entry.where}")
+    text = (
+        f"{subject} answered {formatting.rate(_median(found))} requests/s on {entry.where} in a "
+        f"closed loop of {formatting.plural(load.connections, 'connection')}: "
+        f"{_tail(found)}.{skipped(cell)}"
+    )
+    return Headline("closed", text, "closed loop")
+
+
+def _constant(cell: CellSummary, subject: str, rate: str) -> Headline:
+    found, good = cell.statistics, valid(cell)
+    kept = [held(rep, cell.cell.load) for rep in good]
+    if all(kept):
+        return Headline("held", f"{subject} held {rate}: {_tail(found)}.{skipped(cell)}", "held")
+    parts = [f"{formatting.rate(_median(found))} verified answers/s"]
+    if found.unsent:
+        part = formatting.share(found.unsent, found.scheduled)
+        parts.append(f"{found.unsent:,} requests never sent ({part})")
+    reasons = list(dict.fromkeys(filter(None, map(saturation, good))))
+    limit = f"; saturated, {' and '.join(reasons)}" if reasons else ""
+    some = f" in {kept.count(False)} of {len(kept)} repetitions" if any(kept) else ""
+    text = (
+        f"{subject} did not hold {rate}{some}: {', '.join([*parts, _tail(found)])}{limit}."
+        f"{skipped(cell)}"
+    )
+    return Headline("missed", text, "did not hold" + (", saturated" if reasons else ""))
+
+
+def _median(found: Statistics) -> float | None:
+    return found.goodput.median if found.goodput else None
+
+
+def _tail(found: Statistics) -> str:
+    """Return the slowest answers and the errors."""
+    errors = total(found.errors) or 0
+    share = f" ({formatting.share(errors, found.requests)} of requests)" if errors else ""
+    return f"{latency.slowest(found.latency_us)}, {formatting.plural(errors, 'error')}{share}"

@@ -1,0 +1,204 @@
+"""The part of an endpoint's section on the server's processes and its database."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from loadlab.core import formatting
+from loadlab.core.model import Database, Processes, Repetition, ServiceProcesses
+from loadlab.core.run_dir import HERE
+from loadlab.report.html import Cells, Table, TableCell, link, links, table
+from loadlab.report.words.labels import Entry
+from loadlab.telemetry.processes import GROUPS
+
+NAMES = {"nginx": "nginx", "application": "application", "postgresql": "PostgreSQL"}
+# A value of one service's processes in a repetition; None where it is not known.
+Value: TypeAlias = Callable[[Processes, Repetition], float | None]
+
+
+@dataclass(frozen=True)
+class ServerSection:
+    """The tables of an endpoint's server; None where nothing was recorded."""
+
+    processes: Table | None
+    details: Table | None
+    database: Table | None
+
+
+def _recorded(entry: Entry) -> list[tuple[Repetition, ServiceProcesses]]:
+    """Return the cell's valid repetitions whose processes were recorded."""
+    return [
+        (rep, rep.telemetry.server.processes)
+        for rep in entry.cell.repetitions
+        if rep.validity.valid and rep.telemetry and rep.telemetry.server.processes
+    ]
+
+
+def _label(entry: Entry, named: bool) -> list[str]:
+    load = entry.cell.cell.load
+    pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
+    return [*([entry.title] if named else []), f"{load.generator}, {pace}"]
+
+
+def _sources(entry: Entry, reps: Sequence[Repetition]) -> TableCell:
+    folders = [HERE.repetition(entry.cell.cell_id, rep.repetition) for rep in reps]
+    return links(*(link(folder.result, folder.path.name) for folder in folders))
+
+
+def _median(entry: Entry, group: str, value: Value) -> float | None:
+    """Return the median of a value over the valid repetitions that have it."""
+    found = [
+        value(used, rep)
+        for rep, processes in _recorded(entry)
+        if (used := getattr(processes, group)) is not None
+    ]
+    known = [number for number in found if number is not None]
+    return statistics.median(known) if known else None
+
+
+def _by_request(count: float | None, rep: Repetition) -> float | None:
+    """Return a count of the server by request that nginx took.
+
+    A closed loop cuts off some of these requests unanswered. Without nginx nothing counts requests
+    at the server, so the count is by answer at the client.
+    """
+    taken = rep.responses if rep.nginx_requests is None else rep.nginx_requests
+    return None if count is None or not taken else count / taken
+
+
+def _shown(value: float | None) -> str:
+    return formatting.NONE if value is None else formatting.significant(value)
+
+
+def _cpu_us(used: Processes, rep: Repetition) -> float | None:
+    return _by_request(None if used.cpu_s is None else 1e6 * used.cpu_s, rep)
+
+
+def _voluntary(used: Processes, rep: Repetition) -> float | None:
+    return _by_request(used.voluntary_switches, rep)
+
+
+def _involuntary(used: Processes, rep: Repetition) -> float | None:
+    return _by_request(used.involuntary_switches, rep)
+
+
+def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
+    """Return the table of CPU time per request and service; None where nothing was recorded.
+
+    ``named``: whether to add a column naming the cell.
+    """
+    rows: list[Cells] = [
+        [
+            *_label(entry, named),
+            *(_shown(_median(entry, group, _cpu_us)) for group in GROUPS),
+            *(
+                formatting.percent(_median(entry, group, lambda used, _: used.cpu))
+                for group in GROUPS
+            ),
+            _sources(entry, [rep for rep, _ in _recorded(entry)]),
+        ]
+        for entry in entries
+        if _recorded(entry)
+    ]
+    if not rows:
+        return None
+    return table(
+        "CPU time by request that nginx took (without nginx by answer), in µs, and of all the "
+        "server's CPU; medians over the valid repetitions. The kernel's work that belongs to no "
+        "process is in none of them.",
+        [
+            *(["cell"] if named else []),
+            "load",
+            *(f"{NAMES[group]}, µs" for group in GROUPS),
+            *(f"{NAMES[group]}, CPU" for group in GROUPS),
+            "from",
+        ],
+        rows,
+        " " * (1 + named) + "n" * 6,
+    )
+
+
+def _details(entries: Sequence[Entry], named: bool) -> Table | None:
+    """Return the table of memory, threads and context switches; None where nothing was recorded."""
+    rows = [row for entry in entries for group in GROUPS for row in _detail(entry, group, named)]
+    if not rows:
+        return None
+    return table(
+        "The most at any reading, once a second; memory that processes share counts in each. "
+        "Context switches by request that nginx took: voluntary where a thread waited, involuntary "
+        "where the kernel took the CPU from it. Medians over the valid repetitions.",
+        [*(["cell"] if named else []), "load", "processes of", "processes", "threads",
+         "resident memory", "voluntary switches", "involuntary switches"],
+        rows,
+        " " * (2 + named) + "n" * 5,
+        title="Memory, threads and context switches",
+        open=False,
+    )  # fmt: skip
+
+
+def _detail(entry: Entry, group: str, named: bool) -> Iterator[list[str]]:
+    """Yield the row of a service, if its processes were recorded."""
+    processes = _median(entry, group, lambda used, _: used.processes_max)
+    memory = _median(entry, group, lambda used, _: used.rss_max_bytes)
+    if processes is None or memory is None:
+        return
+    yield [
+        *_label(entry, named),
+        NAMES[group],
+        formatting.count(processes),
+        formatting.count(_median(entry, group, lambda used, _: used.threads_max)),
+        formatting.size(memory),
+        _shown(_median(entry, group, _voluntary)),
+        _shown(_median(entry, group, _involuntary)),
+    ]
+
+
+def _database(entries: Sequence[Entry], named: bool) -> Table | None:
+    """Return the table of statements of each cell's last valid repetition; None without
+    a database."""
+    rows = [row for entry in entries for row in _statements(entry, named)]
+    if not rows:
+        return None
+    return table(
+        "The statements that took the database most time, from its own statistics, in the last "
+        "valid repetition. Connections are the most at any reading, once a second.",
+        [*(["cell"] if named else []), "load", "connections", "transactions", "statement", "calls",
+         "mean, µs", "total, s", "from"],
+        rows,
+        " " * (1 + named) + "nn nnn",
+        title="Statements",
+        open=False,
+    )  # fmt: skip
+
+
+def _statements(entry: Entry, named: bool) -> Iterator[Cells]:
+    recorded: list[tuple[Repetition, Database]] = [
+        (rep, rep.telemetry.server.database)
+        for rep in entry.cell.repetitions
+        if rep.validity.valid and rep.telemetry and rep.telemetry.server.database
+    ]
+    for rep, found in recorded[-1:]:
+        for statement in found.statements:
+            yield [
+                *_label(entry, named),
+                formatting.count(found.connections_max),
+                formatting.count(found.transactions),
+                statement.query,
+                formatting.count(statement.calls),
+                formatting.significant(statement.mean_us),
+                formatting.significant(statement.total_s),
+                _sources(entry, [rep]),
+            ]
+
+
+def section(measured: Sequence[Entry], closed_loops: Sequence[Entry]) -> ServerSection:
+    """Return the tables of an endpoint's server."""
+    # Add a column naming the cell when there is more than one.
+    named = len(measured) > 1 or len(closed_loops) > 1
+    entries = [*measured, *closed_loops]
+    return ServerSection(
+        _processes(entries, named), _details(entries, named), _database(entries, named)
+    )

@@ -1,0 +1,101 @@
+"""The last lines of a run, which can be shown again at any time.
+
+Everything comes from the run's documents on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from loadlab.analysis import summary as summaries
+from loadlab.core import documents, lock
+from loadlab.core.model import Claims, Manifest, Progress, Record, Summary
+from loadlab.core.run_dir import RunDir
+from loadlab.report.terminal import results
+from loadlab.report.words import labels
+from loadlab.scheduling import plan, progress
+
+# Repetitions that can show a difference to another run; see inference.cannot_tell().
+ENOUGH = 5
+
+R = TypeVar("R", bound=Record)
+
+
+def _read(path: Path, record: type[R]) -> R | None:
+    return documents.read(path, record) if path.exists() else None
+
+
+def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
+    """Return the results in sentences, the lab's version, the path of the report, and the next
+    commands."""
+    run = RunDir(run_dir)
+    manifest = _read(run.manifest, Manifest)
+    return [
+        *headlines,
+        *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
+        *([f"Report: {run.report}"] if run.report.exists() else []),
+        *following(run_dir),
+    ]
+
+
+def following(run_dir: Path) -> list[str]:
+    """Return the commands that are useful next; empty after a lesson, which names its own."""
+    planned = plan.read(run_dir).plan
+    kind = planned.study.kind if planned.study else None
+    if kind == "lesson":
+        return []
+    playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
+    resume = f"ansible-playbook {playbook} {plan.resume_args(run_dir)}"
+    found = _read(RunDir(run_dir).progress, Progress)
+    if found is None or found.done < found.total or found.abandoned:
+        return [f"Next: {resume}  # measures what is missing"]
+    measured = planned.options.repetitions
+    more = ENOUGH if measured < ENOUGH else 2 * measured
+    compare = f"-e base={RunDir(run_dir).run_id} -e head=<run_id>"
+    return [
+        f"Next: {resume} -e repetitions={more}  # more repetitions",
+        f"      ansible-playbook playbooks/compare.yml {compare}  # another run against this one",
+    ]
+
+
+def shown(run_dir: Path, now: float) -> list[str]:
+    """Return the last lines of a run; of an unfinished run its progress and the results so far.
+
+    ``now``: unix seconds.
+    """
+    from loadlab.report import page  # imports matplotlib, which takes a second
+
+    run = RunDir(run_dir)
+    holder = lock.holder(run_dir)
+    if holder is not None:
+        return [
+            f"Run {run.run_id} is running in process {holder}: {_progress(run, now)}",
+            *_table(summaries.summary(run_dir), None),
+        ]
+    summary = _read(run.summary, Summary)
+    if summary is None:
+        return [
+            f"Run {run.run_id} is not finished: {_progress(run, now)}",
+            *_table(summaries.summary(run_dir), None),
+            *following(run_dir),
+        ]
+    headlines = [headline.text for headline in page.build(run_dir).headlines]
+    return [
+        f"Run {run.run_id}, started {plan.read(run_dir).started}",
+        *_table(summary, _read(run.claims, Claims)),
+        *lines(run_dir, headlines),
+    ]
+
+
+def _progress(run: RunDir, now: float) -> str:
+    found = _read(run.progress, Progress)
+    if found is None:
+        return "no load was offered yet"
+    left = f", {progress.until(found.ends, now)}" if found.ends > now else ""
+    return f"{found.done} of {found.total} measured{left}"
+
+
+def _table(summary: Summary, claims: Claims | None) -> list[str]:
+    return results.tables(summary, claims).splitlines() if summary.cells else []

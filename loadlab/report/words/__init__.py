@@ -1,0 +1,35 @@
+"""English for the reasons that the analysis returns as data, once for terminal and page."""
+
+from __future__ import annotations
+
+from loadlab.core.errors import ResultError
+from loadlab.core.model import Reason
+from loadlab.report.words import outcomes, validity
+from loadlab.report.words.table import Entry, Table
+
+__all__ = ["TABLE", "Entry", "Table", "coded", "reason", "remedy"]
+
+TABLE: Table = {**validity.TABLE, **outcomes.TABLE}
+
+
+def reason(why: Reason) -> str:
+    """Return the words for a reason, without its code.
+
+    Raises ResultError for an unknown code, and for one that lacks what its words need.
+    """
+    try:
+        words = TABLE[why.code].words(why)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ResultError(f"reason {why.code!r} has no words: {error!r}") from error
+    client = why.facts.get("client")
+    return words if client is None else f"{client}: {words}"
+
+
+def coded(why: Reason) -> str:
+    """Return "code: words"; raises ResultError as reason() does."""
+    return f"{why.code}: {reason(why)}"
+
+
+def remedy(why: Reason) -> str | None:
+    """Return what the user can do about a reason; None where there is nothing."""
+    return TABLE[why.code].remedy

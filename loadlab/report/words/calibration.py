@@ -1,0 +1,41 @@
+"""Words for a calibration on the terminal."""
+
+from __future__ import annotations
+
+from loadlab.core.formatting import count
+from loadlab.core.model import Calibration, CalibrationOrigin
+
+
+def summary(calibration: Calibration) -> str:
+    """Return the calibration in one or two lines."""
+    link, ceiling = calibration.iperf3, calibration.ceiling
+    there, back = (
+        direction.bits_per_second / 1e9
+        for direction in (link.client_to_server, link.server_to_client)
+    )
+    lines = [
+        f"Link {there:.1f} Gb/s to the server, {back:.1f} back, round trip "
+        f"{calibration.round_trip_us.mean:.0f} µs; ceiling {ceiling.generator} against nginx alone "
+        f"{count(ceiling.requests_per_second)} requests/s"
+    ]
+    baseline, delay = calibration.baseline_latency_us, calibration.send_delay_us
+    if baseline:
+        late = delay.p99 if delay else None
+        lines.append(
+            f"Baseline latency of {calibration.generator} at the asked rate: "
+            f"p50 {_ms(baseline.p50, 2)} ms, p99 {_ms(baseline.p99, 2)} ms, "
+            f"max {_ms(baseline.max, 1)} ms"
+            + ("" if late is None else f"; its clock is late by {_ms(late, 2)} ms at p99")
+        )
+    return "\n".join(lines)
+
+
+def reused(origin: CalibrationOrigin, now: float) -> str:
+    """Return which run measured a calibration that is used again; ``now`` is in unix seconds."""
+    age = now - origin.measured
+    words = f"{age:.0f} s" if age < 90 else f"{age / 60:.0f} min"
+    return f"Calibration of run {origin.run_id}, {words} ago"
+
+
+def _ms(us: float | None, places: int) -> str:
+    return "-" if us is None else f"{us / 1000:.{places}f}"

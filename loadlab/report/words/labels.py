@@ -1,0 +1,231 @@
+"""Name stacks, loads and cells in words: by all of their parts, or by those that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loadlab.core import formatting
+from loadlab.core.model import Cell, CellSummary, Comparison, LabRevision, Load
+from loadlab.generators import registry
+from loadlab.report.words import quantities
+
+# Endpoint -> path, from the manifest's plan.
+Paths = Mapping[str, str]
+
+SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
+# Parts in which stacks may differ, besides framework and server.
+PARTS = (
+    "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
+    "upstream_keepalive", "front", "backlog",
+)  # fmt: skip
+# Parts that stack() leaves out.
+BESIDE = ("backlog", "tuning", "network", "hosts")
+# Parts in which two cells of one endpoint may differ, besides their loads.
+ALL_PARTS = ("framework", "server", *PARTS, "tuning", "network", "hosts")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell of summary.json with its titles in the report.
+
+    - path: of the endpoint
+    - where: path, plus backlog, tuning, network and hosts where they differ between cells
+    - stack: path, plus all parts in which stacks differ
+    - title: stack, plus the parts in which loads differ
+    - anchor: id of its section in the page
+    """
+
+    cell: CellSummary
+    path: str
+    where: str
+    stack: str
+    title: str
+    anchor: str
+
+
+def part(cell: Cell, name: str) -> str:
+    """Return one part of a cell in words; empty where it needs no mention."""
+    if name == "front":
+        return "without nginx" if cell.front == "none" else ""
+    value = getattr(cell, name)
+    if value is None or (name == "threads" and value == 1):
+        return ""
+    if name == "upstream_keepalive":
+        return "connections kept" if value else "a connection for each request"
+    return {
+        "workers": f"{value} workers",
+        "threads": f"{value} threads",
+        "backlog": f"backlog {value}",
+        # A dotted name is a class; its package adds nothing.
+        "worker_class": str(value).rsplit(".", 1)[-1],
+    }.get(name, str(value))
+
+
+def stack(cell: Cell) -> str:
+    """Return a stack in words.
+
+    The backlog is left out, as only a comparison of backlogs needs it, and so is a worker class
+    that the event loop determines.
+    """
+    if cell.transport == "none":
+        return "nginx alone"
+    server = SERVERS.get(cell.server, cell.server)
+    left_out = {"backlog", "worker_class" if cell.event_loop else ""}
+    words = [part(cell, name) for name in PARTS if name not in left_out]
+    return f"{cell.framework} on {server} ({', '.join(word for word in words if word)})"
+
+
+def is_client(cell: CellSummary) -> bool:
+    """Return whether a cell measures a Python client."""
+    return cell.cell.load.mode == "batch"
+
+
+def differences(cells: Sequence[CellSummary], names: Sequence[str] = ALL_PARTS) -> list[list[str]]:
+    """Return, for each cell, the words for the parts in which the cells differ."""
+    return _different([_parts(cell.cell, _hosts(cell)) for cell in cells], names)
+
+
+def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
+    """Return the cells as report entries with distinct titles, in order."""
+    stacks, beside, loads = differences(cells), differences(cells, BESIDE), _loads(cells)
+    found = []
+    for index, cell in enumerate(cells):
+        path = path_of(cell.cell, paths)
+        found.append(
+            Entry(
+                cell,
+                path,
+                title(path, beside[index]),
+                title(path, stacks[index]),
+                title(path, stacks[index] + loads[index]),
+                f"cell-{index + 1}",
+            )
+        )
+    return found
+
+
+def compared(comparisons: Sequence[Comparison], paths: Paths) -> list[str]:
+    """Return a title for each comparison: the path, and how it differs from the others."""
+    parts = [
+        {
+            name: words
+            for name, words in _parts(one.cell, "").items()
+            if name != one.by or name == "endpoint"
+        }
+        for one in comparisons
+    ]
+    stacks = _different(parts, ALL_PARTS)
+    loads = _different_loads([one.cell.load for one in comparisons])
+    return [
+        title(path_of(one.cell, paths), own + load)
+        for one, own, load in zip(comparisons, stacks, loads, strict=True)
+    ]
+
+
+def subjects(cells: Sequence[Cell], paths: Paths) -> list[str]:
+    """Return each cell's stack and path, and the words in which it differs from the others."""
+    beside = _different([_parts(cell, "") for cell in cells], BESIDE)
+    return [
+        f"{stack(cell)} on {title(path_of(cell, paths), words)}"
+        for cell, words in zip(cells, beside, strict=True)
+    ]
+
+
+def title(path: str, more: Sequence[str]) -> str:
+    """Return a path, followed by words in parentheses if there are any."""
+    return f"{path} ({', '.join(more)})" if more else path
+
+
+def path_of(cell: Cell, paths: Paths) -> str:
+    """Return a cell's path."""
+    return paths.get(cell.endpoint, f"/{cell.endpoint}")
+
+
+def lab(found: LabRevision) -> str:
+    """Return the lab's version and the revision of its source."""
+    revision = found.revision or "not from a git repository"
+    changes = " with local changes" if found.dirty else ""
+    return f"{found.version or 'without a version'}, {revision}{changes}"
+
+
+def objective(slo: Mapping[str, float]) -> str:
+    """Return an objective in words: p99 up to 100 ms and no errors."""
+    parts = [
+        f"{quantities.percentile(name.removesuffix('_ms'))} up to {limit:g} ms"
+        for name, limit in slo.items()
+        if name != "errors"
+    ]
+    if "errors" in slo:
+        most = slo["errors"]
+        parts.append(f"errors up to {formatting.part_of(most)}" if most else "no errors")
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+
+def load_parts(load: Load) -> dict[str, str]:
+    """Return the parts in which two loads may differ, in words."""
+    protocol = "HTTP/2 over TLS" if load.http2 else "TLS" if load.tls else "no TLS"
+    named = [f"{name}: {text}" for name, text in (load.headers or {}).items()]
+    options = {
+        "tls": protocol,
+        "headers": f"with {', '.join(named)}" if named else "no headers",
+        "clients": f"from {formatting.plural(load.clients or 1, 'client')}",
+    }
+    if load.mode == "batch":
+        bound = "connections" in registry.get(load.generator).options
+        return {
+            "pace": f"{load.generator}, {formatting.asked(load)}",
+            "connections": f"{load.connections:,} at a time" if bound else "",
+            "open_files": f"{load.open_files:,} open files",
+            "reuse": "connections reused" if load.reuse else "new connections",
+            **options,
+        }
+    kept = load.keepalive is not False
+    words = {
+        "pace": "closed loop" if load.rate is None else f"{formatting.asked(load)}/s",
+        "connections": formatting.plural(load.connections, "connection"),
+        "duration_s": f"{load.duration_s:g} s",
+        "keepalive": "client connections kept" if kept else "a client connection for each request",
+        **options,
+    }
+    if load.stall:
+        words["stall"] = f"stopped for {load.stall.duration_s:g} s"
+    if load.background_endpoint:
+        words["background"] = f"beside {load.background_endpoint}"
+    return words
+
+
+def _parts(cell: Cell, hosts: str) -> dict[str, str]:
+    """Return the parts of a cell in words; ``hosts``: the host pair that measured it."""
+    names = (name for name in ALL_PARTS if name != "hosts")
+    return {**{name: part(cell, name) for name in names}, "hosts": hosts}
+
+
+def _hosts(cell: CellSummary) -> str:
+    """Return the host pair that measured a cell, by its server."""
+    return next((f"on {rep.server}" for rep in cell.repetitions if rep.server), "")
+
+
+def _loads(cells: Sequence[CellSummary]) -> list[list[str]]:
+    """Return, for each cell, the words for the parts in which the loads differ.
+
+    The loads of Python clients differ from each other only, and so do those of stacks.
+    """
+    found: list[list[str]] = [[] for _ in cells]
+    for kind in (False, True):
+        chosen = [index for index, cell in enumerate(cells) if is_client(cell) is kind]
+        loads = _different_loads([cells[index].cell.load for index in chosen])
+        for index, words in zip(chosen, loads, strict=True):
+            found[index] = words
+    return found
+
+
+def _different_loads(loads: Sequence[Load]) -> list[list[str]]:
+    each = [load_parts(load) for load in loads]
+    return _different(each, list(dict.fromkeys(name for parts in each for name in parts)))
+
+
+def _different(each: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[list[str]]:
+    """Return, for each, the words of the named parts that differ between them."""
+    differ = [name for name in names if len({parts.get(name, "") for parts in each}) > 1]
+    return [[words for name in differ if (words := parts.get(name, ""))] for parts in each]

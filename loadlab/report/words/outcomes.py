@@ -1,0 +1,301 @@
+"""Words for the reasons of conclusions, claims, rankings, sweeps and searches.
+
+loadlab/stats, loadlab/scheduling and loadlab/analysis return them.
+"""
+
+from __future__ import annotations
+
+from loadlab.core import formatting
+from loadlab.core.model import Reason
+from loadlab.report.words.quantities import is_united, percentile, quantity
+from loadlab.report.words.table import Entry, Table
+from loadlab.scheduling.slo import Judged
+from loadlab.stats.inference import ABOVE
+
+_MORE = "Measure more repetitions (-e repetitions=)"
+_LONGER = "Measure for longer (-e duration=) or at a higher rate"
+_CONTROL = "Compare in one run, whose plan has an A/A control"
+_VOID = "See the void reasons of its repetitions in the report"
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return value
+
+
+def _value(why: Reason) -> float:
+    return _number(why.value)
+
+
+def _limit(why: Reason) -> float:
+    return _number(why.limit)
+
+
+def _fact(why: Reason, name: str) -> float:
+    return _number(why.facts[name])
+
+
+def _listed(why: Reason, name: str, separator: str = ", ") -> str:
+    several = why.facts[name]
+    if not isinstance(several, list):
+        raise TypeError(f"{several!r} is not a list")
+    return separator.join(several)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,g} requests/s"
+
+
+# Conclusions. The noise floor is a fraction.
+
+
+def _noise(floor: object) -> str:
+    return f"the noise floor of {formatting.percent(_number(floor))}"
+
+
+def _few_repetitions(why: Reason) -> str:
+    there = formatting.plural(int(_value(why)), "repetition")
+    return f"{there} of the {why.facts['side']} to go by, at least {why.limit} are needed"
+
+
+def _p_out_of_reach(why: Reason) -> str:
+    return (
+        f"{why.facts['base']} repetitions against {why.facts['head']} cannot tell: p is "
+        f"{formatting.significant(_value(why), 2)} at best, {_limit(why):g} is needed"
+    )
+
+
+def _too_noisy(why: Reason) -> str:
+    return (
+        f"the interval goes beyond {formatting.percent(_limit(why))}, and all of it is within "
+        f"{_noise(why.facts['noise_floor'])}: too noisy to tell"
+    )
+
+
+def _interval_includes_0(why: Reason) -> str:
+    floor = why.facts["noise_floor"]
+    if floor is None:
+        return "the interval includes 0, no noise floor was measured"
+    return f"the interval includes 0 and goes beyond {_noise(floor)}"
+
+
+def _corrected(why: Reason) -> str:
+    return f"corrected p {formatting.significant(_value(why), 2)}"
+
+
+def _many_comparisons(why: Reason) -> str:
+    best = formatting.significant(_fact(why, "p_best"), 2)
+    return (
+        f"{_corrected(why)}, {best} at best with so many comparisons: more repetitions are needed"
+    )
+
+
+def _difference(why: Reason) -> str:
+    measured = why.facts["noise_floor"] is not None
+    ground = "above the noise floor" if measured else "no noise floor was measured"
+    return f"{_corrected(why)}, {ground}"
+
+
+CONCLUSIONS: Table = {
+    "few_repetitions": Entry(_few_repetitions, _MORE),
+    "p_out_of_reach": Entry(_p_out_of_reach, _MORE),
+    "base_median_0": Entry(lambda why: "the base's median is 0"),
+    "base_value_0": Entry(lambda why: "a repetition of the base is 0"),
+    "interval_within_noise": Entry(lambda why: f"the whole interval is within {_noise(why.limit)}"),
+    "too_noisy": Entry(_too_noisy, "Measure on quieter hosts, for longer, or more repetitions"),
+    "interval_includes_0": Entry(_interval_includes_0, _MORE),
+    "value_within_noise": Entry(
+        lambda why: f"within {_noise(why.limit)}, which its interval goes beyond", _MORE
+    ),
+    "many_comparisons": Entry(_many_comparisons, _MORE),
+    "p_high": Entry(lambda why: f"{_corrected(why)} is above {_limit(why):g}", _MORE),
+    "difference": Entry(_difference),
+}
+
+
+def _no_valid_repetition(why: Reason) -> str:
+    return f"no valid repetition of the {why.facts['side']}: {_listed(why, 'void')}"
+
+
+def _few_answers(why: Reason) -> str:
+    name = percentile(str(why.facts["percentile"]))
+    answers = formatting.plural(int(_value(why)), "answer")
+    return f"{answers}, a {name} takes {_limit(why):,.0f}: {ABOVE} must lie above it"
+
+
+def _few_answers_compared(why: Reason) -> str:
+    answers = formatting.plural(int(_value(why)), "answer")
+    name = percentile(str(why.facts["percentile"]))
+    return (
+        f"a repetition of the {why.facts['side']} has {answers}, too few for a {name}: {ABOVE} "
+        "must lie above it"
+    )
+
+
+COMPARISONS: Table = {
+    "side_not_measured": Entry(lambda why: f"the {why.facts['side']} was not measured"),
+    "side_not_valid": Entry(_no_valid_repetition, _VOID),
+    "latency_bases": Entry(
+        lambda why: f"latencies from {_listed(why, 'bases', ' and ')} are never compared"
+    ),
+    "few_answers": Entry(_few_answers, _LONGER),
+    "few_answers_compared": Entry(_few_answers_compared, _LONGER),
+}
+
+
+def _few_valid_repetitions(why: Reason) -> str:
+    there = formatting.plural(int(_value(why)), "valid repetition")
+    return f"{there}, {why.limit} are needed for an interval"
+
+
+def bound(metric: str | None, number: float) -> str:
+    """Format a bound: in the metric's unit where it has one; None stands for a ratio."""
+    return quantity(metric, number) if metric and is_united(metric) else f"{number:g}"
+
+
+def _bound(why: Reason) -> str:
+    metric = why.facts.get("metric")
+    return bound(metric if isinstance(metric, str) else None, _limit(why))
+
+
+def _near_bound(why: Reason) -> str:
+    return f"no further from {_limit(why):g} than {_noise(why.facts['noise_floor'])}"
+
+
+CLAIMS: Table = {
+    "cell_not_measured": Entry(lambda why: "it was not measured"),
+    "cells_not_valid": Entry(lambda why: f"no valid repetition of {_listed(why, 'cells')}", _VOID),
+    "metric_not_measured": Entry(
+        lambda why: f"{why.facts['metric']} was not measured of {_listed(why, 'cells')}"
+    ),
+    "divisor_median_0": Entry(lambda why: "the median that it would be divided by is 0"),
+    "divisor_value_0": Entry(lambda why: "a value that it would be divided by is 0"),
+    "no_sample_interval": Entry(lambda why: "no interval of its samples was recorded"),
+    "few_valid_repetitions": Entry(_few_valid_repetitions, _MORE),
+    "below_bound": Entry(lambda why: f"all of it is below {_bound(why)}"),
+    "above_bound": Entry(lambda why: f"all of it is above {_bound(why)}"),
+    "across_bound": Entry(lambda why: "the interval lies on both sides of the bound", _MORE),
+    "near_bound": Entry(_near_bound, _MORE),
+    "no_control_between_pairs": Entry(
+        lambda why: "on several pairs of hosts, and no A/A control tells what these differ by",
+        _CONTROL,
+    ),
+}
+
+
+def level(value: float, by: str) -> str:
+    """Return a level of a sweep in words: 64 connections, 2,000 requests/s."""
+    return _rate(value) if by == "rate" else formatting.plural(int(value), "connection")
+
+
+def _server_cpu_full(why: Reason) -> str:
+    busy, full = formatting.percent(_value(why)), formatting.percent(_limit(why))
+    return f"the server's CPU was {busy} busy, full from {full}"
+
+
+def _throughput_flat(why: Reason) -> str:
+    return (
+        f"throughput changed by {formatting.signed(_value(why))} from "
+        f"{level(_fact(why, 'from_level'), str(why.facts['by']))}, which are "
+        f"{formatting.percent(_fact(why, 'level_growth'))} more: growth is at least "
+        f"{formatting.percent(_limit(why))} of that"
+    )
+
+
+SWEEPS: Table = {
+    "server_cpu_full": Entry(_server_cpu_full),
+    "throughput_flat": Entry(_throughput_flat),
+}
+
+
+def _rate_unconfirmed(why: Reason) -> str:
+    return f"{_rate(_value(why))} was not confirmed, nor any lower rate to {_limit(why):,g}"
+
+
+def _slo_latency(why: Reason) -> str:
+    us, facts = _value(why), why.facts
+    text = f"{percentile(str(facts['percentile']))} {formatting.ms(us)} ms"
+    if not facts["supported"]:
+        answers = formatting.plural(int(_fact(why, "responses")), "answer")
+        text += f" (of {answers}, too few to support it)"
+    return f"{text} is above {_limit(why) / 1000:g} ms" if us > _limit(why) else text
+
+
+def _slo_errors(why: Reason) -> str:
+    errors = int(_value(why))
+    text = formatting.plural(errors, "error")
+    if errors:
+        text += f" ({formatting.share(errors, int(_fact(why, 'requests')))} of requests)"
+    return text
+
+
+def _slo_unsent(why: Reason) -> str:
+    part = formatting.share(int(_value(why)), int(_fact(why, "scheduled")))
+    return f"{part} of the requests were never sent"
+
+
+SEARCHES: Table = {
+    "search_unfinished": Entry(
+        lambda why: f"the search was not ended: {_rate(_value(why))} is still to be probed",
+        "Resume the run (-e run_id=)",
+    ),
+    "rate_undecided": Entry(lambda why: f"{_rate(_value(why))} could not be judged"),
+    "rate_missed_slo": Entry(lambda why: f"{_rate(_value(why))} does not meet it"),
+    "lowest_rate_missed": Entry(lambda why: f"not even {_rate(_value(why))} meets it"),
+    "generator_ceiling": Entry(
+        lambda why: f"{_rate(_value(why))} is the most that the generator offers",
+        "Offer the load from several clients",
+    ),
+    "rate_unconfirmed": Entry(_rate_unconfirmed),
+    "found_rate_unconfirmed": Entry(
+        lambda why: f"{_rate(_value(why))} met it at first and was not confirmed"
+    ),
+    "slo_latency": Entry(_slo_latency),
+    "slo_errors": Entry(_slo_errors),
+    "slo_unsent": Entry(_slo_unsent),
+}
+
+
+# What the ledger says of a key that a tuning lacks without any effect.
+_STATES = {"already": "already so without the lab"}
+
+
+def _key_changes_nothing(why: Reason) -> str:
+    states = why.facts["states"]
+    if not isinstance(states, list):
+        raise TypeError(f"{states!r} is not a list")
+    return ", ".join(_STATES.get(state, state) for state in states)
+
+
+ABLATIONS: Table = {"key_changes_nothing": Entry(_key_changes_nothing)}
+
+
+def objective_met(judged: Judged) -> str:
+    """Return for the terminal whether a measurement met its objective; empty where it is void."""
+    if judged.met is None:
+        return ""
+    figures = ", ".join(SEARCHES[figure.code].words(figure) for figure in judged.reasons)
+    return f"; {figures}: {'met' if judged.met else 'not met'}"
+
+
+def _of_metric(entry: Entry) -> Entry:
+    """Return an entry that also tells the metric and difference of a ranking's reason."""
+
+    def words(why: Reason) -> str:
+        if "difference" not in why.facts:
+            return entry.words(why)
+        name = str(why.facts["metric"]).replace("_", " ")
+        return f"{name} {formatting.signed(_fact(why, 'difference'))}: {entry.words(why)}"
+
+    return Entry(words, entry.remedy)
+
+
+TABLE: Table = {
+    **{code: _of_metric(entry) for code, entry in CONCLUSIONS.items()},
+    **COMPARISONS,
+    **CLAIMS,
+    **SWEEPS,
+    **SEARCHES,
+    **ABLATIONS,
+}

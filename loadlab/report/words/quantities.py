@@ -1,0 +1,58 @@
+"""Words for metrics, percentiles and intervals with their units."""
+
+from __future__ import annotations
+
+from loadlab.core import formatting
+from loadlab.core.model import PercentileInterval
+from loadlab.stats import inference
+
+
+def percentile(name: str) -> str:
+    """Return a percentile's name as it is printed: p99.9 for p99_9."""
+    return name.replace("_", ".")
+
+
+def interval(found: PercentileInterval) -> str:
+    """Return a percentile's interval in ms; empty where there is none."""
+    if found.low is None:
+        return ""
+    return f"{inference.LEVEL * 100:.0f} % interval {bounds(found)} ms"
+
+
+def bounds(found: PercentileInterval) -> str:
+    """Return a percentile interval's bounds (µs) in ms, without the unit."""
+    return f"{formatting.ms(found.low)} to {formatting.ms(found.high)}"
+
+
+def levels() -> str:
+    """Return a sentence on the coverage of intervals of few repetitions."""
+    least, level = inference.LEAST, inference.level
+    shares = " or ".join(f"{100 * level(count):.0f}" for count in (least, least + 1))
+    return (
+        f"An interval of {least} or {least + 1} repetitions holds the true median in {shares} % of "
+        f"cases only, that of a ratio with {least} on a side the true ratio in "
+        f"{100 * level(least, least):.0f} %; of more it is {100 * level(least + 2):.0f} or "
+        f"{100 * inference.LEVEL:.0f} %."
+    )
+
+
+def is_united(metric: str) -> bool:
+    """Return whether quantity() gives the metric a unit."""
+    return "_us" in metric or metric.endswith(("_fraction", "_bytes"))
+
+
+def quantity(metric: str | None, number: float) -> str:
+    """Format a metric's value: latencies in ms, fractions in percent, memory in MiB.
+
+    ``metric`` is None for a ratio.
+    """
+    if metric is not None:
+        if "_us" in metric:
+            return f"{formatting.ms(number)} ms"
+        if metric.endswith("_fraction"):
+            return formatting.percent(number)
+        if metric.endswith("_bytes"):
+            return formatting.size(number)
+    if number >= 1000 or (metric is not None and number == int(number)):
+        return formatting.count(number)
+    return formatting.significant(number)

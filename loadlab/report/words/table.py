@@ -1,0 +1,18 @@
+"""The form of a table of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from loadlab.core.model import Reason
+
+
+class Entry(NamedTuple):
+    """One code: the words for its reasons, without the code; what the user can do, or None."""
+
+    words: Callable[[Reason], str]
+    remedy: str | None = None
+
+
+Table: TypeAlias = dict[str, Entry]

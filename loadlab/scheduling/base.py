@@ -1,0 +1,79 @@
+"""What all kinds of experiments have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec.structs import replace
+
+from loadlab.core.model import Item, Purpose, Record
+from loadlab.core.model.base import Count, doc
+from loadlab.scheduling.records import Records, measured
+
+
+class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
+    """One experiment of a run: a cell, or cells whose order or rate follows from results.
+
+    A *block* (from 1) is one turn of all experiments; each ends when its last block is complete.
+    """
+
+    pair: Annotated[Count, doc("Number of its host pair, from 0.")] = 0
+
+    @property
+    def items(self) -> list[Item]:
+        """The items that the plan names."""
+        raise NotImplementedError
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the item to measure next in a block; None when it is complete."""
+        raise NotImplementedError
+
+    def remaining(self, repetitions: int, records: Records) -> int:
+        """Return the upper bound of the measurements left until this block is complete."""
+        raise NotImplementedError
+
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely number of measurements left until this block is complete."""
+        return self.remaining(repetitions, records)
+
+    def known_items(self, records: Records) -> list[Item]:
+        """Return the items that it has measured or may measure, as far as the records say."""
+        return self.items
+
+    def cell_ids(self, records: Records) -> list[str]:
+        """Return the cell_ids that it has measured or may measure, as far as they are known."""
+        return [item.cell_id for item in self.items]
+
+    def completed(self, records: Records) -> int:
+        """Return how many measurements did not fail."""
+        return sum(len(measured(cell_id, records)) for cell_id in self.cell_ids(records))
+
+    def remaining_seconds(self, repetitions: int, records: Records) -> float:
+        """Return the seconds of load that it is likely to need still."""
+        return self.items[0].expected_s * self.expected(repetitions, records)
+
+    def map_items(self, change: Callable[[Item], Item]) -> Experiment:
+        """Return it with each item changed."""
+        raise NotImplementedError
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Experiment | None:
+        """Return the experiment that measures its first cell again, as ``cell_id``.
+
+        None where its cells are not known yet.
+        """
+        return None
+
+    def with_rate_ceiling(self, ceiling: float | None) -> Experiment:
+        """Return it with the calibrated ceiling of the generators, requests/s, as its limit."""
+        return self
+
+
+def with_rate(item: Item, rate: float) -> Item:
+    """Return the item with another rate, in requests/s; its cell_id stays."""
+    return replace(item, cell=replace(item.cell, load=replace(item.cell.load, rate=rate)))
+
+
+def again(item: Item, cell_id: str, purpose: Purpose) -> Item:
+    """Return the item for another measurement of its cell, related to it by `base`."""
+    return replace(item, cell_id=cell_id, purpose=purpose, base=item.cell_id)

@@ -1,0 +1,77 @@
+"""One cell at a fraction of what other cells come to in a closed loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec.structs import replace
+
+from loadlab.core.model import Item, Purpose
+from loadlab.core.model.base import Above0, doc
+from loadlab.scheduling.base import Experiment, again, with_rate
+from loadlab.scheduling.fixed import SATURATION_TRIES
+from loadlab.scheduling.records import Records, measured, valid
+
+# Significant digits of a scaled rate.
+DIGITS = 2
+
+
+class Scaled(Experiment, kw_only=True, frozen=True, tag="scaled"):
+    """One cell, once in every block, or once with py-spy, at a fraction of the least saturation."""
+
+    item: Annotated[Item, doc("The cell; its rate is not known yet.")]
+    fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
+    saturations: Annotated[
+        dict[str, str], doc("The study's name of each cell -> cell_id of its saturation.")
+    ]
+    whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
+
+    @property
+    def items(self) -> list[Item]:
+        """The item, without its rate."""
+        return [self.item]
+
+    def map_items(self, change: Callable[[Item], Item]) -> Scaled:
+        """Return it with its item changed."""
+        return replace(self, item=change(self.item))
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Scaled:
+        """Return the experiment that measures the cell again."""
+        return replace(self, item=again(self.item, cell_id, purpose))
+
+    def goodputs(self, records: Records) -> dict[str, float | None]:
+        """Return name -> goodput of its saturation in requests/s; None where none is valid."""
+        found = {name: valid(cell_id, records)[:1] for name, cell_id in self.saturations.items()}
+        return {name: one[0].goodput if one else None for name, one in found.items()}
+
+    def rate(self, records: Records) -> float | None:
+        """Return the rate in requests/s; None where a saturation is missing."""
+        least = min(goodput or 0.0 for goodput in self.goodputs(records).values())
+        rate = float(f"{self.fraction * least:.{DIGITS}g}")
+        if self.whole or rate.is_integer():
+            rate = round(rate)
+        return rate if rate > 0 else None
+
+    def known_items(self, records: Records) -> list[Item]:
+        """Return the item with its rate, where that is known."""
+        rate = self.rate(records)
+        return [] if rate is None else [with_rate(self.item, rate)]
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the item with its rate; None while a saturation is missing."""
+        return next(iter(self.known_items(records)), None) if self._left(block, records) else None
+
+    def remaining(self, repetitions: int, records: Records) -> int:
+        """Return the measurements left; 0 where a saturation was void in all of its tries."""
+        lacking = any(_is_lacking(cell_id, records) for cell_id in self.saturations.values())
+        return 0 if lacking else self._left(repetitions, records)
+
+    def _left(self, repetitions: int, records: Records) -> int:
+        wanted = 1 if self.item.purpose == "py_spy" else repetitions
+        return max(0, wanted - len(measured(self.item.cell_id, records)))
+
+
+def _is_lacking(cell_id: str, records: Records) -> bool:
+    tries = len(measured(cell_id, records))
+    return tries >= SATURATION_TRIES and not valid(cell_id, records)

@@ -1,0 +1,123 @@
+"""Decide what to save, set and restore on a host, from what roles/kernel_tuning read there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from loadlab.core.model import LedgerRow
+from loadlab.tuning import ledger
+from loadlab.tuning.ledger import Change, Reading, Wanted
+
+# Printed by tunables.sh where the same profile was applied before, with the present values.
+SETTLED = "settled"
+# Keys that are no kernel parameter; tunables.sh describes the forms.
+_NO_SYSCTL = re.compile(r"/|swap$|(unit|limit|nic|boot)\.")
+_READING = re.compile(r"[wr] ")
+# systemd's default hard limit of open files.
+_HARD_NOFILE = 524_288
+_HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
+
+
+class Paths(Struct, frozen=True, kw_only=True):
+    """The lab's files on a host.
+
+    ``sysctl`` makes kernel parameters survive a reboot. ``systemd`` limits new services, ``pam``
+    new sessions. All other settings are lost at a reboot, until the host is tuned again.
+    """
+
+    sysctl: str
+    systemd: str
+    pam: str
+
+
+class HostState(Struct, frozen=True, kw_only=True):
+    """A host under a profile, and what is left to do there.
+
+    - before: key -> value before this run's first change
+    - originals: key -> value before the lab's first change, as saved on the host
+    - to_save: the originals to save there before a change
+    - boot: keys of the kernel's command line to change, which takes a reboot
+    - changes: all other keys to set
+    - files: the lab's files to write, path -> content, empty for a file to remove
+    """
+
+    before: dict[str, str]
+    originals: dict[str, str]
+    to_save: dict[str, str]
+    boot: list[Change]
+    changes: list[Change]
+    files: dict[str, str]
+
+
+def decide(
+    profile: Sequence[Wanted],
+    lines: Sequence[str],
+    paths: Paths,
+    granted: int,
+    earlier: HostState | None = None,
+) -> HostState:
+    """Return what a profile asks of a host; an empty profile restores it.
+
+    ``lines``: what `look` of tunables.sh printed. ``granted``: open files that the host's first
+    process may grant. ``earlier``: the state before the host was rebooted by this run, if it was.
+    Raises ValueError for a malformed line.
+    """
+    found = ledger.parse_readings(filter(_READING.match, lines))
+    originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
+    wanted = ledger.plus_restores(profile, originals)
+    settled = SETTLED in lines
+    changes = [] if settled else ledger.changes(wanted, found)
+    files = {} if settled else ledger.outdated_files(_files(profile, found, paths, granted), lines)
+    return HostState(
+        before=earlier.before if earlier else {key: each.value for key, each in found.items()},
+        originals=originals,
+        to_save=ledger.originals_to_save(profile, found, originals),
+        boot=[change for change in changes if change.key.startswith("boot.")],
+        changes=[change for change in changes if not change.key.startswith("boot.")],
+        files=files,
+    )
+
+
+def rows(profile: Sequence[Wanted], state: HostState, lines: Iterable[str]) -> list[LedgerRow]:
+    """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
+    after = ledger.parse_readings(filter(_READING.match, lines))
+    wanted = ledger.plus_restores(profile, state.originals)
+    return ledger.rows(wanted, state.before, after, state.originals)
+
+
+def _files(
+    profile: Sequence[Wanted], found: Mapping[str, Reading], paths: Paths, granted: int
+) -> dict[str, str]:
+    """Return the lab's files, path -> content, empty for a file that must not exist."""
+    kernel = [each for each in profile if not _NO_SYSCTL.match(each.key)]
+    parameters = [
+        f"# {each.reason}\n{each.key} = {each.text}\n" for each in ledger.settable(kernel, found)
+    ]
+    nofile = {each.key: int(each.text) for each in profile if each.key.startswith("limit.")}
+    services, sessions = (nofile.get(f"limit.{kind}.nofile") for kind in ("systemd", "pam"))
+    systemd, pam = [], []
+    if services is not None:
+        soft, hard = _limits(services, granted)
+        systemd = ["[Manager]\n", f"DefaultLimitNOFILE={soft}:{hard}\n"]
+    if sessions is not None:
+        soft, hard = _limits(sessions, granted)
+        # The star is everybody but root.
+        pam = [
+            f"{user} {kind} nofile {value}\n"
+            for user in ("*", "root")
+            for kind, value in (("soft", soft), ("hard", hard))
+        ]
+    contents = {paths.sysctl: parameters, paths.systemd: systemd, paths.pam: pam}
+    return {path: "".join([_HEAD, *body]) if body else "" for path, body in contents.items()}
+
+
+def _limits(asked: int, granted: int) -> tuple[int, int]:
+    """Return the soft and hard limit of open files.
+
+    Neither exceeds the limit of the host's first process: systemd fails to start a service that
+    asks for more.
+    """
+    return min(asked, granted), min(max(asked, _HARD_NOFILE), granted)

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from loadlab.core import documents
+from loadlab.core.errors import ResultError
+from loadlab.core.model import HostCpus, HostInterfaces, Load
+from loadlab.generators import load_run
+from loadlab.generators.load_run import Asked, LoadRun, Offer
+from tests.unit import builders
+
+HOST = {"cpus": [0, 1], "interface": "eth1"}
+HOSTS = {
+    name: {**HOST, "exporter": f"http://{name}:9100/metrics"}
+    for name in ("server", "client", "clientb")
+}
+CONSTANT = {
+    "generator": "oha",
+    "mode": "constant",
+    "rate": 401,
+    "connections": 5,
+    "duration_s": 30,
+    "warmup_s": 10,
+    "keepalive": True,
+}
+BATCH = {
+    "generator": "python-async",
+    "mode": "batch",
+    "rate": None,
+    "connections": 500,
+    "requests": 500,
+    "open_files": 1024,
+    "reuse": True,
+    "duration_s": None,
+    "warmup_s": 0,
+}
+DIR = "/lab/results/one/cells/x/rep-2"
+REMOTE = "/var/lib/loadlab-runs/one/cells/x/rep-2"
+
+
+def run(load: dict[str, Any], **changed: Any) -> LoadRun:
+    asked: dict[str, Any] = {
+        "item": {
+            "cell_id": "x",
+            "repetition": 2,
+            "purpose": "measure",
+            "cell": {**msgspec.to_builtins(builders.cell()), "load": load},
+            "seconds_left": 40,
+        },
+        "dir": DIR,
+        "url": "http://10.0.0.1:80/index",
+        "answer": {"sha256": "ab", "body_bytes": 17, "wire_bytes": 180},
+        "server": "server",
+        "client": "client",
+        "hosts": HOSTS,
+        "request_timeout": 2,
+        "status": "http://10.0.0.1/lab/status",
+        "beside": "",
+        "clients": [],
+        "started": [],
+        "restart": ["loadlab-app"],
+        "again": False,
+        "units": {"nginx": "nginx.service", "application": "loadlab-app.service"},
+        "database": "loadlab",
+        **changed,
+    }
+    return load_run.load_run(documents.decode(asked, Asked, "test"))
+
+
+def variables(offer: Offer) -> dict[str, str]:
+    words = [word for word in shlex.split(offer.options) if word.startswith("--setenv=")]
+    return dict(word.removeprefix("--setenv=").split("=", 1) for word in words)
+
+
+def rights(offer: Offer) -> list[str]:
+    words = shlex.split(offer.options)
+    return [word for word in words if word.startswith("--property=")]
+
+
+def test_one_client_offers_the_whole_load() -> None:
+    found = run(CONSTANT)
+    (offer,) = found.offers
+    assert (offer.name, offer.folder, found.remote) == ("client", REMOTE, REMOTE)
+    given = variables(offer)
+    assert given["MEASURE"] == (
+        "timeout 62 oha --no-tui --no-color --output-format json -o oha.json --db-url oha.sqlite "
+        "-z 30s -w -q 401 --latency-correction -c 5 --worker-threads 2 -t 2s "
+        "http://10.0.0.1:80/index"
+    )
+    assert given["WARM_UP"].startswith("timeout 42 oha ")
+    assert "-o warmup.json --db-url warmup.sqlite -z 10s " in given["WARM_UP"]
+    assert given | {"WARM_UP": "", "MEASURE": ""} == {
+        "DIR": REMOTE,
+        "GENERATOR": "oha",
+        "WARM_UP": "",
+        "MEASURE": "",
+        "PRINTS": "",
+        "URL": "http://10.0.0.1:80/index",
+        "STATUS_URL": "http://10.0.0.1/lab/status",
+        "HTTP2": "false",
+        "HEADERS": "",
+        "CERTIFICATE": "",
+        "BODY_SHA256": "ab",
+        "BODY_BYTES": "17",
+        "REQUEST_TIMEOUT": "2",
+        "WARMUP": "10",
+        "SETTLE": "2",
+        "PORTS": "",
+        "PAUSE": "0",
+        "BESIDE_URL": "",
+    }
+    assert (found.lead_s, found.expected_s, found.most_s) == (10, 40, 104)
+    assert found.profile_most_s == 100
+    assert found.scrape == {
+        f"{DIR}/telemetry-server.prom.gz": "http://server:9100/metrics",
+        f"{DIR}/telemetry-client.prom.gz": "http://client:9100/metrics",
+    }
+    assert found.record.clients is None
+
+
+def test_several_clients_share_the_load_and_begin_together() -> None:
+    several = {**CONSTANT, "clients": 2}
+    found = run(several, clients=["client", "clientb"], beside="http://10.0.0.1/hello")
+    first, second = found.offers
+    assert (first.name, second.name) == ("client", "clientb")
+    assert second.folder == f"{REMOTE}/clients/clientb"
+    assert " -q 201 " in variables(first)["MEASURE"]
+    assert " -q 200 --latency-correction -c 2 --worker-threads 2 " in variables(second)["MEASURE"]
+    assert [variables(one)["BESIDE_URL"] for one in found.offers] == ["http://10.0.0.1/hello", ""]
+    assert (found.lead_s, found.expected_s) == (15, 45)
+    assert msgspec.to_builtins(found.record.clients) == [
+        {"name": "client", "rate": 201, "connections": 3, **HOST},
+        {"name": "clientb", "rate": 200, "connections": 2, **HOST},
+    ]
+    assert list(found.scrape)[1:] == [
+        f"{DIR}/clients/{name}/telemetry-client.prom.gz" for name in ("client", "clientb")
+    ]
+    assert found.until.startswith(f"cd {REMOTE}/clients/client && cat progress.txt; ")
+    # The sandbox lets each write to the repetition's folder, which has its own in it.
+    assert f"--property=ReadWritePaths={REMOTE}" in rights(second)
+
+
+def test_a_batch_has_no_duration_and_waits_for_its_ports() -> None:
+    found = run(BATCH)
+    given = variables(found.offers[0])
+    assert (given["PORTS"], given["PAUSE"], given["WARM_UP"]) == ("500", "1.5", "")
+    assert " async http://10.0.0.1:80/index --requests 500 " in given["MEASURE"]
+    # 80 s, the timeout of the only round, and 0.02 s of CPU time for each request.
+    assert given["MEASURE"].startswith("timeout 124 /opt/loadlab/clients/venv/bin/python ")
+    assert (found.expected_s, found.most_s) == (0, 92 + 4 + 60)
+    assert "for try in 1; do [ ! -e run.json ] || exit 0; done; ! systemctl" in found.until
+    unreused = {**BATCH, "reuse": False, "requests": 900}
+    assert variables(run(unreused).offers[0])["PORTS"] == "900"
+    longest = run({**BATCH, "connections": 1, "requests": 1_000_000})
+    assert longest.most_s == 86_400 + 4 + 60
+
+
+def test_the_load_has_the_options_that_were_asked_for() -> None:
+    asked = {"tls": True, "http2": True, "headers": {"X-b": "it's", "x-A": "$HOME *"}}
+    (offer,) = run({**CONSTANT, **asked}, url="https://10.0.0.1/index").offers
+    given = variables(offer)
+    assert given["HTTP2"] == "true"
+    assert given["CERTIFICATE"] == "/usr/local/lib/loadlab/10.0.0.1.pem"
+    assert given["HEADERS"] == "x-A: $HOME *\nX-b: it's"
+    argv = shlex.split(given["MEASURE"])
+    assert "--http2" in argv
+    assert argv[-5:] == ["https://10.0.0.1/index", "-H", "x-A: $HOME *", "-H", "X-b: it's"]
+    closed = {**CONSTANT, "generator": "wrk", "mode": "closed", "rate": None, "keepalive": False}
+    given = variables(run({**closed, "warmup_s": 0}).offers[0])
+    assert " -H Connection:close " in given["MEASURE"]
+    assert (given["WARM_UP"], given["PRINTS"]) == ("", "file")
+
+
+def test_a_snap_has_no_sandbox_and_prints_through_a_pipe() -> None:
+    (offer,) = run({**CONSTANT, "generator": "wrk2"}).offers
+    assert rights(offer) == ["--property=OOMScoreAdjust=1000"]
+    assert variables(offer)["PRINTS"] == "pipe"
+    assert {"--property=User=loadlab", "--property=NoNewPrivileges=true"} <= set(
+        rights(run(CONSTANT).offers[0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "restart"),
+    [
+        ({}, 'verb=restart; rm -f {0} && systemctl "$verb" loadlab-app'),
+        (
+            {"again": True, "started": ["nginx", "postgresql"]},
+            "verb=restart; [ ! -e {0} ] || verb=start; rm -f {0} && systemctl start nginx "
+            'postgresql && systemctl "$verb" loadlab-app',
+        ),
+        ({"restart": []}, ""),
+    ],
+)
+def test_the_stack_is_restarted(changed: dict[str, Any], restart: str) -> None:
+    found = run(CONSTANT, **changed)
+    assert found.restart == restart.format("/run/loadlab-restarted")
+    assert bool(found.restart_early) == bool(restart)
+
+
+def test_the_server_is_recorded_and_profiled() -> None:
+    found = run({**CONSTANT, "stall": {"after_s": 3, "duration_s": 2}})
+    assert shlex.split(found.record_options) == [
+        f"--setenv=DIR={REMOTE}",
+        "--setenv=UNITS=application=loadlab-app.service nginx=nginx.service",
+        "--setenv=DATABASE=loadlab",
+    ]
+    assert shlex.split(found.profile_options) == [
+        f"--setenv=DIR={REMOTE}",
+        "--setenv=AFTER=10",
+        "--setenv=SECONDS_LONG=28",
+        "--setenv=RATE=100",
+    ]
+    assert found.stall == {"after_s": 13, "duration_s": 2}
+    assert run(CONSTANT).stall is None
+
+
+def test_the_record_identifies_the_measurement() -> None:
+    record = run(CONSTANT).record
+    assert (record.cell_id, record.repetition, record.purpose) == ("x", 2, "measure")
+    assert record.cell.load == documents.decode(CONSTANT, Load, "load")
+    assert (record.server, record.url) == ("server", "http://10.0.0.1:80/index")
+    assert (record.body_bytes, record.wire_bytes) == (17, 180)
+    assert record.cpus == HostCpus(server=[0, 1], client=[0, 1])
+    assert record.interface == HostInterfaces(server="eth1", client="eth1")
+    assert record.clients is None
+
+
+def test_a_load_that_is_none_is_refused() -> None:
+    with pytest.raises(ResultError, match=r"test: .*item.cell.load.connections"):
+        run({**CONSTANT, "connections": 0})
+    with pytest.raises(ResultError, match=r"test: mode constant with .*duration None"):
+        run({**CONSTANT, "duration_s": None})
+
+
+def test_a_failure_names_the_clients_of_several() -> None:
+    assert load_run.failure({"msg": "non-zero return code", "stderr": " broken \n"}) == "broken"
+    assert load_run.failure({"msg": "unreachable"}) == "unreachable"
+    good = {"__load_run_offer": {"name": "client"}, "failed": False}
+    bad = {"__load_run_offer": {"name": "clientb"}, "failed": True, "stderr": "down"}
+    assert load_run.failure({"results": [good, bad]}) == "clientb: down"
+    both = [{**bad, "__load_run_offer": {"name": "client"}}, bad]
+    assert load_run.failure({"results": both}) == "client: down; clientb: down"
+    assert load_run.failure({"results": [bad]}) == "down"
+
+
+def test_nothing_of_a_measurement_is_written(tmp_path: Path) -> None:
+    run(CONSTANT, dir=str(tmp_path / "one/cells/x/rep-1"))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,29 @@
+"""Every code has words, a meaning, and a row of docs/troubleshooting.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadlab.report import troubleshooting
+from loadlab.report.words import TABLE
+from loadlab.report.words.meanings import MEANINGS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_code_with_words_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(TABLE)
+
+
+def test_troubleshooting_page_is_current_and_has_every_code() -> None:
+    page = troubleshooting.page(ROOT)
+    assert (ROOT / "docs" / "troubleshooting.md").read_text() == page, "run `make generate`"
+    for code in TABLE:
+        assert page.count(f"| {code} |") == 1, code
+
+
+def test_meanings_are_in_plain_words() -> None:
+    """No sentence has the words of the old dialect."""
+    text = "\n".join([*(one.text for one in MEANINGS.values()), troubleshooting.page(ROOT)])
+    for word in (" told", " such ", "one that", "stands in", "comes to", "is had"):
+        assert word not in text, word

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import loadlab
+from loadlab.core.errors import ResultError
+from loadlab.core.model import Facts, Reason
+from loadlab.report import words
+from loadlab.report.words import outcomes
+
+PACKAGE = Path(loadlab.__file__).parent
+# Code -> a reason as the analysis returns it, and its words.
+NOISE: Facts = {"noise_floor": 0.03}
+TOLD: list[tuple[Reason, str]] = [
+    (
+        Reason(code="few_repetitions", value=2, limit=3, facts={"side": "base"}),
+        "2 repetitions of the base to go by, at least 3 are needed",
+    ),
+    (
+        Reason(code="few_repetitions", value=0, limit=3, facts={"side": "head"}),
+        "no repetitions of the head to go by, at least 3 are needed",
+    ),
+    (
+        Reason(code="p_out_of_reach", value=0.1, limit=0.05, facts={"base": 3, "head": 3}),
+        "3 repetitions against 3 cannot tell: p is 0.10 at best, 0.05 is needed",
+    ),
+    (
+        Reason(code="few_answers", value=1000, limit=100_000, facts={"percentile": "p99_99"}),
+        "1,000 answers, a p99.99 takes 100,000: 10 must lie above it",
+    ),
+    (
+        Reason(code="few_answers", value=0, limit=20, facts={"percentile": "p50"}),
+        "no answers, a p50 takes 20: 10 must lie above it",
+    ),
+    (
+        Reason(code="side_not_valid", facts={"side": "head", "void": ["steal", "link"]}),
+        "no valid repetition of the head: steal, link",
+    ),
+    (
+        Reason(code="below_bound", limit=99_000.0, facts={"metric": "latency_us.p99"}),
+        "all of it is below 99.0 ms",
+    ),
+    (Reason(code="above_bound", limit=9.0, facts={"metric": "goodput"}), "all of it is above 9"),
+    (
+        Reason(code="near_bound", value=1.01, limit=1.0, facts=NOISE),
+        "no further from 1 than the noise floor of 3.0 %",
+    ),
+    (
+        Reason(
+            code="throughput_flat",
+            value=0.02,
+            limit=0.1,
+            facts={"by": "connections", "from_level": 8, "level_growth": 1.0},
+        ),
+        "throughput changed by +2.0 % from 8 connections, which are 100 % more: growth is at least "
+        "10 % of that",
+    ),
+    (
+        Reason(
+            code="slo_latency",
+            value=9000.0,
+            limit=100_000.0,
+            facts={"percentile": "p99", "responses": 500, "supported": False},
+        ),
+        "p99 9.00 ms (of 500 answers, too few to support it)",
+    ),
+    (
+        Reason(code="slo_errors", value=3, limit=0, facts={"requests": 3000}),
+        "3 errors (0.10 % of requests)",
+    ),
+    (
+        Reason(code="slo_unsent", value=50, limit=10.0, facts={"scheduled": 1000}),
+        "5.0 % of the requests were never sent",
+    ),
+    (
+        Reason(code="rate_unconfirmed", value=1240, limit=1070),
+        "1,240 requests/s was not confirmed, nor any lower rate to 1,070",
+    ),
+    (
+        Reason(code="key_changes_nothing", facts={"states": ["absent", "already"]}),
+        "absent, already so without the lab",
+    ),
+    (
+        Reason(
+            code="difference",
+            value=0.012,
+            limit=0.05,
+            facts={**NOISE, "metric": "response_time", "difference": -0.2},
+        ),
+        "response time -20 %: corrected p 0.012, above the noise floor",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "text"), TOLD, ids=[one.code for one, _ in TOLD])
+def test_a_reason_has_words_with_its_values(reason: Reason, text: str) -> None:
+    assert words.reason(reason) == text
+
+
+def test_every_code_that_decisions_return_has_words() -> None:
+    found = {
+        code
+        for package in ("stats", "scheduling", "tuning", "analysis")
+        for path in (PACKAGE / package).glob("*.py")
+        for code in re.findall(r'Reason\(\s*code="(\w+)"|code = "(\w+)"', path.read_text())
+        for code in filter(None, code)
+    }
+    assert found - set(words.TABLE) == set()
+    assert set(outcomes.TABLE) - found == set()
+
+
+def test_a_reason_without_words_or_values_is_an_error() -> None:
+    for reason in (Reason(code="unheard_of"), Reason(code="few_repetitions", facts={})):
+        with pytest.raises(ResultError, match=reason.code):
+            words.reason(reason)

@@ -1,0 +1,154 @@
+"""What a profile asks of a host, from lines as tunables.sh of roles/kernel_tuning prints them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from loadlab.tuning import host_state, ledger
+from loadlab.tuning.host_state import HostState, Paths
+from loadlab.tuning.ledger import Change, Wanted
+
+PATHS = Paths(sysctl="/etc/sysctl", systemd="/etc/systemd", pam="/etc/pam")
+GRANTED = 1_000_000
+SOMAXCONN = "net.core.somaxconn"
+FIRST = "w 644 net.core.netdev_max_backlog 1000"
+STOCK = [FIRST, f"w 644 {SOMAXCONN} 4096", "w 644 unit.cron.service active"]
+TUNED = [FIRST, f"w 644 {SOMAXCONN} 16384", "w 644 unit.cron.service inactive"]
+ORIGINALS = [f"o {SOMAXCONN} = 4096", "o unit.cron.service = active"]
+
+
+def wanted(key: str, value: int | str) -> Wanted:
+    return Wanted(key=key, value=value, reason=f"for {key}")
+
+
+PROFILE = [wanted(SOMAXCONN, 16384), wanted("unit.cron.service", "inactive")]
+
+
+def decide(
+    profile: list[Wanted], *lines: str, granted: int = GRANTED, earlier: HostState | None = None
+) -> HostState:
+    return host_state.decide(profile, lines, PATHS, granted, earlier)
+
+
+def states(profile: list[Wanted], state: HostState, *lines: str) -> dict[str, str]:
+    return {row.key: row.state for row in host_state.rows(profile, state, lines)}
+
+
+def sums(state: HostState) -> list[str]:
+    """What sha256sum prints of the files once they are written."""
+    return [
+        f"{hashlib.sha256(content.encode()).hexdigest()}  {path}"
+        for path, content in state.files.items()
+        if content
+    ]
+
+
+def test_decide_saves_and_sets_what_differs() -> None:
+    state = decide(PROFILE, *STOCK)
+    assert state.originals == {}
+    assert state.to_save == {SOMAXCONN: "4096", "unit.cron.service": "active"}
+    assert state.boot == []
+    assert state.changes == [
+        Change(key=SOMAXCONN, before="4096", value="16384"),
+        Change(key="unit.cron.service", before="active", value="inactive"),
+    ]
+    assert list(state.files) == [PATHS.sysctl]
+    assert f"# for {SOMAXCONN}\n{SOMAXCONN} = 16384\n" in state.files[PATHS.sysctl]
+    assert "unit" not in state.files[PATHS.sysctl]
+    assert states(PROFILE, state, *TUNED) == {
+        SOMAXCONN: "applied",
+        "unit.cron.service": "applied",
+    }
+
+
+def test_decide_leaves_a_tuned_host_alone() -> None:
+    first = decide(PROFILE, *STOCK)
+    again = decide(PROFILE, *TUNED, *ORIGINALS, *sums(first))
+    assert (again.boot, again.changes, again.files) == ([], [], {})
+    assert again.to_save == again.originals == first.to_save
+    assert set(states(PROFILE, again, *TUNED).values()) == {"already"}
+
+
+def test_decide_changes_nothing_where_the_profile_has_settled() -> None:
+    # An attempt that was rejected is not repeated.
+    lines = [*STOCK, *ORIGINALS, "settled"]
+    state = decide(PROFILE, *lines)
+    assert (state.boot, state.changes, state.files) == ([], [], {})
+    assert states(PROFILE, state, *lines) == dict.fromkeys(state.originals, "rejected")
+
+
+def test_decide_restores_what_another_profile_set() -> None:
+    files = sums(decide(PROFILE, *STOCK))
+    fewer = decide(PROFILE[:1], *TUNED, *ORIGINALS, *files)
+    assert fewer.changes == [Change(key="unit.cron.service", before="inactive", value="active")]
+    assert fewer.files == {}
+    assert fewer.to_save == fewer.originals
+    after = [*TUNED[:2], STOCK[2]]
+    assert states(PROFILE[:1], fewer, *after) == {
+        SOMAXCONN: "already",
+        "unit.cron.service": "restored",
+    }
+
+
+def test_decide_restores_everything_under_an_empty_profile() -> None:
+    state = decide([], *TUNED, *ORIGINALS, *sums(decide(PROFILE, *STOCK)))
+    assert [change.value for change in state.changes] == ["4096", "active"]
+    assert state.files == {PATHS.sysctl: ""}
+    rows = host_state.rows([], state, STOCK)
+    assert {row.state for row in rows} == {"restored"}
+    assert ledger.unrestored(rows, state.originals) == {}
+    # Nothing is left to do on a host that was never tuned.
+    untouched = decide([], *STOCK)
+    assert (untouched.changes, untouched.files, untouched.to_save) == ([], {}, {})
+    assert host_state.rows([], untouched, STOCK) == []
+
+
+def test_decide_writes_only_parameters_that_the_host_has() -> None:
+    profile = [wanted("vm.swappiness", 1), wanted("net.core.nosuch", 1)]
+    state = decide(profile, FIRST, "r 644 vm.swappiness 60")
+    assert (state.changes, state.files) == ([], {})
+
+
+def test_boot_parameters_take_a_reboot_and_keep_the_value_from_before() -> None:
+    profile = [*PROFILE, wanted("boot.mitigations", "off")]
+    before = decide(profile, *STOCK, "w 644 boot.mitigations default")
+    assert before.boot == [Change(key="boot.mitigations", before="default", value="off")]
+    assert len(before.changes) == 2
+    saved = [f"o {key} = {value}" for key, value in before.to_save.items()]
+    booted = decide(profile, *STOCK, "w 644 boot.mitigations off", *saved, earlier=before)
+    assert booted.boot == []
+    assert booted.changes == before.changes
+    (*_, row) = host_state.rows(profile, booted, [*TUNED, "w 644 boot.mitigations off"])
+    assert (row.before, row.after, row.state) == ("default", "off", "applied")
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted", "soft", "hard"),
+    [
+        (65_536, 1_000_000, 65_536, 524_288),
+        (1_048_576, 2_000_000, 1_048_576, 1_048_576),
+        # No more than the host's first process has.
+        (65_536, 20_000, 20_000, 20_000),
+        (65_536, 100_000, 65_536, 100_000),
+    ],
+)
+def test_limits_of_services_and_sessions(asked: int, granted: int, soft: int, hard: int) -> None:
+    profile = [wanted("limit.systemd.nofile", asked), wanted("limit.pam.nofile", str(asked))]
+    lines = ["w 644 limit.systemd.nofile 1024", "w 644 limit.pam.nofile 1024"]
+    files = decide(profile, FIRST, *lines, granted=granted).files
+    assert files[PATHS.systemd].endswith(f"[Manager]\nDefaultLimitNOFILE={soft}:{hard}\n")
+    assert files[PATHS.pam].splitlines()[1:] == [
+        f"* soft nofile {soft}",
+        f"* hard nofile {hard}",
+        f"root soft nofile {soft}",
+        f"root hard nofile {hard}",
+    ]
+    assert PATHS.sysctl not in files
+
+
+def test_state_keeps_swap_areas_that_are_gone_out_of_what_is_saved() -> None:
+    state = decide([wanted("swap", "off")], FIRST, "w 644 swap /new", "o swap = gone")
+    assert state.originals == {"swap": "gone"}
+    assert state.to_save == {"swap": "/new"}
