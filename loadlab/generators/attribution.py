@@ -88,7 +88,7 @@ def attribute(
         lateness = np.maximum(0.0, start - np.maximum(due, freed))
         added = np.maximum(0.0, end - _ideal_ends(due, end - start, free))
         unsent = _unsent(
-            start, end, rate, free, count + missing, scheduled, duration_s, tolerance_s
+            start, end, rate, free, count + missing, scheduled, duration_s - tolerance_s
         )
     asked = np.empty(count, np.int64)
     asked[order] = np.arange(count)

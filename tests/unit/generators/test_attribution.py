@@ -56,8 +56,9 @@ def simulate(
         else:
             missing += 1
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    issued_s, start_s, end_s = table.T
     return attribute(
-        *table.T, rate, connections, scheduled, missing, duration_s, tolerance_s=TOLERANCE_S
+        issued_s, start_s, end_s, rate, connections, scheduled, missing, duration_s, TOLERANCE_S
     )
 
 
