@@ -325,7 +325,7 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
         list[SkippedTuning] | None,
         doc(
             "Tunings of an ablation that were not measured, because they leave the hosts in "
-            "the same state as the whole profile."
+            "the same state as the whole profile. Absent where there are none."
         ),
     ] = None
     noise_floor: Annotated[
