@@ -15,96 +15,98 @@ Purpose = Literal[
 class Stall(Record, kw_only=True, frozen=True):
     """The application is stopped during the load."""
 
-    after_s: Annotated[NotNegative, doc("Seconds after the beginning of the measured load.")]
-    duration_s: Annotated[Above0, doc("How long it is stopped.")]
+    after_s: Annotated[
+        NotNegative, doc("Time from the start of the measured load to the stall, seconds.")
+    ]
+    duration_s: Annotated[Above0, doc("Length of the stall, seconds.")]
 
 
 class Load(Record, kw_only=True, frozen=True):
-    """The load offered."""
+    """The offered load."""
 
     generator: Annotated[
         str,
         doc(
-            "Program that offers it. oha and wrk2 keep a constant rate, wrk is a closed "
-            "loop. The Python clients are measured themselves: one request after another, "
-            "all at once, or a bounded number at once."
+            "Program that offers the load. oha and wrk2 keep a constant rate; wrk is a closed "
+            "loop. The Python clients are measured themselves: they send one request after "
+            "another, all at once, or a bounded number at once."
         ),
     ]
     mode: Annotated[
         Literal["constant", "closed", "batch"],
         doc(
-            "constant: requests at a schedule, whatever the server does. closed: each "
-            "connection sends when it has its answer. batch: so many requests, as the "
-            "client's own design has it."
+            "constant: requests follow a schedule, whatever the server does. closed: each "
+            "connection sends its next request when it has its answer. batch: a fixed number "
+            "of requests, sent as the client is designed to."
         ),
     ]
     rate: Annotated[
         Above0 | None,
         doc(
-            "Requests per second asked for, above 0; null for a closed loop or a batch, "
-            "and in a plan for a share that is not known yet."
+            "Requested rate, requests per second, above 0; null for a closed loop or a batch, "
+            "and in a plan for a fraction that is not known yet."
         ),
     ]
     fraction: Annotated[
         Above0 | None,
         doc(
-            "A study's rule: rate is this share of the least goodput that the cells of "
-            "`of` came to in a short closed loop. Absent where the rate was given."
+            "A study's rule: rate is this fraction of the lowest goodput that the cells in "
+            "of_saturation reached in a short closed loop. Absent where the rate was given."
         ),
     ] = None
     of_saturation: Annotated[
         list[str] | None,
-        doc("Names of the study's cells that rate is a share of; absent where it was given."),
+        doc("Names of the study's cells that fraction refers to; absent where the rate was given."),
     ] = None
     connections: Annotated[
         Positive,
-        doc("Connections kept open, 1 or more. In a batch the requests under way at once at most."),
+        doc("Connections kept open, 1 or more. For a batch: most requests under way at once."),
     ]
     clients: Annotated[
         Annotated[int, Meta(ge=2)] | None,
         doc(
-            "Clients of the server that offer the load together; rate and connections are "
-            "of all of them. Absent where there is one."
+            "Clients of the server that offer the load together, 2 or more; rate and "
+            "connections are totals over all clients. Absent where there is one client."
         ),
     ] = None
     requests: Annotated[
         Annotated[int, Meta(ge=1, le=1000000)] | None,
-        doc("Requests of a batch, 1 to 1,000,000; absent otherwise."),
+        doc("Requests of a batch, 1 to 1,000,000; absent for other modes."),
     ] = None
     open_files: Annotated[
         Positive | None,
-        doc("Soft limit of open files asked for a batch's client; absent otherwise."),
+        doc("Requested soft limit of open files for a batch's client; absent for other modes."),
     ] = None
     reuse: Annotated[
         bool | None,
-        doc("Whether a batch's client keeps connections and uses them again; absent otherwise."),
+        doc("Whether a batch's client keeps and reuses connections; absent for other modes."),
     ] = None
     duration_s: Annotated[
         Above0 | None,
         doc(
-            "Measured seconds asked for, above 0; null for a batch, which ends when its "
-            "requests have."
+            "Requested length of the measurement, seconds, above 0; null for a batch, which "
+            "ends with its last request."
         ),
     ]
     keepalive: Annotated[
         bool | None,
         doc(
-            "Whether the generator keeps its connections; if not, each request makes one. "
-            "Absent of a batch, which has reuse."
+            "Whether the generator keeps its connections; if not, each request opens a new "
+            "one. Absent for a batch, which has reuse."
         ),
     ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     background_endpoint: Annotated[
         str | None,
-        doc("Endpoint that one more client asks for all the while, one request after another."),
+        doc("Endpoint that one more client requests during the load, one request after another."),
     ] = None
     warmup_s: Annotated[
-        NotNegative, doc("Seconds of the same load before it, not measured, 0 or more.")
+        NotNegative, doc("Length of the warm-up, seconds, 0 or more: the same load, not measured.")
     ]
     tls: Annotated[
         bool | None,
         doc(
-            "HTTPS, by a certificate that the server signed itself. Absent where it is plain HTTP."
+            "HTTPS with a certificate that the server signed itself. Absent where it is plain HTTP."
         ),
     ] = None
     http2: Annotated[
@@ -114,8 +116,8 @@ class Load(Record, kw_only=True, frozen=True):
     headers: Annotated[
         dict[str, str] | None,
         doc(
-            "Headers of each request beside the generator's own, by name. Absent where "
-            "there are none."
+            "Headers of each request in addition to the generator's own, by name. Absent "
+            "where there are none."
         ),
     ] = None
 
@@ -130,17 +132,17 @@ class Load(Record, kw_only=True, frozen=True):
 
 
 class Cell(Record, kw_only=True, frozen=True):
-    """What is measured: one stack, endpoint, tuning, network and load."""
+    """A cell: one stack, endpoint, tuning profile, network profile and load."""
 
     framework: Annotated[str, doc("Name of the application's folder in apps/.")]
     server: Annotated[str, doc("Application server: gunicorn, uwsgi or native.")]
     transport: Annotated[str, doc("Socket between nginx and the application server: unix or tcp.")]
-    protocol: Annotated[str, doc("Protocol on it: http, uwsgi or fastcgi.")]
+    protocol: Annotated[str, doc("Protocol on that socket: http, uwsgi or fastcgi.")]
     worker_class: Annotated[
-        str | None, doc("Gunicorn's worker class; null for another server.")
+        str | None, doc("Gunicorn's worker class; absent for other servers.")
     ] = None
     event_loop: Annotated[
-        str | None, doc("Event loop, where it can be chosen: asyncio or uvloop; else null.")
+        str | None, doc("Event loop: asyncio or uvloop; absent where it cannot be chosen.")
     ] = None
     upstream_keepalive: Annotated[
         bool | None, doc("Whether nginx kept its connections to the application server.")
@@ -148,45 +150,48 @@ class Cell(Record, kw_only=True, frozen=True):
     workers: Annotated[
         Positive | None,
         doc(
-            "Processes of the application server; null: one for each of the server's cpus "
+            "Processes of the application server; absent: one for each of the server's cpus "
             "in manifest.json."
         ),
     ] = None
     threads: Annotated[Positive | None, doc("Threads of each process.")] = None
     backlog: Annotated[
         Positive | None,
-        doc("Accept queue asked of the kernel by nginx and the application server, connections."),
+        doc(
+            "Accept queue that nginx and the application server request from the kernel, "
+            "connections."
+        ),
     ] = None
     front: Annotated[
         Literal["none"] | None,
         doc(
-            "The clients asked the application server itself: transport and protocol are "
-            "theirs, and upstream_keepalive says whether it kept their connections. "
-            "Absent where nginx was in front."
+            "none: the clients connect to the application server directly. transport and "
+            "protocol are then those of the clients, and upstream_keepalive says whether the "
+            "server kept their connections. Absent where nginx was in front."
         ),
     ] = None
-    endpoint: Annotated[str, doc("Name of the endpoint asked for.")]
+    endpoint: Annotated[str, doc("Name of the requested endpoint.")]
     tuning: Annotated[str, doc("Tuning profile.")]
     network: Annotated[str, doc("Network profile.")]
     expected_void: Annotated[
         list[str] | None,
-        doc("Void reasons that are what the cell is about, and so do not void it."),
+        doc("Void reasons that are the subject of the cell and therefore do not void it."),
     ] = None
-    load: Annotated[Load, doc("The load offered.")]
+    load: Annotated[Load, doc("The offered load.")]
 
 
 class InputHashes(Record, kw_only=True, frozen=True):
-    """SHA-256 of what the cell was made of, and the revision of the lab."""
+    """SHA-256 of the inputs of a cell, and the revision of the lab."""
 
     application: Annotated[Sha256, doc("The application's files, its manifest and its lock file.")]
-    endpoint: Annotated[Sha256, doc("The contracts of what is asked for.")]
+    endpoint: Annotated[Sha256, doc("The contracts of the requested endpoints.")]
     tuning: Annotated[Sha256, doc("The tuning profile.")]
     network: Annotated[Sha256, doc("The network profile.")]
     lab: Annotated[
         str | None,
         doc(
-            "Revision of the lab, with a + where it had changes of its own; null outside "
-            "of a git repository."
+            "Revision of the lab, with a + where it had uncommitted changes; absent outside a "
+            "git repository."
         ),
     ] = None
 
@@ -194,25 +199,34 @@ class InputHashes(Record, kw_only=True, frozen=True):
 class Item(Record, kw_only=True, frozen=True):
     """A cell to measure: one entry of a run's plan."""
 
-    cell_id: Annotated[Name, doc("Name of the cell and of its folder.")]
-    purpose: Annotated[Purpose, doc("What the measurement is for.")]
+    cell_id: Annotated[Name, doc("Name of the cell and of its directory.")]
+    purpose: Annotated[Purpose, doc("Purpose of the measurement.")]
     base: Annotated[
         str | None,
-        doc("cell_id of the cell that this one repeats, probes or limits; absent for `measure`."),
+        doc(
+            "cell_id of the cell that this one repeats or probes, or whose limit it measures; "
+            "absent for `measure`."
+        ),
     ] = None
     cell: Annotated[Cell, doc("What is measured.")]
     stack: Annotated[str, doc("Id of the stack, a key of the plan's stacks.")]
-    expected_s: Annotated[NotNegative, doc("Seconds of load that are expected, warm-up included.")]
+    expected_s: Annotated[
+        NotNegative, doc("Expected length of the load, seconds, warm-up included.")
+    ]
     input_hashes: Annotated[
         InputHashes | None, doc("Hashes of the cell's inputs; absent until they are computed.")
     ] = None
     slo: Annotated[
         dict[str, float] | None,
-        doc("Objective of a search: p50_ms and so on in ms, errors as a fraction; else absent."),
+        doc(
+            "Objective of a search: p50_ms and so on in ms, errors as a fraction; absent "
+            "without a search."
+        ),
     ] = None
     sent_min: Annotated[
         float | None,
         doc(
-            "Fraction of a search's schedule that must be sent for a valid judgement; else absent."
+            "Fraction of a search's schedule that must be sent for a valid judgement; absent "
+            "without a search."
         ),
     ] = None

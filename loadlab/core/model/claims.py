@@ -11,25 +11,40 @@ Outcome = Literal["confirmed", "refuted", "inconclusive"]
 
 
 class ClaimStatement(Record, kw_only=True, frozen=True):
-    """One statement on one cell, on the ratio of two, or on the order of several."""
+    """One statement on one cell, on the ratio of two cells, or on the order of several cells."""
 
-    metric: Annotated[str, doc("Path into a repetition of summary.json, in its units.")]
-    over: Annotated[str | None, doc("Path of the metric that the first is divided by.")] = None
-    cell: Annotated[str | None, doc("Name of the cell, for a bound of its median.")] = None
+    metric: Annotated[str, doc("Path of the metric in a repetition of summary.json, in its units.")]
+    over: Annotated[
+        str | None,
+        doc("Path of the metric that divides the first; absent where nothing divides it."),
+    ] = None
+    cell: Annotated[
+        str | None, doc("Name of the cell whose median is bounded; absent for a ratio or order.")
+    ] = None
     ratio: Annotated[
         Annotated[list[str], Meta(min_length=2, max_length=2)] | None,
-        doc("Names of two cells; the first's median over the second's is bounded."),
+        doc(
+            "Names of two cells. The bounds apply to the first's median divided by the "
+            "second's. Absent for other statements."
+        ),
     ] = None
     against: Annotated[
         Annotated[list[str], Meta(min_length=2, max_length=2)] | None,
-        doc("Names of two cells whose ratio the ratio is divided by."),
+        doc(
+            "Names of two cells whose ratio divides the first ratio; absent where nothing "
+            "divides it."
+        ),
     ] = None
     order: Annotated[
         Annotated[list[str], Meta(min_length=2)] | None,
-        doc("Names of cells, the best first."),
+        doc("Names of the cells, best first; absent for other statements."),
     ] = None
-    at_least: Annotated[float | None, doc("Lower bound, in the metric's unit.")] = None
-    at_most: Annotated[float | None, doc("Upper bound, in the metric's unit.")] = None
+    at_least: Annotated[
+        float | None, doc("Lower bound, in the metric's unit; absent where there is none.")
+    ] = None
+    at_most: Annotated[
+        float | None, doc("Upper bound, in the metric's unit; absent where there is none.")
+    ] = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where the statement is not of exactly one form with its bounds."""
@@ -51,31 +66,39 @@ class ClaimStatement(Record, kw_only=True, frozen=True):
 
 
 class ClaimFigure(Record, kw_only=True, frozen=True):
-    """The median of one cell of a statement."""
+    """Median of one cell of a statement."""
 
-    cell: Annotated[str, doc("The study's name of the cell.")]
-    median: Annotated[float | None, doc("Median over valid repetitions; null without a value.")]
-    n: Annotated[Count, doc("Valid repetitions that have a value.")]
+    cell: Annotated[str, doc("Name of the cell in the study.")]
+    median: Annotated[
+        float | None, doc("Median over valid repetitions; null where there is no value.")
+    ]
+    n: Annotated[Count, doc("Number of valid repetitions that have a value.")]
 
 
 class Published(Record, kw_only=True, frozen=True):
-    """What was published for the statement of a claim."""
+    """Published result for the statement of a claim."""
 
-    value: Annotated[float | None, doc("As value of the part; null where only words were.")]
-    statement: Annotated[str, doc("What was published in words; may be empty.")]
+    value: Annotated[
+        float | None,
+        doc(
+            "Published value, in the form of the part's value; null where the source has "
+            "only words."
+        ),
+    ]
+    statement: Annotated[str, doc("Published result in words; may be empty.")]
     where: Annotated[str, doc("Place in the source.")]
 
 
 class ClaimPart(Record, kw_only=True, frozen=True):
-    """One statement of a claim, judged by the cells."""
+    """One statement of a claim and its outcome, judged by the cells."""
 
-    statement: Annotated[ClaimStatement, doc("What must hold.")]
+    statement: Annotated[ClaimStatement, doc("Statement that must hold.")]
     order: Annotated[
         list[str] | None,
-        doc("The longer order that the statement is a step of; absent where it is of none."),
+        doc("Longer order that contains the statement as a step; absent where there is none."),
     ] = None
     figures: Annotated[
-        list[ClaimFigure], doc("What was measured of each cell; of a sweep, of its best level.")
+        list[ClaimFigure], doc("Measured figure of each cell; for a sweep, of its best level.")
     ]
     value: Annotated[
         float | None,
@@ -84,109 +107,136 @@ class ClaimPart(Record, kw_only=True, frozen=True):
     interval: Annotated[
         Annotated[list[float | None], Meta(min_length=2, max_length=2)] | None,
         doc(
-            "Interval of value; its second bound is null where it has none above, as a divisor "
-            "may be 0. Null below three repetitions. Of a py-spy metric that of its samples."
+            "Interval of value. Its second bound is null where there is no upper bound, as "
+            "a divisor may be 0. Null where there are fewer than three repetitions. For a "
+            "py-spy metric: interval of its samples."
         ),
     ]
     level: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
-        doc("Fraction of such intervals that hold the true value; absent without an interval."),
+        doc(
+            "Fraction of these intervals that hold the true value; absent where there is no "
+            "interval."
+        ),
     ] = None
     noise_floor: Annotated[
         NotNegative | None,
         doc(
-            "Of a ratio or order, the noise floor of the metric, a fraction: a value no further "
-            "than that from a bound is inconclusive. Absent where none was measured or needed."
+            "Noise floor of the metric for a ratio or order, a fraction. A value no further "
+            "than this from a bound is inconclusive. Absent where none was measured or "
+            "needed."
         ),
     ] = None
-    published: Annotated[Published | None, doc("The same as it was published; null if not.")]
-    outcome: Annotated[Outcome, doc("Whether the statement holds.")]
+    published: Annotated[
+        Published | None, doc("Published result for the statement; null where none was published.")
+    ]
+    outcome: Annotated[Outcome, doc("Outcome of the statement.")]
     reason: Annotated[
-        Reason | None, doc("Why it is not confirmed; absent where it is confirmed.")
+        Reason | None,
+        doc("Reason why the statement is not confirmed; absent where it is confirmed."),
     ] = None
 
 
 class Claim(Record, kw_only=True, frozen=True):
-    """A claim of a study or lesson, judged."""
+    """A claim of a study or lesson and its outcome."""
 
-    statement: Annotated[str, doc("The claim in words, from the study's file.")]
+    statement: Annotated[str, doc("Claim in words, from the study's file.")]
     outcome: Annotated[
         Outcome,
-        doc("refuted where a part is; else inconclusive where a part is; else confirmed."),
+        doc(
+            "refuted where a part is refuted; else inconclusive where a part is "
+            "inconclusive; else confirmed."
+        ),
     ]
     parts: Annotated[
         Annotated[list[ClaimPart], Meta(min_length=1)],
-        doc("The statements that must all hold; a longer order has one for each step."),
+        doc("Statements that must all hold; a longer order has one for each step."),
     ]
 
 
 class FigureRow(Record, kw_only=True, frozen=True):
-    """A published figure beside what was measured."""
+    """A published figure beside the measured figure."""
 
     cell: Annotated[
-        str, doc("The study's name of the cell; <name>@<connections> for a level of a sweep.")
+        str, doc("Name of the cell in the study; <name>@<connections> for a level of a sweep.")
     ]
-    metric: Annotated[str, doc("Path into a repetition of summary.json, in its units.")]
-    published: Annotated[float, doc("As published, in the metric's unit.")]
-    measured: Annotated[Median, doc("A median over valid repetitions.")]
+    metric: Annotated[str, doc("Path of the metric in a repetition of summary.json, in its units.")]
+    published: Annotated[float, doc("Published figure, in the metric's unit.")]
+    measured: Annotated[Median, doc("Median over valid repetitions.")]
     published_ratio: Annotated[
-        float | None, doc("Over that of the reference; null where there is none.")
+        float | None,
+        doc(
+            "Published figure divided by the reference's; null where there is no reference figure."
+        ),
     ]
-    measured_ratio: Annotated[Ratio, doc("A ratio of two medians.")]
+    measured_ratio: Annotated[Ratio, doc("Ratio of two medians.")]
 
 
 class FigureGroup(Record, kw_only=True, frozen=True):
     """Figures that were published together."""
 
-    title: Annotated[str, doc("What the figures are of.")]
+    title: Annotated[str, doc("Title of the group.")]
     where: Annotated[str, doc("Place in the source.")]
-    reference: Annotated[str | None, doc("The cell that the others are compared to.")]
-    not_reproduced: Annotated[str | None, doc("Why none of them is measured here.")]
-    rows: Annotated[list[FigureRow], doc("One row a figure.")]
+    reference: Annotated[
+        str | None,
+        doc("Name of the cell that the others are compared with; null where there is none."),
+    ]
+    not_reproduced: Annotated[
+        str | None,
+        doc("Reason why no figure of the group is measured here; null where figures are measured."),
+    ]
+    rows: Annotated[list[FigureRow], doc("One row for each figure.")]
 
 
 class Erratum(Record, kw_only=True, frozen=True):
-    """An error of the source."""
+    """An error in the source."""
 
-    mistake: Annotated[str, doc("The mistake.")]
-    printed: Annotated[str, doc("What the source says.")]
-    corrected: Annotated[str, doc("How it is to be read.")]
-    where: Annotated[str | None, doc("Place in the source.")]
-    cell: Annotated[str | None, doc("The study's cell that shows it here.")]
-    metric: Annotated[str | None, doc("By this metric.")]
-    measured: Annotated[Median | None, doc("What it gave; null where it was not measured.")]
+    mistake: Annotated[str, doc("Description of the mistake.")]
+    printed: Annotated[str, doc("Text of the source.")]
+    corrected: Annotated[str, doc("Corrected reading.")]
+    where: Annotated[str | None, doc("Place in the source; null where none is given.")]
+    cell: Annotated[
+        str | None,
+        doc("Name of the study's cell that shows the mistake here; null where none does."),
+    ]
+    metric: Annotated[str | None, doc("Metric that shows the mistake; null where none does.")]
+    measured: Annotated[
+        Median | None, doc("Measured value of the metric; null where it was not measured.")
+    ]
 
 
 class UnmeasuredCell(Record, kw_only=True, frozen=True):
     """A cell of the study without a valid repetition."""
 
-    cell: Annotated[str, doc("The study's name of the cell.")]
+    cell: Annotated[str, doc("Name of the cell in the study.")]
     reasons: Annotated[
         Annotated[list[Reason], Meta(min_length=1)],
-        doc("What voided its repetitions, each once; or that it was not measured."),
+        doc("Reasons why its repetitions are void, each once; or that it was not measured."),
     ]
 
 
 class Claims(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """claims.json: what a study or lesson claims, whether its cells bear it out, and what was
-    published beside what was measured.
+    """claims.json: claims of a study or lesson, their outcomes, and published figures beside
+    measured figures.
     """
 
     run_id: Annotated[str, doc("Name of the run's folder.")]
-    kind: Annotated[Literal["study", "lesson"], doc("What the run was.")]
-    name: Annotated[str, doc("Its file's name.")]
-    scale: Annotated[str | None, doc("Its size; null where the file has one only.")]
-    description: Annotated[str, doc("Its file's own line.")]
-    question: Annotated[str | None, doc("What the published study asked; null where none was.")]
+    kind: Annotated[Literal["study", "lesson"], doc("Kind of the run.")]
+    name: Annotated[str, doc("Name of the file of the study or lesson.")]
+    scale: Annotated[
+        str | None, doc("Scale of the study or lesson; null where the file has only one.")
+    ]
+    description: Annotated[str, doc("Description line of the file.")]
+    question: Annotated[
+        str | None, doc("Question of the published study; null where there is none.")
+    ]
     source: Annotated[
         dict[str, Json] | None,
-        doc("Where it was published: title, author, date, url and more; null where nothing was."),
+        doc("Publication: title, author, date, url and more; null where nothing was published."),
     ]
-    claims: Annotated[list[Claim], doc("In the order of the file.")]
+    claims: Annotated[list[Claim], doc("Claims in the order of the file.")]
     figures: Annotated[
-        list[FigureGroup], doc("Groups of published figures beside what was measured.")
+        list[FigureGroup], doc("Groups of published figures beside the measured figures.")
     ]
-    errata: Annotated[
-        list[Erratum], doc("What the source printed wrongly, and how it is to be read.")
-    ]
-    unmeasured: Annotated[list[UnmeasuredCell], doc("The cells without a valid repetition.")]
+    errata: Annotated[list[Erratum], doc("Errors in the source and their corrections.")]
+    unmeasured: Annotated[list[UnmeasuredCell], doc("Cells without a valid repetition.")]

@@ -8,109 +8,114 @@ from loadlab.core.model.base import Count, NotNegative, Positive, Reason, Record
 
 
 class Latency(Record, kw_only=True, frozen=True):
-    """Summary of latencies in µs. All null where there were no values. Percentiles are an
-    HdrHistogram's (1 µs to 1 h, 3 significant digits), right to 0.1 %; 0 µs counts as 1.
+    """Summary of latencies in µs. All fields are null where there were no values. Percentiles come
+    from an HdrHistogram (1 µs to 1 h, 3 significant digits) and are accurate to 0.1 %; 0 µs
+    counts as 1.
     """
 
-    mean: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Arithmetic mean, in µs, at least 1")]
+    mean: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Arithmetic mean, µs, at least 1.")]
     stdev: Annotated[
-        NotNegative | None, doc("Standard deviation of the population, in µs, at least 0")
+        NotNegative | None, doc("Standard deviation of the population, µs, at least 0.")
     ]
-    min: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Smallest, in µs, at least 1")]
+    min: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Smallest value, µs, at least 1.")]
     p50: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("50 % of the values are at or below it, in µs, at least 1"),
+        doc("50th percentile: 50 % of the values are at or below it; µs, at least 1."),
     ]
     p75: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("75 % of the values are at or below it, in µs, at least 1"),
+        doc("75th percentile: 75 % of the values are at or below it; µs, at least 1."),
     ]
     p90: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("90 % of the values are at or below it, in µs, at least 1"),
+        doc("90th percentile: 90 % of the values are at or below it; µs, at least 1."),
     ]
     p95: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("95 % of the values are at or below it, in µs, at least 1"),
+        doc("95th percentile: 95 % of the values are at or below it; µs, at least 1."),
     ]
     p99: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("99 % of the values are at or below it, in µs, at least 1"),
+        doc("99th percentile: 99 % of the values are at or below it; µs, at least 1."),
     ]
     p99_9: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("99.9 % of the values are at or below it, in µs, at least 1"),
+        doc("99.9th percentile: 99.9 % of the values are at or below it; µs, at least 1."),
     ]
     p99_99: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("99.99 % of the values are at or below it, in µs, at least 1"),
+        doc("99.99th percentile: 99.99 % of the values are at or below it; µs, at least 1."),
     ]
-    max: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Largest, in µs, at least 1")]
+    max: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Largest value, µs, at least 1.")]
 
 
 class EncodedHistogram(Record, kw_only=True, frozen=True):
-    """Every latency of the repetition, to be added to others."""
+    """Histogram of all latencies of the repetition, which can be added to others."""
 
     format: Annotated[Literal["HdrHistogram V2 base64"], doc("Encoding of data.")]
     unit: Annotated[Literal["us"], doc("Unit of the values: microseconds.")]
     data: Annotated[
         Annotated[str, Meta(min_length=1)],
-        doc("The histogram, 1 µs to 3,600,000,000 µs, 3 significant digits; zlib and base64."),
+        doc("Histogram from 1 µs to 3,600,000,000 µs with 3 significant digits; zlib and base64."),
     ]
 
 
 class PercentileInterval(Record, kw_only=True, frozen=True):
-    """Of one percentile."""
+    """95 % interval of one percentile."""
 
     low: Annotated[
-        Annotated[float, Meta(ge=1)] | None, doc("Lower bound, µs; null where reason says so.")
+        Annotated[float, Meta(ge=1)] | None, doc("Lower bound, µs; null where reason explains why.")
     ]
-    high: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Upper bound, µs, as low.")]
+    high: Annotated[
+        Annotated[float, Meta(ge=1)] | None, doc("Upper bound, µs; null where reason explains why.")
+    ]
     reason: Annotated[
         Reason | None,
         doc(
-            "Why the sample does not support the percentile, which then is null in "
-            "latency_us; absent where it does."
+            "Why the sample does not support the percentile, which is then null in "
+            "latency_us; absent where the sample supports it."
         ),
     ] = None
 
 
 class PercentileIntervals(Record, kw_only=True, frozen=True):
-    """Each percentile's 95 % interval by order statistics of the added histograms, whatever the
-    distribution; as of independent answers.
+    """95 % interval of each percentile, by order statistics of the added histograms. It assumes no
+    distribution and treats the answers as independent.
     """
 
-    p50: Annotated[PercentileInterval, doc("p50.")]
-    p75: Annotated[PercentileInterval, doc("p75.")]
-    p90: Annotated[PercentileInterval, doc("p90.")]
-    p95: Annotated[PercentileInterval, doc("p95.")]
-    p99: Annotated[PercentileInterval, doc("p99.")]
-    p99_9: Annotated[PercentileInterval, doc("p99.9.")]
-    p99_99: Annotated[PercentileInterval, doc("p99.99.")]
+    p50: Annotated[PercentileInterval, doc("Interval of the 50th percentile.")]
+    p75: Annotated[PercentileInterval, doc("Interval of the 75th percentile.")]
+    p90: Annotated[PercentileInterval, doc("Interval of the 90th percentile.")]
+    p95: Annotated[PercentileInterval, doc("Interval of the 95th percentile.")]
+    p99: Annotated[PercentileInterval, doc("Interval of the 99th percentile.")]
+    p99_9: Annotated[PercentileInterval, doc("Interval of the 99.9th percentile.")]
+    p99_99: Annotated[PercentileInterval, doc("Interval of the 99.99th percentile.")]
 
 
 class ResponseTime(Record, kw_only=True, frozen=True):
-    """How long a client really waits: latency from when a request was due, over all requests
-    that were due. One without a right answer, for whatever cause or because it was never
-    sent, counts as the request timeout, or as it is known to have waited where that is
-    longer. With at_timeout above 0 the figures are lower bounds.
+    """How long a client really waits: latency from the intended send time, over all requests that
+    were due. A request without a right answer, for whatever cause and even if it was never sent,
+    counts as the request timeout, or as its known wait where that is longer. The figures are
+    lower bounds where failed is above 0.
     """
 
     mean_us: Annotated[Annotated[float, Meta(ge=1)], doc("Arithmetic mean, µs, at least 1.")]
     p50_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("50 % waited so long or less, µs; null where the sample is too small for it."),
+        doc("50 % waited this long or less, µs; null where the sample is too small."),
     ]
     p99_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("99 % waited so long or less, µs; null as for p50_us."),
+        doc("99 % waited this long or less, µs; null where the sample is too small."),
     ]
     requests: Annotated[
         Positive,
         doc(
-            "Requests that were due, of wrk2 in proportion to the answers whose latencies "
-            "it tells. 1 or more."
+            "Requests that were due, 1 or more. For wrk2: in proportion to the answers whose "
+            "latencies it reports."
         ),
     ]
-    failed: Annotated[Count, doc("Those of them that got no right answer. 0 or more.")]
-    histogram: Annotated[EncodedHistogram | None, doc("All waits; in result.json only.")] = None
+    failed: Annotated[Count, doc("Requests that were due and got no right answer, 0 or more.")]
+    histogram: Annotated[
+        EncodedHistogram | None, doc("Histogram of all waits; only in result.json.")
+    ] = None

@@ -20,17 +20,17 @@ from loadlab.core.model.latency import Latency
 
 
 class LabRevision(Record, kw_only=True, frozen=True):
-    """The lab's own source."""
+    """Version and revision of the lab's own source."""
 
-    version: Annotated[str | None, doc("Version in pyproject.toml; null where it has none.")]
+    version: Annotated[str | None, doc("Version in pyproject.toml; null where the file has none.")]
     revision: Annotated[str | None, doc("git commit; null outside a repository.")]
     dirty: Annotated[
-        bool | None, doc("True where files differed from it; null outside a repository.")
+        bool | None, doc("True where files differed from the commit; null outside a repository.")
     ]
 
 
 class Command(Record, kw_only=True, frozen=True):
-    """What was called, without secrets."""
+    """Command line and variables of the call, without secrets."""
 
     argv: Annotated[list[str], doc("Words of the command line.")]
     extra_vars: Annotated[
@@ -39,50 +39,67 @@ class Command(Record, kw_only=True, frozen=True):
 
 
 class Nic(Record, kw_only=True, frozen=True):
-    """Card of the link that carries load."""
+    """Network card of the link that carries the load."""
 
-    name: Annotated[str, doc("Interface.")]
-    driver: Annotated[str | None, doc("Its driver.")]
-    speed_mbit: Annotated[Positive | None, doc("Speed of the link, Mb/s, 1 or more.")]
-    duplex: Annotated[Literal["full", "half"] | None, doc("full: both directions at once.")]
-    queues: Annotated[Positive | None, doc("Queues that receive, 1 or more.")]
+    name: Annotated[str, doc("Name of the interface.")]
+    driver: Annotated[str | None, doc("Driver of the card; null where unknown.")]
+    speed_mbit: Annotated[
+        Positive | None, doc("Speed of the link, Mb/s, 1 or more; null where unknown.")
+    ]
+    duplex: Annotated[
+        Literal["full", "half"] | None,
+        doc("full: both directions at once. half: one at a time. Null where unknown."),
+    ]
+    queues: Annotated[
+        Positive | None, doc("Number of receive queues, 1 or more; null where unknown.")
+    ]
     interrupts: Annotated[
         dict[str, list[Count]] | None,
-        doc("Number of an interrupt of the card to the processors that it comes to."),
+        doc("Interrupt number of the card to the processors that handle it; null where unknown."),
     ]
     offloads: Annotated[
         dict[str, bool] | None,
-        doc("What the card or the kernel does for many packets at once, by ethtool's name."),
+        doc("Offloads of the card or the kernel, by ethtool's name; null where unknown."),
     ]
 
 
 class Hardware(Record, kw_only=True, frozen=True):
-    """What of its hardware decides how steady a measurement is, as it was when the load began;
-    null is what the host does not have or tell. Runs of an older lab have no such thing.
+    """Hardware properties that affect the steadiness of a measurement, read when the load
+    began; null where the host lacks or does not report a property. Absent from runs of an older
+    lab.
     """
 
-    nic: Annotated[Nic | None, doc("Card of the link that carries load.")]
-    management_nic: Annotated[str | None, doc("Interface by which the controller comes.")]
+    nic: Annotated[
+        Nic | None, doc("Network card of the link that carries the load; null where unknown.")
+    ]
+    management_nic: Annotated[
+        str | None, doc("Interface that the controller connects to; null where unknown.")
+    ]
     governors: Annotated[
-        dict[str, Positive] | None, doc("CPU frequency governor to how many processors have it.")
+        dict[str, Positive] | None,
+        doc("CPU frequency governor to the number of processors that use it; null where unknown."),
     ]
     turbo: Annotated[
-        bool | None, doc("True where processors may be faster than their nominal frequency.")
+        bool | None,
+        doc("True where processors may exceed their nominal frequency; null where unknown."),
     ]
-    smt: Annotated[bool | None, doc("True where processors share cores.")]
-    numa_nodes: Annotated[Positive | None, doc("NUMA nodes that have processors, 1 or more.")]
+    smt: Annotated[bool | None, doc("True where processors share cores; null where unknown.")]
+    numa_nodes: Annotated[
+        Positive | None, doc("Number of NUMA nodes with processors, 1 or more; null where unknown.")
+    ]
     clock_synchronised: Annotated[
         bool | None, doc("True where the kernel's clock is synchronised; null in a container.")
     ]
 
 
 class HostDescription(Record, kw_only=True, frozen=True):
-    """What a host is: machine, kernel and packages."""
+    """Machine, kernel and packages of a host."""
 
-    cpu_model: Annotated[str, doc("CPU model as /proc/cpuinfo names it.")]
-    cores: Annotated[Positive, doc("Cores of the machine, 1 or more.")]
+    cpu_model: Annotated[str, doc("CPU model as in /proc/cpuinfo.")]
+    cores: Annotated[Positive, doc("Number of cores of the machine, 1 or more.")]
     cpus: Annotated[
-        Annotated[list[Count], Meta(min_length=1)], doc("Numbers of the cores the host may use.")
+        Annotated[list[Count], Meta(min_length=1)],
+        doc("Numbers of the cores that the host may use."),
     ]
     memory_bytes: Annotated[Count, doc("Memory of the machine, bytes.")]
     kernel: Annotated[str, doc("Kernel release.")]
@@ -90,50 +107,50 @@ class HostDescription(Record, kw_only=True, frozen=True):
     virtualisation: Annotated[
         str, doc("Kind of virtual machine or container; 'none' on bare metal.")
     ]
-    clock_source: Annotated[str, doc("Kernel's current clock source.")]
+    clock_source: Annotated[str, doc("Current clock source of the kernel.")]
     governor: Annotated[
         str | None, doc("CPU frequency governor; null where the kernel shows none.")
     ]
-    nofile: Annotated[Positive, doc("Open files granted to a service, 1 or more.")]
+    nofile: Annotated[Positive, doc("Open file limit of a service, 1 or more.")]
     hardware: Annotated[
         Hardware | None,
         doc(
-            "What of its hardware decides how steady a measurement is, as it was when the "
-            "load began; null is what the host does not have or tell. Runs of an older "
-            "lab have no such thing."
+            "Hardware properties that affect the steadiness of a measurement, read when the "
+            "load began; null where the host lacks or does not report a property. Absent "
+            "from runs of an older lab."
         ),
     ] = None
-    packages: Annotated[dict[str, str], doc("Package to installed version.")]
+    packages: Annotated[dict[str, str], doc("Package name to installed version.")]
 
 
 class ManifestHost(HostDescription, kw_only=True, frozen=True):
-    """One host."""
+    """One host of the run."""
 
     role: Annotated[Literal["server", "client"], doc("server: under test. client: load generator.")]
 
 
 class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """manifest.json: what was run, by what, on what."""
+    """manifest.json: the plan, software and hosts of a run."""
 
     run_id: Annotated[Name, doc("Name of the run.")]
-    started: Annotated[str, doc("When the run began, ISO 8601 with its offset")]
+    started: Annotated[str, doc("Start of the run, ISO 8601 with its offset.")]
     finished: Annotated[
-        str | None, doc("When it ended; null while it runs, ISO 8601 with its offset")
+        str | None, doc("End of the run, ISO 8601 with its offset; null while it runs.")
     ]
-    lab: Annotated[LabRevision, doc("The lab's own source.")]
-    command: Annotated[Command, doc("What was called, without secrets.")]
+    lab: Annotated[LabRevision, doc("Version and revision of the lab's own source.")]
+    command: Annotated[Command, doc("Command line and variables of the call, without secrets.")]
     controller: Annotated[
         dict[str, Json],
         doc(
-            "Where the lab ran: names and values as found (operating system, kernel, "
-            "Python, Ansible)."
+            "Properties of the controller, names and values as found: operating system, "
+            "kernel, Python, Ansible."
         ),
     ]
-    hosts: Annotated[dict[str, ManifestHost], doc("Host's name in the inventory to what it is.")]
-    pins: Annotated[dict[str, str], doc("Everything pinned or resolved, name to version.")]
+    hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
+    pins: Annotated[dict[str, str], doc("Every pinned or resolved item, name to version.")]
     plan: Annotated[
         dict[str, Json],
-        doc("What the run was to do: options, cells in their order, seed. Free in form."),
+        doc("Plan of the run: options, cells in their order, seed. Free in form."),
     ]
 
 
@@ -150,22 +167,22 @@ LedgerState = Literal[
 
 
 class LedgerRow(Record, kw_only=True, frozen=True):
-    """One key."""
+    """One tuned key on one host."""
 
     key: Annotated[
         str,
         doc(
-            "Kernel key as sysctl has it, a file below /sys, swap, limit.<of>.<name>, "
+            "Kernel key as in sysctl, a file below /sys, swap, limit.<of>.<name>, "
             "unit.<name>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
             "application.<name>."
         ),
     ]
-    requested: Annotated[str | None, doc("Value asked for; null where none was.")]
+    requested: Annotated[str | None, doc("Value requested; null where none was requested.")]
     original: Annotated[
         str | None,
         doc(
-            "Of a key of the kernel or the machine, the value before any profile of the "
-            "lab changed it."
+            "Value of a kernel or machine key before any profile of the lab changed it; "
+            "absent for other keys."
         ),
     ] = None
     before: Annotated[str | None, doc("Value found; null where there was none.")]
@@ -173,140 +190,154 @@ class LedgerRow(Record, kw_only=True, frozen=True):
     state: Annotated[
         LedgerState,
         doc(
-            "applied: changed to the value requested. already: had that value before. absent: "
-            "this host has no such key. read_only: this host must not write it. clamped: "
-            "accepted, and reads back as another value. not_namespaced: belongs to the whole "
-            "machine, not to this host. restored: the value found first is back. rejected: "
-            "refused, and unchanged, or nothing here has such a setting."
+            "applied: changed to the value requested. already: had that value before. "
+            "absent: this host has no such key. read_only: this host must not write it. "
+            "clamped: accepted, but reads back as another value. not_namespaced: belongs to "
+            "the whole machine, not to this host. restored: the value found first is back. "
+            "rejected: refused and unchanged, or no such setting exists here."
         ),
     ]
-    required: Annotated[bool, doc("True where the profile fails without it.")]
-    reason: Annotated[str, doc("Why the profile asks for it, in its words.")]
+    required: Annotated[bool, doc("True where the profile fails without the key.")]
+    reason: Annotated[str, doc("Reason for the value, as the profile words it.")]
 
 
 class TuningLedger(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """tuning.json, the ledger: what tuning asked for, found, and read back."""
+    """tuning.json, the ledger: values that tuning requested, found and read back."""
 
-    profile: Annotated[str, doc("Tuning profile.")]
-    hosts: Annotated[dict[str, list[LedgerRow]], doc("Host's name to its rows.")]
+    profile: Annotated[str, doc("Name of the tuning profile.")]
+    hosts: Annotated[dict[str, list[LedgerRow]], doc("Name of the host to its ledger rows.")]
 
 
 class CalibrationOrigin(Record, kw_only=True, frozen=True):
-    """Where its raw files come from: this run, or one of the hour before, whose calibration it
-    uses again. Absent from runs of an older lab.
+    """Source of the raw calibration files: this run, or a run of the hour before whose
+    calibration is reused. Absent from runs of an older lab.
     """
 
-    run_id: Annotated[str, doc("Run that measured it.")]
-    measured: Annotated[Above0, doc("When it had, unix seconds of the controller's clock.")]
+    run_id: Annotated[str, doc("Name of the run that measured the calibration.")]
+    measured: Annotated[
+        Above0, doc("Time of the measurement, unix seconds of the controller's clock.")
+    ]
 
 
 class CalibrationConditions(Record, kw_only=True, frozen=True):
-    """conditions.json of a calibration: who measured it when, and under what."""
+    """conditions.json: run, time and conditions of a calibration."""
 
-    run_id: Annotated[str, doc("Run that measured it.")]
-    measured: Annotated[Above0, doc("When it had, unix seconds of the controller's clock.")]
+    run_id: Annotated[str, doc("Name of the run that measured the calibration.")]
+    measured: Annotated[
+        Above0, doc("Time of the measurement, unix seconds of the controller's clock.")
+    ]
     conditions: Annotated[
         dict[str, Json],
-        doc("All that a run which uses it again must have in common with it. Free in form."),
+        doc("Conditions that a run must share to reuse the calibration. Free in form."),
     ]
 
 
 class Iperf3Cpu(Record, kw_only=True, frozen=True):
-    """CPU of both ends, percent of one core."""
+    """CPU use of both ends, percent of one core."""
 
-    local: Annotated[NotNegative, doc("Where iperf3's client ran, 0 or more.")]
-    remote: Annotated[NotNegative, doc("Where its server ran, 0 or more.")]
+    local: Annotated[
+        NotNegative,
+        doc("CPU use on the host of the iperf3 client, percent of one core, 0 or more."),
+    ]
+    remote: Annotated[
+        NotNegative,
+        doc("CPU use on the host of the iperf3 server, percent of one core, 0 or more."),
+    ]
 
 
 class Iperf3Direction(Record, kw_only=True, frozen=True):
-    """Requests' direction."""
+    """TCP throughput in one direction."""
 
-    bits_per_second: Annotated[Above0, doc("Received, bits/s, above 0.")]
-    retransmits: Annotated[Count, doc("Segments the sender sent again.")]
-    seconds: Annotated[Above0, doc("Seconds measured.")]
-    cpu_percent: Annotated[Iperf3Cpu, doc("CPU of both ends, percent of one core.")]
+    bits_per_second: Annotated[Above0, doc("Throughput at the receiver, bits/s, above 0.")]
+    retransmits: Annotated[Count, doc("Segments that the sender retransmitted.")]
+    seconds: Annotated[Above0, doc("Duration of the measurement, seconds, above 0.")]
+    cpu_percent: Annotated[Iperf3Cpu, doc("CPU use of both ends, percent of one core.")]
 
 
 class Iperf3(Record, kw_only=True, frozen=True):
     """TCP throughput over the interface that carries the load."""
 
-    client_to_server: Annotated[Iperf3Direction, doc("Requests' direction.")]
-    server_to_client: Annotated[Iperf3Direction, doc("Answers' direction.")]
+    client_to_server: Annotated[Iperf3Direction, doc("Direction of the requests.")]
+    server_to_client: Annotated[Iperf3Direction, doc("Direction of the answers.")]
 
 
 class Ceiling(Record, kw_only=True, frozen=True):
-    """The most the closed-loop generator had from nginx's own static answer."""
+    """Highest request rate of the closed-loop generator against nginx's own static answer."""
 
     requests_per_second: Annotated[Above0, doc("Answers per second, above 0.")]
-    connections: Annotated[Positive, doc("Connections, 1 or more.")]
-    duration_s: Annotated[Above0, doc("Seconds.")]
-    client_cpu_busy: Annotated[Fraction, doc("Client's cores busy, fraction 0 to 1")]
-    server_cpu_busy: Annotated[Fraction, doc("Server's cores busy, fraction 0 to 1")]
-    generator: Annotated[str, doc("Program that measured it.")]
+    connections: Annotated[Positive, doc("Number of connections, 1 or more.")]
+    duration_s: Annotated[Above0, doc("Duration of the measurement, seconds, above 0.")]
+    client_cpu_busy: Annotated[Fraction, doc("Busy time of the client's cores, fraction 0 to 1.")]
+    server_cpu_busy: Annotated[Fraction, doc("Busy time of the server's cores, fraction 0 to 1.")]
+    generator: Annotated[str, doc("Name of the generator that measured the ceiling.")]
 
 
 class RoundTrip(Record, kw_only=True, frozen=True):
-    """ping over the interface that carries the load."""
+    """Round-trip time of ping over the interface that carries the load, µs."""
 
-    min: Annotated[NotNegative, doc("Smallest, µs")]
-    mean: Annotated[NotNegative, doc("Mean, µs")]
-    max: Annotated[NotNegative, doc("Largest, µs")]
-    mdev: Annotated[NotNegative, doc("Mean deviation, µs")]
+    min: Annotated[NotNegative, doc("Shortest round-trip time, µs.")]
+    mean: Annotated[NotNegative, doc("Mean round-trip time, µs.")]
+    max: Annotated[NotNegative, doc("Longest round-trip time, µs.")]
+    mdev: Annotated[NotNegative, doc("Mean deviation of the round-trip time, µs.")]
 
 
 class ClockOffsets(Record, kw_only=True, frozen=True):
-    """Clock of each host less the controller's, seconds, either sign."""
+    """Offset of each host's clock: host minus controller, seconds, either sign."""
 
-    server: Annotated[float, doc("Seconds.")]
-    client: Annotated[float, doc("Seconds.")]
+    server: Annotated[float, doc("Offset of the server's clock, seconds.")]
+    client: Annotated[float, doc("Offset of the client's clock, seconds.")]
 
 
 class Calibration(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """calibration.json: what the network and the generator can do, before any stack is measured."""
+    """calibration.json: limits of the network and the generator, measured before any stack."""
 
     origin: Annotated[
         CalibrationOrigin | None,
         doc(
-            "Where its raw files come from: this run, or one of the hour before, whose "
-            "calibration it uses again. Absent from runs of an older lab."
+            "Source of the raw calibration files: this run, or a run of the hour before "
+            "whose calibration is reused. Absent from runs of an older lab."
         ),
     ] = None
-    generator: Annotated[str, doc("Constant-rate generator that was calibrated.")]
+    generator: Annotated[str, doc("Name of the constant-rate generator that was calibrated.")]
     iperf3: Annotated[Iperf3, doc("TCP throughput over the interface that carries the load.")]
     ceiling: Annotated[
-        Ceiling, doc("The most the closed-loop generator had from nginx's own static answer.")
+        Ceiling,
+        doc("Highest request rate of the closed-loop generator against nginx's own static answer."),
     ]
     send_delay_us: Annotated[
         Latency | None,
         doc(
-            "How late the constant-rate generator issues requests, µs; null where it "
-            "cannot be told."
+            "Delay of the constant-rate generator in issuing requests, µs; null where it "
+            "cannot be determined."
         ),
     ]
     baseline_latency_us: Annotated[
         Latency | None,
         doc(
-            "Latency of nginx's own static answer at the asked rate, µs: nothing below it "
-            "is the stack's. Null where only the closed loop is used."
+            "Latency of nginx's own static answer at the asked rate, µs. The stack causes "
+            "no latency below it. Null where only the closed loop is used."
         ),
     ]
-    round_trip_us: Annotated[RoundTrip, doc("ping over the interface that carries the load.")]
+    round_trip_us: Annotated[
+        RoundTrip, doc("Round-trip time of ping over the interface that carries the load, µs.")
+    ]
     clock_offset_s: Annotated[
-        ClockOffsets, doc("Clock of each host less the controller's, seconds, either sign.")
+        ClockOffsets,
+        doc("Offset of each host's clock: host minus controller, seconds, either sign."),
     ]
 
 
 class Progress(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """progress.json: how far a run is, rewritten at each step of its load."""
+    """progress.json: progress of a run, rewritten at each step of its load."""
 
     run_id: Annotated[str, doc("Name of the run.")]
-    updated: Annotated[NotNegative, doc("When this was written, unix seconds.")]
+    updated: Annotated[NotNegative, doc("Time of writing, unix seconds.")]
     done: Annotated[Count, doc("Measurements that did not fail.")]
-    total: Annotated[Count, doc("Measurements that there are, at most.")]
+    total: Annotated[Count, doc("Largest possible number of measurements.")]
     seconds_left: Annotated[
-        NotNegative, doc("Seconds until the load is over, with what it costs beside the load.")
+        NotNegative, doc("Seconds until the load ends, including the time spent beside the load.")
     ]
-    ends: Annotated[NotNegative, doc("When that is, unix seconds.")]
+    ends: Annotated[NotNegative, doc("Time at which the load ends, unix seconds.")]
     abandoned: Annotated[
         dict[str, str],
         doc("Each cell that failed twice and is not tried again now, to the reason."),

@@ -22,70 +22,77 @@ from loadlab.core.model.statistics import Difference, MetricComparison, Sample, 
 
 
 class CellSummary(Record, kw_only=True, frozen=True):
-    """One cell."""
+    """One cell with its repetitions and statistics."""
 
     cell_id: Annotated[Name, doc("Name of the cell.")]
-    cell: Annotated[Cell, doc("What was measured.")]
-    purpose: Annotated[Purpose, doc("What the measurement is for.")]
+    cell: Annotated[Cell, doc("Definition of the cell.")]
+    purpose: Annotated[Purpose, doc("Purpose of the measurement.")]
     base: Annotated[
         str | None,
         doc("cell_id of the cell that this one repeats, probes or limits; absent for `measure`."),
     ] = None
-    repetitions: Annotated[list[Repetition], doc("By number.")]
-    statistics: Annotated[Statistics, doc("Over the valid ones.")]
+    repetitions: Annotated[list[Repetition], doc("Repetitions of the cell, by number.")]
+    statistics: Annotated[Statistics, doc("Statistics over the valid repetitions.")]
 
 
 class ComparedCell(Record, kw_only=True, frozen=True):
     """One of the two cells of a comparison."""
 
-    cell_id: Annotated[str, doc("Name of the cell; between two runs <run_id>/<name of the cell>.")]
-    name: Annotated[str, doc("Its value of what is compared by; the cell_id where it has none.")]
-    n: Annotated[Count, doc("Valid repetitions.")]
-    n_void: Annotated[Count, doc("Void ones, which are in no number.")]
+    cell_id: Annotated[
+        str, doc("Name of the cell; <run_id>/<name of the cell> in a comparison of two runs.")
+    ]
+    name: Annotated[
+        str, doc("Value of the compared property; the cell_id where the cell has none.")
+    ]
+    n: Annotated[Count, doc("Number of valid repetitions.")]
+    n_void: Annotated[Count, doc("Number of void repetitions, which are in no other figure.")]
     failed_fraction: Annotated[
         Fraction | None,
         doc(
             "Failed requests of all requests of the valid repetitions, fraction 0 to 1; "
-            "null where there were none."
+            "null where there were no requests."
         ),
     ]
 
 
 class Comparison(Record, kw_only=True, frozen=True):
-    """Two cells that differ in one thing."""
+    """Comparison of two cells that differ in one property."""
 
-    by: Annotated[str, doc("What they differ in, a name of the cell's definition such as tuning.")]
-    cell: Annotated[
-        Cell, doc("The base's definition, or the head's where the base's is not known.")
+    by: Annotated[
+        str,
+        doc(
+            "Property in which the cells differ, a name of the cell's definition, for "
+            "example tuning."
+        ),
     ]
-    base: Annotated[ComparedCell, doc("What is compared with.")]
-    head: Annotated[ComparedCell, doc("What is compared.")]
-    rows: Annotated[list[MetricComparison], doc("One a metric.")]
+    cell: Annotated[
+        Cell, doc("Definition of the base cell, or of the head cell where the base's is not known.")
+    ]
+    base: Annotated[ComparedCell, doc("Cell that the head is compared with.")]
+    head: Annotated[ComparedCell, doc("Cell that is compared with the base.")]
+    rows: Annotated[list[MetricComparison], doc("One row for each metric.")]
 
 
 class SkippedTuning(Record, kw_only=True, frozen=True):
-    """One tuning."""
+    """One tuning of an ablation that was not measured."""
 
-    tuning: Annotated[str, doc("Tuning profile without one key.")]
-    key: Annotated[str, doc("The key that it lacks.")]
-    reason: Annotated[Reason, doc("What the ledger says of the key.")]
+    tuning: Annotated[str, doc("Name of the tuning profile without the key.")]
+    key: Annotated[str, doc("Key that the profile lacks.")]
+    reason: Annotated[Reason, doc("State of the key in the ledger.")]
 
 
 class NoiseFloor(Record, kw_only=True, frozen=True):
-    """One metric of a cell, the base, and its A/A control, the head."""
+    """One metric of a cell (base) and of its A/A control (head)."""
 
     metric: Annotated[
         Literal["goodput", "p50", "p99"],
-        doc(
-            "goodput: requests/s. p50, p99: latency in µs. Each of the valid repetitions' "
-            "own values."
-        ),
+        doc("goodput: requests/s. p50, p99: latency in µs. One value for each valid repetition."),
     ]
     cell_id: Annotated[str, doc("Name of the cell; between two runs as in ComparedCell.")]
-    control_id: Annotated[str, doc("Name of its A/A control, as cell_id.")]
-    base: Annotated[Sample, doc("The cell.")]
-    head: Annotated[Sample, doc("The control.")]
-    difference: Annotated[Difference, doc("Of the control from the cell.")]
+    control_id: Annotated[str, doc("Name of the A/A control, in the form of cell_id.")]
+    base: Annotated[Sample, doc("Values of the cell.")]
+    head: Annotated[Sample, doc("Values of the control.")]
+    difference: Annotated[Difference, doc("Difference of the control from the cell.")]
     p: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         doc("Two-sided p of the Mann-Whitney test, above 0 to 1; null where a side has no value."),
@@ -93,61 +100,67 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
     effect_size: Annotated[
         Annotated[float, Meta(ge=-1, le=1)] | None,
         doc(
-            "Cliff's delta, -1 to 1: the fraction of pairs of values in which the head's is "
-            "the greater, less the fraction in which it is the smaller; null where a side "
-            "has no value."
+            "Cliff's delta, -1 to 1: fraction of value pairs in which the head's value is "
+            "greater, minus the fraction in which it is smaller; null where a side has no "
+            "value."
         ),
     ]
     noise_floor: Annotated[
         NotNegative | None,
-        doc("Largest bound of the difference, either sign, a fraction; null where it has none."),
+        doc(
+            "Largest bound of the difference, either sign, a fraction; null where there is "
+            "no bound."
+        ),
     ]
 
 
 class SweepLevel(Record, kw_only=True, frozen=True):
-    """One level."""
+    """One measured level of a sweep."""
 
-    value: Annotated[Above0, doc("Connections, or requests/s.")]
+    value: Annotated[Above0, doc("Number of connections, or rate in requests/s.")]
     cell_id: Annotated[Name, doc("Name of the cell.")]
-    goodput: Annotated[Sample, doc("Of its valid repetitions.")]
+    goodput: Annotated[Sample, doc("Goodput of the valid repetitions, requests/s.")]
     server_cpu: Annotated[
         Fraction | None,
         doc(
-            "Busy fraction of the server's cores, median of the valid repetitions, 0 to "
-            "1; null where there is none."
+            "Busy fraction of the server's cores, median of the valid repetitions, 0 to 1; "
+            "null where there is none."
         ),
     ]
     p99_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
         doc("p99 of the valid repetitions' added histograms, µs; null where there is none."),
     ]
-    responses: Annotated[Count | None, doc("Answers in them; null where there are none.")]
+    responses: Annotated[
+        Count | None, doc("Answers in the added histograms; null where there are none.")
+    ]
 
 
 class SweepStop(Record, kw_only=True, frozen=True):
-    """Where it stopped before its highest level; else null."""
+    """Point at which a sweep stopped before its highest level; null where it did not."""
 
-    at: Annotated[float, doc("The highest level measured.")]
-    reason: Annotated[Reason, doc("Why no level above it was measured.")]
+    at: Annotated[float, doc("Highest level measured.")]
+    reason: Annotated[Reason, doc("Reason why no higher level was measured.")]
 
 
 class SweepBest(Record, kw_only=True, frozen=True):
-    """The level of the highest median goodput; null where none is valid."""
+    """Level of the highest median goodput; null where no level is valid."""
 
-    value: Annotated[float, doc("The level.")]
+    value: Annotated[float, doc("Number of connections, or rate in requests/s.")]
     cell_id: Annotated[Name, doc("Name of the cell.")]
 
 
 class SweepSummary(Record, kw_only=True, frozen=True):
-    """One sweep, upwards."""
+    """One sweep over ascending levels."""
 
-    by: Annotated[Literal["connections", "rate"], doc("What the levels are of.")]
-    cell: Annotated[Cell, doc("The lowest level's cell.")]
-    cells: Annotated[list[Name], doc("The cells of all levels, ascending.")]
-    levels: Annotated[list[SweepLevel], doc("The measured ones, ascending.")]
+    by: Annotated[Literal["connections", "rate"], doc("Quantity that the sweep varies.")]
+    cell: Annotated[Cell, doc("Definition of the cell of the lowest level.")]
+    cells: Annotated[list[Name], doc("Names of the cells of all levels, ascending.")]
+    levels: Annotated[list[SweepLevel], doc("Measured levels, ascending.")]
     unmeasured: Annotated[list[float], doc("Levels that were not measured.")]
     stopped: Annotated[
-        SweepStop | None, doc("Where the sweep stopped early; null where all levels were measured.")
+        SweepStop | None,
+        doc("Point at which the sweep stopped early; null where all levels were measured."),
     ]
     best: Annotated[
         SweepBest | None, doc("Level of the highest goodput; null where none was measured.")
@@ -155,166 +168,179 @@ class SweepSummary(Record, kw_only=True, frozen=True):
 
 
 class SearchStep(Record, kw_only=True, frozen=True):
-    """One measurement."""
+    """One measurement of a search."""
 
     cell_id: Annotated[Name, doc("Name of the cell.")]
-    repetition: Annotated[Positive, doc("Its number.")]
+    repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
     purpose: Annotated[
-        Literal["probe", "measure"], doc("probe: tries a rate. measure: confirms one.")
+        Literal["probe", "measure"], doc("probe: tries a rate. measure: confirms a rate.")
     ]
-    rate: Annotated[Above0, doc("Requests per second asked for.")]
+    rate: Annotated[Above0, doc("Requested rate, requests/s.")]
     met: Annotated[
-        bool | None, doc("Whether it met the objective; null where it is void or failed.")
+        bool | None,
+        doc("True where the measurement met the objective; null where it is void or failed."),
     ]
     reasons: Annotated[
         Annotated[list[Reason], Meta(min_length=1)],
-        doc("The figures that decided, or why the measurement does not count."),
+        doc("Figures that decided, or reasons why the measurement does not count."),
     ]
     p99_us: Annotated[
-        Annotated[float, Meta(ge=1)] | None, doc("Its p99, µs; null where it has none.")
+        Annotated[float, Meta(ge=1)] | None,
+        doc("p99 of the measurement, µs; null where it has none."),
     ]
-    goodput: Annotated[NotNegative | None, doc("Verified answers a second; null where it failed.")]
+    goodput: Annotated[
+        NotNegative | None, doc("Verified answers per second; null where the measurement failed.")
+    ]
     errors: Annotated[Count | None, doc("Failed requests; null where the measurement failed.")]
     unsent: Annotated[
-        Count | None, doc("Scheduled and never sent; null where the measurement failed.")
+        Count | None,
+        doc("Scheduled requests that were never sent; null where the measurement failed."),
     ]
 
 
 class Confirmation(Record, kw_only=True, frozen=True):
-    """How many confirming measurements were asked for, and met the objective; null where there
-    is no rate.
+    """Confirming measurements requested and confirming measurements that met the objective;
+    null where no rate was found.
     """
 
-    of: Annotated[Positive, doc("Asked for.")]
-    met: Annotated[Count, doc("Met it.")]
+    of: Annotated[Positive, doc("Number of confirming measurements requested, 1 or more.")]
+    met: Annotated[Count, doc("Number of confirming measurements that met the objective.")]
 
 
 class SearchSummary(Record, kw_only=True, frozen=True):
-    """One search."""
+    """One search for the highest rate that meets an objective."""
 
-    cell: Annotated[Cell, doc("The cell at the rate where it started.")]
+    cell: Annotated[Cell, doc("Definition of the cell at the starting rate.")]
     slo: Annotated[
         dict[str, NotNegative],
         doc(
-            "The objective: p50_ms and so on, the most milliseconds; errors, the most "
-            "failed requests as a fraction of all."
+            "The objective. p50_ms and so on: upper limit, ms. errors: upper limit of "
+            "failed requests, a fraction of all requests."
         ),
     ]
     trace: Annotated[
-        list[SearchStep], doc("Every measurement of it, in the order in which they were made.")
+        list[SearchStep], doc("All measurements of the search, in the order of measurement.")
     ]
     found: Annotated[
         Above0 | None,
         doc(
-            "The highest rate that meets it, requests/s, which the confirming "
-            "measurements are of; null where there is none."
+            "Highest rate that meets the objective, requests/s; the confirming measurements "
+            "use it. Null where there is none."
         ),
     ]
-    cell_id: Annotated[str | None, doc("The cell at that rate; null where there is none.")]
+    cell_id: Annotated[
+        str | None, doc("Name of the cell at the rate found; null where there is none.")
+    ]
     confirmed: Annotated[
-        Confirmation | None, doc("Confirming measurements of the rate found; null without one.")
+        Confirmation | None,
+        doc("Confirming measurements of the rate found; null where no rate was found."),
     ]
     reasons: Annotated[
         list[Reason],
         doc(
-            "What bounds the rate from above, or why there is none; void reasons follow where the "
-            "rate could not be judged."
+            "Reasons for the upper bound of the rate, or for the lack of a rate; void "
+            "reasons follow where the rate could not be judged."
         ),
     ]
 
 
 class SaturationGoodput(Record, kw_only=True, frozen=True):
-    """One of them."""
+    """Goodput of one saturation measurement."""
 
-    cell: Annotated[str, doc("The study's name of the cell.")]
-    cell_id: Annotated[Name, doc("Name of the closed loop's cell.")]
+    cell: Annotated[str, doc("Name of the cell in the study.")]
+    cell_id: Annotated[Name, doc("Name of the closed-loop cell.")]
     goodput: Annotated[
         NotNegative | None,
-        doc("Verified answers a second; null where it was not measured validly."),
+        doc("Verified answers per second; null where there is no valid measurement."),
     ]
 
 
 class ScaledRate(Record, kw_only=True, frozen=True):
-    """One rule, and what came of it."""
+    """A rate defined as a fraction of saturations, and its result."""
 
-    cells: Annotated[list[Name], doc("The cells that have the rate.")]
-    fraction: Annotated[Above0, doc("Fraction of the least of these saturations.")]
-    of: Annotated[list[SaturationGoodput], doc("The saturations.")]
+    cells: Annotated[list[Name], doc("Names of the cells that use the rate.")]
+    fraction: Annotated[Above0, doc("Factor applied to the lowest of the saturations, above 0.")]
+    of: Annotated[list[SaturationGoodput], doc("Saturations that the rate is derived from.")]
     rate: Annotated[
-        Above0 | None, doc("What it came to, requests/s; null where a saturation lacks.")
+        Above0 | None, doc("Resulting rate, requests/s; null where a saturation is missing.")
     ]
 
 
 class RankingRow(Record, kw_only=True, frozen=True):
-    """One cell."""
+    """Rank of one cell."""
 
     cell_id: Annotated[str, doc("Name of the cell.")]
     rank: Annotated[
         Positive,
-        doc("1 for the best; cells that cannot be told apart share one, and the next is left out."),
+        doc(
+            "Rank, 1 for the best. Cells that cannot be distinguished share a rank, and the "
+            "next is left out."
+        ),
     ]
-    shared: Annotated[bool, doc("Whether another has the same rank.")]
+    shared: Annotated[bool, doc("True where another cell has the same rank.")]
     sure: Annotated[
         bool,
         doc(
-            "false: by medians only, as there are too few repetitions to tell it from the "
-            "rank above."
+            "False where only medians decide, because there are too few repetitions to "
+            "distinguish the cell from the rank above."
         ),
     ]
     goodput: Annotated[NotNegative, doc("Median of the valid repetitions, requests/s.")]
     response_time_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
         doc(
-            "Median of their mean response times, µs; null where one of those that goodput "
-            "does not tell apart has none."
+            "Median of the repetitions' mean response times, µs; null where any cell that "
+            "goodput does not distinguish has none."
         ),
     ]
     reason: Annotated[
         Reason | None,
         doc(
-            "What tells it from the rank above; its facts have the metric and the difference "
-            "from the best there. Absent for the first rank, and where nothing tells them apart."
+            "Difference from the rank above; its facts have the metric and the difference "
+            "from the best cell there. Absent for the first rank, and where nothing "
+            "distinguishes the cells."
         ),
     ] = None
 
 
 class Ranking(Record, kw_only=True, frozen=True):
-    """Cells that compete."""
+    """Ranked cells that compete."""
 
     endpoint: Annotated[str, doc("Name of the endpoint.")]
-    network: Annotated[str, doc("Network profile.")]
-    load: Annotated[Load, doc("The load offered to each.")]
-    rows: Annotated[list[RankingRow], doc("Best first: by goodput, then by response time.")]
+    network: Annotated[str, doc("Name of the network profile.")]
+    load: Annotated[Load, doc("Load offered to each cell.")]
+    rows: Annotated[list[RankingRow], doc("Rows, best first: by goodput, then by response time.")]
 
 
 class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     """summary.json: all cells of a run, rebuilt from every result.json."""
 
     run_id: Annotated[Name, doc("Name of the run and of its directory.")]
-    cells: Annotated[list[CellSummary], doc("By cell_id.")]
+    cells: Annotated[list[CellSummary], doc("Cells by cell_id.")]
     comparisons: Annotated[
-        list[Comparison], doc("As the plan has them; empty where it compares nothing.")
+        list[Comparison],
+        doc("Comparisons in the order of the plan; empty where it compares nothing."),
     ]
     skipped_tunings: Annotated[
         list[SkippedTuning] | None,
         doc(
-            "Tunings of an ablation that were not measured, as they leave the hosts as "
-            "the whole profile does."
+            "Tunings of an ablation that were not measured, because they leave the hosts in "
+            "the same state as the whole profile. Absent where there are none."
         ),
     ] = None
     noise_floor: Annotated[
         list[NoiseFloor],
         doc(
-            "A row for each metric of each cell that has an A/A control: cell and control "
-            "differ in nothing. Empty where there is none."
+            "A row for each metric of each cell with an A/A control. Cell and control "
+            "differ in nothing. Empty where there is no control."
         ),
     ]
     sweeps: Annotated[
-        list[SweepSummary], doc("Sweeps over connections or rates, as the plan has them.")
+        list[SweepSummary], doc("Sweeps over connections or rates, in the order of the plan.")
     ]
     searches: Annotated[
         list[SearchSummary],
-        doc("Searches for the highest rate that meets an objective, as the plan has them."),
+        doc("Searches for the highest rate that meets an objective, in the order of the plan."),
     ]
     rates: Annotated[
         list[ScaledRate], doc("Rates that a study gives as a fraction of saturations.")
@@ -322,16 +348,18 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
     ranking: Annotated[
         list[Ranking],
         doc(
-            "The ranks of cells that answered the same endpoint under the same load and "
-            "network; of two or more with a valid repetition. Empty where none compete."
+            "Rankings of two or more cells with a valid repetition for the same endpoint, "
+            "load and network. Empty where no cells compete."
         ),
     ]
 
 
 class RunComparison(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """compare-<base>.json: the cells that two runs measured, compared."""
+    """compare-<base>.json: comparison of the cells that two runs measured."""
 
-    base: Annotated[Name, doc("run_id of what is compared with.")]
-    head: Annotated[Name, doc("run_id of what is compared.")]
-    comparisons: Annotated[list[Comparison], doc("One for each cell of both runs, by run.")]
-    noise_floor: Annotated[list[NoiseFloor], doc("Of the A/A controls of both runs.")]
+    base: Annotated[Name, doc("run_id of the run that the head is compared with.")]
+    head: Annotated[Name, doc("run_id of the run that is compared with the base.")]
+    comparisons: Annotated[
+        list[Comparison], doc("One comparison for each cell of both runs, by run.")
+    ]
+    noise_floor: Annotated[list[NoiseFloor], doc("Noise floors of the A/A controls of both runs.")]

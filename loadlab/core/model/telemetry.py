@@ -8,45 +8,49 @@ from loadlab.core.model.base import Count, Fraction, NotNegative, Positive, Reco
 
 
 class CpuModes(Record, kw_only=True, frozen=True):
-    """Fractions of the listed cores' time, which add up to 1."""
+    """Fractions of the listed cores' time; their sum is 1."""
 
-    user: Annotated[Fraction, doc("Time in mode user, fraction 0 to 1")]
-    nice: Annotated[Fraction, doc("Time in mode nice, fraction 0 to 1")]
-    system: Annotated[Fraction, doc("Time in mode system, fraction 0 to 1")]
-    iowait: Annotated[Fraction, doc("Time in mode iowait, fraction 0 to 1")]
-    irq: Annotated[Fraction, doc("Time in mode irq, fraction 0 to 1")]
-    softirq: Annotated[Fraction, doc("Time in mode softirq, fraction 0 to 1")]
-    steal: Annotated[Fraction, doc("Time in mode steal, fraction 0 to 1")]
-    idle: Annotated[Fraction, doc("Time in mode idle, fraction 0 to 1")]
+    user: Annotated[Fraction, doc("Time in mode user, fraction 0 to 1.")]
+    nice: Annotated[Fraction, doc("Time in mode nice, fraction 0 to 1.")]
+    system: Annotated[Fraction, doc("Time in mode system, fraction 0 to 1.")]
+    iowait: Annotated[Fraction, doc("Time in mode iowait, fraction 0 to 1.")]
+    irq: Annotated[Fraction, doc("Time in mode irq, fraction 0 to 1.")]
+    softirq: Annotated[Fraction, doc("Time in mode softirq, fraction 0 to 1.")]
+    steal: Annotated[Fraction, doc("Time in mode steal, fraction 0 to 1.")]
+    idle: Annotated[Fraction, doc("Time in mode idle, fraction 0 to 1.")]
 
 
 class Memory(Record, kw_only=True, frozen=True):
     """Memory of the machine."""
 
-    total_bytes: Annotated[Count, doc("Bytes in all.")]
-    available_min_bytes: Annotated[Count, doc("Least available at any scrape, bytes.")]
+    total_bytes: Annotated[Count, doc("Total memory, bytes.")]
+    available_min_bytes: Annotated[Count, doc("Smallest available memory at any scrape, bytes.")]
 
 
 class TcpCounts(Record, kw_only=True, frozen=True):
-    """TCP events, counts."""
+    """Counts of TCP events."""
 
-    retransmits: Annotated[Count, doc("Segments sent again.")]
-    listen_overflows: Annotated[Count, doc("Connections refused for a full accept queue.")]
-    listen_drops: Annotated[Count, doc("SYNs dropped at a listening socket, overflows among them.")]
+    retransmits: Annotated[Count, doc("Segments retransmitted.")]
+    listen_overflows: Annotated[
+        Count, doc("Connections refused because the accept queue was full.")
+    ]
+    listen_drops: Annotated[Count, doc("SYNs dropped at a listening socket, including overflows.")]
     active_opens: Annotated[
-        Count | None, doc("Connections that this host opened, those to itself among them.")
+        Count | None, doc("Connections that this host opened, including those to itself.")
     ] = None
     passive_opens: Annotated[
-        Count | None, doc("Connections that were opened to this host, by itself among others.")
+        Count | None, doc("Connections opened to this host, including those from itself.")
     ] = None
 
 
 class SocketCounts(Record, kw_only=True, frozen=True):
-    """Largest count at any scrape during the load."""
+    """Largest counts at any scrape during the load."""
 
     tcp_inuse_max: Annotated[Count, doc("TCP sockets in use.")]
     tcp_time_wait_max: Annotated[Count, doc("TCP sockets in TIME-WAIT.")]
-    established_max: Annotated[Count, doc("Established connections, those of control among them.")]
+    established_max: Annotated[
+        Count, doc("Established connections, including control connections.")
+    ]
 
 
 class Traffic(Record, kw_only=True, frozen=True):
@@ -54,99 +58,104 @@ class Traffic(Record, kw_only=True, frozen=True):
 
     rx_bytes: Annotated[Count, doc("Bytes received.")]
     tx_bytes: Annotated[Count, doc("Bytes sent.")]
-    rx_bits_per_second: Annotated[NotNegative, doc("Mean received, bits/s.")]
-    tx_bits_per_second: Annotated[NotNegative, doc("Mean sent, bits/s.")]
+    rx_bits_per_second: Annotated[NotNegative, doc("Mean rate received, bits/s.")]
+    tx_bits_per_second: Annotated[NotNegative, doc("Mean rate sent, bits/s.")]
 
 
 class Processes(Record, kw_only=True, frozen=True):
-    """One service's processes. Those that ended are in the CPU time, by way of the parent that
-    waited for them, but not in the context switches.
+    """Processes of one service. The CPU time includes ended processes, through the parent that
+    waited for them; the context switches do not.
     """
 
     cpu_s: Annotated[
         NotNegative | None,
         doc(
-            "CPU time, user and system, seconds, in steps of the kernel's tick (10 ms) "
-            "for each process; null where a process ended and its time went with it."
+            "CPU time, user and system, seconds, in steps of the kernel's tick (10 ms) for "
+            "each process; null where a process ended and its time was lost."
         ),
     ]
     cpu: Annotated[
         NotNegative | None,
         doc(
-            "cpu_s as a fraction of all the server's cores' time over the load, 0 to 1, a "
-            "little more where work went on after the load's end; null as cpu_s is."
+            "cpu_s as a fraction of the time of all the server's cores over the load, 0 to 1, "
+            "slightly more where work continued after the load's end; null where cpu_s is "
+            "null."
         ),
     ]
     rss_max_bytes: Annotated[
         Count,
         doc(
-            "Largest sum of resident memory at any reading, bytes; pages that processes "
-            "share count in each of them."
+            "Largest sum of resident memory at any reading, bytes; each process counts its "
+            "shared pages."
         ),
     ]
-    threads_max: Annotated[Count, doc("Most threads at any reading.")]
-    processes_max: Annotated[Count, doc("Most processes at any reading.")]
+    threads_max: Annotated[Count, doc("Largest number of threads at any reading.")]
+    processes_max: Annotated[Count, doc("Largest number of processes at any reading.")]
     voluntary_switches: Annotated[
         Count | None,
         doc(
-            "Context switches of threads that waited, of those threads that were there to "
-            "the end; null where more than 5 % of the CPU time was of processes that "
-            "ended."
+            "Context switches of threads that waited, for threads that lived to the end; null "
+            "where ended processes used more than 5 % of the CPU time."
         ),
     ]
     involuntary_switches: Annotated[
         Count | None,
         doc(
-            "Context switches of threads that could have gone on, of those threads that "
-            "were there to the end; null as voluntary_switches is."
+            "Context switches of threads that could have continued, for threads that lived to "
+            "the end; null where voluntary_switches is null."
         ),
     ]
 
 
 class ServiceProcesses(Record, kw_only=True, frozen=True):
-    """Of the server: its services' processes over the load, from readings once a second; absent
-    where they were not recorded. From the load's beginning (interpolated between two readings
-    where a warm-up came before it) to the first reading after its end.
+    """Processes of the server's services over the load, from readings once a second. The window is
+    the start of the load (interpolated between two readings where a warm-up came before) to the
+    first reading after its end. For the server only; absent where they were not recorded.
     """
 
     nginx: Annotated[Processes | None, doc("nginx: master and workers.")]
-    application: Annotated[Processes | None, doc("The application and its server.")]
+    application: Annotated[Processes | None, doc("The application and its application server.")]
     postgresql: Annotated[
-        Processes | None, doc("PostgreSQL, without the connection that its statistics are read by.")
+        Processes | None, doc("PostgreSQL, without the connection that reads its statistics.")
     ]
 
 
 class Query(Record, kw_only=True, frozen=True):
-    """One statement."""
+    """One statement of the database."""
 
     query: Annotated[
-        str, doc("Its text with $1, $2 … for constants, on one line, at most 500 characters.")
+        str,
+        doc(
+            "Text of the statement with $1, $2 … for constants, on one line, at most 500 "
+            "characters."
+        ),
     ]
-    calls: Annotated[Positive, doc("How often it ran.")]
-    mean_us: Annotated[NotNegative, doc("Mean time in the server, planning not counted, µs.")]
+    calls: Annotated[Positive, doc("Number of executions, 1 or more.")]
+    mean_us: Annotated[NotNegative, doc("Mean execution time in the server, without planning, µs.")]
     total_s: Annotated[
-        NotNegative, doc("Time in the server in all, seconds; connections run at once.")
+        NotNegative,
+        doc("Total execution time in the server, seconds; connections run concurrently."),
     ]
 
 
 class Database(Record, kw_only=True, frozen=True):
-    """What the database did over the load."""
+    """Work of the database over the load."""
 
     connections_max: Annotated[
-        Count, doc("Most clients connected to it at any reading, once a second.")
+        Count, doc("Largest number of connected clients at any reading, once a second.")
     ]
     sessions: Annotated[
         Count,
         doc(
-            "Connections made to it. PostgreSQL counts them when a connection hands its "
-            "figures in, which it does once a second at most."
+            "Connections made to the database. PostgreSQL counts them when a connection "
+            "reports its statistics, at most once a second."
         ),
     ]
     transactions: Annotated[
         Count,
         doc(
-            "Transactions committed and rolled back; counted as sessions are, so the last "
-            "second's may be missing."
+            "Transactions committed and rolled back; counted like sessions, so those of the "
+            "last second may be missing."
         ),
     ]
     statements: Annotated[
@@ -156,61 +165,68 @@ class Database(Record, kw_only=True, frozen=True):
 
 
 class HostSeries(Record, kw_only=True, frozen=True):
-    """Series between neighbouring scrapes. All arrays have one length."""
+    """Series between neighbouring scrapes. All arrays have the same length."""
 
-    t: Annotated[list[float], doc("End of the interval, seconds since the load began.")]
-    cpu_busy: Annotated[list[Fraction], doc("Busy, fraction 0 to 1.")]
-    cpu_user: Annotated[list[Fraction], doc("Mode user, fraction 0 to 1.")]
-    cpu_system: Annotated[list[Fraction], doc("Mode system, fraction 0 to 1.")]
-    cpu_softirq: Annotated[list[Fraction], doc("Mode softirq, fraction 0 to 1.")]
-    cpu_iowait: Annotated[list[Fraction], doc("Mode iowait, fraction 0 to 1.")]
-    cpu_steal: Annotated[list[Fraction], doc("Mode steal, fraction 0 to 1.")]
-    rx_bits: Annotated[list[NotNegative], doc("Received, bits/s.")]
-    tx_bits: Annotated[list[NotNegative], doc("Sent, bits/s.")]
+    t: Annotated[list[float], doc("End of the interval, seconds since the start of the load.")]
+    cpu_busy: Annotated[
+        list[Fraction],
+        doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
+    ]
+    cpu_user: Annotated[list[Fraction], doc("Time in mode user, fraction 0 to 1.")]
+    cpu_system: Annotated[list[Fraction], doc("Time in mode system, fraction 0 to 1.")]
+    cpu_softirq: Annotated[list[Fraction], doc("Time in mode softirq, fraction 0 to 1.")]
+    cpu_iowait: Annotated[list[Fraction], doc("Time in mode iowait, fraction 0 to 1.")]
+    cpu_steal: Annotated[list[Fraction], doc("Time in mode steal, fraction 0 to 1.")]
+    rx_bits: Annotated[list[NotNegative], doc("Rate received, bits/s.")]
+    tx_bits: Annotated[list[NotNegative], doc("Rate sent, bits/s.")]
 
 
 class HostTelemetry(Record, kw_only=True, frozen=True):
-    """One host over the load, from its node_exporter once a second: the last scrape before the
-    start to the first after the end. CPU, memory and swap are the machine's; TCP and sockets
-    those of the host's network namespace.
+    """One host over the load, from its node_exporter once a second: from the last scrape before the
+    start to the first after the end. CPU, memory and swap are those of the machine; TCP and
+    sockets are those of the host's network namespace.
     """
 
-    cpu: Annotated[CpuModes, doc("Fractions of the listed cores' time, which add up to 1.")]
-    cpu_busy: Annotated[Fraction, doc("All but idle and iowait, steal included, fraction 0 to 1")]
-    cores: Annotated[Positive, doc("Cores the host may use, 1 or more.")]
+    cpu: Annotated[CpuModes, doc("Fractions of the listed cores' time; their sum is 1.")]
+    cpu_busy: Annotated[
+        Fraction,
+        doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
+    ]
+    cores: Annotated[Positive, doc("Cores that the host may use, 1 or more.")]
     memory: Annotated[Memory, doc("Memory of the machine.")]
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
-    tcp: Annotated[TcpCounts, doc("TCP events, counts.")]
-    sockets: Annotated[SocketCounts, doc("Largest count at any scrape during the load.")]
+    tcp: Annotated[TcpCounts, doc("Counts of TCP events.")]
+    sockets: Annotated[SocketCounts, doc("Largest counts at any scrape during the load.")]
     network: Annotated[Traffic, doc("Traffic on the interface that carries the load.")]
     clock_step_s: Annotated[
         NotNegative,
         doc(
-            "Largest jump of the host's clock against the controller's between two "
+            "Largest jump of the host's clock relative to the controller's between two "
             "scrapes, seconds, 0 or more."
         ),
     ]
-    samples: Annotated[Annotated[int, Meta(ge=2)], doc("Scrapes used, 2 or more.")]
-    missed: Annotated[Count, doc("Scrapes among them that failed.")]
+    samples: Annotated[Annotated[int, Meta(ge=2)], doc("Successful scrapes used, 2 or more.")]
+    missed: Annotated[Count, doc("Failed scrapes between the first and the last one used.")]
     processes: Annotated[
         ServiceProcesses | None,
         doc(
-            "Of the server: its services' processes over the load, from readings once a "
-            "second; absent where they were not recorded. From the load's beginning "
-            "(interpolated between two readings where a warm-up came before it) to the "
-            "first reading after its end."
+            "Processes of the server's services over the load, from readings once a second. "
+            "The window is the start of the load (interpolated between two readings where a "
+            "warm-up came before) to the first reading after its end. For the server only; "
+            "absent where they were not recorded."
         ),
     ] = None
     database: Annotated[
         Database | None,
         doc(
-            "Of the server: what the database did over the load, as its own statistics "
-            "say (pg_stat_statements, pg_stat_database); null where the endpoint needs "
-            "none or they could not be read; absent where processes is."
+            "Work of the database over the load, from its own statistics (pg_stat_statements, "
+            "pg_stat_database). For the server only; absent where the endpoint needs no "
+            "database, where the statistics could not be read, and where processes is absent."
         ),
     ] = None
     per_second: Annotated[
-        HostSeries | None, doc("Series between neighbouring scrapes. All arrays have one length.")
+        HostSeries | None,
+        doc("Series between neighbouring scrapes. All arrays have the same length."),
     ] = None
 
 
@@ -218,37 +234,46 @@ class Telemetry(Record, kw_only=True, frozen=True):
     """Both hosts during the load."""
 
     server: Annotated[HostTelemetry, doc("The machine under test.")]
-    client: Annotated[HostTelemetry, doc("The load generator's machine; of several the busiest.")]
+    client: Annotated[
+        HostTelemetry, doc("The load generator's machine; with several clients, the busiest.")
+    ]
 
 
 class FunctionFraction(Record, kw_only=True, frozen=True):
-    """One function."""
+    """One function of the profile."""
 
-    function: Annotated[str, doc("Its name, and the file or library that it is in.")]
-    fraction: Annotated[Fraction, doc("Fraction of these samples.")]
+    function: Annotated[str, doc("Name of the function, and the file or library that contains it.")]
+    fraction: Annotated[Fraction, doc("Fraction of the samples that did not wait, 0 to 1.")]
 
 
 class PySpyProfile(Record, kw_only=True, frozen=True):
-    """Samples of the stacks of one worker of the application, by py-spy, 100 a second."""
+    """Stack samples of one worker of the application, by py-spy, 100 a second."""
 
     samples: Annotated[Positive, doc("Samples of all threads of the process.")]
     idle_fraction: Annotated[
         Fraction,
-        doc("Fraction of the samples in which the thread waited for sockets, a lock or time."),
+        doc("Fraction of the samples in which the thread waited for a socket, a lock or time."),
     ]
     depth_median: Annotated[
         NotNegative | None,
-        doc("Median of the Python frames in the other samples' stacks; null where all waited."),
+        doc(
+            "Median number of Python frames in the stacks of the other samples; null where "
+            "all samples waited."
+        ),
     ]
     depth_interval: Annotated[
         Annotated[list[Count], Meta(min_length=2, max_length=2)] | None,
         doc(
-            "Its interval of 95 %, the sampling error of these samples; null where they "
-            "are too few. Missing where none was recorded."
+            "95 % interval of depth_median, for the sampling error of these samples; absent "
+            "where the samples are too few or no interval was recorded."
         ),
     ] = None
-    native: Annotated[bool, doc("Whether native frames were had beside Python's.")]
+    native: Annotated[
+        bool, doc("Whether the stacks contain native frames in addition to Python's.")
+    ]
     top: Annotated[
         list[FunctionFraction],
-        doc("Innermost functions of the samples that did not wait, those with most of them first."),
+        doc(
+            "Innermost functions of the samples that did not wait, in descending order of samples."
+        ),
     ]
