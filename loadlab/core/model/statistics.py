@@ -17,26 +17,27 @@ class Spread(Record, kw_only=True, frozen=True):
     max: Annotated[NotNegative, doc("Largest, requests/s.")]
     stdev: Annotated[
         NotNegative | None,
-        doc("Standard deviation of the sample, requests/s; null for one repetition."),
+        doc("Sample standard deviation, requests/s; null for one repetition."),
     ]
 
 
 class ClientStatistics(Record, kw_only=True, frozen=True):
-    """Over the valid repetitions."""
+    """Statistics of a Python client over the valid repetitions."""
 
-    seconds: Annotated[Spread, doc("Seconds that the batch took.")]
-    cpu_s: Annotated[Spread, doc("CPU time of the client, user and system.")]
-    max_rss_bytes: Annotated[Spread, doc("Largest resident memory of the client.")]
+    seconds: Annotated[Spread, doc("Duration of the batch, seconds.")]
+    cpu_s: Annotated[Spread, doc("CPU time of the client, user plus system, seconds.")]
+    max_rss_bytes: Annotated[Spread, doc("Largest resident memory of the client, bytes.")]
     failures: Annotated[
-        dict[str, Positive], doc("Requests that were not ok, by what the client was told, summed.")
+        dict[str, Positive],
+        doc("Sums of requests that were not ok, by the error that the client received."),
     ]
 
 
 class Statistics(Record, kw_only=True, frozen=True):
-    """Over the valid repetitions of a cell; null or empty with none."""
+    """Statistics over the valid repetitions of a cell; null or empty where there are none."""
 
     n: Annotated[Count, doc("Valid repetitions.")]
-    n_void: Annotated[Count, doc("Void ones, which are in no other number.")]
+    n_void: Annotated[Count, doc("Void repetitions; no other number contains them.")]
     requests: Annotated[Count | None, doc("Sum of requests; null where the generator has none.")]
     responses: Annotated[Count | None, doc("Sum of responses; null where the generator has none.")]
     ok: Annotated[Count | None, doc("Sum of ok; null where the generator has none.")]
@@ -44,71 +45,78 @@ class Statistics(Record, kw_only=True, frozen=True):
     scheduled: Annotated[Count | None, doc("Sum of scheduled; null where the generator has none.")]
     unsent: Annotated[Count | None, doc("Sum of unsent; null where the generator has none.")]
     nginx_requests: Annotated[
-        int | None, doc("Sum of server_requests; null where the generator has none.")
+        int | None, doc("Sum of nginx_requests; null where the generator has none.")
     ]
-    errors: Annotated[ErrorCounts | None, doc("Sums by class.")]
+    errors: Annotated[ErrorCounts | None, doc("Sums of failed requests by class.")]
     goodput: Annotated[
-        Spread | None, doc("Goodput of the repetitions. Null with no valid repetition.")
+        Spread | None, doc("Goodput of the repetitions; null where no repetition is valid.")
     ]
     rate_achieved: Annotated[
-        Spread | None, doc("Answers per second of the repetitions. Null with no valid repetition.")
+        Spread | None,
+        doc("Answers per second of the repetitions; null where no repetition is valid."),
     ]
     latency_basis: Annotated[
         Literal["scheduled", "sent"] | None,
         doc(
-            "scheduled: from when the schedule wanted the request sent. sent: from when it was "
-            "sent. The two are never compared."
+            "scheduled: latency counts from the intended send time. sent: latency counts from the "
+            "actual send time. The two are never compared."
         ),
     ]
     latency_us: Annotated[
         Latency,
-        doc("Of the added histograms, µs; a percentile that the sample is too small for is null."),
+        doc(
+            "Latencies from the added histograms, µs; a percentile is null where the sample is "
+            "too small for it."
+        ),
     ]
     latency_interval_us: Annotated[
         PercentileIntervals,
         doc(
-            "Each percentile's 95 % interval by order statistics of the added histograms, "
-            "whatever the distribution; as of independent answers."
+            "95 % interval of each percentile, µs, by order statistics of the added histograms. "
+            "It assumes independent answers but no distribution."
         ),
     ]
     response_time: Annotated[
-        ResponseTime | None, doc("Of all valid repetitions; null where one has none.")
+        ResponseTime | None,
+        doc(
+            "Response time over all valid repetitions; null where one of the repetitions has none."
+        ),
     ]
     percentile_curve: Annotated[
         list[Annotated[list[NotNegative], Meta(min_length=2, max_length=2)]],
-        doc("Points for a plot of latency over 1/(1-p), both ascending."),
+        doc("Points for a plot of latency against 1/(1-p), both ascending."),
     ]
     client: Annotated[
         ClientStatistics | None,
         doc(
-            "What a Python client used, and what broke; null for another generator, or "
-            "with no valid repetition."
+            "Resources that a Python client used, and its failures; absent for another generator, "
+            "or where no repetition is valid."
         ),
     ] = None
 
 
 class Sample(Record, kw_only=True, frozen=True):
-    """One cell's values of a metric, one a valid repetition that has one: goodput in requests/s,
-    latency in µs.
+    """One cell's values of a metric, one value for each valid repetition that has one: goodput in
+    requests/s, latency in µs.
     """
 
-    n: Annotated[Count, doc("Values.")]
+    n: Annotated[Count, doc("Number of values.")]
     median: Annotated[
         NotNegative | None, doc("Median, requests/s or µs; null where there is no value.")
     ]
     low: Annotated[
         NotNegative | None,
         doc(
-            "Lower bound of the median's interval, same unit; null below 3 values. Of 3, "
-            "4 or 5 values it holds the true median in 75, 88 or 94 % of cases, of more "
+            "Lower bound of the median's interval, same unit; null below 3 values. The interval "
+            "of 3, 4 or 5 values holds the true median in 75, 88 or 94 % of cases, of more values "
             "in 95 % or more."
         ),
     ]
-    high: Annotated[NotNegative | None, doc("Upper bound, as low.")]
+    high: Annotated[NotNegative | None, doc("Upper bound, with the same unit and rule as low.")]
 
 
 class Difference(Record, kw_only=True, frozen=True):
-    """Head's median over base's, less 1: 0.1 is ten percent more than the base."""
+    """Head's median divided by base's median, minus 1: 0.1 means that the head is 10 % higher."""
 
     value: Annotated[
         Annotated[float, Meta(ge=-1)] | None,
@@ -117,70 +125,74 @@ class Difference(Record, kw_only=True, frozen=True):
     low: Annotated[
         Annotated[float, Meta(ge=-1)] | None,
         doc(
-            "Lower bound of its bootstrap interval of 95 %, of 3 values on a side 90 %; "
-            "null below 3 values on a side, or where a value of the base is 0."
+            "Lower bound of the 95 % bootstrap interval, 90 % with 3 values on a side; null below "
+            "3 values on a side, or where a value of the base is 0."
         ),
     ]
-    high: Annotated[Annotated[float, Meta(ge=-1)] | None, doc("Upper bound, as low.")]
+    high: Annotated[
+        Annotated[float, Meta(ge=-1)] | None, doc("Upper bound, with the same rules as low.")
+    ]
 
 
 class MetricComparison(Record, kw_only=True, frozen=True):
-    """One metric of two cells."""
+    """Comparison of two cells in one metric."""
 
     metric: Annotated[
         Literal["goodput", "p50", "p99"],
         doc(
-            "goodput: requests/s. p50, p99: latency in µs. Each of the valid repetitions' "
-            "own values."
+            "goodput: requests/s. p50, p99: latency in µs. The values are those of each valid "
+            "repetition."
         ),
     ]
-    base: Annotated[Sample, doc("What is compared with.")]
-    head: Annotated[Sample, doc("What is compared.")]
-    difference: Annotated[Difference, doc("Of the head from the base.")]
+    base: Annotated[Sample, doc("Values of the base.")]
+    head: Annotated[Sample, doc("Values of the head.")]
+    difference: Annotated[Difference, doc("Difference of the head from the base.")]
     p: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
-        doc("Two-sided p of the Mann-Whitney test, above 0 to 1; null where a side has no value."),
+        doc(
+            "Two-sided p value of the Mann-Whitney test, above 0 to 1; null where a side has no "
+            "value."
+        ),
     ]
     effect_size: Annotated[
         Annotated[float, Meta(ge=-1, le=1)] | None,
         doc(
-            "Cliff's delta, -1 to 1: the fraction of pairs of values in which the head's is "
-            "the greater, less the fraction in which it is the smaller; null where a side "
-            "has no value."
+            "Cliff's delta, -1 to 1: fraction of value pairs in which the head's value is "
+            "greater, minus the fraction in which it is smaller; null where a side has no value."
         ),
     ]
     p_corrected: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         doc(
-            "p corrected for every row of the run that its counts let show a difference "
-            "(Benjamini and Hochberg); null for one that they do not."
+            "p corrected (Benjamini and Hochberg) for all rows of the run whose counts of values "
+            "can show a difference; null for a row whose counts cannot."
         ),
     ]
     noise_floor: Annotated[
         NotNegative | None,
         doc(
-            "Largest bound, either sign, of the A/A controls' differences of the metric, a "
-            "fraction: those of the same endpoint and load, else any; null where none was "
-            "measured."
+            "Largest bound, of either sign, of the A/A controls' differences in the metric, as a "
+            "fraction. Controls of the same endpoint and load are used, otherwise any control; "
+            "null where none was measured."
         ),
     ]
     noise_floor_scope: Annotated[
         Literal["cell", "run"] | None,
         doc(
-            "cell: of A/A controls of the same endpoint and load. run: of others. null: none "
-            "was measured."
+            "cell: from A/A controls of the same endpoint and load. run: from other A/A controls. "
+            "null where none was measured."
         ),
     ]
     conclusion: Annotated[
         Literal["higher", "lower", "no difference", "inconclusive"],
         doc(
-            "Of the head. higher, lower: the interval excludes 0, p_corrected is at most "
-            "0.05, and the difference exceeds the noise floor where there is one. no "
-            "difference: the whole interval is within the noise floor, either sign. "
-            "inconclusive: neither."
+            "Conclusion on the head. higher, lower: the interval excludes 0, p_corrected is at "
+            "most 0.05, and the difference exceeds the noise floor where there is one. no "
+            "difference: the whole interval is within the noise floor, either sign. inconclusive: "
+            "neither."
         ),
     ]
-    reason: Annotated[Reason, doc("What decided the conclusion.")]
+    reason: Annotated[Reason, doc("Reason for the conclusion.")]
 
 
 class Ratio(Record, kw_only=True, frozen=True):
@@ -189,7 +201,7 @@ class Ratio(Record, kw_only=True, frozen=True):
     value: Annotated[float | None, doc("The ratio; null where it cannot be computed.")]
     low: Annotated[
         float | None,
-        doc("Lower bound of its bootstrap interval of 95 %, of 3 values on a side 90 %."),
+        doc("Lower bound of the 95 % bootstrap interval, 90 % with 3 values on a side."),
     ]
     high: Annotated[float | None, doc("Upper bound.")]
 
@@ -201,8 +213,9 @@ class Median(Record, kw_only=True, frozen=True):
     low: Annotated[
         float | None,
         doc(
-            "Lower bound of its interval; null below three repetitions. Of 3, 4 or 5 it "
-            "holds the true median in 75, 88 or 94 % of cases, of more in 95 % or more."
+            "Lower bound of the interval; null below 3 repetitions. The interval of 3, 4 or 5 "
+            "repetitions holds the true median in 75, 88 or 94 % of cases, of more in 95 % or "
+            "more."
         ),
     ]
     high: Annotated[float | None, doc("Upper bound.")]
