@@ -297,7 +297,7 @@ def _refuse(ask: Request, chosen: Options, rules: Iterable[Callable[[Options], N
 def _background(
     ask: Request, chosen: Options, found: Mapping[str, Json], entry: StudyCell | None
 ) -> Contracts:
-    """Return the contract of the endpoint that one more client asks; empty without one."""
+    """Return the contract of the background endpoint; empty without one."""
     name = entry.background_endpoint if entry else None
     if name is None:
         return {}

@@ -1,4 +1,4 @@
-"""One cell at a fraction of what other cells come to in a closed loop."""
+"""One cell at a fraction of the closed-loop goodput of other cells."""
 
 from __future__ import annotations
 

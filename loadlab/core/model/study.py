@@ -15,7 +15,7 @@ GivenOptions = dict[str, OptionValue]
 
 
 class SaturationRate(Record, kw_only=True, frozen=True):
-    """A rate that follows from the machine: a fraction of what cells come to in a closed loop."""
+    """A rate relative to the machine: a fraction of the closed-loop goodput of other cells."""
 
     fraction: Annotated[
         Annotated[float, Meta(gt=0, le=2)], doc("Of the least of these saturations, up to 2.")
