@@ -45,6 +45,10 @@ class RepetitionSetup(Record, kw_only=True, frozen=True):
 
     cell_id: Annotated[Name, doc("Name of the cell and of its folder.")]
     repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
+    block: Annotated[
+        Positive | None,
+        doc("Number of the block of the schedule that it belongs to; absent outside the schedule."),
+    ] = None
     purpose: Annotated[Purpose, doc("What the measurement is for.")]
     base: Annotated[
         str | None,

@@ -194,6 +194,13 @@ class Repetition(Record, kw_only=True, frozen=True):
     """A result without its histogram, its series and the fields that its cell holds."""
 
     repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
+    block: Annotated[
+        Positive | None,
+        doc(
+            "Number of the block of the schedule that it belongs to; absent outside the schedule, "
+            "or where an earlier version did not record it."
+        ),
+    ] = None
     server: Annotated[
         str | None,
         doc(
