@@ -115,7 +115,9 @@ def document(summary: Summary, study: PlannedStudy) -> Claims:
         claims=[judge(claim, cells, kind, publication.figures, controls) for claim in study.claims],
         figures=[_beside(group, cells) for group in publication.figures],
         errata=[_erratum(one, cells) for one in publication.errata],
-        unmeasured=unmeasured(cells),
+        unmeasured=unmeasured(
+            {name: levels for name, levels in cells.items() if name not in study.expectations}
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadlab.analysis import calibration, claims, manifest, openmetrics, result
+from loadlab.analysis import calibration, certificate, claims, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
 from loadlab.core import documents, revision
 from loadlab.core.model import (
@@ -106,6 +106,7 @@ def describe(
         controller,
         revision.of(root),
         manifest.pins(texts),
+        certificate.newest(run_dir),
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
 
@@ -123,6 +124,7 @@ def describe_again(run_dir: Path, known: Manifest) -> None:
         known.controller,
         known.lab,
         known.pins,
+        known.certificate,
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
 
@@ -159,7 +161,8 @@ def abandoned(run_dir: Path) -> dict[str, str]:
 
 
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
-    """Write summary.json, metrics.prom and a study's claims.json; return summary and claims.
+    """Write summary.json, metrics.prom, and claims.json and certificate.json of a study that
+    has them; return summary and claims.
 
     The claims are None where the run is no study or lesson.
     """
@@ -172,4 +175,8 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
         return document, None
     judged = claims.document(document, study)
     documents.write(run.claims, documents.encode(judged))
+    if study.expectations:
+        finished = _finished(_measured(run_dir))
+        certified = certificate.build(document, study, certificate.injected(run), finished)
+        documents.write(run.certificate, documents.encode(certified))
     return document, judged

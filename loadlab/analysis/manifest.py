@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import to_builtins
 
-from loadlab.core.model import Command, LabRevision, Manifest, ManifestHost
+from loadlab.core.model import CertificateReference, Command, LabRevision, Manifest, ManifestHost
 from loadlab.core.model.options import Options
 from loadlab.scheduling.plan import Run
 
@@ -86,11 +86,12 @@ def build(
     controller: Mapping[str, str],
     lab: LabRevision,
     pins: Mapping[str, str],
+    certificate: CertificateReference | None,
 ) -> Manifest:
     """Return manifest.json.
 
     ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``, ``lab``,
-    ``pins``: its fields of these names.
+    ``pins``, ``certificate``: its fields of these names.
     """
     plan = begun.plan
     given = {name: value for name, value in plan.given.items() if value not in (None, "")}
@@ -108,4 +109,5 @@ def build(
         hosts=dict(hosts),
         pins=dict(pins),
         plan={key: value for key, value in to_builtins(plan).items() if key in _PLANNED},
+        certificate=certificate,
     )

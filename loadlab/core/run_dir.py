@@ -34,6 +34,7 @@ PLAN = "plan.json"
 PROGRESS = "progress.json"
 SUMMARY = "summary.json"
 CLAIMS = "claims.json"
+CERTIFICATE = "certificate.json"
 MANIFEST = "manifest.json"
 METRICS = "metrics.prom"
 REPORT = "report.html"
@@ -240,6 +241,11 @@ class RunDir:
         return self.path / CLAIMS
 
     @property
+    def certificate(self) -> Path:
+        """certificate.json."""
+        return self.path / CERTIFICATE
+
+    @property
     def manifest(self) -> Path:
         return self.path / MANIFEST
 
@@ -359,7 +365,7 @@ HERE = RunDir(Path())
 def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
-    documents = {RESULT, MANIFEST, SUMMARY, CLAIMS, METRICS, REPORT, LESSON}
+    documents = {RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, METRICS, REPORT, LESSON}
     return path.name in documents or path.match(f"{_CALIBRATION}*.json")
 
 

@@ -17,6 +17,7 @@ DOCUMENTS: dict[str, type[model.Record]] = {
     "result": model.Result,
     "summary": model.Summary,
     "claims": model.Claims,
+    "certificate": model.Certificate,
     "compare": model.RunComparison,
     "manifest": model.Manifest,
     "tuning": model.TuningLedger,

@@ -26,6 +26,7 @@ from loadlab.core.model import (
 )
 from loadlab.core.run_dir import RUN, STATUS, RepetitionDir
 from loadlab.generators import registry, split
+from loadlab.generators.faults import Fault, faults
 from loadlab.generators.generator import Generator, Request
 
 # Lead time in seconds before several clients start, for starting the service and verifying the
@@ -124,7 +125,7 @@ class LoadRun(Struct):
       for the next one; empty where nothing is to be restarted
     - record_options, profile_options: options of systemd-run for the server's recorders
     - profile_most_s: seconds after which the profiler is ended
-    - stall: {after_s, duration_s} from the start of the load, for which the application is stopped
+    - faults: known faults that are injected during the load
     """
 
     record: RepetitionSetup
@@ -140,7 +141,7 @@ class LoadRun(Struct):
     record_options: str
     profile_options: str
     profile_most_s: float
-    stall: dict[str, float] | None
+    faults: list[Fault]
 
 
 def load_run(asked: Asked) -> LoadRun:
@@ -194,9 +195,14 @@ def load_run(asked: Asked) -> LoadRun:
             }
         ),
         profile_most_s=seconds + 60,
-        stall={"after_s": lead_s + load.stall.after_s, "duration_s": load.stall.duration_s}
-        if load.stall
-        else None,
+        faults=faults(
+            load,
+            asked.url,
+            asked.server,
+            asked.client,
+            {name: host.cpus[0] for name, host in asked.hosts.items()},
+            lead_s,
+        ),
     )
 
 

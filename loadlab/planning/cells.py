@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from loadlab.core.catalog import known, load_yaml
 from loadlab.core.errors import PlanError
-from loadlab.core.model import Cell, Item, Load, Options, StudyCell
+from loadlab.core.model import Cell, Item, Load, Options, Purpose, StudyCell
 from loadlab.core.model.base import Json
 from loadlab.generators import registry
 from loadlab.planning.options import CLIENTS_ENDPOINT
@@ -112,6 +112,7 @@ def closed_loop(load: Load) -> Load:
         duration_s=min(load.duration_s or 0, CLOSED_LOOP_DURATION_S),
         warmup_s=min(load.warmup_s, CLOSED_LOOP_WARMUP_S),
         stall=None,
+        injection=None,
         background_endpoint=None,
         http2=None,
     )
@@ -146,6 +147,7 @@ def items(
             _item(
                 _cell(options, stack, backlogs[tuning], endpoint, tuning, entry, load),
                 contracts[endpoint],
+                "injection" if entry is not None and entry.expectation else "measure",
             )
             for load in loads(options)
         ]
@@ -155,9 +157,7 @@ def items(
             cell = replace(last.cell, load=closed_loop(last.cell.load))
             planned.append(
                 replace(
-                    _item(cell, contracts[endpoint]),
-                    cell_id=ids.cell_id(cell, "closed_loop"),
-                    purpose="closed_loop",
+                    _item(cell, contracts[endpoint], "closed_loop"),
                     base=last.cell_id,
                 )
             )
@@ -196,13 +196,18 @@ def _cell(
 def _with_entry(load: Load, entry: StudyCell | None) -> Load:
     if entry is None:
         return load
-    return replace(load, stall=entry.stall, background_endpoint=entry.background_endpoint)
+    return replace(
+        load,
+        stall=entry.stall,
+        injection=entry.injection,
+        background_endpoint=entry.background_endpoint,
+    )
 
 
-def _item(cell: Cell, contract: Mapping[str, Json]) -> Item:
+def _item(cell: Cell, contract: Mapping[str, Json], purpose: Purpose) -> Item:
     return Item(
-        cell_id=ids.cell_id(cell, "measure"),
-        purpose="measure",
+        cell_id=ids.cell_id(cell, purpose),
+        purpose=purpose,
         cell=cell,
         stack=ids.stack_id(cell),
         expected_s=expected_s(cell.load, contract),

@@ -96,7 +96,7 @@ def experiments(root: Path, options: Options, items: Iterable[Item]) -> list[Pla
 def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExperiment:
     """Return the experiment of items that differ in their load alone."""
     first = items[0]
-    if first.purpose != "measure":
+    if first.purpose == "closed_loop":
         return Fixed(item=first)
     whole = registry.get(options.generator).whole
     if options.slo is not None:

@@ -36,7 +36,9 @@ from loadlab.core.catalog import known, load_yaml, names
 from loadlab.core.errors import PlanError
 from loadlab.core.model import (
     ClaimStatement,
+    Expectation,
     GivenOptions,
+    Injection,
     OptionValue,
     PublishedFigures,
     Record,
@@ -102,6 +104,11 @@ class FileCell(Record, kw_only=True, frozen=True):
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     background_endpoint: Annotated[
         str | None, doc("Endpoint that one more client asks throughout the load.")
+    ] = None
+    injection: Annotated[Injection | None, doc("Known faults during the load.")] = None
+    expectation: Annotated[
+        Expectation | None,
+        doc("What it has to show; it is then measured once and is in no comparison."),
     ] = None
 
 
@@ -299,6 +306,8 @@ def _cells(entry: FileCell, rates: Mapping[str, FileRate], scale: str) -> Iterat
             expected_void=entry.expected_void,
             stall=entry.stall,
             background_endpoint=entry.background_endpoint,
+            injection=entry.injection,
+            expectation=entry.expectation,
         )
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.model import Calibration, Claims, Manifest, Record, Summary
+from loadlab.core.model import Calibration, Certificate, Claims, Manifest, Record, Summary
 from loadlab.core.model.study import GivenOptions, StudyPublication
 from loadlab.core.run_dir import MANIFEST, RunDir
 from loadlab.report.html import Headline, Link, Table
@@ -23,6 +23,7 @@ from loadlab.report.sections import (
     calibration,
     cell_figures,
     cells,
+    certificate,
     claims,
     comparison,
     flame_graph,
@@ -37,6 +38,7 @@ from loadlab.report.sections import (
 )
 from loadlab.report.sections.cell_figures import Baseline
 from loadlab.report.sections.cells import CellSection
+from loadlab.report.sections.certificate import CertificateSection
 from loadlab.report.sections.claims import ClaimsSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.sections.manifest import ManifestSection
@@ -103,6 +105,7 @@ class Page:
     shown: Sequence[Headline]
     folded: Sequence[Headline]
     navigation: Sequence[Link]
+    certificate: CertificateSection | None
     claims: ClaimsSection | None
     overview: Table | None
     ranking: Sequence[Table]
@@ -164,6 +167,7 @@ class _Builder:
         self._manifest = _read(run.manifest, Manifest)
         self._calibration = _read(run.calibration().document, Calibration)
         self._claims = _read(run.claims, Claims)
+        self._certificate = _read(run.certificate, Certificate)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
         self._paths: Paths = {name: one.path for name, one in self._plan.endpoints.items()}
@@ -176,6 +180,7 @@ class _Builder:
         return labels.entries(chosen, self._paths)
 
     def page(self, listed: Path) -> Page:
+        certified = certificate.build(self._certificate)
         judged = claims.build(self._claims)
         compared = comparison.build(self._summary, self._paths, self._measured)
         swept = sweeps_searches.build(self._summary, self._paths)
@@ -186,6 +191,7 @@ class _Builder:
             self._calibration,
         )
         whole = [
+            *([replace(certified.headline, anchor="certificate")] if certified else []),
             *([replace(judged.headline, anchor="claims")] if judged else []),
             *(_anchored(compared.headlines, "comparison") if compared else []),
         ]
@@ -204,12 +210,14 @@ class _Builder:
             shown=[*whole, *(one for one in single if not fold or one.state == "void")],
             folded=[one for one in single if fold and one.state != "void"],
             navigation=[
+                *([Link("#certificate", "Certificate")] if certified else []),
                 *([Link("#claims", "Claims")] if judged else []),
                 *([Link("#study", "As published")] if published else []),
                 *([Link("#comparison", compared.title)] if compared else []),
                 *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
                 *(Link(f"#{one.anchor}", one.path) for one in endpoints),
             ],
+            certificate=certified,
             claims=judged,
             overview=cells.overview([one for one in self._measured if not _is_client(one)]),
             ranking=ranking.tables(self._summary, self._measured),

@@ -11,6 +11,9 @@ from loadlab.core.model import Item, Purpose, Record
 from loadlab.core.model.base import Count, doc
 from loadlab.scheduling.records import Records, measured
 
+# No statistics use these, so one measurement is enough.
+ONCE: tuple[Purpose, ...] = ("py_spy", "injection")
+
 
 class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     """One experiment of a run: a cell, or cells whose order or rate follows from results.

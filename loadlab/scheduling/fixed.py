@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.core.model import Item, Purpose
 from loadlab.core.model.base import doc
-from loadlab.scheduling.base import Experiment, again
+from loadlab.scheduling.base import ONCE, Experiment, again
 from loadlab.scheduling.records import Records, measured, valid
 
 # How often a saturation is measured until one is valid.
@@ -44,7 +44,7 @@ class Fixed(Experiment, kw_only=True, frozen=True, tag="fixed"):
         if self.item.purpose == "saturation":
             known = bool(valid(self.item.cell_id, records))
             return 0 if known else max(0, SATURATION_TRIES - had)
-        return max(0, (1 if self.item.purpose == "py_spy" else repetitions) - had)
+        return max(0, (1 if self.item.purpose in ONCE else repetitions) - had)
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely measurements left; a saturation is likely valid at once."""

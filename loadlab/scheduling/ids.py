@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+from msgspec import to_builtins
+
 from loadlab.core.formatting import plain
 from loadlab.core.model import Cell, Load, Purpose
 
@@ -47,6 +49,8 @@ def _load(load: Load) -> list[str]:
         parts.append(f"{load.clients}clients")
     if load.stall is not None:
         parts.append(f"stall{plain(load.stall.duration_s)}s")
+    if load.injection is not None:
+        parts.append(f"injection{_digest(json.dumps(to_builtins(load.injection)))[:8]}")
     if load.background_endpoint is not None:
         parts.append(f"with-{load.background_endpoint}")
     return parts

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.core.model import Item, Purpose
 from loadlab.core.model.base import Above0, doc
-from loadlab.scheduling.base import Experiment, again, with_rate
+from loadlab.scheduling.base import ONCE, Experiment, again, with_rate
 from loadlab.scheduling.fixed import SATURATION_TRIES
 from loadlab.scheduling.records import Records, measured, valid
 
@@ -68,7 +68,7 @@ class Scaled(Experiment, kw_only=True, frozen=True, tag="scaled"):
         return 0 if lacking else self._left(repetitions, records)
 
     def _left(self, repetitions: int, records: Records) -> int:
-        wanted = 1 if self.item.purpose == "py_spy" else repetitions
+        wanted = 1 if self.item.purpose in ONCE else repetitions
         return max(0, wanted - len(measured(self.item.cell_id, records)))
 
 

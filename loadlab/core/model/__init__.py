@@ -1,7 +1,22 @@
 """The typed records of the lab: what crosses from one package or file to another."""
 
 from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
-from loadlab.core.model.cell import Cell, InputHashes, Item, Load, Purpose, Stall
+from loadlab.core.model.cell import (
+    Cell,
+    Injection,
+    InputHashes,
+    Item,
+    Load,
+    Neighbour,
+    Purpose,
+    Stall,
+)
+from loadlab.core.model.certificate import (
+    Certificate,
+    CertificateReference,
+    CertifiedFigure,
+    CertifiedTest,
+)
 from loadlab.core.model.claims import (
     Claim,
     ClaimFigure,
@@ -72,6 +87,7 @@ from loadlab.core.model.statistics import (
     Statistics,
 )
 from loadlab.core.model.study import (
+    Expectation,
     GivenOptions,
     OptionValue,
     PlannedStudy,
@@ -85,6 +101,7 @@ from loadlab.core.model.study import (
     StudyRate,
     StudySetting,
     StudySetup,
+    Truth,
 )
 from loadlab.core.model.summary import (
     CellSummary,
@@ -132,6 +149,10 @@ __all__ = [
     "Ceiling",
     "Cell",
     "CellSummary",
+    "Certificate",
+    "CertificateReference",
+    "CertifiedFigure",
+    "CertifiedTest",
     "Claim",
     "ClaimFigure",
     "ClaimPart",
@@ -152,6 +173,7 @@ __all__ = [
     "EncodedHistogram",
     "Erratum",
     "ErrorCounts",
+    "Expectation",
     "Facts",
     "FigureGroup",
     "FigureRow",
@@ -164,6 +186,7 @@ __all__ = [
     "HostInterfaces",
     "HostSeries",
     "HostTelemetry",
+    "Injection",
     "InputHashes",
     "Iperf3",
     "Iperf3Cpu",
@@ -179,6 +202,7 @@ __all__ = [
     "Median",
     "Memory",
     "MetricComparison",
+    "Neighbour",
     "Nic",
     "NoiseFloor",
     "OptionValue",
@@ -235,6 +259,7 @@ __all__ = [
     "Telemetry",
     "Thresholds",
     "Traffic",
+    "Truth",
     "TuningLedger",
     "UnmeasuredCell",
     "Validity",

@@ -8,7 +8,14 @@ from loadlab.core.model.base import Above0, Name, NotNegative, Positive, Record,
 
 # What a measurement of a cell is for. Only `measure` is ranked and compared.
 Purpose = Literal[
-    "measure", "closed_loop", "aa_control", "probe", "saturation", "py_spy", "calibration"
+    "measure",
+    "closed_loop",
+    "aa_control",
+    "probe",
+    "saturation",
+    "py_spy",
+    "calibration",
+    "injection",
 ]
 
 
@@ -19,6 +26,29 @@ class Stall(Record, kw_only=True, frozen=True):
         NotNegative, doc("Time from the start of the measured load to the stall, seconds.")
     ]
     duration_s: Annotated[Above0, doc("Length of the stall, seconds.")]
+
+
+class Neighbour(Record, kw_only=True, frozen=True):
+    """A program of somebody else keeps one core of a host busy during the load."""
+
+    host: Annotated[Literal["server", "client"], doc("The host whose first core it uses.")]
+    after_s: Annotated[NotNegative, doc("Time from the start of the measured load, seconds.")]
+    duration_s: Annotated[Above0, doc("How long it runs, seconds.")]
+
+
+class Injection(Record, kw_only=True, frozen=True):
+    """Known faults beside those that the application itself is asked for."""
+
+    generator_stop: Annotated[Stall | None, doc("The generator is stopped during the load.")] = None
+    neighbour: Annotated[Neighbour | None, doc("A busy neighbour on a core of a host.")] = None
+    refused_every: Annotated[
+        Annotated[int, Meta(ge=2)] | None,
+        doc("The server's kernel refuses every n-th connection."),
+    ] = None
+    lost_every: Annotated[
+        Annotated[int, Meta(ge=2)] | None,
+        doc("The server's kernel drops every n-th packet of the load that arrives."),
+    ] = None
 
 
 class Load(Record, kw_only=True, frozen=True):
@@ -96,6 +126,9 @@ class Load(Record, kw_only=True, frozen=True):
         ),
     ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
+    injection: Annotated[
+        Injection | None, doc("Known faults, of a certificate's load; absent for any other.")
+    ] = None
     background_endpoint: Annotated[
         str | None,
         doc("Endpoint that one more client requests during the load, one request after another."),

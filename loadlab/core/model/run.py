@@ -16,6 +16,7 @@ from loadlab.core.model.base import (
     Record,
     doc,
 )
+from loadlab.core.model.certificate import CertificateReference
 from loadlab.core.model.latency import Latency
 
 
@@ -152,6 +153,10 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
         dict[str, Json],
         doc("Plan of the run: options, cells in their order, seed. Free in form."),
     ]
+    certificate: Annotated[
+        CertificateReference | None,
+        doc("Newest certificate of hosts like these; absent where there is none."),
+    ] = None
 
 
 LedgerState = Literal[

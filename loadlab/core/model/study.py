@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from loadlab.core.model.base import Record, doc
-from loadlab.core.model.cell import Stall
+from loadlab.core.model.base import Above0, NotNegative, Record, doc
+from loadlab.core.model.cell import Injection, Stall
 from loadlab.core.model.claims import ClaimStatement, Published
 
 Scalar = str | int | float | bool | None
@@ -113,6 +113,38 @@ class StudyPublication(Record, kw_only=True, frozen=True):
     ]
 
 
+class Truth(Record, kw_only=True, frozen=True):
+    """One figure whose true value is known. Without `value` and `fraction` the server logged it."""
+
+    metric: Annotated[
+        str,
+        doc(
+            "Figure of the result: latency_us.<percentile>, errors.<class>, unsent, or "
+            "server_cpu_us, the application's CPU time for each request."
+        ),
+    ]
+    value: Annotated[NotNegative | None, doc("True value, in the metric's unit.")] = None
+    fraction: Annotated[Above0 | None, doc("True value as a fraction of the requests.")] = None
+    within: Annotated[NotNegative, doc("Largest error, as a fraction of the true value.")] = 0.0
+    slack: Annotated[NotNegative, doc("Largest error beside that, in the metric's unit.")] = 0.0
+
+
+class Expectation(Record, kw_only=True, frozen=True):
+    """What a measurement with injected faults has to show."""
+
+    fault: Annotated[str, doc("What is injected, in words.")]
+    truths: Annotated[list[Truth], doc("Figures whose true value is known.")] = field(
+        default_factory=list
+    )
+    valid: Annotated[bool, doc("Whether the repetition has to be valid.")] = True
+    reasons: Annotated[
+        list[str], doc("Codes of void reasons, one of which a void repetition has to have.")
+    ] = field(default_factory=list)
+    findings: Annotated[list[str], doc("Codes of findings that it has to have.")] = field(
+        default_factory=list
+    )
+
+
 class StudyCell(Record, kw_only=True, frozen=True):
     """One named set of options of a study, after its matrix and scale are applied."""
 
@@ -124,6 +156,11 @@ class StudyCell(Record, kw_only=True, frozen=True):
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     background_endpoint: Annotated[
         str | None, doc("Endpoint that one more client asks throughout the load.")
+    ] = None
+    injection: Annotated[Injection | None, doc("Known faults during the load.")] = None
+    expectation: Annotated[
+        Expectation | None,
+        doc("What it has to show; it is then measured once and is in no comparison."),
     ] = None
 
 
@@ -160,4 +197,7 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
         dict[str, str],
         doc("Tuning profile of an ablation -> the key that it lacks; else empty."),
     ]
+    expectations: Annotated[
+        dict[str, Expectation], doc("Name of a cell with injected faults -> what it has to show.")
+    ] = field(default_factory=dict)
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]

@@ -15,7 +15,7 @@ from loadlab.core.run_dir import MANIFEST, RESULT, RunDir
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import labels
+from loadlab.report.words import certificate, labels
 
 # Programs whose versions are listed first; the full list has the others.
 PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
@@ -58,6 +58,7 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
             Fact("started", manifest.started),
             Fact("finished", manifest.finished or "not finished"),
             Fact("lab", labels.lab(manifest.lab)),
+            Fact("certificate", certificate.reference(manifest.certificate)),
             Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
         ],
         shlex.join(manifest.command.argv),

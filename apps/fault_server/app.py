@@ -1,0 +1,207 @@
+"""A server with known faults. Contract: files/endpoints.yml.
+
+The header Inject of a request names the load and asks for faults, separated by semicolons:
+
+- name=<name>: the name of the load, required
+- delay_ms: how long each answer takes
+- stall_at_s, stall_s: no answer is sent for stall_s seconds, from stall_at_s after the first request
+- service_ms: a single queue, in which each request is served for this long
+- slow_at_s: from then on each is served for twice as long
+- cpu_ms: CPU time that each answer burns
+- error_every: every n-th answer is a 503
+- truncate_every: every n-th answer ends after half of its body, and its connection closes
+
+A request without the header gets the endpoint's answer at once.
+
+When a load has ended, the server prints one line of JSON, `{"injected": …}`: what it did to each
+request of the load, by its own clock. Times are µs from the complete request to the answer's write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import os
+import resource
+import time
+
+import uvloop
+import work
+
+# Seconds without a request after which a load has ended.
+IDLE_S = 1.0
+
+
+def cpu_s() -> float:
+    """Return the CPU time of this process, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+class Load:
+    """One load: what it asks for, and what was done to its requests."""
+
+    def __init__(self, header: str) -> None:
+        words = dict(word.strip().split("=", 1) for word in header.split(";"))
+        self.header = header
+        self.name = words.pop("name")
+        self.asked = {key: float(value) for key, value in words.items()}
+        self.first = self.last = time.monotonic()
+        self.cpu_before = cpu_s()
+        self.requests = 0
+        self.open = 0
+        self.free_at = 0.0
+        self.answers: collections.Counter[str] = collections.Counter()
+        self.residence_us: collections.Counter[int] = collections.Counter()
+
+    def answer_at(self, now: float) -> float:
+        """Return when the answer to a request that is complete now is due."""
+        asked = self.asked
+        at = now + asked.get("delay_ms", 0) / 1000
+        if "service_ms" in asked:
+            slow = now - self.first >= asked.get("slow_at_s", float("inf"))
+            self.free_at = max(self.free_at, now) + asked["service_ms"] / 1000 * (2 if slow else 1)
+            at = self.free_at
+        begin = self.first + asked.get("stall_at_s", float("inf"))
+        if begin <= at < begin + asked.get("stall_s", 0):
+            at = begin + asked["stall_s"]
+        return at
+
+    def kind(self) -> str:
+        """Return what the next answer is: error, truncated or right. Counts the request."""
+        self.requests += 1
+        if (every := self.asked.get("error_every")) and self.requests % every == 0:
+            return "error"
+        if (every := self.asked.get("truncate_every")) and self.requests % every == 0:
+            return "truncated"
+        return "right"
+
+    def burn(self) -> None:
+        """Use the CPU time that an answer burns."""
+        end = time.thread_time() + self.asked.get("cpu_ms", 0) / 1000
+        while time.thread_time() < end:
+            pass
+
+    def document(self) -> dict[str, object]:
+        """Return what was done, as the log has it."""
+        return {
+            "name": self.name,
+            "requests": self.requests,
+            "answers": dict(self.answers),
+            "cpu_s": cpu_s() - self.cpu_before,
+            "residence_us": sorted(self.residence_us.items()),
+        }
+
+
+class FaultServer(asyncio.Protocol):
+    """One connection."""
+
+    load: Load | None = None
+
+    def __init__(self) -> None:
+        self.buffer = b""
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each complete request."""
+        self.buffer += data
+        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
+            head, self.buffer = self.buffer[:end].decode("latin-1"), self.buffer[end + 4 :]
+            self.requested(head)
+
+    def requested(self, head: str) -> None:
+        """Answer one request at its time."""
+        line, *lines = head.split("\r\n")
+        headers = {
+            key.lower(): value.strip() for key, _, value in (one.partition(":") for one in lines)
+        }
+        close = headers.get("connection", "").lower() == "close"
+        header = headers.get("inject")
+        # The load script asks once before the load.
+        if header is None or headers.get("user-agent", "").startswith("curl/"):
+            self.write(line.split()[1], "right", close)
+            return
+        now = time.monotonic()
+        load = FaultServer.current(header)
+        load.last = now
+        load.open += 1
+        at = load.answer_at(now)
+        if at <= now:
+            self.answer(load, line.split()[1], now, close)
+        else:
+            delay = at - now
+            asyncio.get_running_loop().call_later(
+                delay, self.answer, load, line.split()[1], now, close
+            )
+
+    def answer(self, load: Load, path: str, since: float, close: bool) -> None:
+        """Answer a request of a load that was complete at ``since``."""
+        load.burn()
+        kind = load.kind()
+        load.open -= 1
+        if self.transport.is_closing():
+            kind = "abandoned"
+        else:
+            self.write(path, kind, close)
+        load.last = time.monotonic()
+        load.answers[kind] += 1
+        load.residence_us[round((load.last - since) * 1e6)] += 1
+
+    def write(self, path: str, kind: str, close: bool) -> None:
+        """Write one answer."""
+        body = work.HELLO.encode() if path == "/hello" else b"Not Found"
+        status = "200 OK" if path == "/hello" else "404 Not Found"
+        if kind == "error":
+            status, body = "503 Service Unavailable", b"Unavailable"
+        head = (
+            f"HTTP/1.1 {status}\r\nContent-Type: {work.TEXT}\r\nContent-Length: {len(body)}\r\n"
+            f"{'Connection: close' if close else 'Connection: keep-alive'}\r\n\r\n"
+        )
+        sent = body[: len(body) // 2] if kind == "truncated" else body
+        self.transport.write(head.encode() + sent)
+        if close or kind == "truncated":
+            self.transport.close()
+
+    @classmethod
+    def current(cls, header: str) -> Load:
+        """Return the load that a header belongs to; a new header ends the load before."""
+        if cls.load is None or cls.load.header != header:
+            cls.end()
+            cls.load = Load(header)
+        return cls.load
+
+    @classmethod
+    def end(cls) -> None:
+        """Print what was done to the requests of the load, which has ended."""
+        if cls.load is not None:
+            print(json.dumps({"injected": cls.load.document()}), flush=True)
+            cls.load = None
+
+    @classmethod
+    async def watch(cls) -> None:
+        """End each load that sends no more requests."""
+        while True:
+            await asyncio.sleep(IDLE_S / 4)
+            load = cls.load
+            if load and not load.open and time.monotonic() - load.last > IDLE_S:
+                cls.end()
+
+
+async def main() -> None:
+    """Serve until the service is stopped."""
+    loop = asyncio.get_running_loop()
+    queue = int(os.environ["LAB_BACKLOG"])
+    server = await loop.create_server(FaultServer, sock=work.listen(), backlog=queue)
+    work.ready()
+    async with server:
+        await FaultServer.watch()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,204 @@
+"""Compare what the lab reports of known faults with what was injected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from loadlab.core import documents
+from loadlab.core.errors import ResultError
+from loadlab.core.model import (
+    CellSummary,
+    Certificate,
+    CertificateReference,
+    CertifiedFigure,
+    CertifiedTest,
+    Expectation,
+    PlannedStudy,
+    Repetition,
+    Summary,
+    Truth,
+)
+from loadlab.core.run_dir import RunDir
+from loadlab.scheduling import plan as plans
+from loadlab.stats import histograms
+
+# Class of an error -> the fault server's name of the answers that cause it.
+_ANSWERS = {"errors.status_5xx": "error", "errors.read": "truncated"}
+
+
+class Injected(Struct, frozen=True):
+    """What the fault server did to the requests of one load: a line of its log.
+
+    - answers: kind of answer -> count
+    - cpu_s: CPU time of the server during the load, seconds
+    - residence_us: (µs from the complete request to its answer, count)
+    """
+
+    name: str
+    requests: int
+    answers: dict[str, int]
+    cpu_s: float
+    residence_us: list[tuple[int, int]]
+
+
+class _Line(Struct, frozen=True):
+    injected: Injected
+
+
+def injected(run: RunDir) -> dict[str, Injected]:
+    """Return name of a load -> what the fault server logged of it last.
+
+    Raises ResultError for a line that is not understood.
+    """
+    found = {}
+    for log in sorted(run.logs.glob("*.log")):
+        for text in re.findall(r'\{"injected": .*\}$', documents.text(log), re.MULTILINE):
+            try:
+                line = msgspec.json.decode(text, type=_Line).injected
+            except msgspec.DecodeError as problem:
+                raise ResultError(f"{log.name}: {problem}: {text[:80]}") from problem
+            found[line.name] = line
+    return found
+
+
+def newest(run_dir: Path) -> CertificateReference | None:
+    """Return the newest certificate of hosts like a run's; None where there is none.
+
+    The certificates are those of the runs in the same folder. Hosts are alike where plan.json
+    records the same of them.
+    """
+    hosts = plans.read(run_dir).hosts
+    found: list[CertificateReference] = []
+    for run in map(RunDir, sorted(run_dir.parent.iterdir())):
+        if not run.certificate.exists() or run.path.is_symlink() or run.path == run_dir:
+            continue
+        certificate = documents.read(run.certificate, Certificate)
+        if certificate.finished is not None and plans.read(run.path).hosts == hosts:
+            found.append(
+                CertificateReference(
+                    run_id=certificate.run_id,
+                    finished=certificate.finished,
+                    tests=len(certificate.tests),
+                    failed=[test.name for test in certificate.tests if not test.passed],
+                )
+            )
+    return max(found, key=lambda one: one.finished, default=None)
+
+
+def build(
+    summary: Summary, study: PlannedStudy, logged: Mapping[str, Injected], finished: str | None
+) -> Certificate:
+    """Return the certificate of a run. ``finished``: ISO 8601 UTC."""
+    cells = {cell.cell_id: cell for cell in summary.cells}
+    tests = [
+        _test(name, expected, study.cells[name], cells, logged.get(name))
+        for name, expected in study.expectations.items()
+    ]
+    return Certificate(
+        run_id=summary.run_id,
+        finished=finished,
+        tests=tests,
+        noise=summary.noise_floor,
+        passed=all(test.passed for test in tests),
+    )
+
+
+def _test(
+    name: str,
+    expected: Expectation,
+    cell_ids: Sequence[str],
+    cells: Mapping[str, CellSummary],
+    log: Injected | None,
+) -> CertifiedTest:
+    cell_id = next(iter(cell_ids))
+    cell = cells.get(cell_id)
+    rep = cell.repetitions[-1] if cell else None
+    figures = [_figure(truth, rep, log) for truth in expected.truths]
+    return CertifiedTest(
+        name=name,
+        cell_id=cell_id,
+        generator=cell.cell.load.generator if cell else "",
+        fault=expected.fault,
+        expected_valid=expected.valid,
+        expected_reasons=expected.reasons,
+        expected_findings=expected.findings,
+        valid=rep.validity.valid if rep and rep.error is None else None,
+        reasons=[*rep.validity.reasons, *rep.validity.findings] if rep else [],
+        figures=figures,
+        passed=_is_as_expected(expected, rep) and all(figure.passed for figure in figures),
+    )
+
+
+def _is_as_expected(expected: Expectation, rep: Repetition | None) -> bool:
+    if rep is None or rep.error is not None or rep.validity.valid != expected.valid:
+        return False
+    reasons = {reason.code for reason in rep.validity.reasons}
+    findings = {reason.code for reason in rep.validity.findings}
+    explained = expected.valid or not expected.reasons or bool(reasons & {*expected.reasons})
+    return explained and {*expected.findings} <= findings
+
+
+def _figure(truth: Truth, rep: Repetition | None, log: Injected | None) -> CertifiedFigure:
+    reported = _reported(truth.metric, rep) if rep and rep.error is None else None
+    true = _true(truth, rep, log)
+    limit = None if true is None else truth.within * true + truth.slack
+    passed = (
+        reported is not None
+        and true is not None
+        and limit is not None
+        and abs(reported - true) <= limit
+    )
+    return CertifiedFigure(
+        metric=truth.metric, reported=reported, true=true, limit=limit, passed=passed
+    )
+
+
+def _reported(metric: str, rep: Repetition) -> float | None:
+    """Return a figure of a repetition in the metric's unit."""
+    if metric == "server_cpu_us":
+        return _cpu_us(rep)
+    value: object = msgspec.to_builtins(rep)
+    for key in metric.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _cpu_us(rep: Repetition) -> float | None:
+    processes = rep.telemetry.server.processes if rep.telemetry else None
+    application = processes.application if processes else None
+    if application is None or application.cpu_s is None or not rep.requests:
+        return None
+    return application.cpu_s / rep.requests * 1e6
+
+
+def _true(truth: Truth, rep: Repetition | None, log: Injected | None) -> float | None:
+    """Return the true value of a figure; None where neither the file nor the log has it."""
+    if truth.value is not None:
+        return truth.value
+    if truth.fraction is not None:
+        return None if rep is None or rep.requests is None else truth.fraction * rep.requests
+    if log is None:
+        return None
+    if truth.metric == "requests":
+        return log.requests
+    if truth.metric == "server_cpu_us":
+        return log.cpu_s / log.requests * 1e6 if log.requests else None
+    if truth.metric in _ANSWERS:
+        return log.answers.get(_ANSWERS[truth.metric], 0)
+    return _residence(truth.metric, log)
+
+
+def _residence(metric: str, log: Injected) -> float | None:
+    """Return a percentile of the time that requests spent in the server, µs."""
+    pairs = np.array(log.residence_us, dtype=np.int64).reshape(-1, 2)
+    if not len(pairs):
+        return None
+    counted = histograms.add_up(pairs[:, 0], pairs[:, 1])
+    found = histograms.summary(histograms.from_counts(*counted), counted)
+    return found.get(metric.removeprefix("latency_us."))

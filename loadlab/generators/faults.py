@@ -1,0 +1,100 @@
+"""The shell commands that inject a load's known faults into the hosts."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from loadlab.core.formatting import plain
+from loadlab.core.model import Load, Neighbour, Stall
+
+# Table of nftables that exists during a load with a network fault.
+TABLE = "loadlab_fault"
+
+
+class Fault(Struct):
+    """One fault: shell commands for a host, and the packages that they need.
+
+    - begin: runs when the load was started, and returns at once
+    - end: runs when the load is over; empty where nothing is left of the fault
+    """
+
+    host: str
+    begin: str
+    end: str = ""
+    packages: list[str] = []
+
+
+def faults(
+    load: Load, url: str, server: str, client: str, core: dict[str, int], lead_s: float
+) -> list[Fault]:
+    """Return the faults of a load.
+
+    ``url``: that the clients ask. ``server``, ``client``: inventory names. ``core``: each one's
+    first core. ``lead_s``: seconds from the start of the load to the start of the measurement.
+    """
+    found = []
+    if load.stall:
+        found.append(Fault(server, _stop("loadlab-app", load.stall, lead_s)))
+    injection = load.injection
+    if injection is None:
+        return found
+    if injection.generator_stop:
+        found.append(Fault(client, _stop("loadlab-load", injection.generator_stop, lead_s)))
+    if injection.neighbour:
+        host = server if injection.neighbour.host == "server" else client
+        found.append(_neighbour(host, core[host], injection.neighbour, lead_s))
+    port = urlsplit(url).port or 80
+    if injection.refused_every:
+        found.append(
+            _network(
+                server,
+                f"tcp dport {port} tcp flags & (syn | ack) == syn",
+                injection.refused_every,
+                "reject with tcp reset",
+            )
+        )
+    if injection.lost_every:
+        found.append(_network(server, f"tcp dport {port}", injection.lost_every, "drop"))
+    return found
+
+
+def _stop(unit: str, stall: Stall, lead_s: float) -> str:
+    """Return the command that stops a service for a while. It is detached, so that the service
+    always continues, whatever happens to the load."""
+    return (
+        f"systemd-run --quiet --collect --unit={unit}-stall sh -c "
+        f"'sleep {plain(lead_s + stall.after_s)}; systemctl kill --signal=STOP {unit}; "
+        f"sleep {plain(stall.duration_s)}; systemctl kill --signal=CONT {unit}'"
+    )
+
+
+def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fault:
+    unit = "loadlab-neighbour"
+    after, most = plain(lead_s + neighbour.after_s), plain(neighbour.duration_s)
+    return Fault(
+        host,
+        f"systemd-run --quiet --collect --unit={unit} --property=CPUAffinity={core} "
+        f"sh -c 'sleep {after}; timeout {most} sh -c \"while :; do :; done\"'",
+        f"! systemctl --quiet is-active {unit} || systemctl stop {unit}",
+    )
+
+
+def _network(host: str, packets: str, every: int, then: str) -> Fault:
+    """Return the fault that does something to every n-th packet that arrives.
+
+    The first packet of the load script's own request is not the n-th.
+    """
+    rules = (
+        f"add table inet {TABLE}; "
+        f"add chain inet {TABLE} input {{ type filter hook input priority 0; }}; "
+        f"add rule inet {TABLE} input {packets} numgen inc mod {every} == {every - 1} "
+        f"counter {then}"
+    )
+    return Fault(
+        host,
+        f"nft '{rules}'",
+        f"! nft list table inet {TABLE} >/dev/null 2>&1 || nft delete table inet {TABLE}",
+        ["nftables"],
+    )

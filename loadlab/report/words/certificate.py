@@ -1,0 +1,60 @@
+"""Words for certificate.json, once for terminal and page."""
+
+from __future__ import annotations
+
+from loadlab.core.formatting import NONE, plural
+from loadlab.core.model import Certificate, CertificateReference, CertifiedFigure, CertifiedTest
+from loadlab.report import words
+from loadlab.report.words import quantities
+
+
+def sentence(certificate: Certificate) -> str:
+    """Return how many of the tests passed, and which did not."""
+    failed = [test.name for test in certificate.tests if not test.passed]
+    count = plural(len(certificate.tests), "test")
+    if not failed:
+        return f"Certificate {certificate.run_id}: the lab reported the truth in all of {count}."
+    return (
+        f"Certificate {certificate.run_id}: the lab did not report the truth in {len(failed)} of "
+        f"{count}: {', '.join(failed)}."
+    )
+
+
+def reference(found: CertificateReference | None) -> str:
+    """Return the newest certificate of a run's hosts in words."""
+    if found is None:
+        return (
+            "none of hosts like these; ansible-playbook playbooks/certify.yml makes one in about "
+            "ten minutes"
+        )
+    count = plural(found.tests, "test")
+    failed = f", {len(found.failed)} failed: {', '.join(found.failed)}" if found.failed else ""
+    return f"{found.run_id} of {found.finished}: {count}{failed or ', all passed'}"
+
+
+def expected(test: CertifiedTest) -> str:
+    """Return the validity that a test expects, with its codes."""
+    if not test.expected_valid:
+        codes = " or ".join(test.expected_reasons)
+        return f"void: {codes}" if codes else "void"
+    return ", ".join(["valid", *test.expected_findings])
+
+
+def reported(test: CertifiedTest) -> str:
+    """Return the validity that the lab reports, with its reasons."""
+    if test.valid is None:
+        return "; ".join(map(words.reason, test.reasons)) or "not measured"
+    state = "valid" if test.valid else "void"
+    return "; ".join([state, *map(words.coded, test.reasons)])
+
+
+def error(figure: CertifiedFigure) -> str:
+    """Return the error of a figure in percent of its true value."""
+    if figure.reported is None or not figure.true:
+        return NONE
+    return f"{(figure.reported / figure.true - 1) * 100:+.2f} %"
+
+
+def value(metric: str, amount: float | None) -> str:
+    """Return a figure with its unit."""
+    return NONE if amount is None else quantities.quantity(metric, amount)
