@@ -42,12 +42,12 @@ def cpu_s() -> float:
 class Load:
     """One load: what it asks for, and what was done to its requests."""
 
-    def __init__(self, header: str) -> None:
+    def __init__(self, header: str, now: float) -> None:
         words = dict(word.strip().split("=", 1) for word in header.split(";"))
         self.header = header
         self.name = words.pop("name")
         self.asked = {key: float(value) for key, value in words.items()}
-        self.first = self.last = time.monotonic()
+        self.first = self.last = now
         self.cpu_before = cpu_s()
         self.requests = 0
         self.open = 0
@@ -128,7 +128,7 @@ class FaultServer(asyncio.Protocol):
             self.write(line.split()[1], "right", close)
             return
         now = time.monotonic()
-        load = FaultServer.current(header)
+        load = FaultServer.current(header, now)
         load.last = now
         load.open += 1
         at = load.answer_at(now)
@@ -169,11 +169,11 @@ class FaultServer(asyncio.Protocol):
             self.transport.close()
 
     @classmethod
-    def current(cls, header: str) -> Load:
+    def current(cls, header: str, now: float) -> Load:
         """Return the load that a header belongs to; a new header ends the load before."""
         if cls.load is None or cls.load.header != header:
             cls.end()
-            cls.load = Load(header)
+            cls.load = Load(header, now)
         return cls.load
 
     @classmethod

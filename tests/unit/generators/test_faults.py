@@ -1,0 +1,78 @@
+"""The commands that inject a load's faults."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from loadlab.core.model import Injection, Neighbour, Stall
+from loadlab.generators.faults import TABLE, Fault, faults
+from tests.unit.builders import load
+
+
+def of(**changes: object) -> list[Fault]:
+    return faults(
+        load(**changes),
+        "http://10.0.0.2:8080/hello",
+        "server",
+        "client",
+        {"server": 2, "client": 3},
+        1.5,
+    )
+
+
+def test_a_load_without_faults_needs_no_command() -> None:
+    assert of() == []
+
+
+def test_each_stall_stops_its_own_service() -> None:
+    stall = Stall(after_s=2, duration_s=0.5)
+    server, client = of(stall=stall, injection=Injection(generator_stop=stall))
+    assert (server.host, client.host) == ("server", "client")
+    assert "sleep 3.5; systemctl kill --signal=STOP loadlab-app; sleep 0.5;" in server.begin
+    assert "systemctl kill --signal=CONT loadlab-load" in client.begin
+
+
+def test_a_neighbour_runs_on_the_first_core_of_its_host() -> None:
+    found = [
+        of(injection=Injection(neighbour=Neighbour(host=host, after_s=1, duration_s=4)))[0]
+        for host in ("server", "client")
+    ]
+    assert [one.host for one in found] == ["server", "client"]
+    assert ["CPUAffinity=2" in found[0].begin, "CPUAffinity=3" in found[1].begin] == [True, True]
+    assert "sleep 2.5; timeout 4 " in found[0].begin
+    assert all("systemctl stop loadlab-neighbour" in one.end for one in found)
+
+
+@pytest.fixture
+def namespace() -> Iterator[list[str]]:
+    """Return the command prefix of a network namespace of the test's own."""
+    name = "loadlab-test-faults"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    yield ["ip", "netns", "exec", name]
+    subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+@pytest.mark.parametrize(
+    ("injection", "verdict"),
+    [(Injection(refused_every=100), "reject"), (Injection(lost_every=50), "drop")],
+)
+def test_the_kernel_takes_the_rules_and_gives_them_up(
+    namespace: list[str], injection: Injection, verdict: str
+) -> None:
+    (fault,) = of(injection=injection)
+    subprocess.run([*namespace, "sh", "-c", fault.begin], check=True)
+    shown = subprocess.run(
+        [*namespace, "nft", "-j", "list", "table", "inet", TABLE],
+        check=True,
+        capture_output=True,
+    ).stdout
+    (rule,) = [one["rule"] for one in json.loads(shown)["nftables"] if "rule" in one]
+    assert [verdict in part for part in rule["expr"]].count(True) == 1
+    for _ in range(2):
+        subprocess.run([*namespace, "sh", "-c", fault.end], check=True)
+    gone = subprocess.run([*namespace, "nft", "list", "tables"], check=True, capture_output=True)
+    assert gone.stdout == b""

@@ -1,0 +1,113 @@
+"""The fault server does what a request's header asks for, and logs what it did."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BODY = b"Hello, World!"
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """Return the port of a running fault server, and the file of its log."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        # uvloop is the application's own dependency; asyncio's loop has the same interface.
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import asyncio, app; asyncio.run(app.main())"],
+            stdout=output,
+            cwd=ROOT / "apps/fault_server",
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(ROOT / "files/python"), str(tmp_path)]),
+                "LAB_LISTEN": f"127.0.0.1:{port}",
+                "LAB_BACKLOG": "64",
+            },
+        )
+    (tmp_path / "uvloop.py").touch()
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except OSError:
+            time.sleep(0.05)
+    yield port, log
+    process.terminate()
+    process.wait()
+
+
+def ask(port: int, header: str | None) -> tuple[int, bytes]:
+    """Return status and body of an answer. Raises HTTPException where it is truncated."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/hello", headers={} if header is None else {"Inject": header})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def logged(log: Path) -> list[dict[str, object]]:
+    """Return the lines of the log, once the last load has ended."""
+    for _ in range(100):
+        if lines := log.read_text().splitlines():
+            return [json.loads(line)["injected"] for line in lines]
+        time.sleep(0.05)
+    raise AssertionError("the load never ended")
+
+
+def test_a_request_without_the_header_gets_the_contracts_answer(port: tuple[int, Path]) -> None:
+    assert ask(port[0], None) == (200, BODY)
+
+
+def test_every_nth_answer_is_the_fault_asked_for_and_is_counted(port: tuple[int, Path]) -> None:
+    header = "name=mixed; delay_ms=20; error_every=5; truncate_every=3"
+    found = []
+    began = time.monotonic()
+    for _ in range(10):
+        try:
+            found.append(ask(port[0], header)[0])
+        except http.client.HTTPException:
+            found.append(0)
+    assert time.monotonic() - began >= 0.2
+    assert found == [200, 200, 0, 200, 503, 0, 200, 200, 0, 503]
+    (line,) = logged(port[1])
+    assert line["answers"] == {"right": 5, "truncated": 3, "error": 2}
+    residence = line["residence_us"]
+    assert isinstance(residence, list)
+    assert min(us for us, _ in residence) >= 20_000
+
+
+def test_a_stall_holds_answers_until_its_end_and_cpu_time_is_burnt(port: tuple[int, Path]) -> None:
+    header = "name=stalled; cpu_ms=5; stall_at_s=0; stall_s=0.5"
+    began = time.monotonic()
+    ask(port[0], header)
+    assert time.monotonic() - began >= 0.5
+    for _ in range(9):
+        ask(port[0], header)
+    (line,) = logged(port[1])
+    assert line["requests"] == 10
+    assert isinstance(line["cpu_s"], float)
+    assert line["cpu_s"] >= 0.05
+
+
+def test_a_single_queue_slows_to_half_of_its_capacity(port: tuple[int, Path]) -> None:
+    header = "name=queue; service_ms=20; slow_at_s=0.5"
+    before = time.monotonic()
+    ask(port[0], header)
+    fast = time.monotonic() - before
+    time.sleep(0.6)
+    before = time.monotonic()
+    ask(port[0], header)
+    assert fast >= 0.02
+    assert time.monotonic() - before >= 0.04
