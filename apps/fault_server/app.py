@@ -4,7 +4,7 @@ The header Inject of a request names the load and asks for faults, separated by 
 
 - name=<name>: the name of the load, required
 - delay_ms: how long each answer takes
-- stall_at_s, stall_s: no answer is sent for stall_s seconds, from stall_at_s after the first request
+- stall_at_s, stall_s: no answer for stall_s seconds, from stall_at_s after the first request on
 - service_ms: a single queue, in which each request is served for this long
 - slow_at_s: from then on each is served for twice as long
 - cpu_ms: CPU time that each answer burns
