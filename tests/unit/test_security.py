@@ -139,7 +139,7 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
     scripts = [
         (ROOT / "roles" / name).read_text()
-        for name in ("telemetry/files/record-server.sh", "profiler/files/profile-server.sh")
+        for name in ("telemetry/files/record-server.sh", "py_spy/files/profile-server.sh")
     ]
     words = {word.strip(",.;") for script in scripts for word in script.split()}
     accepted = arrivals.rsync_options(Path("results/a-run"), True)
