@@ -1,4 +1,4 @@
-"""The loop of roles/cell goes on while any pair of hosts has something left, and no longer."""
+"""The loop of roles/measure goes on while any pair of hosts has something left, and no longer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-ROLE = ROOT / "roles" / "cell"
+ROLE = ROOT / "roles" / "measure"
 # What each pair is told in turn of what is left. The first pair's second measurement fails, and is
 # made again when as many were made as seemed left; the other's third is not needed after all.
 LEFT = {"one": [2, 1, 1, 0], "two": [2, 0]}
@@ -26,7 +26,7 @@ NEXT = """
 
 - name: Remember
   ansible.builtin.set_fact:
-    cell_next:
+    measure_next:
       item: "{{ (left[inventory_hostname][turn | int] > 0) | ternary({'cell_id': 'a'}, none) }}"
       left: "{{ left[inventory_hostname][turn | int] }}"
 """
