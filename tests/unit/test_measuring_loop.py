@@ -33,9 +33,9 @@ NEXT = """
 
 
 def test_what_fails_is_made_again_and_what_is_not_needed_is_not(tmp_path: Path) -> None:
-    for name in ("measure", "slot"):
+    for name in ("batch", "slot"):
         shutil.copy(ROLE / "tasks" / f"{name}.yml", tmp_path)
-    for name, text in (("item", ITEM), ("next", NEXT), ("complete", "[]")):
+    for name, text in (("measurement", ITEM), ("next", NEXT), ("check_hosts", "[]")):
         (tmp_path / f"{name}.yml").write_text(text)
     known = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
     pairs = {
@@ -50,7 +50,7 @@ def test_what_fails_is_made_again_and_what_is_not_needed_is_not(tmp_path: Path) 
     play = {
         "hosts": "lab",
         "vars": {**known, "left": LEFT},
-        "tasks": [{"ansible.builtin.include_tasks": f"{name}.yml"} for name in ("next", "measure")],
+        "tasks": [{"ansible.builtin.include_tasks": f"{name}.yml"} for name in ("next", "batch")],
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     done = subprocess.run(

@@ -234,7 +234,7 @@ def test_the_load_script_takes_no_more_than_was_verified(
 
 
 def asking(contracts: dict[str, Any], url: str) -> str:
-    """The command of the role verify that asks for these, as Ansible would make it."""
+    """The command of the role verify_endpoints that asks for these, as Ansible would make it."""
     tasks = yaml.safe_load((ROOT / "roles/verify_endpoints/tasks/main.yml").read_text())
     own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
     host, _, port = url.removeprefix("http://").partition(":")
