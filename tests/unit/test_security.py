@@ -241,7 +241,12 @@ def asking(contracts: dict[str, Any], url: str) -> str:
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"quote": shlex.quote, "ternary": lambda on, yes, no: yes if on else no}
     return environment.from_string(tasks[0]["ansible.builtin.raw"]).render(
-        {**own, "__verify_endpoints_all": contracts, "verify_endpoints_address": host, "verify_endpoints_port": port}
+        {
+            **own,
+            "__verify_endpoints_all": contracts,
+            "verify_endpoints_address": host,
+            "verify_endpoints_port": port,
+        }
     )
 
 
