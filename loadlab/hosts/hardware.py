@@ -96,8 +96,8 @@ def _of_one(host: HostDescription) -> list[str]:
     lines = []
     if host.virtualisation != "none":
         lines.append(
-            f"no machine of its own ({host.virtualisation}): others on its machine take "
-            "processor time and caches. Two machines of your own have them for themselves."
+            f"no machine of its own ({host.virtualisation}): it shares processors and caches with "
+            "others. Measure on two machines of your own where that matters."
         )
     hardware = host.hardware
     if hardware is None:

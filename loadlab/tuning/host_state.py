@@ -1,4 +1,4 @@
-"""Decide what to save, set and restore on a host, from what roles/kernel_tuning read there."""
+"""Decide what to save, set and restore on a host, from what roles/host_tuning read there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The tuning ledger: for each key the value requested, the value found, and its value now.
 
-Keys are those of roles/kernel_tuning/files/tunables.sh, which also prints the lines that are parsed
+Keys are those of roles/host_tuning/files/tunables.sh, which also prints the lines that are parsed
 here. ``found`` and ``after`` are what parse_readings() returned, ``originals`` what
 parse_originals() returned.
 """
@@ -83,7 +83,7 @@ class Change(Struct, frozen=True, kw_only=True):
 class HostLedgers(Struct, frozen=True, kw_only=True):
     """The rows that the roles which ran have left as facts of a host; None where one did not."""
 
-    kernel_tuning_ledger: list[LedgerRow] | None = None
+    host_tuning_ledger: list[LedgerRow] | None = None
     postgresql_ledger: list[LedgerRow] | None = None
     nginx_ledger: list[LedgerRow] | None = None
 
@@ -270,7 +270,7 @@ def host_rows(host: HostLedgers, earlier: Sequence[LedgerRow]) -> list[LedgerRow
     services = ("postgresql.", "nginx.", "application.")
     found: list[LedgerRow] = []
     for part, prefixes in (
-        (host.kernel_tuning_ledger, ()),
+        (host.host_tuning_ledger, ()),
         (host.postgresql_ledger, ("postgresql.",)),
         (host.nginx_ledger, ("nginx.", "application.")),
     ):

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 STATE = Path("/var/lib/loadlab")
 SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
 # Seconds in which the link is measured each way: no test looks at it closely.
-BRIEF = {"iperf_seconds": 1}
+BRIEF = {"iperf3_seconds": 1}
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
     "test_faults",

@@ -143,7 +143,7 @@ def test_a_new_run_uses_the_calibration_again(whole: str, tmp_path: Path) -> Non
     again = f"{RUN_ID}-again"
     shutil.rmtree(ROOT / "results" / again, ignore_errors=True)
     output = run("lab.yml", **{**SHORT, "endpoint": "index", "duration": 1}, run_id=again)
-    told = rf"Calibration of run {RUN_ID}, \d+ (s|min) ago, is used again; -e recalibrate=true"
+    told = rf"Calibration of run {RUN_ID}, \d+ (s|min) ago, reused; -e recalibrate=true"
     assert re.search(told, output)
     assert "Calibrating the link" not in output
     verified_elsewhere(again, tmp_path)

@@ -46,7 +46,7 @@ echo '{rule}' >/etc/sudoers.d/{name}
 install -d -o {name} -m 700 /home/{name}/.ssh
 install -o {name} -m 600 /root/.ssh/authorized_keys /home/{name}/.ssh/"""
 # When of docs/security.md what listens there and not on local hosts; and what may beside it.
-HERE = {"on machines of yours, on AWS", "with `-e internet=false`, while it is connected"}
+HERE = {"on your own machines, on AWS", "with `-e internet=false`, while it is connected"}
 BESIDE = {"always", "over a unix socket", "for endpoints that ask it"}
 # The server has another name too.
 SSH_CONFIG = f"""Host twin

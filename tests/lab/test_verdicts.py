@@ -201,7 +201,7 @@ def measure() -> dict[str, dict[str, Any]]:
         *stages("tune", "deploy", "calibrate"),
         **closed,
         network="fast_ethernet",
-        iperf_seconds=3,
+        iperf3_seconds=3,
     )
     shaped = shapes()
     where = pull({"oha": OHA, "wrk": WRK})

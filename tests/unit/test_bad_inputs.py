@@ -105,8 +105,8 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/compare.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
     ("playbooks/untune.yml -e tunning=stock", "Did you mean tuning?"),
     (
-        f"{A} -e iperf_seconds=long",
-        "iperf_seconds: 'long' is not a whole number. It stands for: Seco",
+        f"{A} -e iperf3_seconds=long",
+        "iperf3_seconds: 'long' is not a whole number. It stands for: Seco",
     ),
     (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is neither true nor false."),
     (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: ubuntu-24"),
@@ -448,7 +448,7 @@ def test_refused(lab: Path, command: str, words: str) -> None:
     "command",
     [
         # What the tests and molecule give, and what is a default and not the user's word.
-        f"{A} -e iperf_seconds=1 -e local_hosts_fresh=true -e ansible_become_password=x",
+        f"{A} -e iperf3_seconds=1 -e local_hosts_fresh=true -e ansible_become_password=x",
         """playbooks/tune.yml -e '{"run_id": "new", "framework": "aiohttp"}'""",
         "playbooks/tune.yml -e tuning=stock -e run_id=new",
         "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",

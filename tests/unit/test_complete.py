@@ -17,11 +17,11 @@ def test_only_a_host_that_does_not_answer_is_lost(tmp_path: Path) -> None:
     gone = {"ansible_host": "127.0.0.1", "ansible_port": 9}
     lab = {"hosts": {"client": here, "server": gone, "client2": here}}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"lab": lab}}}))
-    role = ROOT / "roles" / "cell"
+    role = ROOT / "roles" / "measure"
     ask = {"ansible.builtin.raw": "test {{ inventory_hostname }} != client2"}
-    look = {"ansible.builtin.include_tasks": str(role / "tasks" / "complete.yml")}
+    look = {"ansible.builtin.include_tasks": str(role / "tasks" / "check_hosts.yml")}
     known = yaml.safe_load((role / "vars" / "main.yml").read_text())
-    variables = {**known, "cell_plan": {"resume_args": "-e run_id=a-run"}}
+    variables = {**known, "measure_plan": {"resume_args": "-e run_id=a-run"}}
     play = {"hosts": "lab", "vars": variables, "tasks": [ask, look]}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     done = subprocess.run(

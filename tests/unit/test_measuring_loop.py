@@ -1,4 +1,4 @@
-"""The loop of roles/cell goes on while any pair of hosts has something left, and no longer."""
+"""The loop of roles/measure goes on while any pair of hosts has something left, and no longer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-ROLE = ROOT / "roles" / "cell"
+ROLE = ROOT / "roles" / "measure"
 # What each pair is told in turn of what is left. The first pair's second measurement fails, and is
 # made again when as many were made as seemed left; the other's third is not needed after all.
 LEFT = {"one": [2, 1, 1, 0], "two": [2, 0]}
@@ -26,16 +26,16 @@ NEXT = """
 
 - name: Remember
   ansible.builtin.set_fact:
-    cell_next:
+    measure_next:
       item: "{{ (left[inventory_hostname][turn | int] > 0) | ternary({'cell_id': 'a'}, none) }}"
       left: "{{ left[inventory_hostname][turn | int] }}"
 """
 
 
 def test_what_fails_is_made_again_and_what_is_not_needed_is_not(tmp_path: Path) -> None:
-    for name in ("measure", "slot"):
+    for name in ("batch", "slot"):
         shutil.copy(ROLE / "tasks" / f"{name}.yml", tmp_path)
-    for name, text in (("item", ITEM), ("next", NEXT), ("complete", "[]")):
+    for name, text in (("measurement", ITEM), ("next", NEXT), ("check_hosts", "[]")):
         (tmp_path / f"{name}.yml").write_text(text)
     known = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
     pairs = {
@@ -50,7 +50,7 @@ def test_what_fails_is_made_again_and_what_is_not_needed_is_not(tmp_path: Path) 
     play = {
         "hosts": "lab",
         "vars": {**known, "left": LEFT},
-        "tasks": [{"ansible.builtin.include_tasks": f"{name}.yml"} for name in ("next", "measure")],
+        "tasks": [{"ansible.builtin.include_tasks": f"{name}.yml"} for name in ("next", "batch")],
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     done = subprocess.run(

@@ -113,7 +113,7 @@ def test_the_table_of_the_architecture_names_every_role() -> None:
         *(ROOT / "playbooks").glob("*.yml"),
         *(
             path
-            for name in ("cell", "collect", "deployed", "ledger", "lesson", "report", "run")
+            for name in ("measure", "collect", "deployment_stamp", "tuning", "report", "run")
             for path in (ROOT / "roles" / name).glob("*/*.yml")
         ),
     ],

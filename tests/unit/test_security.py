@@ -139,7 +139,7 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
     scripts = [
         (ROOT / "roles" / name).read_text()
-        for name in ("telemetry/files/record-server.sh", "profiler/files/profile-server.sh")
+        for name in ("telemetry/files/record-server.sh", "py_spy/files/profile-server.sh")
     ]
     words = {word.strip(",.;") for script in scripts for word in script.split()}
     accepted = arrivals.rsync_options(Path("results/a-run"), True)
@@ -234,14 +234,19 @@ def test_the_load_script_takes_no_more_than_was_verified(
 
 
 def asking(contracts: dict[str, Any], url: str) -> str:
-    """The command of the role verify that asks for these, as Ansible would make it."""
-    tasks = yaml.safe_load((ROOT / "roles/verify/tasks/main.yml").read_text())
-    own = yaml.safe_load((ROOT / "roles/verify/vars/main.yml").read_text())
+    """The command of the role verify_endpoints that asks for these, as Ansible would make it."""
+    tasks = yaml.safe_load((ROOT / "roles/verify_endpoints/tasks/main.yml").read_text())
+    own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
     host, _, port = url.removeprefix("http://").partition(":")
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"quote": shlex.quote, "ternary": lambda on, yes, no: yes if on else no}
     return environment.from_string(tasks[0]["ansible.builtin.raw"]).render(
-        {**own, "__verify_all": contracts, "verify_address": host, "verify_port": port}
+        {
+            **own,
+            "__verify_endpoints_all": contracts,
+            "verify_endpoints_address": host,
+            "verify_endpoints_port": port,
+        }
     )
 
 
@@ -253,10 +258,10 @@ def test_the_verify_stage_reads_no_more_than_a_contract_can_have(serving: Serve,
     began = time.monotonic()
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=60)
     assert time.monotonic() - began < 10
-    own = yaml.safe_load((ROOT / "roles/verify/vars/main.yml").read_text())
-    assert len(done.stdout) < 2 * (own["__verify_most"] + 1000)
+    own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
+    assert len(done.stdout) < 2 * (own["__verify_endpoints_most"] + 1000)
     text = done.stdout.decode("utf-8", "surrogateescape")
-    answers = contract.cut(text, own["__verify_mark"], list(asked))
+    answers = contract.cut(text, own["__verify_endpoints_mark"], list(asked))
     for each, wanted in asked.items():
         with pytest.raises(contract.ContractError) as refusal:
             contract.check(wanted, *answers[each], DATASET)
@@ -268,11 +273,11 @@ def test_the_verify_stage_reads_a_right_answer_whole(serving: Serve) -> None:
     url = serving(f"{OK}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
     asked = {"index": CONTRACTS["index"]}
     done = subprocess.run(["sh", "-c", asking(asked, url)], capture_output=True, check=True)
-    own = yaml.safe_load((ROOT / "roles/verify/vars/main.yml").read_text())
-    answers = contract.cut(done.stdout.decode(), own["__verify_mark"], list(asked))
+    own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
+    answers = contract.cut(done.stdout.decode(), own["__verify_endpoints_mark"], list(asked))
     assert contract.check(CONTRACTS["index"], *answers["index"], DATASET)["body_bytes"] == 17
     longest = max(len(contract.expected_body(one, DATASET)) for one in CONTRACTS.values())
-    assert 2 * longest <= own["__verify_most"]
+    assert 2 * longest <= own["__verify_endpoints_most"]
 
 
 @given(st.binary(max_size=200))

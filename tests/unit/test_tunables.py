@@ -1,4 +1,4 @@
-"""roles/kernel_tuning/files/tunables.sh on a host of files and of programs that only say things."""
+"""roles/host_tuning/files/tunables.sh on a host of files and of programs that only say things."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "roles" / "kernel_tuning" / "files" / "tunables.sh"
+SCRIPT = Path(__file__).parents[2] / "roles" / "host_tuning" / "files" / "tunables.sh"
 
 FEATURES = """\
 Features for eth0:

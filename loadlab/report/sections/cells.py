@@ -107,9 +107,9 @@ def overview(entries: Sequence[Entry]) -> Table | None:
     if not rows:
         return None
     return table(
-        "Rates in requests per second. Over the valid repetitions: rates and CPU are medians, "
-        "latencies those of the added histograms, counts sums. Latency runs from when a request "
-        "was due (constant rate), not from when it could be sent."
+        "Rates in requests per second. Each figure covers the valid repetitions: rates and CPU "
+        "are their medians, latencies come from their added histograms, counts are sums. At a "
+        "constant rate, latency counts from the intended send time of a request."
         + latency.NO_VALUE + latency.RESPONSE_TIME,
         ["endpoint", "asked", "achieved", "goodput", *latency.HEAD, "response time, ms", "errors",
          "unsent", "server CPU", "client CPU", "verdict"],
@@ -219,9 +219,9 @@ def closed_loop(entries: Sequence[Entry]) -> Table | None:
     if not rows:
         return None
     return table(
-        "Every connection sends its next request as soon as it has its answer: about where this "
-        "stack saturates. A saturation probe, not a result: latency is counted from when a request "
-        "was sent, and cannot be compared with the latencies above.",
+        "Every connection sends its next request as soon as it has its answer. This shows about "
+        "where the stack saturates. Latency counts from the actual send time of a request, so it "
+        "cannot be compared with the latencies above.",
         [*(["cell"] if named else []), "generator", "connections", "seconds",
          "goodput, requests/s", "p50, ms", "p99, ms", "max, ms", "errors", "server CPU",
          "client CPU", "verdict", "from"],

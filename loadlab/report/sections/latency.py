@@ -15,12 +15,12 @@ from loadlab.stats import histograms, inference, percentiles
 COLUMNS = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
 HEAD = ["p50, ms", "p90, ms", "p99, ms", "p99.9, ms", "p99.99, ms", "max, ms"]
 NO_VALUE = (
-    f" - replaces a percentile with fewer than {inference.ABOVE} answers above it, which would say "
-    "nothing. Point at a latency to see its interval, or why there is none."
+    f" A percentile with fewer than {inference.ABOVE} answers above it is shown as -. Point at a "
+    "latency to see its interval, or why there is none."
 )
 RESPONSE_TIME = (
-    " Response time is how long a client waits on average: latency over all requests that were "
-    "due, one without a right answer counted as the request timeout at least (≥)."
+    " Response time is how long a client waits on average, over all requests that were due. A "
+    "request without the right answer counts as at least the request timeout (≥)."
 )
 
 
@@ -82,9 +82,9 @@ def intervals(found: Statistics) -> Table | None:
         shown = words.reason(one.reason) if one.reason else quantities.bounds(one)
         rows.append([quantities.percentile(name), value, shown])
     return html.table(
-        f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
-        "as of independent answers: how precisely this run's answers determine the percentile, not "
-        "what the next repetition will give.",
+        f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals. "
+        "The intervals treat answers as independent: they show how precisely these answers "
+        "determine the percentile, not how much the next repetition will differ.",
         ["percentile", "ms", "interval, ms"],
         rows,
         " n",

@@ -106,9 +106,9 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     if not rows:
         return None
     return table(
-        "CPU time by request that nginx took (without nginx by answer), in µs, and of all the "
-        "server's CPU; medians over the valid repetitions. The kernel's work that belongs to no "
-        "process is in none of them.",
+        "CPU time of the processes: in µs for each request to nginx (without nginx, for each "
+        "answer), and as a share of all the server's CPU. Medians over the valid repetitions. Work "
+        "of the kernel outside any process is not included.",
         [
             *(["cell"] if named else []),
             "load",

@@ -22,10 +22,10 @@ def summary(calibration: Calibration) -> str:
     if baseline:
         late = delay.p99 if delay else None
         lines.append(
-            f"Baseline latency of {calibration.generator} at the asked rate: "
+            f"Baseline latency of {calibration.generator} at the requested rate: "
             f"p50 {_ms(baseline.p50, 2)} ms, p99 {_ms(baseline.p99, 2)} ms, "
             f"max {_ms(baseline.max, 1)} ms"
-            + ("" if late is None else f"; its clock is late by {_ms(late, 2)} ms at p99")
+            + ("" if late is None else f"; send delay p99 {_ms(late, 2)} ms")
         )
     return "\n".join(lines)
 

@@ -50,7 +50,7 @@ done
 # Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |
     grep -oE 'https?://[^/[:space:]]+' | LC_ALL=C sort -u | paste -sd ' ')"
-# Fingerprints that the role deployed stored, of each part whose files are all unchanged and whose services
+# Fingerprints that the role deployment_stamp stored, of each part whose files are all unchanged and whose services
 # are all up. Checks one service at a time, because systemctl is-active succeeds if any of several is active.
 # Prints none during an unfinished set-up, which may have left services with an old configuration.
 deployed() {

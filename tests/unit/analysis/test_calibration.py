@@ -217,7 +217,7 @@ def test_the_calibration_in_words() -> None:
         "Link 15.3 Gb/s to the server, 9.4 back, round trip 55 µs; ceiling wrk against nginx "
         "alone 61,234 requests/s"
     )
-    floor = "Baseline latency of oha at the asked rate: p50 0.14 ms, p99 1.45 ms, max 12.3 ms"
-    assert words.summary(found) == f"{link}\n{floor}; its clock is late by 0.07 ms at p99"
+    floor = "Baseline latency of oha at the requested rate: p50 0.14 ms, p99 1.45 ms, max 12.3 ms"
+    assert words.summary(found) == f"{link}\n{floor}; send delay p99 0.07 ms"
     assert words.summary(replace(found, send_delay_us=None)) == f"{link}\n{floor}"
     assert words.summary(replace(found, baseline_latency_us=None, send_delay_us=None)) == link

@@ -87,10 +87,10 @@ def test_the_profiles_are_those_of_the_documentation() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_profile_says_what_it_is_and_where_that_is_from(name: str) -> None:
-    spec = ROOT / "roles" / "network_profile" / "meta" / "argument_specs.yml"
+    spec = ROOT / "roles" / "network_emulation" / "meta" / "argument_specs.yml"
     options = yaml.safe_load(spec.read_text())["argument_specs"]["main"]["options"]
     profile = FILES[name]
-    assert {"description"} <= set(profile) <= set(options["network_profile_shape"]["options"])
+    assert {"description"} <= set(profile) <= set(options["network_emulation_shape"]["options"])
     assert ("source" in profile) == (set(profile) != {"description"})
     assert set(profile) == set(NetworkProfile.__struct_fields__) & set(profile)
     figures = {k: v for k, v in profile.items() if k not in ("description", "source")}

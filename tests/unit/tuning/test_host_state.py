@@ -1,4 +1,4 @@
-"""What a profile asks of a host, from lines as tunables.sh of roles/kernel_tuning prints them."""
+"""What a profile asks of a host, from lines as tunables.sh of roles/host_tuning prints them."""
 
 from __future__ import annotations
 

@@ -423,7 +423,7 @@ def row(key: str, state: LedgerState = "already") -> LedgerRow:
 
 def test_a_stage_keeps_the_rows_of_the_others() -> None:
     earlier = [row("swap", "applied"), row("postgresql.jit"), row("nginx.backlog")]
-    tuned = HostLedgers(kernel_tuning_ledger=[row("swap")], postgresql_ledger=[row("postgresql.x")])
+    tuned = HostLedgers(host_tuning_ledger=[row("swap")], postgresql_ledger=[row("postgresql.x")])
     assert ledger.host_rows(tuned, earlier) == [
         # What this run did to it before is not forgotten.
         row("swap", "applied"),

@@ -79,6 +79,8 @@ class ActionModule(ControllerAction):
         found = documents.read(repetition.result, Result)
         several = len({one.pair for one in plan.experiments}) > 1
         path = str(plan.endpoints.get(item.cell.endpoint, {}).get("path", f"/{item.cell.endpoint}"))
+        if len(plan.tunings) > 1:
+            path += f", tuning {item.cell.tuning}"
         what = progress.measurement(item, path, (found.server or "") if several else "")
         met = ""
         if item.slo is not None and found.error is None:

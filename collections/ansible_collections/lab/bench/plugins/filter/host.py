@@ -27,7 +27,7 @@ class FilterModule:
                 decode(hosts, dict[str, HostDescription])
             ),
             "dropped": lambda asked, go_on: dropped.refusal(
-                {one["__cell_missing_host"]: not one.get("unreachable") for one in asked}, go_on
+                {one["__measure_missing_host"]: not one.get("unreachable") for one in asked}, go_on
             ),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),

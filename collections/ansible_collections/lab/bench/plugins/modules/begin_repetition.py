@@ -82,7 +82,7 @@ author: the lab's developers
 EXAMPLES = """
 - name: Begin the repetition
   lab.bench.begin_repetition:
-    item: "{{ cell_next.item }}"
+    item: "{{ measure_next.item }}"
     dir: results/latest/cells/example/rep-1
     url: http://10.77.0.11/index
     answer: {sha256: 9f86d08, body_bytes: 17, wire_bytes: 180}

@@ -32,7 +32,7 @@ EXAMPLES = """
   lab.bench.next:
     run_dir: results/latest
     pair: 0
-  register: cell_next
+  register: measure_next
 """
 
 RETURN = """

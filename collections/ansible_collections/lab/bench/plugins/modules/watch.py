@@ -48,7 +48,7 @@ author: the lab's developers
 EXAMPLES = """
 - name: Watch the hosts while the load runs
   lab.bench.watch:
-    item: "{{ cell_next.item }}"
+    item: "{{ measure_next.item }}"
     path: /agents
     seconds: 40
     most: 120
