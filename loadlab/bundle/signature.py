@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable
+import termios
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 from loadlab.core.formatting import one_line
@@ -20,8 +24,6 @@ NAMESPACE = "loadlab"
 _FINGERPRINT = re.compile(r"key (SHA256:[A-Za-z0-9+/]{43})$", re.MULTILINE)
 _PUBLIC = re.compile(rb"(?:sk-)?(?:ssh|ecdsa)-\S+ (AAAA\S+)")
 _PRIVATE = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\s")
-# Lines that ssh-keygen prints whether or not it signs.
-_CHATTER = ("Signing file ", "Write signature to ")
 
 
 class SignatureError(ValueError):
@@ -104,7 +106,7 @@ def sign(
     with tempfile.TemporaryDirectory(prefix="loadlab-sign-") as scratch:
         signed = Path(scratch) / "SHA256SUMS"
         signed.write_bytes(content)
-        words = ["-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(signed)]
+        words = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(signed)]
         made = Path(f"{signed}.sig")
         why = _last(_keygen(words)[1])
         if not made.exists() and "passphrase" in why:
@@ -115,7 +117,7 @@ def sign(
                     "written."
                 )
             announce(f"ssh-keygen asks for the passphrase of {key}; type it, then Enter.")
-            with terminal.open("r+b", buffering=0) as asked:
+            with terminal.open("r+b", buffering=0) as asked, _without_echo(asked.fileno()):
                 subprocess.run(
                     ["ssh-keygen", *words],
                     stdin=asked,
@@ -156,6 +158,35 @@ def check(content: bytes, signature: bytes, signers: Path | None = None) -> Sign
         return Signer(found[1], None)
 
 
+@contextlib.contextmanager
+def _without_echo(terminal: int) -> Iterator[None]:
+    """Hide what is typed on a terminal, until a signal at the latest.
+
+    ssh-keygen hides it only on the terminal of its own session.
+    """
+    before = termios.tcgetattr(terminal)
+    hidden = list(before)
+    hidden[3] = (hidden[3] & ~termios.ECHO) | termios.ECHONL
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        restore()
+        os.kill(os.getpid(), number)
+
+    for number in earlier:
+        signal.signal(number, end)
+    termios.tcsetattr(terminal, termios.TCSAFLUSH, hidden)
+    try:
+        yield
+    finally:
+        restore()
+
+
 def _keygen(words: list[str], content: bytes = b"") -> tuple[int, str]:
     """Run ssh-keygen without a terminal; return its exit code and what it printed.
 
@@ -188,6 +219,5 @@ def _run(words: list[str], content: bytes = b"") -> tuple[int, str]:
 
 
 def _last(told: str) -> str:
-    """Return the last line of what ssh-keygen printed that says something."""
-    lines = [line for line in told.splitlines() if line and not line.startswith(_CHATTER)]
-    return one_line(lines[-1] if lines else "ssh-keygen printed nothing", 200)
+    """Return the last line that ssh-keygen printed."""
+    return one_line((told.splitlines() or ["ssh-keygen printed nothing"])[-1], 200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -182,7 +183,7 @@ sys.exit(done.returncode)
 """
 
 
-@pytest.mark.parametrize("typed", [PASSPHRASE, "wrong"])
+@pytest.mark.parametrize("typed", [PASSPHRASE, "another one"])
 def test_the_passphrase_is_asked_for_on_the_terminal(tmp_path: Path, typed: str) -> None:
     key = new(tmp_path / "key", PASSPHRASE)
     user, terminal = os.openpty()
@@ -196,9 +197,13 @@ def test_the_passphrase_is_asked_for_on_the_terminal(tmp_path: Path, typed: str)
     seen = b""
     while not seen.endswith(b": "):
         seen += os.read(user, 1000)
-    assert seen.startswith(b"Enter passphrase")
+    assert seen == b"Enter passphrase: "
     os.write(user, typed.encode() + b"\n")
     output, errors = process.communicate(timeout=30)
+    shown = os.read(user, 1000).decode()
+    assert shown.startswith("\r\n")
+    assert typed not in shown
+    assert termios.tcgetattr(terminal)[3] & termios.ECHO
     os.close(user)
     os.close(terminal)
     told = f"ssh-keygen asks for the passphrase of {key}; type it, then Enter.\n"
