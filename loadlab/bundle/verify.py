@@ -24,7 +24,7 @@ from loadlab.core import documents, revision, run_dir, thresholds
 from loadlab.core.formatting import one_line, plain
 from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.core.model.base import Json
-from loadlab.core.run_dir import REPORT, RESULT, RunDir
+from loadlab.core.run_dir import MANIFEST, REPORT, RESULT, RunDir
 from loadlab.report import lesson
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.plan import Run
@@ -120,7 +120,7 @@ class Outcome:
                 told.append(f"  and {len(mine) - NAMED:,} more")
         return [
             *told,
-            f"Not verified in manifest.json: {_COPIED}. No other file of the bundle has them.",
+            f"Not verified in {MANIFEST}: {_COPIED}. No other file of the bundle has them.",
             self._signed(),
             self._counts(),
         ]

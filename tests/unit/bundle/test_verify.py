@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -403,7 +404,7 @@ def without_rows(page: str) -> str:
     return re.sub(r"<tr>.*?</tr>", "", page, flags=re.DOTALL)
 
 
-ALTERATIONS = {
+ALTERATIONS: dict[str, Callable[[str], str]] = {
     "rows deleted": without_rows,
     "a script added": lambda page: page.replace("</body>", "<script>alert()</script></body>"),
     "failed turned into valid": lambda page: re.sub(
@@ -478,7 +479,18 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two SSH keys, and a list of signers that has the maker's."""
     folder = tmp_path_factory.mktemp("keys")
     for name in ("maker", "forger"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name]
+        words = [
+            "ssh-keygen",
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            name,
+            "-f",
+            str(folder / name),
+        ]
         subprocess.run(words, check=True)
     public = (folder / "maker.pub").read_text()
     (folder / "signers").write_text(f'maker@example.com namespaces="loadlab" {public}')
@@ -489,7 +501,7 @@ def signed_by(run_dir: Path, key: Path) -> str:
     """Pack the run, signed; return the key's fingerprint."""
     sign = partial(signature.sign, key=key, terminal=None, announce=pytest.fail)
     told = bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", sign)["signer"]
-    words = ["ssh-keygen", "-l", "-f", key]
+    words = ["ssh-keygen", "-l", "-f", str(key)]
     known = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()[1]
     assert told == known
     return known
