@@ -5,7 +5,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock generate setup
+.PHONY: lab test test-all lint unit aws molecule core lock generate setup tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -29,22 +29,30 @@ $(installed): requirements.txt
 	@.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
+test_packages := curl openssh-client rsync
+
+tools: setup
+	@dpkg-query --show $(test_packages) >/dev/null 2>&1 || { apt-get -qq update && \
+	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(test_packages) >/dev/null; }
+
 lab: setup
 	@ansible-playbook lab.yml $(foreach pair,$(MAKEOVERRIDES),-e '$(pair)')
 
 # Targets that measure nothing run in parallel.
-test: setup
+test: tools
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit aws molecule
 	@$(MAKE) --no-print-directory core
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
-folders := tests/lab tests/first_run
+# Simulations are first: they need no hosts.
+folders := $(wildcard tests/simulation) tests/lab tests/first_run
 parts := $(patsubst test_%,%,$(basename $(notdir $(foreach folder,$(folders),$(wildcard $(folder)/test_*.py)))))
 comma := ,
 chosen := $(subst $(comma), ,$(only))
 unknown := $(filter-out $(parts),$(chosen))
 
-test-all: setup
+test-all: tools
 	@$(if $(unknown),echo "only: '$(unknown)' is no part. There are: $(sort $(parts))" >&2; exit 2)
 	@$(if $(chosen),,$(MAKE) --no-print-directory test)
 	$(if $(chosen),pytest $(foreach part,$(chosen),$(wildcard $(folders:%=%/test_$(part).py))),pytest $(folders) -m "not core")
@@ -57,11 +65,11 @@ lint: setup
 	yamllint --strict .
 	ansible-lint --offline
 
-unit: setup
+unit: tools
 	pytest tests/unit
 
 # Tests the AWS calls against a local moto server.
-aws: setup
+aws: tools
 	pytest tests/aws
 
 # Boots its own hosts, configures them, and removes them. Needs root.
@@ -84,5 +92,5 @@ lock: setup
 	cd apps/nodejs && npm update --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
 # Tests the lab end to end, including that injected faults are reported correctly. Needs root.
-core: setup
+core: tools
 	pytest tests/lab -m core

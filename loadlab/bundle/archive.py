@@ -1,30 +1,33 @@
 """Pack a run into one archive, and unpack it safely.
 
 The same files give the same bytes: names are sorted, and there is no owner and a single date. The
-archive has a SHA256SUMS, which `sha256sum --check` also reads. An archive from elsewhere is not
-trusted. It is refused, naming the file, where it holds anything but plain files of one run, exceeds
-the limits below, or differs from its list. It is also refused where packing its files again gives
-other bytes.
+archive has a SHA256SUMS, which `sha256sum --check` also reads, and a SHA256SUMS.sig if it was
+signed. An archive from elsewhere is not trusted. It is refused, naming the file, where it holds
+anything but plain files of one run, exceeds the limits below, or differs from its list. It is also
+refused where packing its files again gives other bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from gzip import GzipFile
 from pathlib import Path
-from typing import IO, Protocol, TypedDict
+from typing import IO, NamedTuple, Protocol, TypedDict
 
+from loadlab.bundle.signature import Signed
 from loadlab.core import documents
 from loadlab.core.catalog import runs
 from loadlab.core.run_dir import LATEST, MANIFEST, PLAN, REPORT, RUN_ID, SUMMARY, RunDir
 from loadlab.scheduling import plan as plans
 
 SUMS = "SHA256SUMS"
+SIGNATURE = "SHA256SUMS.sig"
 # Files without which a run cannot be verified elsewhere.
 NEEDED = (PLAN, MANIFEST, SUMMARY, REPORT)
 # Limits for packing and unpacking: number of files; bytes of one file (of a .gz also unpacked);
@@ -36,6 +39,7 @@ BYTES_MAX = 8 << 30
 _DATE = 315_532_800  # 1980-01-01: tar warns of earlier dates
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # the header that GzipFile writes without name and time
 _CHUNK = 1 << 20
+_SIGNATURE_MAX = 1 << 16  # bytes; that of an RSA key with 16384 bits has 6000
 
 
 class BundleError(ValueError):
@@ -43,11 +47,22 @@ class BundleError(ValueError):
 
 
 class Packed(TypedDict):
-    """A bundle: the number of files in it, its bytes and its SHA-256."""
+    """A bundle: the number of files in it, its bytes, its SHA-256, and the fingerprint of the key
+    that signed it or None."""
 
     files: int
     bytes: int
     sha256: str
+    signer: str | None
+
+
+class Unpacked(NamedTuple):
+    """An unpacked bundle: the run's folder, its list of sums, and the signature of that list, or
+    None."""
+
+    run_dir: Path
+    sums: bytes
+    signature: bytes | None
 
 
 class _Out(Protocol):
@@ -104,12 +119,18 @@ def refuse(results: Path, run_id: str) -> None:
 
 
 def refuse_absent(archive: str) -> None:
-    """Raise BundleError where no archive was named, or the named file does not exist."""
+    """Raise BundleError where no archive was named, the named file does not exist, or nothing can
+    be written beside it."""
     if not Path(archive).is_file():
         why = f"'{archive}' is not a file" if archive else "none was given"
         raise BundleError(
             f"bundle: {why}. Give an archive that playbooks/bundle.yml wrote with "
             "-e bundle=<path>. Nothing was written."
+        )
+    if not os.access(Path(archive).absolute().parent, os.W_OK | os.X_OK):
+        raise BundleError(
+            f"bundle: '{archive}' is in a folder that you may not write to, and the report as "
+            "derived again is put beside it. Copy it to another folder. Nothing was written."
         )
 
 
@@ -124,7 +145,7 @@ def names(run_dir: Path) -> list[str]:
         name = path.relative_to(run_dir).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise BundleError(f"{name} is no plain file")
-        if path.is_file() and not path.name.startswith(".") and name != SUMS:
+        if path.is_file() and not path.name.startswith(".") and name not in (SUMS, SIGNATURE):
             found[_checked(name)] = path.stat().st_size
     if len(found) > FILES_MAX:
         raise BundleError(f"has {len(found):,} files, limit {FILES_MAX:,}")
@@ -135,29 +156,36 @@ def names(run_dir: Path) -> list[str]:
     return sorted(found)
 
 
-def pack(run_dir: Path, archive: Path) -> Packed:
+def pack(run_dir: Path, archive: Path, sign: Callable[[bytes], Signed] | None = None) -> Packed:
     """Write the run to ``archive``, whole or not at all; return what was written.
 
-    Raises BundleError as names() does.
+    ``sign``: signs the list of sums. Raises BundleError as names() does.
     """
     found = names(run_dir)
     sums = _sums(run_dir, found)
+    signed = sign(sums) if sign else None
+    signature = signed.signature if signed else None
     temporary = archive.with_name(f".{archive.name}")
     try:
         with temporary.open("wb") as file:
             with GzipFile("", "wb", 9, file, mtime=0) as packed:
-                _write(run_dir, found, sums, packed)
+                _write(run_dir, found, (sums, signature), packed)
             size = file.tell()
         with temporary.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         temporary.replace(archive)
     finally:
         temporary.unlink(missing_ok=True)
-    return {"files": len(found), "bytes": size, "sha256": sha256}
+    return {
+        "files": len(found),
+        "bytes": size,
+        "sha256": sha256,
+        "signer": signed.fingerprint if signed else None,
+    }
 
 
-def unpack(archive: Path, into: Path) -> Path:
-    """Unpack an archive below the empty folder ``into``; return the run's folder in it.
+def unpack(archive: Path, into: Path) -> Unpacked:
+    """Unpack an archive below the empty folder ``into``.
 
     Raises BundleError naming the problem; the files unpacked until then must not be used.
     """
@@ -171,15 +199,30 @@ def unpack(archive: Path, into: Path) -> Path:
     for name in found:
         if name.endswith(".gz"):
             _inflate_within(run_dir / name, name)
+    signature = _signature(run_dir / SIGNATURE)
     again = _Digest()
-    _write(run_dir, found, sums, again)
+    _write(run_dir, found, (sums, signature), again)
     if again.sha256.hexdigest() != sha256:
         raise BundleError(
             "is not what packing its files gives: a name, date or mode in it was changed, or "
             "something was added"
         )
     (run_dir / SUMS).unlink()
-    return run_dir
+    (run_dir / SIGNATURE).unlink(missing_ok=True)
+    return Unpacked(run_dir, sums, signature)
+
+
+def _signature(path: Path) -> bytes | None:
+    if not path.exists():
+        return None
+    if path.stat().st_size > _SIGNATURE_MAX:
+        raise BundleError(f"has a {SIGNATURE} of more than {_SIGNATURE_MAX:,} bytes, the limit")
+    return path.read_bytes()
+
+
+def listed(sums: bytes) -> dict[str, str]:
+    """Return the SHA-256 of each file that a list of sums has, by name."""
+    return {line[66:]: line[:64] for line in sums.decode().splitlines()}
 
 
 def _checked(name: str) -> str:
@@ -202,11 +245,16 @@ def _sums(run_dir: Path, found: list[str]) -> bytes:
     return "".join(lines).encode()
 
 
-def _write(run_dir: Path, found: list[str], sums: bytes, out: _Out) -> None:
-    """Write the tar stream of a run; it depends only on names and contents."""
+def _write(run_dir: Path, found: list[str], listed: tuple[bytes, bytes | None], out: _Out) -> None:
+    """Write the tar stream of a run; it depends only on names and contents.
+
+    ``listed``: the list of sums, and its signature or None.
+    """
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
         top = run_dir.name
-        _add(tar, f"{top}/{SUMS}", len(sums), io.BytesIO(sums))
+        for name, content in zip((SUMS, SIGNATURE), listed, strict=True):
+            if content is not None:
+                _add(tar, f"{top}/{name}", len(content), io.BytesIO(content))
         for name in found:
             with (run_dir / name).open("rb") as file:
                 _add(tar, f"{top}/{name}", (run_dir / name).stat().st_size, file)
@@ -305,14 +353,12 @@ def _extract(stream: Path, into: Path) -> Path:
 
 def _compare(given: str, found: bytes) -> None:
     """Refuse files that differ from the list, by their names."""
-    listed, there = (
-        {line[66:]: line[:64] for line in text.splitlines()} for text in (given, found.decode())
-    )
-    common = sorted(set(listed) & set(there))
+    told, there = listed(given.encode()), listed(found)
+    common = sorted(set(told) & set(there))
     wrong = [
-        *(f"{name} is listed and not there" for name in sorted(set(listed) - set(there))),
-        *(f"{name} is there and not listed" for name in sorted(set(there) - set(listed))),
-        *(f"{name} was changed" for name in common if listed[name] != there[name]),
+        *(f"{name} is listed and not there" for name in sorted(set(told) - set(there))),
+        *(f"{name} is there and not listed" for name in sorted(set(there) - set(told))),
+        *(f"{name} was changed" for name in common if told[name] != there[name]),
     ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""

@@ -1,106 +1,183 @@
 """Verify a bundle: derive every document again from its raw files and compare.
 
-Writes only below the folder ``scratch``.
+Each file of the bundle then has one of four states; see State. Writes only below the folder
+``scratch``, and keep() beside the archive.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import re
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
-from itertools import zip_longest
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
-import numpy as np
 
 from loadlab.analysis import calibration, derive
-from loadlab.bundle.archive import BundleError, names, unpack
+from loadlab.bundle import archive as archives
+from loadlab.bundle import signature
+from loadlab.bundle.archive import BundleError, names
+from loadlab.bundle.comparison import Comparison
+from loadlab.bundle.signature import Signer
 from loadlab.core import documents, revision, run_dir, thresholds
 from loadlab.core.formatting import one_line, plain
-from loadlab.core.model import SCHEMA, LabRevision, Manifest, Thresholds
+from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.core.model.base import Json
-from loadlab.core.run_dir import RunDir
+from loadlab.core.run_dir import MANIFEST, REPORT, RESULT, RunDir
 from loadlab.report import lesson
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.plan import Run
-from loadlab.stats import histograms
 
-# Relative. The last digits of a number may differ between machines, which add in another order.
-TOLERANCE = 1e-9
-SHOWN = 5  # how many documents, and differences of each, are printed
+SHOWN = 5  # how many documents that differ, and differences of each, are printed
+NAMED = 20  # how many files that were not verified are printed for one reason
+LISTING = "files.txt"
 
-_ABSENT = object()
-_FIGURE = re.compile("[0-9]")
+# - same: a document that was derived again, and is the same
+# - differs: a document that the raw files do not give, or a raw file that is not the one that its
+#   result names
+# - hashed: a raw file with the SHA-256 that its result names
+# - not verified: a document of another revision of the lab, which may word and draw it otherwise; a
+#   raw file that no result names, or that is not in the bundle
+State: TypeAlias = Literal["same", "differs", "hashed", "not verified"]
+
+_ONLY_LISTED = f"raw, and no {RESULT} names its SHA-256"
+_MISSING = f"named by its {RESULT}, and not in the bundle"
+# Fields of the manifest that no other file of the bundle has.
+_COPIED = "hosts, controller, lab and pins"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """State of a file, with the differences or the reasons."""
+
+    state: State
+    why: tuple[str, ...] = ()
 
 
 @dataclass
 class Outcome:
     """The result of a verification.
 
-    - run_id; revision: of the lab that made the run; own: whether this lab is the same, without
-      changes
-    - raw, documents, numbers: how many raw files were used, and documents and numbers compared
+    - run_dir: the run as it was derived again, in the folder ``scratch``
+    - revision: of the lab that made the run; other: why a document of it may be worded otherwise,
+      None where this lab is the same, without changes
+    - signer: who signed the bundle, None where nobody did; signers: the list of signers, or None
+    - numbers: how many were compared
     - notes: texts for the user
-    - differences: document -> its differences
-    - more: document -> fields that the bundle lacks, and other words or drawings. They count as
-      differences only if ``own``: another version of the lab may know more and draw differently
+    - files: state of each file, by its path
     """
 
-    run_id: str
+    run_dir: Path
     revision: str
-    own: bool
-    raw: int
-    documents: int = 0
+    other: str | None
+    signer: Signer | None
+    signers: Path | None
     numbers: int = 0
     notes: list[str] = field(default_factory=list)
-    differences: dict[str, list[str]] = field(default_factory=dict)
-    more: dict[str, list[str]] = field(default_factory=dict)
+    files: dict[str, Checked] = field(default_factory=dict)
+
+    def of(self, state: State) -> dict[str, tuple[str, ...]]:
+        """Return the files of a state, with why, by name."""
+        return {
+            name: found.why for name, found in sorted(self.files.items()) if found.state == state
+        }
 
     @property
-    def same(self) -> bool:
-        """Whether all documents are the same."""
-        return not self.differences and not (self.own and self.more)
+    def trusted(self) -> bool:
+        """Whether somebody of the list of signers signed the bundle, where there is a list."""
+        return self.signers is None or (self.signer is not None and self.signer.name is not None)
+
+    @property
+    def verified(self) -> bool:
+        """Whether every document is the same, every raw file that a result names has its SHA-256,
+        and the signer is trusted."""
+        return not self.of("differs") and not self._unverified() and self.trusted
+
+    def _unverified(self) -> list[str]:
+        """Return the documents that could not be verified."""
+        return [name for name in self.of("not verified") if run_dir.derived(name)]
 
     def lines(self) -> list[str]:
         """Return lines for the terminal; their number is limited however much differs."""
         told = list(self.notes)
-        wrong = {
-            name: [*self.differences.get(name, []), *self.more.get(name, [])]
-            for name in sorted({*self.differences, *(self.more if self.own else ())})
-        }
+        wrong = self.of("differs")
         for name, found in list(wrong.items())[:SHOWN]:
-            told += [f"Differs: {name}", *(f"  {one}" for one in found[:SHOWN])]
+            told += [f"Differs: {one_line(name, 200)}", *(f"  {one}" for one in found[:SHOWN])]
             if len(found) > SHOWN:
                 told.append(f"  and {len(found) - SHOWN:,} more")
-        if wrong:
-            rest = len(wrong) - SHOWN
-            return [*told, *([f"And {rest:,} more documents differ."] if rest > 0 else [])]
-        if self.more:
-            told.append(f"{len(self.more):,} documents say more, or otherwise, in this lab.")
+        if len(wrong) > SHOWN:
+            told.append(f"And {len(wrong) - SHOWN:,} more files differ.")
+        doubtful = self.of("not verified")
+        for reason in dict.fromkeys(why for why, *_ in doubtful.values()):
+            mine = [
+                f"  {one_line(': '.join((name, *more[:1])), 300)}"
+                for name, (why, *more) in doubtful.items()
+                if why == reason
+            ]
+            told += [f"Not verified ({reason}):", *mine[:NAMED]]
+            if len(mine) > NAMED:
+                told.append(f"  and {len(mine) - NAMED:,} more")
         return [
             *told,
-            f"Same: {self.numbers:,} numbers in {self.documents:,} documents of run {self.run_id} "
-            f"were derived again from {self.raw:,} raw files.",
+            f"Not verified in {MANIFEST}: {_COPIED}. No other file of the bundle has them.",
+            self._signed(),
+            self._counts(),
         ]
 
+    def _signed(self) -> str:
+        if self.signer is None:
+            return (
+                "Not signed: nothing in the bundle shows who made it, or that its raw files and "
+                "documents were not replaced together."
+            )
+        if self.signer.name is not None:
+            return f"Signed by {self.signer.name}, {self.signer.fingerprint}."
+        which = f"{self.signers}" if self.signers else "a list of signers that you gave"
+        return f"Signed by {self.signer.fingerprint}, not in {which}."
 
-def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
+    def _counts(self) -> str:
+        same, differ, hashed, doubtful = (len(self.of(state)) for state in get_args(State))
+        return (
+            f"Run {self.run_dir.name}: documents as derived again: {same:,}, with {self.numbers:,} "
+            f"numbers. Files that differ: {differ:,}. Raw files, hashed only: {hashed:,}. Not "
+            f"verified: {doubtful:,}."
+        )
+
+    def refusal(self, folder: Path) -> str:
+        """Return why the bundle is not verified, and the remedy; "" where it is.
+
+        ``folder``: that of keep().
+        """
+        told = []
+        if self.of("differs"):
+            told.append("Not every file is what the raw files give.")
+        if doubtful := self._unverified():
+            more = f" and {len(doubtful) - SHOWN} more" if len(doubtful) > SHOWN else ""
+            shown = ", ".join(one_line(name, 200) for name in doubtful[:SHOWN])
+            told.append(f"Not verified: {shown}{more}.")
+        if told and self.other is not None:
+            told.append(
+                f"Verify again with lab revision {one_line(self.revision, 40)}, or trust only the "
+                f"report as derived again, in {folder}."
+            )
+        if not self.trusted:
+            told.append(f"No signer of {self.signers} signed it.")
+        return " ".join(told)
+
+
+def verify(archive: Path, root: Path, scratch: Path, signers: Path | None = None) -> Outcome:
     """Unpack the bundle in the empty folder ``scratch``, derive its documents there and compare
     them.
 
-    ``root``: top directory of this lab. Raises BundleError for an archive that is refused, also
-    where its documents are of another schema, and ResultError where it has no usable plan or
-    manifest.
+    ``root``: top directory of this lab. ``signers``: a list of signers in ssh-keygen's format.
+    Raises BundleError for an archive that is refused, also where its signature is not of its files
+    or its documents are of another schema, and ResultError where it has no usable plan or manifest.
     """
     for name in ("given", "again"):
         (scratch / name).mkdir()
-    given = unpack(archive, scratch / "given")
+    given, sums, signed = archives.unpack(archive, scratch / "given")
+    signer = signature.check(sums, signed, signers) if signed else None
     _refuse_older(documents.load(RunDir(given).manifest))
     again = scratch / "again" / given.name
     raw = [name for name in names(given) if not run_dir.derived(name)]
@@ -111,12 +188,76 @@ def verify(archive: Path, root: Path, scratch: Path) -> Outcome:
     begun = plans.read(given)
     its, here = known.lab, revision.of(root)
     own = its == here and here.revision is not None and here.dirty is False
-    outcome = Outcome(given.name, str(its.revision), own, len(raw))
-    if not own:
-        outcome.notes.append(f"The run was made by {_lab(its)}; this is {_lab(here)}.")
+    other = None if own else f"made by {_lab(its)}, and this is {_lab(here)}"
+    outcome = Outcome(again, str(its.revision), other, signer, signers)
+    if other is not None:
+        outcome.notes.append(f"The run was {other}.")
     outcome.notes += _limits(begun.thresholds, root)
+    outcome.files = {name: Checked("not verified", (_ONLY_LISTED,)) for name in raw}
     _Again(given, again, root, outcome).all(known, begun)
+    there = archives.listed(sums)
+    _check_hashes(given, there, outcome)
+    for name in there:
+        outcome.files.setdefault(name, Checked("differs", ("the lab gives no file this name",)))
     return outcome
+
+
+def keep(outcome: Outcome, archive: Path) -> Path:
+    """Write the report as it was derived again, and the state of every file, into a folder beside
+    the archive; return the folder.
+
+    Raises BundleError where it cannot be written.
+    """
+    folder = archive.with_name(f"{archive.name.removesuffix('.tar.gz')}.derived")
+    listing = "".join(
+        "\t".join(one_line(word) for word in (found.state, name, *found.why)) + "\n"
+        for name, found in sorted(outcome.files.items())
+    )
+    report = RunDir(outcome.run_dir).report
+    try:
+        folder.mkdir(exist_ok=True)
+        documents.write(folder / LISTING, listing.encode())
+        # A report of an earlier verification must not pass for this one's.
+        (folder / report.name).unlink(missing_ok=True)
+        if report.exists():
+            documents.write(folder / report.name, report.read_bytes())
+    except OSError as problem:
+        raise BundleError(
+            f"was verified, and the report as derived again cannot be written to {folder}: "
+            f"{problem.strerror}. Copy the bundle to a folder that you may write to"
+        ) from None
+    return folder
+
+
+def kept(folder: Path) -> list[str]:
+    """Return lines for the terminal on the folder of keep()."""
+    report = folder / REPORT
+    return [
+        f"Report as derived again: {report}" if report.exists() else "No report could be derived.",
+        f"State of each file: {folder / LISTING}",
+    ]
+
+
+def _check_hashes(given: Path, sums: Mapping[str, str], outcome: Outcome) -> None:
+    """Compare the SHA-256 of raw files that the bundle's results name with the files in it."""
+    for path in sorted(given.rglob(RESULT)):
+        for name, sha256 in _named(path).items():
+            file = f"{path.parent.relative_to(given).as_posix()}/{name}"
+            if file not in sums:
+                outcome.files[file] = Checked("not verified", (_MISSING,))
+            elif sums[file] == sha256:
+                outcome.files[file] = Checked("hashed")
+            else:
+                why = f"SHA-256 {sums[file]}, and its {RESULT} names {one_line(sha256, 64)}"
+                outcome.files[file] = Checked("differs", (why,))
+
+
+def _named(result: Path) -> dict[str, str]:
+    """Return raw_sha256 of a result.json; nothing where it is no result, which _Again tells."""
+    try:
+        return documents.read(result, Result).raw_sha256
+    except ValueError:
+        return {}
 
 
 def _refuse_older(manifest: Mapping[str, Json]) -> None:
@@ -136,8 +277,8 @@ def _refuse_older(manifest: Mapping[str, Json]) -> None:
 
 def _lab(source: LabRevision) -> str:
     changed = " with changes of its own" if source.dirty else ""
-    version = f"{source.version}, " if source.version else ""
-    return f"lab {version}revision {source.revision or 'unknown'}{changed}"
+    version = f"{one_line(source.version, 40)}, " if source.version else ""
+    return f"lab {version}revision {one_line(source.revision or 'unknown', 40)}{changed}"
 
 
 def _limits(recorded: Thresholds, root: Path) -> list[str]:
@@ -187,8 +328,7 @@ class _Again:
                 self._settle(name, why)
 
     def _settle(self, name: str, why: str) -> None:
-        given, again = self.given / name, self.again / name
-        self.outcome.documents += 1
+        given, again, outcome = self.given / name, self.again / name, self.outcome
         compared = Comparison()
         if not given.exists():
             compared.differences.append("the bundle has none, and one was derived")
@@ -196,13 +336,15 @@ class _Again:
             compared.differences.append(why or "the bundle has one, and none was derived")
         else:
             compared.files(given, again)
-        self.outcome.numbers += compared.numbers
-        if compared.more:
-            self.outcome.more[name] = compared.more
-        if compared.differences:
-            self.outcome.differences[name] = compared.differences
-        elif not compared.more:
+        outcome.numbers += compared.numbers
+        if compared.differences or (compared.more and outcome.other is None):
+            found = Checked("differs", (*compared.differences, *compared.more))
+        elif compared.more:
+            found = Checked("not verified", (str(outcome.other), *compared.more))
+        else:
+            found = Checked("same")
             again.write_bytes(given.read_bytes())
+        outcome.files[name] = found
 
     def _calibrations(self) -> None:
         limits = plans.read(self.again).thresholds
@@ -233,139 +375,3 @@ class _Again:
             pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
             page = lesson.page(self.again, pages[f"{study.name}.md.j2"])
             documents.write(RunDir(self.again).lesson, page.encode())
-
-
-class Comparison:
-    """Compares a document of a bundle with the derived one.
-
-    JSON is compared by fields. For other text, the pieces that contain figures must appear in the
-    same order: lines, or the texts of a page. Numbers are equal up to TOLERANCE. ``numbers`` counts
-    the numbers compared, ``differences`` has the place and both values, and ``more`` is as in
-    Outcome.
-    """
-
-    def __init__(self) -> None:
-        self.numbers = 0
-        self.differences: list[str] = []
-        self.more: list[str] = []
-
-    def files(self, given: Path, again: Path) -> None:
-        """Compare two files and add to the results."""
-        if given.suffix == ".json":
-            try:
-                self._json(documents.load(given), documents.load(again), "")
-            except (ValueError, RecursionError) as problem:
-                self.differences.append(f"no JSON: {type(problem).__name__}: {problem}"[:300])
-            return
-        pieces = _texts if given.suffix == ".html" else str.splitlines
-        both = [path.read_text(encoding="utf-8", errors="replace") for path in (given, again)]
-        self._pieces(*(pieces(text) for text in both))
-        if not self.differences and both[0] != both[1]:
-            self.more.append("its figures are the same; its words, layout or drawings are not")
-
-    def _json(self, given: Json, again: Json, place: str) -> None:
-        if isinstance(given, dict) and isinstance(again, dict):
-            if not _same_histogram(given, again):
-                for key in sorted({*given, *again}):
-                    beyond = f"{place}.{key}".lstrip(".")
-                    self._json(given.get(key, _ABSENT), again.get(key, _ABSENT), beyond)
-        elif isinstance(given, list) and isinstance(again, list):
-            for index, (one, other) in enumerate(zip_longest(given, again, fillvalue=_ABSENT)):
-                self._json(one, other, f"{place}[{index}]")
-        elif _number(given) and _number(again):
-            self.numbers += 1
-            if not math.isclose(given, again, rel_tol=TOLERANCE):
-                self.differences.append(_told(place, given, again))
-        elif type(given) is not type(again) or given != again:
-            another_field = given is _ABSENT and not place.endswith("]")
-            (self.more if another_field else self.differences).append(_told(place, given, again))
-
-    def _pieces(self, given: Sequence[str], again: Sequence[str]) -> None:
-        mine, derived = (
-            [piece for piece in each if _FIGURE.search(piece)] for each in (given, again)
-        )
-        self.numbers += len(mine)
-        if len(mine) == len(derived):
-            for place, (one, other) in enumerate(zip(mine, derived, strict=True), 1):
-                if one != other and not _same_line(one, other):
-                    self.differences.append(_told(f"figure {place}", one, other))
-            return
-        at: dict[str, list[int]] = {}
-        for index, piece in enumerate(derived):
-            at.setdefault(piece, []).append(index)
-        here = 0
-        for piece in mine:
-            where = at.get(piece, [])
-            later = bisect_left(where, here)
-            if later < len(where):
-                here = where[later] + 1
-                continue
-            if here < len(derived) and _same_line(piece, derived[here]):
-                here += 1
-                continue
-            found = derived[here] if here < len(derived) else _ABSENT
-            self.differences.append(_told(f"after {here} figures", piece, found))
-
-
-def _same_line(given: str, again: str) -> bool:
-    """Return whether two lines are equal up to their last word, a number that is the same."""
-    (one, first), (other, second) = (line.rpartition(" ")[::2] for line in (given, again))
-    try:
-        return one == other and math.isclose(float(first), float(second), rel_tol=TOLERANCE)
-    except ValueError:
-        return False
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _same_histogram(given: Mapping[str, Json], again: Mapping[str, Json]) -> bool:
-    """Return whether both are the same histogram; another zlib compresses equal
-    counts differently."""
-    if given == again or {given.get("format"), again.get("format")} != {histograms.FORMAT}:
-        return False
-    try:
-        one, other = (
-            histograms.counts_of(histograms.decode(each["data"])) for each in (given, again)
-        )
-    except (ValueError, LookupError, TypeError):
-        return False
-    return all(np.array_equal(*parts) for parts in zip(one, other, strict=True))
-
-
-def _told(place: str, given: object, again: object) -> str:
-    one, other = (
-        "nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
-        for value in (given, again)
-    )
-    # Show long values from a little before the first difference on.
-    pairs = enumerate(zip(one, other, strict=False))
-    begin = max(next((index for index, (a, b) in pairs if a != b), 0) - 20, 0)
-    return f"{place}: {_short(one, begin)} in the bundle, {_short(other, begin)} derived"
-
-
-def _short(text: str, begin: int) -> str:
-    if len(text) <= 120:
-        return text
-    head, tail = ("..." if begin else ""), ("..." if len(text) > begin + 100 else "")
-    return f"{head}{text[begin : begin + 100]}{tail}"
-
-
-def _texts(page: str) -> list[str]:
-    """Return the texts of a page, including those in its drawings."""
-    reader = _Reader()
-    reader.feed(page)
-    reader.close()
-    return reader.texts
-
-
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def handle_data(self, data: str) -> None:
-        # The style sheet is not text of the page.
-        if data.strip() and self.lasttag != "style":
-            self.texts.append(" ".join(data.split()))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,8 +55,15 @@ def playbook(*names: str, **variables: Any) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], seconds: float = 900) -> str:
-    """Wait for a playbook and return what it printed; it must have succeeded."""
-    output, _ = process.communicate(timeout=seconds)
+    """Wait for a playbook and return what it printed; it must have succeeded.
+
+    One that does not end in time is killed, and fails the test.
+    """
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     assert process.returncode == 0, output[-6000:]
     return output
 

@@ -58,4 +58,4 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     archive.pack(folder, tmp_path / "run.tar.gz")
     (tmp_path / "again").mkdir()
     outcome = verify.verify(tmp_path / "run.tar.gz", ROOT, tmp_path / "again")
-    assert outcome.same, outcome.lines()
+    assert outcome.verified, outcome.lines()

@@ -22,7 +22,7 @@ from ansible.parsing.splitter import parse_kv
 from msgspec.structs import replace
 
 from loadlab.analysis import run_comparison
-from loadlab.bundle import archive, verify
+from loadlab.bundle import archive, signature, verify
 from loadlab.core import documents
 from loadlab.hosts import pairs
 from loadlab.planning import options, user_options
@@ -264,6 +264,18 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/bundle.yml -e run_id=../x", "run_id: '../x' cannot name a folder in results/"),
     ("playbooks/bundle.yml -e run_id=cut", "run_id: 'cut' was cut off: 1 repetitions have no res"),
     (
+        "playbooks/bundle.yml -e run_id=reported -e sign=/nosuch",
+        "sign: '/nosuch' is not a file. Gi",
+    ),
+    (
+        f"playbooks/bundle.yml -e run_id=reported -e sign={ROOT}/README.md",
+        "README.md' is not a private key of SSH; ssh-keygen -t ed25519 makes one. Give your",
+    ),
+    (
+        f"playbooks/verify.yml -e bundle={ROOT}/README.md -e signers=/nosuch",
+        "signers: '/nosuch' is not a file. Give a file with a line for each signer that you trust",
+    ),
+    (
         "playbooks/verify.yml",
         "bundle: none was given. Give an archive that playbooks/bundle.yml wr",
     ),
@@ -366,8 +378,11 @@ def carry_out(lab: Path, command: str) -> None:
         run_comparison.compare(results, given.get("base", ""), given.get("head", ""))
     elif playbook == "playbooks/bundle.yml":
         archive.refuse(results, given.get("run_id", "latest"))
+        signature.refuse_key(Path(given["sign"]))
     elif playbook == "playbooks/verify.yml":
         archive.refuse_absent(given.get("bundle", ""))
+        if "signers" in given:
+            signature.refuse_signers(Path(given["signers"]))
         with tempfile.TemporaryDirectory() as scratch:
             verify.verify(Path(given["bundle"]), ROOT, Path(scratch))
     else:
@@ -400,7 +415,7 @@ def carry_out(lab: Path, command: str) -> None:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lab's own files with studies beside them, and runs: done, cut (off), and empty."""
+    """The lab's own files, studies beside them, and runs: done, cut (off), reported, empty."""
     root: Path = tmp_path_factory.mktemp("lab")
     for name in ("apps", "roles", "playbooks", "inventory"):
         (root / name).symlink_to(ROOT / name)
@@ -414,7 +429,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
     given = {"framework": "aiohttp", "endpoint": "index"}
-    for name in ("done", "cut", "empty"):
+    for name in ("done", "cut", "reported", "empty"):
         folder = root / "results" / name
         (root / "results").mkdir(exist_ok=True)
         request = Request(
@@ -429,10 +444,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rep.mkdir(parents=True)
         summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])
         (folder / "summary.json").write_bytes(documents.encode(summary))
-        if name == "cut":
+        if name in ("cut", "reported"):
             (rep / "cell.json").touch()
             (folder / "manifest.json").touch()
             (folder / "report.html").touch()
+        if name == "reported":
+            (rep / "result.json").touch()
     return root
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,33 @@ def test_a_figure_is_measured_once_more_and_nothing_else_is(tmp_path: Path) -> N
         "test_no_assertion - AttributeError: 'int' object has no attribute 'more'",
     ]
     assert "3 failed, 1 passed" in done.stdout
+
+
+def test_no_test_is_skipped_or_expected_to_fail() -> None:
+    leaves_out = re.compile(r"pytest\.(?:mark\.)?(?:skip|skipif|xfail|importorskip)\b")
+    found = [path for path in ROOT.glob("tests/**/*.py") if leaves_out.search(path.read_text())]
+    assert found == []
+
+
+def parts(tree: Path, *words: str) -> str:
+    """The last command that make would run for test-all in a tree with the lab's Makefile."""
+    shutil.copy(ROOT / "Makefile", tree)
+    (tree / "requirements.txt").touch()
+    make = ["make", "--no-print-directory", "--dry-run", "test-all", *words]
+    done = subprocess.run(make, cwd=tree, capture_output=True, text=True, check=True)
+    return " ".join(done.stdout.splitlines()[-1].split())
+
+
+def test_simulations_are_parts_of_the_tests_where_there_are_any(tmp_path: Path) -> None:
+    for name in ("lab/test_faults", "first_run/test_first_run"):
+        (tmp_path / f"tests/{name}.py").parent.mkdir(parents=True)
+        (tmp_path / f"tests/{name}.py").touch()
+    assert parts(tmp_path) == 'pytest tests/lab tests/first_run -m "not core"'
+    (tmp_path / "tests/simulation").mkdir()
+    (tmp_path / "tests/simulation/test_stalls.py").touch()
+    assert parts(tmp_path) == 'pytest tests/simulation tests/lab tests/first_run -m "not core"'
+    chosen = "pytest tests/simulation/test_stalls.py tests/lab/test_faults.py"
+    assert parts(tmp_path, "only=stalls,faults") == chosen
 
 
 def test_contributing_describes_every_part() -> None:

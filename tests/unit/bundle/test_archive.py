@@ -47,7 +47,7 @@ def unpack(archive: Path, tmp_path: Path) -> Path:
     into = tmp_path / "unpacked" / "into"
     shutil.rmtree(into.parent, ignore_errors=True)
     into.mkdir(parents=True)
-    return bundle.unpack(archive, into)
+    return bundle.unpack(archive, into).run_dir
 
 
 def test_what_was_packed_is_unpacked(run_dir: Path, archive: Path, tmp_path: Path) -> None:
@@ -62,6 +62,7 @@ def test_what_it_is_told_of(run_dir: Path, tmp_path: Path) -> None:
         "files": len(content(run_dir)),
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
+        "signer": None,
     }
 
 

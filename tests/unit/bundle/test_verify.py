@@ -6,6 +6,9 @@ import itertools
 import json
 import re
 import shutil
+import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,11 @@ from msgspec.structs import replace
 
 from loadlab.analysis import calibration, derive, result
 from loadlab.bundle import archive as bundle
+from loadlab.bundle import signature
 from loadlab.bundle import verify as rederive
-from loadlab.bundle.verify import Comparison, Outcome
+from loadlab.bundle.comparison import TOLERANCE, Comparison
+from loadlab.bundle.signature import SignatureError, Signed
+from loadlab.bundle.verify import Outcome
 from loadlab.core import documents as files
 from loadlab.core import errors, revision, thresholds
 from loadlab.core.model import (
@@ -107,6 +113,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files.write(run / "plan.json", files.encode(begun()))
     (run / "logs").mkdir()
     (run / "logs" / "server.log").write_text("nginx started\n")
+    derive_all(run)
+    return run
+
+
+def derive_all(run: Path) -> None:
+    """Derive every document of the run as the lab that made it does."""
     found = calibration.derive(CalibrationDir(run / "calibration"), 1, "oha", THRESHOLDS)
     files.write(run / "calibration.json", files.encode(found))
     derive.results(run, False)
@@ -115,7 +127,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         derive.describe(run, ROOT, {}, {"python": "3.11"})
     derive.summary(run)
     files.write(run / "report.html", report.render(TEMPLATE, report.build(run)))
-    return run
 
 
 @pytest.fixture
@@ -170,13 +181,24 @@ def test_a_run_of_an_unknown_lab_is_refused(run_dir: Path, lab: Any) -> None:
 
 def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     outcome = verify(run_dir)
-    assert outcome.same
-    assert (outcome.differences, outcome.more) == ({}, {})
-    documents = [path for path in run_dir.rglob("*") if derived(path.name)]
-    assert outcome.documents == len(documents) == 11
+    assert outcome.verified
+    there = {path.relative_to(run_dir).as_posix() for path in run_dir.rglob("*") if path.is_file()}
+    missing = outcome.files.keys() - there
+    assert {Path(name).name for name in missing} <= {oha_database.DATABASE}
+    assert outcome.files.keys() - missing == there
+    assert set(outcome.of("same")) == {name for name in there if derived(name)}
+    assert len(outcome.of("same")) == 11
     assert outcome.numbers > 1000
-    assert outcome.raw == sum(path.is_file() for path in run_dir.rglob("*")) - len(documents)
-    assert outcome.lines()[-1].startswith(f"Same: {outcome.numbers:,} numbers in 11 documents of")
+    assert set(outcome.of("hashed")) == set(raw_files(run_dir))
+    doubtful = outcome.of("not verified")
+    assert {"plan.json", "logs/server.log", "calibration/link/rep-1/ping.txt"} <= set(doubtful)
+    hashed = len(outcome.of("hashed"))
+    assert outcome.lines()[-2:] == [
+        "Not signed: nothing in the bundle shows who made it, or that its raw files and documents "
+        "were not replaced together.",
+        f"Run a-run: documents as derived again: 11, with {outcome.numbers:,} numbers. Files that "
+        f"differ: 0. Raw files, hashed only: {hashed}. Not verified: {len(doubtful)}.",
+    ]
 
 
 NUMBERS: list[tuple[str, tuple[str | int, ...], Any, str]] = [
@@ -199,9 +221,9 @@ def test_a_number_that_the_raw_files_do_not_give_is_told(run_dir: Path) -> None:
     for name, place, to, _ in NUMBERS:
         change(run_dir / name, *place, to=to)
     outcome = verify(run_dir)
-    assert not outcome.same
+    assert not outcome.verified
     for name, *_, words in NUMBERS:
-        assert any(words in told for told in outcome.differences[name]), words
+        assert any(words in told for told in outcome.of("differs")[name]), words
     assert NUMBERS[0][-1] in "\n".join(outcome.lines())
 
 
@@ -216,7 +238,7 @@ def test_a_figure_of_a_text_that_the_documents_do_not_give_is_told(
     assert changed != text
     path.write_text(changed)
     outcome = verify(run_dir)
-    assert "7.77" in outcome.differences[name][0]
+    assert "7.77" in outcome.of("differs")[name][0]
 
 
 def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
@@ -226,7 +248,7 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
     swap = {f">{one}<": f">{other}<", f">{other}<": f">{one}<"}
     changed = re.sub("|".join(map(re.escape, swap)), lambda found: swap[found[0]], page)
     (run_dir / "report.html").write_text(changed)
-    assert list(verify(run_dir).differences) == ["report.html"]
+    assert list(verify(run_dir).of("differs")) == ["report.html"]
 
 
 @pytest.mark.parametrize(
@@ -242,16 +264,16 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
 def test_a_file_too_few_is_told(run_dir: Path, name: str, words: str) -> None:
     (run_dir / name).unlink()
     outcome = verify(run_dir)
-    assert not outcome.same
+    assert not outcome.verified
     place = name if derived(name) else str(Path(name).parent / "result.json")
-    assert outcome.differences[place] == [words]
+    assert outcome.of("differs")[place] == (words,)
 
 
 def raw_files(run: Path) -> list[str]:
     """The raw files that a result names with their SHA-256 and that are there."""
     return [
         path.relative_to(run).as_posix()
-        for place in (OHA, CLIENT, CEILING)
+        for place in (OHA, CLIENT, CEILING, FLOOR)
         for name in files.read(run / place / "result.json", Result).raw_sha256
         if (path := run / place / name).exists()
     ]
@@ -288,8 +310,8 @@ def test_a_hostile_document_does_not_end_in_a_crash(run_dir: Path) -> None:
     (run_dir / CLIENT / "run.json").write_text("[" * 100_000)
     (run_dir / "tuning.json").write_text("[" * 100_000)
     outcome = verify(run_dir)
-    assert "maximum recursion depth" in outcome.differences["calibration.json"][0]
-    assert "cannot be derived: " in outcome.differences["claims.json"][0]
+    assert "maximum recursion depth" in outcome.of("differs")["calibration.json"][0]
+    assert "cannot be derived: " in outcome.of("differs")["claims.json"][0]
 
 
 @pytest.mark.parametrize(
@@ -325,10 +347,10 @@ def test_what_is_told_is_bounded(run_dir: Path) -> None:
         document["per_second"] = {str(number): 7 for number in range(10_000)}
         (run_dir / place / "result.json").write_bytes(files.dump(document))
     lines = verify(run_dir).lines()
-    assert len(lines) < 50
+    assert len(lines) < 80
     assert max(map(len, lines)) < 400
     assert any(re.fullmatch(r"  and [\d,]+ more", line) for line in lines)
-    assert re.fullmatch(r"And \d+ more documents differ.", lines[-1])
+    assert any(re.fullmatch(r"And \d+ more files differ.", line) for line in lines)
 
 
 def other_lab(tmp_path: Path, **limits: float) -> Path:
@@ -344,7 +366,7 @@ def other_lab(tmp_path: Path, **limits: float) -> Path:
 def test_the_thresholds_of_when_it_began_are_gone_by(run_dir: Path, tmp_path: Path) -> None:
     assert files.read(run_dir / CLIENT / "result.json", Result).validity.valid
     outcome = verify(run_dir, other_lab(tmp_path, duration_min=0.5))
-    assert outcome.same
+    assert outcome.verified
     notes = "\n".join(outcome.lines())
     assert "duration_min: 0.95 when the run began, 0.5 in this lab; judged by the former" in notes
     assert "steal_max: 0.1 when the run began, 0.01 in this lab" in notes
@@ -364,14 +386,181 @@ def test_of_its_own_lab_nothing_may_be_more_or_drawn_otherwise(
     assert drawn != page.read_text()
     page.write_text(drawn)
     outcome = verify(run_dir)
-    assert set(outcome.more) == {"report.html", f"{OHA}/result.json"}
-    assert outcome.same
+    altered = {"report.html", f"{OHA}/result.json"}
+    doubtful = outcome.of("not verified")
+    assert {name for name in doubtful if derived(name)} == altered
+    assert outcome.of("differs") == {}
+    assert not outcome.verified
     monkeypatch.setattr(revision, "of", lambda root: CLEAN)
     outcome = verify(run_dir)
-    assert not outcome.same
+    assert set(outcome.of("differs")) == altered
+    assert not outcome.verified
     lines = "\n".join(outcome.lines())
     assert "send_delay_us.p50: nothing in the bundle, " in lines
     assert "words, layout or drawings are not" in lines
+
+
+def without_rows(page: str) -> str:
+    return re.sub(r"<tr>.*?</tr>", "", page, flags=re.DOTALL)
+
+
+ALTERATIONS: dict[str, Callable[[str], str]] = {
+    "rows deleted": without_rows,
+    "a script added": lambda page: page.replace("</body>", "<script>alert()</script></body>"),
+    "failed turned into valid": lambda page: re.sub(
+        r"(>[^<0-9]*)failed(?=[^0-9>]*<)", r"\1valid", page
+    ),
+    "a table hidden": lambda page: page.replace("<table", '<table style="display: none"'),
+}
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_an_altered_report_is_named_and_the_derived_one_is_put_beside_it(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The bundle's own manifest says that another revision of the lab made it."""
+    page = (run_dir / "report.html").read_text()
+    altered = ALTERATIONS[name](page)
+    assert altered != page
+    (run_dir / "report.html").write_text(altered)
+    outcome = verify(run_dir)
+    made, *why = outcome.of("not verified")["report.html"]
+    assert made.startswith(f"made by lab 0.2.0, revision {'0' * 40}, and this is lab ")
+    assert why == ["its figures are the same; its words, layout or drawings are not"]
+    assert not outcome.verified
+    assert f"Not verified ({made}):\n  report.html: its figures are" in "\n".join(outcome.lines())
+    folder = rederive.keep(outcome, run_dir.parent / "bundle.tar.gz")
+    assert outcome.refusal(folder) == (
+        f"Not verified: report.html. Verify again with lab revision {'0' * 40}, or trust only the "
+        f"report as derived again, in {folder}."
+    )
+    assert folder == run_dir.parent / "bundle.derived"
+    assert (folder / "report.html").read_text() == page
+    listed = (folder / "files.txt").read_text().splitlines()
+    assert {line.split("\t")[1] for line in listed} == set(outcome.files)
+    assert f"not verified\treport.html\t{made}\t{why[0]}" in listed
+    monkeypatch.setattr(revision, "of", lambda root: CLEAN)
+    assert set(verify(run_dir).of("differs")) == {"report.html"}
+
+
+def test_where_nothing_can_be_put_beside_the_bundle_is_told(run_dir: Path) -> None:
+    outcome = verify(run_dir)
+    (run_dir.parent / "bundle.derived").write_text("in its place")
+    with pytest.raises(bundle.BundleError, match=r"cannot be written to .*/bundle\.derived: "):
+        rederive.keep(outcome, run_dir.parent / "bundle.tar.gz")
+
+
+def test_a_document_in_an_unknown_place_differs(run_dir: Path) -> None:
+    (run_dir / "logs" / "report.html").write_text("<p>fast</p>")
+    outcome = verify(run_dir)
+    assert outcome.of("differs")["logs/report.html"] == ("the lab gives no file this name",)
+
+
+def test_a_hash_of_a_file_that_is_not_there_or_another_is_told(run_dir: Path) -> None:
+    """Even if the lab derives the same wrong hash again, as from a file of hashes within."""
+    outcome = Outcome(run_dir, "", None, None, None)
+    change(run_dir / OHA / "result.json", "raw_sha256", "absent.json", to="0" * 64)
+    change(run_dir / OHA / "result.json", "raw_sha256", "run.json", to="0" * 64)
+    change(run_dir / CLIENT / "result.json", "raw_sha256", "/etc/pass\x1bwd", to="0" * 64)
+    sums = {name: files.digest((run_dir / name).read_bytes()) for name in bundle.names(run_dir)}
+    rederive._check_hashes(run_dir, sums, outcome)
+    doubtful = outcome.of("not verified")
+    missing = ("named by its result.json, and not in the bundle",)
+    assert doubtful[f"{OHA}/absent.json"] == doubtful[f"{CLIENT}//etc/pass\x1bwd"] == missing
+    its = sums[f"{OHA}/run.json"]
+    assert outcome.of("differs") == {
+        f"{OHA}/run.json": (f"SHA-256 {its}, and its result.json names {'0' * 64}",)
+    }
+    assert all(line.isprintable() for line in outcome.lines())
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two SSH keys, and a list of signers that has the maker's."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("maker", "forger"):
+        words = [
+            "ssh-keygen",
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            name,
+            "-f",
+            str(folder / name),
+        ]
+        subprocess.run(words, check=True)
+    public = (folder / "maker.pub").read_text()
+    (folder / "signers").write_text(f'maker@example.com namespaces="loadlab" {public}')
+    return {path.name: path for path in folder.iterdir()}
+
+
+def signed_by(run_dir: Path, key: Path) -> str:
+    """Pack the run, signed; return the key's fingerprint."""
+    sign = partial(signature.sign, key=key, terminal=None, announce=pytest.fail)
+    told = bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", sign)["signer"]
+    words = ["ssh-keygen", "-l", "-f", str(key)]
+    known = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()[1]
+    assert told == known
+    return known
+
+
+def verify_packed(run_dir: Path, signers: Path | None = None) -> Outcome:
+    scratch = run_dir.parent / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    return rederive.verify(run_dir.parent / "bundle.tar.gz", ROOT, scratch, signers)
+
+
+def forge(run_dir: Path) -> None:
+    """Replace raw files and every document that follows from them."""
+    ping = run_dir / "calibration/link/rep-1/ping.txt"
+    ping.write_text(PING.replace("0.055", "0.049"))
+    for path in run_dir.rglob("result.json"):
+        path.unlink()
+    derive_all(run_dir)
+
+
+def test_the_signer_is_named(run_dir: Path, keys: dict[str, Path]) -> None:
+    fingerprint = signed_by(run_dir, keys["maker"])
+    once = (run_dir.parent / "bundle.tar.gz").read_bytes()
+    assert signed_by(run_dir, keys["maker"]) == fingerprint
+    assert (run_dir.parent / "bundle.tar.gz").read_bytes() == once
+    outcome = verify_packed(run_dir)
+    assert outcome.verified
+    assert f"Signed by {fingerprint}, not in a list of signers that you gave." in outcome.lines()
+    outcome = verify_packed(run_dir, keys["signers"])
+    assert outcome.verified
+    assert f"Signed by maker@example.com, {fingerprint}." in outcome.lines()
+
+
+def test_what_was_replaced_together_is_found_out_by_the_signature(
+    run_dir: Path, keys: dict[str, Path]
+) -> None:
+    signed_by(run_dir, keys["maker"])
+    into = run_dir.parent / "unpacked"
+    into.mkdir()
+    kept = bundle.unpack(run_dir.parent / "bundle.tar.gz", into).signature
+    assert kept is not None
+    forge(run_dir)
+    # Without a signature all of it agrees.
+    outcome = verify(run_dir)
+    assert outcome.verified
+    assert any(line.startswith("Not signed: ") for line in outcome.lines())
+    # The signature of what it was.
+    bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz", lambda sums: Signed(kept, ""))
+    with pytest.raises(SignatureError, match="files: they were replaced after it was signed"):
+        verify_packed(run_dir)
+    # A signature of the forger's own, and none at all, where the maker's is demanded.
+    fingerprint = signed_by(run_dir, keys["forger"])
+    outcome = verify_packed(run_dir, keys["signers"])
+    assert f"Signed by {fingerprint}, not in {keys['signers']}." in outcome.lines()
+    assert not outcome.verified
+    assert outcome.refusal(run_dir) == f"No signer of {keys['signers']} signed it."
+    bundle.pack(run_dir, run_dir.parent / "bundle.tar.gz")
+    assert not verify_packed(run_dir, keys["signers"]).verified
 
 
 def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None:
@@ -435,7 +624,7 @@ def test_any_other_value_is_told(values: list[Any], data: st.DataObject) -> None
     one, two = values[index], other[index]
     numbers = all(isinstance(each, int | float) and type(each) is not bool for each in (one, two))
     if numbers:
-        same = abs(one - two) <= rederive.TOLERANCE * max(abs(one), abs(two))
+        same = abs(one - two) <= TOLERANCE * max(abs(one), abs(two))
     else:
         same = type(one) is type(two) and one == two
     assert [told[: len(f"a[{index}]: ")] for told in compared.differences] == (

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.bundle import verify
+from loadlab.bundle import signature, verify
 from loadlab.bundle.archive import BundleError, refuse_absent
 
 
@@ -18,15 +18,19 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         refuse_absent(args["bundle"])
         archive = Path(args["bundle"])
+        signers = Path(args["signers"]) if args["signers"] else None
+        if signers:
+            signature.refuse_signers(signers)
         with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
             try:
-                outcome = verify.verify(archive, Path(args["root"]), Path(scratch))
+                outcome = verify.verify(archive, Path(args["root"]), Path(scratch), signers)
             except ValueError as problem:
                 raise BundleError(
                     f"bundle: '{archive}' {problem}. It is refused; nothing of it was kept."
                 ) from None
+            folder = verify.keep(outcome, archive)
         return {
-            "same": outcome.same,
-            "revision": outcome.revision,
-            "lines": outcome.lines(),
+            "verified": outcome.verified,
+            "refusal": outcome.refusal(folder),
+            "lines": [*outcome.lines(), *verify.kept(folder)],
         }

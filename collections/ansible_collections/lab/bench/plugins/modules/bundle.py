@@ -15,6 +15,12 @@ options:
     description: Name of the run, or latest.
     type: str
     required: true
+  sign:
+    description:
+      - Private SSH key that signs SHA256SUMS, or a public key whose private key an ssh-agent has.
+        ssh-keygen asks for a passphrase on the terminal. Not signed where it is empty.
+    type: path
+    default: ""
 author: the lab's developers
 """
 
@@ -23,6 +29,7 @@ EXAMPLES = """
   lab.bench.bundle:
     results: results
     run_id: yesterday
+    sign: ~/.ssh/id_ed25519
 """
 
 RETURN = """
@@ -31,7 +38,7 @@ path:
   type: str
   returned: success
 files:
-  description: Number of files in it, without SHA256SUMS.
+  description: Number of files in it, without SHA256SUMS and SHA256SUMS.sig.
   type: int
   returned: success, except in check mode
 bytes:
@@ -40,6 +47,10 @@ bytes:
   returned: success, except in check mode
 sha256:
   description: Its SHA-256, hexadecimal.
+  type: str
+  returned: success, except in check mode
+signer:
+  description: Fingerprint of the key that signed it, none where it was not signed.
   type: str
   returned: success, except in check mode
 """
