@@ -216,8 +216,10 @@ def test_the_server_is_recorded_and_profiled() -> None:
         "--setenv=SECONDS_LONG=28",
         "--setenv=RATE=100",
     ]
-    assert found.stall == {"after_s": 13, "duration_s": 2}
-    assert run(CONSTANT).stall is None
+    (fault,) = found.faults
+    assert fault.host == "server"
+    assert "sleep 13; systemctl kill --signal=STOP loadlab-app; sleep 2;" in fault.begin
+    assert run(CONSTANT).faults == []
 
 
 def test_the_record_identifies_the_measurement() -> None:
