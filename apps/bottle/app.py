@@ -1,12 +1,11 @@
 """The lab's endpoints on Bottle. Contract: files/endpoints.yml."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import bottle
-import psycopg
+import database
 import work
 from bottle import Bottle, JSONPlugin, response, template
 
@@ -31,9 +30,7 @@ def hello() -> str:
 
 @application.get("/agents")
 def agents() -> dict[str, Any]:
-    # One statement needs no transaction around it.
-    with psycopg.connect(os.environ["LAB_DATABASE"], autocommit=True) as connection:
-        return work.agents(connection.execute(work.AGENTS))
+    return work.agents(database.query(work.AGENTS))
 
 
 @application.get("/render_name")

@@ -1,13 +1,12 @@
 """The lab's endpoints on CherryPy. Contract: files/endpoints.yml."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import cherrypy
+import database
 import jinja2
-import psycopg
 import work
 
 # CherryPy has no template engine of its own.
@@ -37,9 +36,7 @@ class Lab:
     @cherrypy.expose
     @cherrypy.tools.json_out()
     def agents(self) -> dict[str, Any]:
-        # One statement needs no transaction around it.
-        with psycopg.connect(os.environ["LAB_DATABASE"], autocommit=True) as connection:
-            return work.agents(connection.execute(work.AGENTS))
+        return work.agents(database.query(work.AGENTS))
 
     @cherrypy.expose
     def render_name(self) -> bytes:

@@ -1,10 +1,10 @@
 """The lab's endpoints on Django without middleware. Contract: files/endpoints.yml."""
 
-import os
 import secrets
 import time
 from pathlib import Path
 
+import database
 import work
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
@@ -12,9 +12,8 @@ from django.db import connection, models
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path
-from psycopg.conninfo import conninfo_to_dict
 
-database = conninfo_to_dict(os.environ["LAB_DATABASE"])
+options = database.parameters()
 
 settings.configure(
     # Nothing that is signed outlives the process.
@@ -31,8 +30,8 @@ settings.configure(
     DATABASES={
         "default": {
             "ENGINE": "django.db.backends.postgresql",
-            "NAME": database.pop("dbname"),
-            "OPTIONS": database,
+            "NAME": options.pop("dbname"),
+            "OPTIONS": options,
             # A new connection for each request.
             "CONN_MAX_AGE": 0,
         }

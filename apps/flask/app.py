@@ -1,16 +1,14 @@
 """The lab's endpoints on Flask. Contract: files/endpoints.yml."""
 
-import atexit
 import os
 import time
 from typing import Any
 
+import database
 import urllib3
 import work
 from flask import Flask, Response, render_template
 from flask.json.provider import JSONProvider
-from psycopg import connect
-from psycopg_pool import ConnectionPool
 
 
 class CompactJSON(JSONProvider):
@@ -19,14 +17,7 @@ class CompactJSON(JSONProvider):
         return work.dumps(obj).decode()
 
 
-DATABASE = os.environ["LAB_DATABASE"]
-# As many from the start as there will ever be: no connection is made under load. One statement
-# needs no transaction around it.
-size = int(os.environ["LAB_POOL_SIZE"])
-pool = ConnectionPool(
-    DATABASE, min_size=size, max_size=size, kwargs={"autocommit": True}, open=True
-)
-atexit.register(pool.close)
+pool = database.Pool()
 # Keeps as many connections as Gunicorn's gevent worker has requests at once.
 http = urllib3.PoolManager(maxsize=1000)
 
@@ -46,14 +37,12 @@ def hello() -> Response:
 
 @application.get("/agents")
 def agents() -> dict[str, Any]:
-    with connect(DATABASE, autocommit=True) as connection:
-        return work.agents(connection.execute(work.AGENTS))
+    return work.agents(database.query(work.AGENTS))
 
 
 @application.get("/agents_with_pool")
 def agents_with_pool() -> dict[str, Any]:
-    with pool.connection() as connection:
-        return work.agents(connection.execute(work.AGENTS))
+    return work.agents(pool.query(work.AGENTS))
 
 
 @application.get("/render_name")

@@ -34,7 +34,8 @@ const (
 		FROM agents a JOIN login_status s ON s.agent_id = a.id
 		ORDER BY a.id`
 
-	longestBookDelay = 3 * time.Second
+	// Seconds.
+	longestBookDelay = 3
 
 	// nginx keeps its connections for 60 s at most; it is to be the one that closes them.
 	idleTimeout = 120 * time.Second
@@ -215,7 +216,7 @@ func (a *app) readBook(w http.ResponseWriter, r *http.Request) {
 func (a *app) bookDelay() time.Duration {
 	a.delaysLock.Lock()
 	defer a.delaysLock.Unlock()
-	return time.Duration(a.delays.Float64() * float64(longestBookDelay))
+	return time.Duration(a.delays.Intn(longestBookDelay+1)) * time.Second
 }
 
 // openDatabase opens all connections at once, so that none is made under load.

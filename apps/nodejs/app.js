@@ -29,7 +29,7 @@ const TABLE = [1, 2, 3, 4, 5, 6].map((row) => [1, 2, 3, 4].map((column) => `${ro
 const SET = new Set(Array.from({ length: 1000 }, (_, n) => `item ${n}`))
 const SOUGHT = Array.from({ length: 50000 }, (_, n) => `item ${n % 2000}`)
 
-const LONGEST_BOOK_DELAY_MS = 3000
+const LONGEST_BOOK_DELAY_S = 3
 
 const pool = new pg.Pool({
   connectionString: process.env.LAB_DATABASE,
@@ -132,7 +132,7 @@ async function upstream (request, response) {
 }
 
 async function book (request, response) {
-  await wait(random() * LONGEST_BOOK_DELAY_MS)
+  await wait(1000 * Math.floor(random() * (LONGEST_BOOK_DELAY_S + 1)))
   send(response, HTML, await readFile(process.env.LAB_BOOK))
 }
 

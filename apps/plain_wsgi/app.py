@@ -1,12 +1,11 @@
 """The lab's endpoints on WSGI alone, without a framework. Contract: files/endpoints.yml."""
 
-import os
 import time
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
-import psycopg
+import database
 import work
 
 if TYPE_CHECKING:
@@ -34,10 +33,7 @@ def hello() -> Answer:
 
 
 def agents() -> Answer:
-    # One statement needs no transaction around it.
-    with psycopg.connect(os.environ["LAB_DATABASE"], autocommit=True) as connection:
-        rows = connection.execute(work.AGENTS).fetchall()
-    return work.JSON, work.dumps(work.agents(rows))
+    return work.JSON, work.dumps(work.agents(database.query(work.AGENTS)))
 
 
 def render_name() -> Answer:

@@ -40,7 +40,7 @@ _SET = {f"item {n}" for n in range(1000)}
 _SOUGHT = [f"item {n}" for n in range(2000)] * 25
 # The same delays in the same order after every start.
 _DELAYS = random.Random(1)
-LONGEST_BOOK_DELAY_S = 3.0
+LONGEST_BOOK_DELAY_S = 3
 
 
 def dumps(value: Any) -> bytes:
@@ -92,9 +92,9 @@ def book() -> bytes:
     return Path(os.environ["LAB_BOOK"]).read_bytes()
 
 
-def book_delay() -> float:
-    """Seconds to wait before the book is given, 0 to 3."""
-    return _DELAYS.uniform(0, LONGEST_BOOK_DELAY_S)
+def book_delay() -> int:
+    """Seconds to wait before the book is given: 0, 1, 2 or 3, each as often."""
+    return _DELAYS.randint(0, LONGEST_BOOK_DELAY_S)
 
 
 def set_event_loop() -> None:

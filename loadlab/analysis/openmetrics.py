@@ -14,7 +14,7 @@ from loadlab.stats import histograms
 
 _CELL = (
     "framework", "server", "transport", "protocol", "worker_class", "event_loop", "workers",
-    "threads", "upstream_keepalive", "backlog", "endpoint", "tuning", "network",
+    "threads", "driver", "upstream_keepalive", "backlog", "endpoint", "tuning", "network",
 )  # fmt: skip
 _LOAD = ("generator", "mode", "rate")
 _LABELS = ("cell", *_CELL, *_LOAD)

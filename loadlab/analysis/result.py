@@ -62,6 +62,8 @@ def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) 
     understood: such a result could not be identified.
     """
     setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
+    if setup.cell.load.timeout_s is not None:
+        limits = replace(limits, timeout_s=setup.cell.load.timeout_s)
     try:
         return _measured(rep_dir, setup, limits, calibrations)
     except (ValueError, LookupError, TypeError, OSError) as error:

@@ -153,7 +153,7 @@ def load_run(asked: Asked) -> LoadRun:
     repetition = RepetitionDir(Path(asked.dir))
     remote = repetition.on_hosts
     lead_s = load.warmup_s + (READY_S + SETTLE_S if several else 0)
-    seconds = _seconds(load, lead_s, asked.request_timeout)
+    seconds = _seconds(load, lead_s, _timeout_s(asked))
     batch = generator.mode == "batch"
     shares = split.shares(load.rate, load.connections, names)
     folders = [repetition.client_on_hosts(name if several else "") for name in names]
@@ -167,7 +167,7 @@ def load_run(asked: Asked) -> LoadRun:
         ],
         lead_s=lead_s,
         expected_s=0 if batch else seconds,
-        most_s=seconds + 2 * asked.request_timeout + 60,
+        most_s=seconds + 2 * _timeout_s(asked) + 60,
         until=_until(folders[0], batch),
         scrape={
             path: asked.hosts[name].exporter
@@ -204,6 +204,11 @@ def load_run(asked: Asked) -> LoadRun:
             lead_s,
         ),
     )
+
+
+def _timeout_s(asked: Asked) -> float:
+    """Return the request timeout, seconds: the load's own, or the one asked for."""
+    return asked.item.cell.load.timeout_s or asked.request_timeout
 
 
 def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
@@ -266,7 +271,7 @@ def _offer(
         rate=share.rate,
         connections=share.connections,
         threads=min(len(asked.hosts[share.name].cpus), share.connections),
-        timeout_s=asked.request_timeout,
+        timeout_s=_timeout_s(asked),
         keepalive=load.keepalive is not False,
         http2=load.http2 is True,
         body_bytes=asked.answer.body_bytes,
@@ -295,7 +300,7 @@ def _offer(
         "CERTIFICATE": f"{_TOOLS}/{host}.pem" if load.tls else "",
         "BODY_SHA256": asked.answer.sha256,
         "BODY_BYTES": str(asked.answer.body_bytes),
-        "REQUEST_TIMEOUT": str(asked.request_timeout),
+        "REQUEST_TIMEOUT": plain(_timeout_s(asked)),
         "WARMUP": plain(load.warmup_s),
         "SETTLE": str(SETTLE_S),
         # Ports that an earlier client used would be missing here.

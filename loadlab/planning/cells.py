@@ -18,6 +18,7 @@ from loadlab.planning.options import CLIENTS_ENDPOINT
 from loadlab.scheduling import ids
 from loadlab.scheduling.plan import PlannedComparison
 from loadlab.stacks.contract import CONTRACT_SLACK_MS
+from loadlab.stacks.stacks import default_driver
 
 # Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
 CLOSED_LOOP_DURATION_S = 5
@@ -66,6 +67,7 @@ def loads(options: Options) -> list[Load]:
             clients=options.clients if options.clients > 1 else None,
             duration_s=options.duration,
             warmup_s=options.warmup,
+            timeout_s=options.request_timeout,
             keepalive=options.keepalive,
             tls=options.tls or None,
             http2=options.http2 or None,
@@ -90,6 +92,7 @@ def _batch(options: Options) -> Load:
         reuse=options.reuse,
         duration_s=None,
         warmup_s=0,
+        timeout_s=options.request_timeout,
         tls=options.tls or None,
         http2=options.http2 or None,
         headers=options.headers or None,
@@ -184,6 +187,7 @@ def _cell(
         workers=stack["workers"],
         threads=stack["threads"],
         backlog=backlog,
+        driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
         front="none" if stack["front"] == "none" else None,
         endpoint=endpoint,
         tuning=tuning,

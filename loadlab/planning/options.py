@@ -23,6 +23,8 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "rate": (0.1, 1_000_000, "requests per second"),
     "duration": (1, 86_400, "seconds"),
     "warmup": (0, 3_600, "seconds"),
+    # wrk reserves 8 MB for each second.
+    "request_timeout": (1, 300, "seconds"),
     "connections": (1, 60_000, "connections"),
     "repetitions": (1, 1_000, "repetitions"),
     "workers": (1, 1_024, "processes"),

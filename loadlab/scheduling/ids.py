@@ -23,6 +23,8 @@ def stack_id(cell: Cell) -> str:
         parts.append(f"{cell.workers}workers")
     if cell.threads not in (None, 1):
         parts.append(f"{cell.threads}threads")
+    if cell.driver:
+        parts.append(cell.driver)
     if not cell.upstream_keepalive:
         parts.append("unkept")
     if cell.front == "none":
@@ -39,6 +41,8 @@ def cell_id(cell: Cell, purpose: Purpose) -> str:
 
 def _load(load: Load) -> list[str]:
     parts = [load.generator, *(_batch(load) if load.mode == "batch" else _timed(load))]
+    if load.timeout_s is not None:
+        parts.append(f"timeout{plain(load.timeout_s)}s")
     if load.keepalive is False:
         parts.append("unkept")
     if load.tls:

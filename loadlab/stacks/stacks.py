@@ -31,6 +31,7 @@ class App(TypedDict):
 
     - interface: a key of files/stacks.yml; endpoints: names in files/endpoints.yml
     - pool_size: database connections of a worker, 0 without a pool
+    - drivers: database drivers that it can use, the default first; absent where there is no choice
     - module, uwsgi_module: "module:object" of the application
     """
 
@@ -39,6 +40,7 @@ class App(TypedDict):
     interface: str
     endpoints: list[str]
     pool_size: int
+    drivers: NotRequired[list[str]]
     module: NotRequired[str]
     uwsgi_module: NotRequired[str]
 
@@ -100,6 +102,7 @@ class Asked(TypedDict):
     worker_class: str | None
     event_loop: str | None
     upstream_keepalive: bool | None
+    driver: str | None
     front: str
     workers: int | None
     threads: int
@@ -117,7 +120,7 @@ class Stack(Chosen):
     """The stack that is measured.
 
     - front: nginx or none; port: the port that clients connect to
-    - workers and threads: as in the options
+    - workers and threads: as in the options; driver: the database driver, None without a choice
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
@@ -125,6 +128,7 @@ class Stack(Chosen):
 
     framework: str
     app: App
+    driver: str | None
     front: str
     port: int
     workers: int | None
@@ -191,6 +195,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     known("framework", framework, apps, " A new one is a folder in apps/.")
     app = manifest(root, framework)
     _refuse_direct(values, app)
+    driver = _driver(values, app)
     interface = interfaces(root)[app["interface"]]
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
     fitting = [
@@ -236,6 +241,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "loop": chosen["loop"],
         "python_below": chosen["python_below"],
         "python_reason": chosen["python_reason"],
+        "driver": driver,
         "front": values["front"],
         "port": PORTS[values["front"]],
         "workers": values["workers"],
@@ -243,6 +249,27 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "needs": sorted(needs),
         "constants": constants,
     }
+
+
+def default_driver(app: App) -> str | None:
+    """Return an application's default database driver; None where it has no choice."""
+    return next(iter(app.get("drivers", [])), None)
+
+
+def _driver(values: Asked, app: App) -> str | None:
+    """Return the database driver asked for, or the default.
+
+    Raises PlanError where the application has no such driver.
+    """
+    asked, there_are = values["driver"], app.get("drivers", [])
+    if asked is None:
+        return default_driver(app)
+    if asked not in there_are:
+        raise PlanError(
+            f"driver: {values['framework']} has no driver {asked}. "
+            f"It has: {', '.join(there_are) or 'none to choose'}."
+        )
+    return asked
 
 
 def _refuse_direct(values: Asked, app: App) -> None:

@@ -11,7 +11,7 @@ from loadlab.scheduling.plan import Plan
 from loadlab.tuning.profiles import word
 
 # States of the ledger in which a host did not take the key: leaving it out changes nothing.
-_NOT_TAKEN = ("absent", "not_namespaced", "read_only", "rejected")
+_NOT_TAKEN = ("absent", "kept", "not_namespaced", "read_only", "rejected")
 
 
 def idle(study: PlannedStudy | None, ledgers: Iterable[TuningLedger]) -> dict[str, Reason]:

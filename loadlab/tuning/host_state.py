@@ -67,14 +67,16 @@ def decide(
     """
     found = ledger.parse_readings(filter(_READING.match, lines))
     originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
-    wanted = ledger.plus_restores(profile, originals)
+    before = earlier.before if earlier else {key: each.value for key, each in found.items()}
+    asked = ledger.keep_more(profile, {**before, **originals})
+    wanted = ledger.plus_restores(asked, originals)
     settled = SETTLED in lines
     changes = [] if settled else ledger.changes(wanted, found)
-    files = {} if settled else ledger.outdated_files(_files(profile, found, paths, granted), lines)
+    files = {} if settled else ledger.outdated_files(_files(asked, found, paths, granted), lines)
     return HostState(
-        before=earlier.before if earlier else {key: each.value for key, each in found.items()},
+        before=before,
         originals=originals,
-        to_save=ledger.originals_to_save(profile, found, originals),
+        to_save=ledger.originals_to_save(asked, found, originals),
         boot=[change for change in changes if change.key.startswith("boot.")],
         changes=[change for change in changes if not change.key.startswith("boot.")],
         files=files,
@@ -84,7 +86,8 @@ def decide(
 def rows(profile: Sequence[Wanted], state: HostState, lines: Iterable[str]) -> list[LedgerRow]:
     """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
     after = ledger.parse_readings(filter(_READING.match, lines))
-    wanted = ledger.plus_restores(profile, state.originals)
+    asked = ledger.keep_more(profile, {**state.before, **state.originals})
+    wanted = ledger.plus_restores(asked, state.originals)
     return ledger.rows(wanted, state.before, after, state.originals)
 
 
@@ -92,6 +95,7 @@ def _files(
     profile: Sequence[Wanted], found: Mapping[str, Reading], paths: Paths, granted: int
 ) -> dict[str, str]:
     """Return the lab's files, path -> content, empty for a file that must not exist."""
+    profile = [each for each in profile if each.instead_of is None]
     kernel = [each for each in profile if not _NO_SYSCTL.match(each.key)]
     parameters = [
         f"# {each.reason}\n{each.key} = {each.text}\n" for each in ledger.settable(kernel, found)

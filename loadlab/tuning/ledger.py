@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadlab.core.model import LedgerRow, LedgerState
 
@@ -34,6 +35,29 @@ FIRST_NAMESPACE_ONLY = frozenset(
         "net.ipv4.udp_mem",
     }
 )
+# Keys of which a larger value only admits more. Their values are whole numbers, or several of them.
+CAPACITIES = frozenset(
+    {
+        "fs.file-max",
+        "kernel.shmall",
+        "kernel.shmmax",
+        "limit.pam.nofile",
+        "limit.systemd.nofile",
+        "net.core.netdev_max_backlog",
+        "net.core.optmem_max",
+        "net.core.rmem_default",
+        "net.core.rmem_max",
+        "net.core.somaxconn",
+        "net.core.wmem_default",
+        "net.core.wmem_max",
+        "net.ipv4.tcp_max_syn_backlog",
+        "net.ipv4.tcp_max_tw_buckets",
+        "net.ipv4.tcp_mem",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+        "nic.ring.rx",
+    }
+)
 # Numeric values, which the kernel may clamp; any other value is either accepted or rejected.
 _NUMBERS = re.compile(r"[0-9 .,-]+")
 # Exists in the first network namespace only, so it shows which namespace this is.
@@ -41,7 +65,7 @@ PROBE = "net.core.netdev_max_backlog"
 # The recorded original of swap whose areas no longer exist.
 GONE = "gone"
 # States in which a required key is as requested.
-TAKEN = ("applied", "already", "restored")
+TAKEN = ("applied", "already", "restored", "kept")
 
 
 class Reading(Struct, frozen=True):
@@ -53,13 +77,19 @@ class Reading(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """A setting of a profile, or one to be restored."""
+    """A setting of a profile, or one to be restored.
+
+    - lower: the value applies even where the host has more
+    - instead_of: what the profile asks for, where ``value`` is the host's own, which is more
+    """
 
     key: str
     value: int | str
     reason: str
     required: bool = False
     restore: bool = False
+    lower: bool = False
+    instead_of: str | None = None
 
     @property
     def text(self) -> str:
@@ -129,6 +159,26 @@ def obstacle(key: str, found: Mapping[str, Reading]) -> LedgerState | None:
     owner_may_write = bool(found[key].mode & 0o200)
     shown_only = key.startswith("net.") and not first_namespace
     return "not_namespaced" if owner_may_write or shown_only else "read_only"
+
+
+def keep_more(wanted: Iterable[Wanted], own: Mapping[str, str]) -> list[Wanted]:
+    """Return the settings; one that would lower a capacity of the host has the host's own value.
+
+    ``own``: key -> value before the lab's first change. Several numbers are lowered where one is.
+    """
+    return [
+        replace(each, value=own[each.key], instead_of=each.text) if _lowers(each, own) else each
+        for each in wanted
+    ]
+
+
+def _lowers(wanted: Wanted, own: Mapping[str, str]) -> bool:
+    if wanted.lower or wanted.key not in CAPACITIES or wanted.key not in own:
+        return False
+    asked, has = wanted.text.split(), own[wanted.key].split()
+    if len(asked) != len(has) or not all(word.isdecimal() for word in (*asked, *has)):
+        return False
+    return any(int(one) < int(other) for one, other in zip(asked, has, strict=True))
 
 
 def settable(wanted: Iterable[Wanted], found: Mapping[str, Reading]) -> list[Wanted]:
@@ -215,6 +265,8 @@ def _row(
     required, reason = wanted.required, wanted.reason
     if wanted.restore and (state == "absent" or wanted.gone):
         state, required, reason = "absent", False, "it is no more: nothing to restore"
+    elif now == wanted.text and wanted.instead_of is not None:
+        state = state or "kept"
     elif now == wanted.text and wanted.restore:
         state = "restored"
     elif now == wanted.text:
@@ -227,7 +279,7 @@ def _row(
         state = "clamped" if clamped else "rejected"
     return LedgerRow(
         key=wanted.key,
-        requested=wanted.text,
+        requested=wanted.instead_of or wanted.text,
         original=original,
         before=was,
         after=now,

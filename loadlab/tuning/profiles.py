@@ -42,12 +42,14 @@ class HostSetting(_Setting, frozen=True, kw_only=True):
     """A setting of the kernel or the machine; ``key`` as in roles/host_tuning/files/tunables.sh.
 
     ``hosts``: the inventory groups that it applies to. ``required``: whether the run ends if it
-    does not take effect.
+    does not take effect. ``lower``: whether it applies where the host has more of a capacity
+    (CAPACITIES of loadlab/tuning/ledger.py).
     """
 
     key: str
     hosts: list[Literal["servers", "clients"]]
     required: bool = False
+    lower: bool = False
 
 
 class ServiceSetting(_Setting, frozen=True, kw_only=True):

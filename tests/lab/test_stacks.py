@@ -22,9 +22,9 @@ APPS = {
 }
 INTERFACES = load_yaml(ROOT / "files" / "stacks.yml")
 RUN = "test-stacks"
-# Of each interface one, of each server, transport and language too.
+# Of each interface one, of each server, transport and language too; both of psycopg2 and psycopg.
 CORE = {
-    "django-uwsgi-unix-fastcgi-False",
+    "django-uwsgi-unix-fastcgi-False-psycopg",
     "flask-gunicorn-unix-http-gthread-True",
     "fastapi-native-tcp-http-False",
     "nodejs-native-unix-http-True",
@@ -36,12 +36,15 @@ def every() -> Iterator[dict[str, Any]]:
     for framework, app in APPS.items():
         for stack in stacks(INTERFACES[app["interface"]]["stacks"]):
             if stack["python_below"] is None:
-                yield {"framework": framework, **{key: stack[key] for key in CHOICES}}
+                one: dict[str, Any] = {"framework": framework}
+                one |= {key: stack[key] for key in CHOICES}
+                yield one
+                yield from ({**one, "driver": name} for name in app.get("drivers", [])[1:])
 
 
 def covering(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of them few that have every application on each of its servers, and on each server of
-    each interface every choice there is."""
+    """Of them few that have every application on each of its servers and with each of its drivers,
+    and on each server of each interface every choice there is. CORE is among them."""
 
     def covered(stack: dict[str, Any]) -> set[tuple[Any, ...]]:
         framework, server = stack["framework"], stack["server"]
@@ -52,11 +55,13 @@ def covering(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 (interface, server, key, stack[key])
                 for key in ("worker_class", "event_loop", "upstream_keepalive")
             }
+            | {(framework, "driver", stack.get("driver"))}
+            | {(stack["worker_class"], "driver", stack.get("driver"))}
             | {(interface, server, stack["transport"], stack["protocol"])}
         )
 
-    chosen: list[dict[str, Any]] = []
-    left = set().union(*map(covered, found))
+    chosen = [stack for stack in found if name(stack) in CORE]
+    left = set().union(*map(covered, found)).difference(*map(covered, chosen))
     while left:
         best = max(found, key=lambda stack: len(covered(stack) & left))
         chosen.append(best)
@@ -112,7 +117,7 @@ def test_answers_as_the_contract_has_it(deployed: Path, stack: dict[str, Any]) -
     assert set(answers) == {*APPS[stack["framework"]]["endpoints"], "static"}
 
     # What runs is what was asked for, and nothing of the stack before it.
-    running, sockets, nginx, units = found["seen"].split("==\n")
+    running, sockets, nginx, units, drivers = found["seen"].split("==\n")
     assert ("loadlab-app.service" in units) == (stack["transport"] != "none")
     if stack["transport"] == "none":
         assert not running.strip()
@@ -124,6 +129,8 @@ def test_answers_as_the_contract_has_it(deployed: Path, stack: dict[str, Any]) -
         assert f"--worker-class {stack['worker_class']} " in running
     assert ("127.0.0.1:8000" in sockets) == (stack["transport"] == "tcp")
     assert ("app.sock" in sockets) == (stack["transport"] == "unix")
+    known = APPS[stack["framework"]].get("drivers", [])
+    assert drivers.split() == [stack.get("driver", known[0])] if known else not drivers.strip()
     assert (" keepalive 64;" in nginx) == stack["upstream_keepalive"]
 
 

@@ -95,7 +95,7 @@ F = "lab.yml -e framework=flask"
 COMMANDS: list[tuple[str, str]] = [
     # Names.
     (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
-    (f"{A} -e timeout=0", "timeout: nothing reads a variable of this name. The main ones are: fra"),
+    (f"{A} -e timeout=0", "timeout: nothing reads a variable of this name. Did you mean request_"),
     (f"""{A} -e '{{"conections": 5}}'""", "Did you mean connections?"),
     (f"{A} -e stack=flask", "stack: nothing reads a variable of this name. The main ones are:"),
     (f"{A} -e plan=x", "plan: nothing reads a variable of this name."),
@@ -128,6 +128,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e rate=0,1", "rate: 0 is out of range"),
     (f"{A} -e rate=,", "rate: '' is not a number"),
     (f"{A} -e duration=1e9", "duration: 1e9 is out of range. Give a number from 1 to 86400 second"),
+    (f"{A} -e request_timeout=0", "request_timeout: 0 is out of range. Give a number from 1 to 30"),
     (f"{A} -e warmup=-1", "warmup: -1 is out of range. Give a number from 0 to 3600 seconds."),
     (f"{A} -e connections=2.5", "connections: '2.5' is not a whole number. Give a number from 1"),
     (f"{A} -e repetitions=0", "repetitions: 0 is out of range. Give a number from 1 to 1000"),
@@ -149,6 +150,10 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/tune.yml -e network=wan", "network: 'wan' is not known."),
     # Stacks.
     ("lab.yml -e framework=twisted -e server=gunicorn", "Gunicorn has no worker that runs Twiste"),
+    (f"{A} -e driver=psycopg2", "driver: aiohttp has no driver psycopg2. It has: asyncpg."),
+    (f"{F} -e driver=asyncpg", "driver: flask has no driver asyncpg. It has: psycopg2, psycopg."),
+    (f"{F} -e driver=mysql", "driver: 'mysql' is not known. There are: psycopg2, psycopg, asyncpg"),
+    ("lab.yml -e framework=golang -e driver=psycopg", "golang has no driver psycopg. It has: none"),
     (f"{F} -e server=native", "flask does not run with server=native: "),
     (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
     ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),

@@ -136,6 +136,12 @@ class Load(Record, kw_only=True, frozen=True):
     warmup_s: Annotated[
         NotNegative, doc("Length of the warm-up, seconds, 0 or more: the same load, not measured.")
     ]
+    timeout_s: Annotated[
+        Above0 | None,
+        doc(
+            "Request timeout, seconds, above 0; absent where it is timeout_s of files/validity.yml."
+        ),
+    ] = None
     tls: Annotated[
         bool | None,
         doc(
@@ -193,6 +199,13 @@ class Cell(Record, kw_only=True, frozen=True):
         doc(
             "Accept queue that nginx and the application server request from the kernel, "
             "connections."
+        ),
+    ] = None
+    driver: Annotated[
+        str | None,
+        doc(
+            "Database driver: psycopg2, psycopg (3) or asyncpg; absent where it is the "
+            "application's default, the first of `drivers` in its app.yml."
         ),
     ] = None
     front: Annotated[

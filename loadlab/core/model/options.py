@@ -22,10 +22,14 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     workers: Annotated[int | None, doc("Processes; null: one for each core.")]
     threads: Annotated[int, doc("Threads of each process.")]
     backlog: Annotated[int | None, doc("Accept queue, connections; null: the tuning profile's.")]
+    driver: Annotated[str | None, doc("Database driver; null: the app's first.")]
     endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
     duration: Annotated[float, doc("Seconds measured.")]
     warmup: Annotated[float, doc("Seconds of warm-up.")]
+    request_timeout: Annotated[
+        int | None, doc("Request timeout, seconds; null: timeout_s of files/validity.yml.")
+    ]
     connections: Annotated[list[int], doc("Connections, ascending.")]
     slo: Annotated[
         dict[str, float] | None,

@@ -168,6 +168,7 @@ LedgerState = Literal[
     "not_namespaced",
     "restored",
     "rejected",
+    "kept",
 ]
 
 
@@ -199,7 +200,8 @@ class LedgerRow(Record, kw_only=True, frozen=True):
             "absent: this host has no such key. read_only: this host must not write it. "
             "clamped: accepted, but reads back as another value. not_namespaced: belongs to "
             "the whole machine, not to this host. restored: the value found first is back. "
-            "rejected: refused and unchanged, or no such setting exists here."
+            "rejected: refused and unchanged, or no such setting exists here. kept: the host "
+            "has more than requested, and keeps it."
         ),
     ]
     required: Annotated[bool, doc("True where the profile fails without the key.")]

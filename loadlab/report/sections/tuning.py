@@ -22,6 +22,7 @@ STATES = {
     "not_namespaced": "belongs to the machine, not to this host: left alone",
     "restored": "the value found first is back",
     "rejected": "refused and unchanged, or nothing here has the setting",
+    "kept": "the host has more than requested, and keeps it",
 }
 AS_REQUESTED = ("applied", "already", "restored")
 

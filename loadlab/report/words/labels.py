@@ -17,7 +17,7 @@ SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
     "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
-    "upstream_keepalive", "front", "backlog",
+    "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("backlog", "tuning", "network", "hosts")
@@ -56,6 +56,7 @@ def part(cell: Cell, name: str) -> str:
     return {
         "workers": f"{value} workers",
         "threads": f"{value} threads",
+        "driver": f"driver {value}",
         "backlog": f"backlog {value}",
         # A dotted name is a class; its package adds nothing.
         "worker_class": str(value).rsplit(".", 1)[-1],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -124,6 +125,21 @@ def test_a_python_clients_repetition(python_dir: Path) -> None:
     before = content(python_dir)
     result.reduce(python_dir, keep_requests=False)
     assert content(python_dir) == before
+
+
+def test_a_request_without_an_answer_waited_for_the_timeout_of_its_own_load(oha_dir: Path) -> None:
+    path = oha_dir / "cell.json"
+    cell = documents.load(path)
+    waits = []
+    # 6 of 1,600 requests were not sent.
+    for seconds in (None, 60, 120):
+        cell["cell"]["load"]["timeout_s"] = seconds
+        path.write_bytes(documents.dump(cell))
+        waits.append(present(build(oha_dir).response_time))
+    failed = waits[0].failed
+    assert failed > 0
+    added = [(two.mean_us - one.mean_us) * one.requests for one, two in itertools.pairwise(waits)]
+    assert added == pytest.approx([failed * (60 - LIMITS.timeout_s) * 1e6, failed * 60e6])
 
 
 def test_a_wrk2_repetition(wrk_dir: Path) -> None:

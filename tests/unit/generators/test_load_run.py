@@ -82,6 +82,13 @@ def rights(offer: Offer) -> list[str]:
     return [word for word in words if word.startswith("--property=")]
 
 
+def test_a_load_may_have_a_request_timeout_of_its_own() -> None:
+    given, own = run(CONSTANT), run({**CONSTANT, "timeout_s": 60})
+    assert [variables(one.offers[0])["REQUEST_TIMEOUT"] for one in (given, own)] == ["2", "60"]
+    assert "-t 60s" in variables(own.offers[0])["MEASURE"]
+    assert own.most_s - given.most_s == 2 * (60 - 2)
+
+
 def test_one_client_offers_the_whole_load() -> None:
     found = run(CONSTANT)
     (offer,) = found.offers

@@ -448,6 +448,27 @@ def test_a_stack_tells_what_its_endpoints_need_and_nginx_what_it_answers(lab: Pa
     ]
 
 
+def test_a_driver_is_of_the_stack_and_named_where_it_is_not_the_default() -> None:
+    found = {
+        driver: builders.plan(framework="flask", endpoint="agents", driver=driver)
+        for driver in (None, "psycopg2", "psycopg")
+    }
+    assert [chosen_by(one)["driver"] for one in found.values()] == [
+        "psycopg2", "psycopg2", "psycopg",
+    ]  # fmt: skip
+    first, same, other = (items(one)[0] for one in found.values())
+    assert (first.cell.driver, other.cell.driver) == (None, "psycopg")
+    assert first.cell_id == same.cell_id
+    assert other.cell_id == first.cell_id.replace("-gthread-", "-gthread-psycopg-")
+    assert other.stack != first.stack
+
+
+def test_a_load_has_the_request_timeout_that_is_asked_for() -> None:
+    load = items(builders.plan(endpoint="index", request_timeout=60))[0].cell.load
+    assert load.timeout_s == 60
+    assert items(builders.plan(endpoint="index"))[0].cell.load.timeout_s is None
+
+
 # One for each interface: what is asked is of the interface alone.
 @pytest.mark.parametrize(
     "framework", {app["interface"]: name for name, app in APPS.items()}.values()
@@ -582,6 +603,8 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "workers": st.none() | st.integers(1, 1024),
         "threads": st.integers(1, 1024),
         "front": st.sampled_from(["nginx", "none"]),
+        "driver": st.sampled_from(["psycopg2", "psycopg"]),
+        "request_timeout": st.none() | st.integers(1, 300),
         "backlog": st.integers(1, 65_535),
         "endpoint": st.sampled_from(["index", "book", "agents", "agents_with_pool"]),
         "tuning": st.sampled_from(catalog.names(ROOT / "files" / "tuning", "*.yml")).map(
@@ -606,13 +629,18 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 def items_of(parts: dict[str, Any]) -> list[Item]:
-    sizes = {key: parts[key] for key in ("workers", "threads")}
+    sizes = {key: parts[key] for key in ("workers", "threads", "driver")}
     rest = ("stack", "secure", "backlog", "front", "endpoint", *sizes)
     given = {key: value for key, value in parts.items() if key not in rest}
     chosen = replace(options.options(SPECS, {}), **given, **parts["secure"])
     return cells.items(
         chosen,
-        {**parts["stack"], **sizes, "front": parts["front"]},
+        {
+            **parts["stack"],
+            **sizes,
+            "front": parts["front"],
+            "app": {"drivers": ["psycopg2", "psycopg"]},
+        },
         dict.fromkeys(parts["tuning"], parts["backlog"]),
         {parts["endpoint"]: {}},
     )

@@ -203,6 +203,27 @@ def test_what_was_published_is_whole(name: str) -> None:
         assert any(part.published for part in judged.parts), claim.statement
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if FILES[name].get("claims")])
+def test_published_figures_confirm_the_claims_of_their_own_study(name: str) -> None:
+    study = builders.present(studies.find(ROOT, {"study": name, "scale": "published"}, "study"))
+    for claim in study.claims:
+        for part in claims.judge(claim, {}, "study", study.publication.figures).parts:
+            value = part.published.value if part.published else None
+            if value is not None:
+                low = 1 if part.statement.order else part.statement.at_least
+                high = part.statement.at_most
+                assert low is None or value >= low, claim.statement
+                assert high is None or value <= high, claim.statement
+
+
+def test_no_connection_of_a_published_closed_loop_waits_longer_than_the_timeout() -> None:
+    """One event loop that computes for 0.5 s answers 100 connections one after another."""
+    for one in make("vangheem-2019", "published").experiments:
+        for load in (item.cell.load for item in one.items):
+            assert load.mode == "closed"
+            assert builders.present(load.timeout_s) > 0.5 * load.connections
+
+
 def make(name: str, scale: str, pairs: int = 1) -> Plan:
     ask = plan.Request(
         root=ROOT,

@@ -35,6 +35,7 @@ def nothing(states: str) -> Reason:
         ([{"state": "absent"}, {"state": "absent"}], "absent"),
         ([{"state": "not_namespaced"}, {"state": "read_only"}], "not_namespaced, read_only"),
         ([SO_BEFORE, {"state": "rejected"}], "already, rejected"),
+        ([{"state": "kept"}, {"state": "kept"}], "kept"),
         # As asked, and the lab's own doing: an earlier profile's, or not known.
         ([{"state": "already", "original": "2"}], None),
         ([{"state": "already"}], None),

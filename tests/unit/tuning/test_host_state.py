@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from loadlab.tuning import host_state, ledger
+from loadlab.tuning import host_state, ledger, profiles
 from loadlab.tuning.host_state import HostState, Paths
 from loadlab.tuning.ledger import Change, Wanted
 
+ROOT = Path(__file__).parents[3]
 PATHS = Paths(sysctl="/etc/sysctl", systemd="/etc/systemd", pam="/etc/pam")
 GRANTED = 1_000_000
 SOMAXCONN = "net.core.somaxconn"
@@ -152,3 +155,60 @@ def test_state_keeps_swap_areas_that_are_gone_out_of_what_is_saved() -> None:
     state = decide([wanted("swap", "off")], FIRST, "w 644 swap /new", "o swap = gone")
     assert state.originals == {"swap": "gone"}
     assert state.to_save == {"swap": "/new"}
+
+
+RMEM = "net.ipv4.tcp_rmem"
+MORE = f"w 644 {RMEM} 4096\t131072\t33554432"
+SIX_MIB = "4096 131072 6291456"
+
+
+def test_a_capacity_of_which_the_host_has_more_is_kept() -> None:
+    profile = [wanted(RMEM, SIX_MIB)]
+    state = decide(profile, FIRST, MORE)
+    assert (state.changes, state.to_save) == ([], {})
+    # It is in no file: a kernel that has more after the next boot keeps that too.
+    assert RMEM not in "".join(state.files.values())
+    (row,) = host_state.rows(profile, state, [FIRST, MORE])
+    assert (row.state, row.requested) == ("kept", SIX_MIB)
+    assert row.after == row.before == "4096 131072 33554432"
+    assert ledger.not_taken([row]) == []
+
+
+def test_a_capacity_that_an_earlier_profile_set_is_restored_and_not_lowered_further() -> None:
+    """What the host has is the value found before the lab's first change."""
+    profile, original = [wanted(RMEM, SIX_MIB)], f"o {RMEM} = 4096 131072 33554432"
+    large = f"w 644 {RMEM} 30000000 30000000 40000000"
+    state = decide(profile, FIRST, large, original)
+    assert [(one.key, one.value) for one in state.changes] == [(RMEM, "4096 131072 33554432")]
+    assert states(profile, state, FIRST, MORE) == {RMEM: "kept"}
+    assert states(profile, state, FIRST, large) == {RMEM: "clamped"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line", "expected"),
+    [
+        (SOMAXCONN, 4096, f"w 644 {SOMAXCONN} 65535", "kept"),
+        (SOMAXCONN, 4096, f"w 644 {SOMAXCONN} 4096", "already"),
+        ("fs.file-max", 2097152, "w 644 fs.file-max 2466177", "kept"),
+        ("fs.file-max", 2097152, "r 644 fs.file-max 2466177", "not_namespaced"),
+        ("limit.systemd.nofile", 65536, "w 644 limit.systemd.nofile 1048576", "kept"),
+        ("nic.ring.rx", 4096, "w 644 nic.ring.rx 8192", "kept"),
+        # Lower is the point of these, or their values are not to be compared.
+        ("net.ipv4.tcp_fin_timeout", 15, "w 644 net.ipv4.tcp_fin_timeout 60", "rejected"),
+        ("vm.swappiness", 1, "w 644 vm.swappiness 60", "rejected"),
+        (RMEM, "1 2", MORE, "rejected"),
+    ],
+)
+def test_only_capacities_are_kept(key: str, value: int | str, line: str, expected: str) -> None:
+    profile = [wanted(key, value)]
+    state = decide(profile, FIRST, line)
+    assert bool(state.changes) == (expected == "rejected")
+    assert states(profile, state, FIRST, line) == {key: expected}
+    lowered = [msgspec.structs.replace(profile[0], lower=True)]
+    assert bool(decide(lowered, FIRST, line).changes) == (expected in ("kept", "rejected"))
+
+
+def test_a_profile_of_an_older_kernel_lowers_on_purpose() -> None:
+    (old,) = profiles.tuning_profile(ROOT, "before-linux-5.4").sysctl
+    assert (old.key, old.lower) == (SOMAXCONN, True)
+    assert old.key in ledger.CAPACITIES
