@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
-from loadlab.analysis import comparison, ranking, response_time, sweeps_searches
+from loadlab.analysis import comparison, ranking, response_time, sweeps_searches, voids
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import (
@@ -120,7 +120,7 @@ def summary(run_dir: Path) -> Summary:
     result lies in another cell's directory, or a cell's results differ in what they measured.
     """
     run = RunDir(run_dir)
-    cells = [_cell(results) for _, results in sorted(_results(run).items())]
+    cells = voids.compared([_cell(results) for _, results in sorted(_results(run).items())])
     found = Summary(
         run_id=run.run_id,
         cells=cells,

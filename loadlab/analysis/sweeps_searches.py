@@ -109,36 +109,34 @@ def _level(value: float, cell: CellSummary) -> SweepLevel:
 def _search(planned: Search, records: Records, repetitions: int) -> SearchSummary:
     step = planned.step(planned.bracket(records))
     item = planned.rate_to_confirm(records)
-    judged = search.judged(item, records) if item else []
+    blocks = search.judged_blocks(item, records).values() if item else []
     rate = item.cell.load.rate if item else None
     reasons = step.reasons
     if step.rate is not None:
         reasons = [Reason(code="search_unfinished", value=step.rate)]
-    elif step.found is not None and item is None:
-        lowest = planned.candidates(step.found)[-1]
-        reasons = [Reason(code="rate_unconfirmed", value=step.found, limit=lowest)]
     elif item is not None and rate != step.found:
         reasons = [Reason(code="found_rate_unconfirmed", value=step.found)]
     return SearchSummary(
         cell=planned.start.cell,
         slo=planned.start.slo or {},
-        trace=_trace(planned, step.found, records),
+        trace=_trace(planned, records),
         found=rate,
         cell_id=None if item is None else item.cell_id,
         confirmed=None
         if item is None
-        else Confirmation(of=repetitions, met=sum(one.met is True for one in judged)),
+        else Confirmation(
+            of=repetitions,
+            met=sum(any(one.met for one in block) for block in blocks),
+            missed=sum(one.met is False for block in blocks for one in block),
+        ),
         reasons=reasons,
     )
 
 
-def _trace(planned: Search, found: float | None, records: Records) -> list[SearchStep]:
+def _trace(planned: Search, records: Records) -> list[SearchStep]:
     """Return every measurement of a search, in the order in which they were made."""
-    items = [planned.item_at_rate(rate, "probe") for rate in planned.rates(records)]
-    confirming = [] if found is None else planned.candidates(found)
-    items += [planned.item_at_rate(rate, "measure") for rate in confirming]
     rows: list[tuple[float, int, SearchStep]] = []
-    for item in items:
+    for item in planned.known_items(records):
         # A failed measurement has no start time; it came before the next one of its cell.
         began = math.inf
         for rep in reversed(finished(item.cell_id, records)):
@@ -156,11 +154,18 @@ def _traced(item: Item, rep: Repetition) -> SearchStep:
         rate=item.cell.load.rate or 0.0,
         met=judged.met if judged else None,
         reasons=judged.reasons if judged else [Reason(code="failed", value=rep.error)],
-        p99_us=rep.latency_us.p99 if judged and rep.latency_us else None,
+        p99_us=_p99(rep) if judged else None,
         goodput=rep.goodput,
         errors=sum(astuple(rep.errors)) if judged and rep.errors else None,
         unsent=rep.unsent,
     )
+
+
+def _p99(rep: Repetition) -> float | None:
+    """Return p99 of the response time, or of the answers where there is none, in µs."""
+    if rep.response_time is not None:
+        return rep.response_time.p99_us
+    return rep.latency_us.p99 if rep.latency_us is not None else None
 
 
 def _rate(several: Sequence[Scaled], records: Records) -> ScaledRate:

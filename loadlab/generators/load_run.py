@@ -74,6 +74,7 @@ class Item(Struct):
     cell: Cell
     base: str | None = None
     input_hashes: InputHashes | None = None
+    block: int | None = None
 
 
 class Asked(Record, kw_only=True, frozen=True):
@@ -240,6 +241,7 @@ def _record(asked: Asked, shares: Sequence[split.Share]) -> RepetitionSetup:
     return RepetitionSetup(
         cell_id=item.cell_id,
         repetition=item.repetition,
+        block=item.block,
         purpose=item.purpose,
         base=item.base,
         cell=item.cell,

@@ -6,7 +6,7 @@ Combinations that cannot be measured are refused with PlanError.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -18,10 +18,12 @@ from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
 from loadlab.core.model import Item, Load, Options, Record
+from loadlab.core.model.base import Json
 from loadlab.generators import registry
 from loadlab.scheduling import ids
 from loadlab.scheduling.experiments import Fixed, PlannedExperiment, Scaled, Search, Sweep
 from loadlab.scheduling.search import LOWEST, SearchRule
+from loadlab.scheduling.slo import LATENCIES
 from loadlab.scheduling.sweep import SweepRule
 
 R = TypeVar("R", bound=Record)
@@ -96,26 +98,46 @@ def experiments(root: Path, options: Options, items: Iterable[Item]) -> list[Pla
 def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExperiment:
     """Return the experiment of items that differ in their load alone."""
     first = items[0]
+    # A batch may take hours, so a void one is not repeated.
+    tries = 1 if first.cell.load.mode == "batch" else _methods(root)["void_tries"]
     if first.purpose == "closed_loop":
-        return Fixed(item=first)
+        return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
     if options.slo is not None:
+        limits = thresholds.of(root)
+        _refuse_beyond_timeout(options.slo, limits.timeout_s)
         # The item carries what is needed to judge a measurement of it.
-        start = replace(first, slo=options.slo, sent_min=thresholds.of(root).sent_min)
-        return Search(start=start, rule=_rule(root, SearchRule), whole=whole)
+        start = replace(first, slo=options.slo, sent_min=limits.sent_min)
+        rule = _rule(root, SearchRule)
+        return Search(start=start, rule=rule, whole=whole, void_tries=tries)
     if first.cell.load.fraction is not None:
         fraction = first.cell.load.fraction
-        return Scaled(item=first, fraction=fraction, saturations={}, whole=whole)
+        return Scaled(item=first, fraction=fraction, saturations={}, whole=whole, void_tries=tries)
     if len(items) > 1:
         by: Literal["rate", "connections"] = "rate" if len(options.rate) > 1 else "connections"
-        return Sweep(by=by, levels=items, rule=_rule(root, SweepRule))
-    return Fixed(item=first)
+        return Sweep(by=by, levels=items, rule=_rule(root, SweepRule), void_tries=tries)
+    return Fixed(item=first, void_tries=tries)
+
+
+def _refuse_beyond_timeout(slo: Mapping[str, float], timeout_s: float) -> None:
+    """Raise PlanError for a limit that a request could meet after it has failed."""
+    for name in slo.keys() & LATENCIES.keys():
+        if slo[name] >= 1000 * timeout_s:
+            raise PlanError(
+                f"slo: {name}={plain(slo[name])} is not below the request timeout of "
+                f"{plain(timeout_s)} s, after which a request has failed. Give a lower one."
+            )
+
+
+def _methods(root: Path) -> dict[str, Json]:
+    found: dict[str, Json] = load_yaml(root / "files/methods.yml")
+    return found
 
 
 def _rule(root: Path, kind: type[R]) -> R:
     """Return a rule's values of files/methods.yml and of the thresholds, for the plan to record."""
     limits = msgspec.to_builtins(thresholds.of(root))
-    found = {**load_yaml(root / "files/methods.yml"), **limits}
+    found = {**_methods(root), **limits}
     return msgspec.convert({field.name: found[field.name] for field in fields(kind)}, kind)
 
 

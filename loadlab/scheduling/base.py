@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from loadlab.core.model import Item, Purpose, Record
-from loadlab.core.model.base import Count, doc
+from loadlab.core.model.base import Count, Positive, doc
 from loadlab.scheduling.records import Records, measured
 
 # No statistics use these, so one measurement is enough.
@@ -18,10 +18,18 @@ ONCE: tuple[Purpose, ...] = ("py_spy", "injection")
 class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     """One experiment of a run: a cell, or cells whose order or rate follows from results.
 
-    A *block* (from 1) is one turn of all experiments; each ends when its last block is complete.
+    A *block* (from 1) is one turn of all experiments; each ends when its last block is complete. A
+    cell's block is complete with a valid measurement, or after ``void_tries`` void ones.
     """
 
     pair: Annotated[Count, doc("Number of its host pair, from 0.")] = 0
+    void_tries: Annotated[
+        Positive,
+        doc(
+            "Measurements of a cell in one block until one is valid, 1 or more; absent in a plan "
+            "of an earlier version: 1."
+        ),
+    ] = 1
 
     @property
     def items(self) -> list[Item]:
@@ -32,13 +40,12 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         """Return the item to measure next in a block; None when it is complete."""
         raise NotImplementedError
 
-    def remaining(self, repetitions: int, records: Records) -> int:
-        """Return the upper bound of the measurements left until this block is complete."""
-        raise NotImplementedError
-
     def expected(self, repetitions: int, records: Records) -> int:
-        """Return the likely number of measurements left until this block is complete."""
-        return self.remaining(repetitions, records)
+        """Return the likely number of measurements left until all blocks are complete.
+
+        It is 0 only where nothing is left.
+        """
+        raise NotImplementedError
 
     def known_items(self, records: Records) -> list[Item]:
         """Return the items that it has measured or may measure, as far as the records say."""

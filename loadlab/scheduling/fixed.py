@@ -1,4 +1,4 @@
-"""One cell, measured once in every block."""
+"""One cell, measured in every block until a measurement is valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from loadlab.core.model import Item, Purpose
 from loadlab.core.model.base import doc
 from loadlab.scheduling.base import ONCE, Experiment, again
-from loadlab.scheduling.records import Records, measured, valid
+from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
 # How often a saturation is measured until one is valid.
 SATURATION_TRIES = 2
@@ -35,18 +35,21 @@ class Fixed(Experiment, kw_only=True, frozen=True, tag="fixed"):
         return replace(self, item=again(self.item, cell_id, purpose))
 
     def next_item(self, block: int, records: Records) -> Item | None:
-        """Return the item, until it has a measurement for each block."""
-        return self.item if self.remaining(block, records) else None
-
-    def remaining(self, repetitions: int, records: Records) -> int:
-        """Return the measurements left; of a saturation the tries until one is valid."""
-        had = len(measured(self.item.cell_id, records))
-        if self.item.purpose == "saturation":
-            known = bool(valid(self.item.cell_id, records))
-            return 0 if known else max(0, SATURATION_TRIES - had)
-        return max(0, (1 if self.item.purpose in ONCE else repetitions) - had)
+        """Return the item, until the block is complete."""
+        once = self._left_of_one(records)
+        left = tries_left(self.item.cell_id, block, records, self.void_tries)
+        return self.item if (left if once is None else once) else None
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely measurements left; a saturation is likely valid at once."""
-        most = self.remaining(repetitions, records)
-        return min(most, 1) if self.item.purpose == "saturation" else most
+        once = self._left_of_one(records)
+        if once is not None:
+            return int(once)
+        return likely_left(self.item.cell_id, repetitions, records, self.void_tries)
+
+    def _left_of_one(self, records: Records) -> bool | None:
+        """Return whether the only measurement is left; None where each block has one."""
+        had = len(measured(self.item.cell_id, records))
+        if self.item.purpose == "saturation":
+            return had < SATURATION_TRIES and not valid(self.item.cell_id, records)
+        return not had if self.item.purpose in ONCE else None

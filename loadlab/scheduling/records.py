@@ -50,6 +50,39 @@ def valid(cell_id: str, records: Records) -> list[Repetition]:
     return [one for one in measured(cell_id, records) if one.validity.valid]
 
 
+def by_block(cell_id: str, records: Records) -> dict[int, list[Repetition]]:
+    """Return block -> the cell's repetitions in it that did not fail.
+
+    Where an earlier version recorded no block, the n-th repetition that did not fail is of block n.
+    """
+    found: dict[int, list[Repetition]] = {}
+    for number, one in enumerate(measured(cell_id, records), start=1):
+        found.setdefault(one.block or number, []).append(one)
+    return found
+
+
+def tries_left(cell_id: str, block: int, records: Records, tries: int) -> int:
+    """Return how often a cell may still be measured in a block; 0 when the block is complete.
+
+    It is complete with a valid measurement, or after ``tries`` void ones.
+    """
+    tried = by_block(cell_id, records).get(block, [])
+    return 0 if any(one.validity.valid for one in tried) else max(0, tries - len(tried))
+
+
+def likely_left(cell_id: str, repetitions: int, records: Records, tries: int) -> int:
+    """Return the likely number of measurements until a cell's blocks are complete.
+
+    It expects the same share of void ones as so far. One valid measurement is added to these, so
+    that a single void one does not count as all.
+    """
+    tried = measured(cell_id, records)
+    share = sum(not one.validity.valid for one in tried) / (len(tried) + 1)
+    blocks = range(1, repetitions + 1)
+    left = (tries_left(cell_id, block, records, tries) for block in blocks)
+    return round(sum(share**again for count in left for again in range(count)))
+
+
 def load(run_dir: Path) -> dict[str, CellRecords]:
     """Return cell_id -> what the run has on disk of it.
 

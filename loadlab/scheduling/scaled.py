@@ -11,14 +11,14 @@ from loadlab.core.model import Item, Purpose
 from loadlab.core.model.base import Above0, doc
 from loadlab.scheduling.base import ONCE, Experiment, again, with_rate
 from loadlab.scheduling.fixed import SATURATION_TRIES
-from loadlab.scheduling.records import Records, measured, valid
+from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
 # Significant digits of a scaled rate.
 DIGITS = 2
 
 
 class Scaled(Experiment, kw_only=True, frozen=True, tag="scaled"):
-    """One cell, once in every block, or once with py-spy, at a fraction of the least saturation."""
+    """One cell, in every block, or once with py-spy, at a fraction of the least saturation."""
 
     item: Annotated[Item, doc("The cell; its rate is not known yet.")]
     fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
@@ -60,16 +60,20 @@ class Scaled(Experiment, kw_only=True, frozen=True, tag="scaled"):
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item with its rate; None while a saturation is missing."""
-        return next(iter(self.known_items(records)), None) if self._left(block, records) else None
+        cell_id = self.item.cell_id
+        left = tries_left(cell_id, block, records, self.void_tries)
+        if self.item.purpose in ONCE:
+            left = 0 if measured(cell_id, records) else 1
+        return next(iter(self.known_items(records)), None) if left else None
 
-    def remaining(self, repetitions: int, records: Records) -> int:
-        """Return the measurements left; 0 where a saturation was void in all of its tries."""
-        lacking = any(_is_lacking(cell_id, records) for cell_id in self.saturations.values())
-        return 0 if lacking else self._left(repetitions, records)
-
-    def _left(self, repetitions: int, records: Records) -> int:
-        wanted = 1 if self.item.purpose in ONCE else repetitions
-        return max(0, wanted - len(measured(self.item.cell_id, records)))
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely number left; 0 where a saturation was void in all of its tries."""
+        cell_id = self.item.cell_id
+        if any(_is_lacking(one, records) for one in self.saturations.values()):
+            return 0
+        if self.item.purpose in ONCE:
+            return 0 if measured(cell_id, records) else 1
+        return likely_left(cell_id, repetitions, records, self.void_tries)
 
 
 def _is_lacking(cell_id: str, records: Records) -> bool:

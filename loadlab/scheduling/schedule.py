@@ -6,7 +6,8 @@ measurements may depend on earlier results.
 Each saturation comes first, once, in the plan's order. Then come the blocks. A block consists of
 visits, each with the experiments of one set-up of the hosts; A/A controls have visits of their own.
 The seed and the block's number decide the order of visits and experiments, so it stays the same
-when a run is resumed. A lesson keeps the order of its file, where a remedy follows the failure.
+when a run is resumed. A void repetition is made again at once, in its own block. A lesson keeps the
+order of its file, where a remedy follows the failure.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ class Outlook(Record, kw_only=True, frozen=True):
 
     position: Annotated[Positive, doc("Number of the next measurement, from 1.")]
     total: Annotated[Count, doc("Likely number of measurements, finished ones included.")]
-    most: Annotated[Count, doc("Upper bound of that number.")]
     seconds_left: Annotated[NotNegative, doc("Seconds of load to come.")]
 
 
@@ -50,10 +50,12 @@ class NextMeasurement(Item, kw_only=True, frozen=True):
     """The item that a pair measures next."""
 
     repetition: Annotated[Positive, doc("The next number that no record has.")]
+    block: Annotated[Positive | None, doc("Block that it belongs to; absent for a saturation.")] = (
+        None
+    )
     switch: Annotated[Switch, doc("What to set up first.")]
     position: Annotated[Positive, doc("Number of this measurement of the pair, from 1.")]
     total: Annotated[Count, doc("Likely number of measurements of the pair.")]
-    most: Annotated[Count, doc("Upper bound of that number.")]
     seconds_left: Annotated[NotNegative, doc("Seconds of load to come, this one's included.")]
 
 
@@ -152,6 +154,7 @@ def next_item(
         return NextMeasurement(
             **asdict(item),
             repetition=highest_repetitions(records).get(item.cell_id, 0) + 1,
+            block=None if item.purpose == "saturation" else block,
             switch=_switch(before, setup(item)),
             **asdict(outlook(plan, records, pair, failures)),
         )
@@ -183,6 +186,5 @@ def outlook(
     return Outlook(
         position=done + 1,
         total=done + sum(one.expected(repetitions, records) for one in going),
-        most=done + sum(one.remaining(repetitions, records) for one in going),
         seconds_left=sum(one.remaining_seconds(repetitions, records) for one in going),
     )

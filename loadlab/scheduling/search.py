@@ -1,8 +1,13 @@
 """Search for the highest rate that meets an objective.
 
 The search doubles or halves the rate until one rate meets the objective and one does not, bisects
-between them, then confirms the rate found with repetitions. All decisions follow from the probes
-on disk, whatever their order.
+between them, then confirms the rate found with repetitions.
+
+A single miss may be bad luck, and a bound that is too low would never be corrected. So a rate that
+misses is probed again before it bounds a bisection, and the lowest such rate once more before the
+search ends. A rate that meets the objective in any probe is met. Where that was luck, the
+confirmation, which repeats a miss too, refutes the rate, and the search goes on below it. All
+decisions follow from the measurements on disk, whatever their order.
 """
 
 from __future__ import annotations
@@ -15,19 +20,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.core.model import Item, Purpose, Reason, Record, Repetition
-from loadlab.core.model.base import Above0, Count, doc
+from loadlab.core.model.base import Above0, Count, Positive, doc
 from loadlab.scheduling import ids, slo
 from loadlab.scheduling.base import Experiment, with_rate
-from loadlab.scheduling.records import Records, measured
+from loadlab.scheduling.records import Records, by_block, measured
 from loadlab.scheduling.slo import Judged
 
 LOWEST = 1.0  # requests/s
 HIGHEST = 1_000_000.0  # used where no ceiling is known
 DIGITS = 3  # significant digits of a rate
-# How often a measurement is made until it is valid.
-TRIES = 2
 # Doublings or halvings that a search is assumed to need while nothing is known.
 USUAL_STEPS = 2
+# Probes of a rate in a bisection on average: about half of the rates miss, and are probed again.
+USUAL_PROBES = 1.5
 
 
 class SearchRule(Record, kw_only=True, frozen=True):
@@ -41,19 +46,40 @@ class SearchRule(Record, kw_only=True, frozen=True):
         ),
     ]
     lower_steps_max: Annotated[
-        Count, doc("Lower rates that are tried where the rate found is not confirmed.")
+        Count,
+        doc(
+            "Lower rates that are tried where the rate found is not confirmed, before the search "
+            "goes on below it."
+        ),
     ]
+    misses_to_bound: Annotated[
+        Positive,
+        doc(
+            "Valid probes of a rate that miss, and none that meets the objective, before the rate "
+            "bounds a bisection; confirming measurements of a block that miss before the rate is "
+            "not confirmed. Absent in a plan of an earlier version: 1."
+        ),
+    ] = 1
+    misses_to_end: Annotated[
+        Positive,
+        doc(
+            "Probes of the lowest rate that misses before the search ends. Absent in a plan of an "
+            "earlier version: 1."
+        ),
+    ] = 1
 
 
 class Bracket(Struct, kw_only=True, frozen=True):
     """The rates, in requests/s, that probes have decided so far.
 
-    ``met``: the highest rate known to meet the objective. ``missed``: the lowest that does not.
+    ``met``: the highest rate known to meet the objective. ``missed``: the lowest that never did.
+    ``misses``: how many of its probes missed; as many as ever needed where further ones were void.
     ``undecided``: rate -> void reasons, where every probe was void.
     """
 
     met: float | None
     missed: float | None
+    misses: int
     undecided: dict[float, list[Reason]]
 
 
@@ -122,20 +148,31 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         return max(LOWEST, math.floor(down) if self.whole else _number(down))
 
     def bracket(self, records: Records) -> Bracket:
-        """Return what the probes have decided; for each rate its first valid probe counts."""
+        """Return what the measurements have decided."""
         met: list[float] = []
-        missed: list[float] = []
+        misses: dict[float, int] = {}
         undecided: dict[float, list[Reason]] = {}
         for rate in self.rates(records):
             found = judged(self.item_at_rate(rate, "probe"), records)
-            decided = [one for one in found if one.met is not None]
-            if decided:
-                (met if decided[0].met else missed).append(rate)
-            elif len(found) >= TRIES:
-                undecided[rate] = found[-1].reasons
-        lowest = min(missed, default=None)
+            missed = sum(one.met is False for one in found)
+            void = [one for one in found if one.met is None]
+            given_up = len(void) >= self.void_tries
+            if any(one.met for one in found) and not self._is_refuted(rate, records):
+                met.append(rate)
+            elif any(one.met for one in found):
+                misses[rate] = self.rule.misses_to_end
+            elif missed:
+                misses[rate] = self.rule.misses_to_end if given_up else missed
+            elif given_up:
+                undecided[rate] = void[-1].reasons
+        lowest = min(misses, default=None)
         below = [rate for rate in met if lowest is None or rate < lowest]
-        return Bracket(met=max(below, default=None), missed=lowest, undecided=undecided)
+        return Bracket(
+            met=max(below, default=None),
+            missed=lowest,
+            misses=0 if lowest is None else misses[lowest],
+            undecided=undecided,
+        )
 
     def step(self, known: Bracket) -> Step:
         """Return the next step of the search after these probes."""
@@ -143,9 +180,9 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         if missed is None:
             step = self._upwards(met)
         elif met is None:
-            step = self._downwards(missed)
+            step = self._downwards(missed, known.misses)
         else:
-            step = self._between(met, missed)
+            step = self._between(met, missed, known.misses)
         if step.rate is not None and step.rate in known.undecided:
             undecided = Reason(code="rate_undecided", value=step.rate)
             return Step(reasons=[undecided, *known.undecided[step.rate]])
@@ -159,14 +196,20 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
             return Step(found=met, reasons=[Reason(code="generator_ceiling", value=met)])
         return Step(rate=min(self._rounded(2 * met), most))
 
-    def _downwards(self, missed: float) -> Step:
+    def _downwards(self, missed: float, misses: int) -> Step:
         if missed <= LOWEST:
+            if misses < self.rule.misses_to_end:
+                return Step(rate=missed)
             return Step(reasons=[Reason(code="lowest_rate_missed", value=missed)])
         return Step(rate=max(self._rounded(missed / 2), LOWEST))
 
-    def _between(self, met: float, missed: float) -> Step:
+    def _between(self, met: float, missed: float, misses: int) -> Step:
+        if misses < self.rule.misses_to_bound:
+            return Step(rate=missed)
         rate = self._rounded(math.sqrt(met * missed))
         if missed <= (1 + self.rule.apart_max) * met or not met < rate < missed:
+            if misses < self.rule.misses_to_end:
+                return Step(rate=missed)
             return Step(found=met, reasons=[Reason(code="rate_missed_slo", value=missed)])
         return Step(rate=rate)
 
@@ -195,78 +238,72 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
     def rate_to_confirm(self, records: Records) -> Item | None:
         """Return the item at the rate to confirm, also when it is confirmed already.
 
-        None until the search has found a rate, and where no candidate is left.
+        None until the search has found a rate.
         """
         found = self.step(self.bracket(records)).found
-        for rate in [] if found is None else self.candidates(found):
-            item = self.item_at_rate(rate, "measure")
-            if all(one.met is not False for one in judged(item, records)):
-                return item
-        return None
+        items = [] if found is None else self._to_confirm(found)
+        return next((item for item in items if not self._is_rejected(item, records)), None)
+
+    def _to_confirm(self, found: float) -> list[Item]:
+        return [self.item_at_rate(rate, "measure") for rate in self.candidates(found)]
+
+    def _is_refuted(self, rate: float, records: Records) -> bool:
+        """Return whether neither a rate that probes met nor a lower candidate was confirmed."""
+        return all(self._is_rejected(item, records) for item in self._to_confirm(rate))
+
+    def _is_rejected(self, item: Item, records: Records) -> bool:
+        """Return whether a candidate missed in a block misses_to_bound times and never met."""
+        for block in judged_blocks(item, records).values():
+            missed = sum(one.met is False for one in block)
+            if missed >= self.rule.misses_to_bound and not any(one.met for one in block):
+                return True
+        return False
+
+    def _is_open(self, item: Item, block: int, records: Records) -> bool:
+        """Return whether a block lacks a confirming measurement that meets the objective."""
+        found = judged_blocks(item, records).get(block, [])
+        void = sum(one.met is None for one in found)
+        return not any(one.met for one in found) and void < self.void_tries
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next probe or confirming measurement.
 
-        In block b (from 1) the rate has b valid measurements that all meet the objective.
+        A block is complete with a measurement of the rate to confirm that meets the objective.
         """
         rate = self.step(self.bracket(records)).rate
         if rate is not None:
             return self.item_at_rate(rate, "probe")
         item = self.rate_to_confirm(records)
-        if item is None:
-            return None
-        found = judged(item, records)
-        met = sum(one.met is True for one in found)
-        return item if met < block and len(found) < TRIES * block else None
+        return item if item is not None and self._is_open(item, block, records) else None
 
     def known_items(self, records: Records) -> list[Item]:
-        """Return the items of every probe and of every rate to confirm."""
+        """Return the items of every probe and of every rate that is or was to be confirmed."""
+        probes = [self.item_at_rate(rate, "probe") for rate in self.rates(records)]
         found = self.step(self.bracket(records)).found
-        confirmed = [] if found is None else self.candidates(found)
-        return [
-            *(self.item_at_rate(rate, "probe") for rate in self.rates(records)),
-            *(self.item_at_rate(rate, "measure") for rate in confirmed),
-        ]
+        started = {
+            item.cell_id: item
+            for probe in probes
+            for item in self._to_confirm(probe.cell.load.rate or LOWEST)
+            if item.cell_id in records
+        }
+        ahead = {item.cell_id: item for item in self._to_confirm(found)} if found else {}
+        return [*probes, *(started | ahead).values()]
 
     def cell_ids(self, records: Records) -> list[str]:
         """Return the ids of every probe and of every rate to confirm."""
         return [item.cell_id for item in self.known_items(records)]
 
-    def remaining(self, repetitions: int, records: Records) -> int:
-        """Return the upper bound of the measurements left.
-
-        It assumes that each is void once, and that each candidate fails at its last repetition.
-        """
-        known = self.bracket(records)
-        now = self.step(known)
-        probes = 0 if now.rate is None else self._probes(known)
-        ended = now.rate is None and self.next_item(repetitions, records) is None
-        most = 1 + self.rule.lower_steps_max
-        return 0 if ended else TRIES * (probes + most * repetitions)
-
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left."""
         known = self.bracket(records)
         if self.step(known).rate is not None:
-            usual = self._halvings(1, 2) + USUAL_STEPS
-            return min(self._probes(known), usual) + repetitions
+            bounded = known.met is not None and known.missed is not None
+            low, high = (known.met, known.missed) if bounded else (1, 2)
+            rates = self._halvings(low or 1, high or 2) + (0 if bounded else USUAL_STEPS)
+            return math.ceil(USUAL_PROBES * rates) + 1 + repetitions
         item = self.rate_to_confirm(records)
-        if item is None or self.next_item(repetitions, records) is None:
-            return 0
-        return max(1, repetitions - len(measured(item.cell_id, records)))
-
-    def _probes(self, known: Bracket) -> int:
-        """Return the largest number of probes still to make, each counted once."""
-        met, missed, most = known.met, known.missed, self.highest()
-        if met is not None and missed is not None:
-            return self._halvings(met, missed)
-        between = self._halvings(1, 2)
-        if met is None and missed is None:
-            start = self._first(most)
-            up, down = math.log2(most / start), math.log2(start / LOWEST)
-            return 1 + math.ceil(max(up, down)) + between
-        ways = most / met if met is not None else (missed or LOWEST) / LOWEST
-        return math.ceil(math.log2(ways)) + between
+        blocks = range(1, repetitions + 1)
+        return 0 if item is None else sum(self._is_open(item, one, records) for one in blocks)
 
     def _halvings(self, low: float, high: float) -> int:
         """Return how many bisections bring two rates close enough; rounding may need one more."""
@@ -277,6 +314,12 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
 def judged(item: Item, records: Records) -> list[Judged]:
     """Return the judgement of each measurement of the item that did not fail."""
     return [judge(item, one) for one in measured(item.cell_id, records)]
+
+
+def judged_blocks(item: Item, records: Records) -> dict[int, list[Judged]]:
+    """Return block -> the judgement of each measurement of the item in it that did not fail."""
+    blocks = by_block(item.cell_id, records)
+    return {block: [judge(item, one) for one in several] for block, several in blocks.items()}
 
 
 def judge(item: Item, repetition: Repetition) -> Judged:

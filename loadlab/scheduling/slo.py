@@ -1,18 +1,23 @@
 """Objectives (SLOs) of a rate: parse them, and judge a measurement.
 
 An objective has one or more of the keys p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms (the highest
-latency in ms) and errors (the highest fraction of failed requests, 0 to 1).
+response time in ms) and errors (the highest fraction of failed requests, 0 to 1).
+
+A response time is over all requests that were due (loadlab/analysis/response_time.py), and a
+request that failed never meets its limit, however fast it failed: p99_ms needs a right answer for
+99 % of the requests that were due.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from loadlab.core.errors import PlanError
-from loadlab.core.model import Facts, Latency, Reason, Repetition
+from loadlab.core.model import Facts, Reason, Repetition
 from loadlab.core.model.study import OptionValue
 
 LATENCIES = {f"{name}_ms": name for name in ("p50", "p90", "p95", "p99", "p99_9")}
@@ -78,9 +83,9 @@ def _limit(name: str, value: object) -> float:
 def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> Judged:
     """Return whether a repetition that did not fail meets the objective.
 
-    ``sent_min`` (fraction, 0 to 1): a percentile does not include requests that were never sent,
-    so a repetition that sent less of its schedule never meets the objective. A percentile that the
-    sample is too small to support is judged all the same, and its reason says so.
+    ``sent_min`` (fraction, 0 to 1): a repetition that sent less of its schedule never meets the
+    objective, as its rate was not offered. A percentile that the sample is too small to support is
+    judged all the same, and its reason says so.
     """
     if not repetition.validity.valid:
         return Judged(met=None, reasons=repetition.validity.reasons)
@@ -97,31 +102,50 @@ def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> 
 
 
 def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
-    """Return a percentile and its limit in µs."""
+    """Return a percentile and its limit in µs; or the failed requests and how many of them the
+    percentile leaves out, where there are more."""
     # Imported here because NumPy is slow to import and only a search needs it.
     from loadlab.stats import histograms, inference
 
     percentile = LATENCIES[name]
+    fraction = histograms.PERCENTILES[percentile] / 100
+    waits = repetition.response_time
+    failed = waits.failed if waits else _failed(repetition)
+    due = waits.requests if waits else (repetition.ok or 0) + failed
+    facts: Facts = {"percentile": percentile, "requests": due}
+    # Rounded, as 1 - 0.99 is above 0.01.
+    allowed = math.floor(round((1 - fraction) * due, 6))
+    value: float | None = getattr(waits, f"{percentile}_us", None)
+    if value is None:
+        value = _bound(repetition, fraction, due)
+    if failed > allowed or value is None:
+        return Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
+    facts["supported"] = inference.supports_percentile(due, histograms.PERCENTILES[percentile])
+    return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
+
+
+def _failed(repetition: Repetition) -> int:
+    errors = sum(astuple(repetition.errors)) if repetition.errors is not None else 0
+    return errors + (repetition.unsent or 0)
+
+
+def _bound(repetition: Repetition, fraction: float, due: int) -> float | None:
+    """Return an upper bound of a percentile of the response time, µs; None where too few requests
+    have a right answer.
+
+    For generators that do not tell the latencies of right answers from those of wrong ones: every
+    wrong answer may have been faster than all right ones, so the right ones lie above it.
+    """
+    from loadlab.stats import histograms
+
     responses = repetition.responses or 0
-    return Reason(
-        code="slo_latency",
-        value=_percentile(repetition.latency_us, percentile),
-        limit=1000 * limit_ms,
-        facts={
-            "percentile": percentile,
-            "responses": responses,
-            "supported": inference.supports_percentile(
-                responses, histograms.PERCENTILES[percentile]
-            ),
-        },
-    )
-
-
-def _percentile(latency_us: Latency | None, percentile: str) -> float | None:
-    if latency_us is None:
+    if repetition.latency_us is None or not responses:
         return None
-    found: float | None = getattr(latency_us, percentile)
-    return found
+    rank = fraction * due + responses - (repetition.ok or 0)
+    known = {**histograms.PERCENTILES, "max": 100.0}
+    latencies = asdict(repetition.latency_us)
+    above = (name for name, part in known.items() if part / 100 * responses >= rank - 1e-6)
+    return next((latencies[name] for name in above if latencies[name] is not None), None)
 
 
 def _errors(repetition: Repetition, fraction: float) -> Reason:
@@ -137,4 +161,6 @@ def _errors(repetition: Repetition, fraction: float) -> Reason:
 
 def _is_exceeded(figure: Reason) -> bool:
     value, limit = figure.value, figure.limit
+    if figure.code == "slo_failed":
+        return True
     return isinstance(value, float | int) and isinstance(limit, float | int) and value > limit

@@ -15,7 +15,7 @@ from loadlab.core.model import Item, Purpose, Reason, Record, Repetition
 from loadlab.core.model.base import Fraction, NotNegative, doc
 from loadlab.scheduling.base import Experiment, again
 from loadlab.scheduling.fixed import Fixed
-from loadlab.scheduling.records import Records, measured
+from loadlab.scheduling.records import Records, by_block, likely_left, tries_left
 
 
 class SweepRule(Record, kw_only=True, frozen=True):
@@ -55,7 +55,8 @@ class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
 
     def repeated(self, cell_id: str, purpose: Purpose) -> Fixed:
         """Return the experiment that measures the lowest level again, as it always is measured."""
-        return Fixed(pair=self.pair, item=again(self.levels[0], cell_id, purpose))
+        item = again(self.levels[0], cell_id, purpose)
+        return Fixed(pair=self.pair, void_tries=self.void_tries, item=item)
 
     def value(self, item: Item) -> float:
         """Return the level of an item: its connections, or its rate in requests/s."""
@@ -63,18 +64,18 @@ class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
         return load.connections if self.by == "connections" else load.rate or 0.0
 
     def stop(self, records: Records) -> Stop | None:
-        """Return where the sweep stops, by the first measurement of each level.
+        """Return where the sweep stops, by the first valid measurement of each level in block 1.
 
-        None while that is open, and where only the highest level ends it. A void measurement does
-        not decide.
+        None while that is open, and where only the highest level ends it. A level that is void in
+        all tries does not decide.
         """
         before: tuple[float, float] | None = None
         for index, item in enumerate(self.levels[:-1]):
-            firsts = measured(item.cell_id, records)[:1]
-            if not firsts:
+            if tries_left(item.cell_id, 1, records, self.void_tries):
                 return None
-            (first,) = firsts
-            if not first.validity.valid:
+            tried = by_block(item.cell_id, records).get(1, [])
+            first = next((one for one in tried if one.validity.valid), None)
+            if first is None:
                 continue
             now = self.value(item), first.goodput or 0.0
             reason = self._reason(first, now, before)
@@ -110,11 +111,13 @@ class Sweep(Experiment, kw_only=True, frozen=True, tag="sweep"):
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next level's item to measure in this block."""
         for item in self.measured_levels(records):
-            if len(measured(item.cell_id, records)) < block:
+            if tries_left(item.cell_id, block, records, self.void_tries):
                 return item
         return None
 
-    def remaining(self, repetitions: int, records: Records) -> int:
-        """Return the upper bound of the measurements left."""
-        had = (len(measured(item.cell_id, records)) for item in self.measured_levels(records))
-        return sum(max(0, repetitions - count) for count in had)
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely number of measurements left, of the levels known so far."""
+        return sum(
+            likely_left(item.cell_id, repetitions, records, self.void_tries)
+            for item in self.measured_levels(records)
+        )

@@ -108,6 +108,18 @@ class ResponseTime(Record, kw_only=True, frozen=True):
         Annotated[float, Meta(ge=1)] | None,
         doc("99 % waited this long or less, µs; null where the sample is too small."),
     ]
+    p90_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("90 % waited this long or less, µs; absent from summaries and older results."),
+    ] = None
+    p95_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("95 % waited this long or less, µs; absent from summaries and older results."),
+    ] = None
+    p99_9_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("99.9 % waited this long or less, µs; absent from summaries and older results."),
+    ] = None
     requests: Annotated[
         Positive,
         doc(

@@ -33,6 +33,13 @@ class CellSummary(Record, kw_only=True, frozen=True):
     ] = None
     repetitions: Annotated[list[Repetition], doc("Repetitions of the cell, by number.")]
     statistics: Annotated[Statistics, doc("Statistics over the valid repetitions.")]
+    void_share: Annotated[
+        Reason | None,
+        doc(
+            "Why its repetitions count as void more often than those of the cells with the same "
+            "endpoint, network and load; absent where they do not."
+        ),
+    ] = None
 
 
 class ComparedCell(Record, kw_only=True, frozen=True):
@@ -186,7 +193,10 @@ class SearchStep(Record, kw_only=True, frozen=True):
     ]
     p99_us: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        doc("p99 of the measurement, µs; null where it has none."),
+        doc(
+            "p99 of the response time, µs; of the answers where the generator does not tell right "
+            "ones from wrong ones. Null where there is none."
+        ),
     ]
     goodput: Annotated[
         NotNegative | None, doc("Verified answers per second; null where the measurement failed.")
@@ -199,12 +209,18 @@ class SearchStep(Record, kw_only=True, frozen=True):
 
 
 class Confirmation(Record, kw_only=True, frozen=True):
-    """Confirming measurements requested and confirming measurements that met the objective;
-    null where no rate was found.
+    """Blocks requested and blocks with a measurement that met the objective; null where no rate was
+    found.
     """
 
-    of: Annotated[Positive, doc("Number of confirming measurements requested, 1 or more.")]
-    met: Annotated[Count, doc("Number of confirming measurements that met the objective.")]
+    of: Annotated[Positive, doc("Number of confirming blocks requested, 1 or more.")]
+    met: Annotated[
+        Count, doc("Number of blocks in which a confirming measurement met the objective.")
+    ]
+    missed: Annotated[
+        Count,
+        doc("Number of confirming measurements that missed the objective; absent where 0."),
+    ] = 0
 
 
 class SearchSummary(Record, kw_only=True, frozen=True):

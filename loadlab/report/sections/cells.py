@@ -19,6 +19,7 @@ from loadlab.report.html import Headline, Row, Table, TableCell, link, links, ta
 from loadlab.report.sections import cell_figures, clients, headlines, latency
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
 from loadlab.report.sections.flame_graph import FlameGraph
+from loadlab.report.words import repetitions
 from loadlab.report.words.labels import Entry
 
 # Class of errors -> its meaning.
@@ -81,10 +82,10 @@ def both_cpus(repetitions: Sequence[Repetition]) -> list[str]:
 
 
 def outcome(headline: Headline, cell: CellSummary) -> str:
-    """Return the last column of an overview: held (3 of 4 valid)."""
-    found = cell.statistics
-    counted = f" ({found.n} of {found.n + found.n_void} valid)"
-    return headline.short + (counted if len(cell.repetitions) > 1 else "")
+    """Return the last column of an overview: held, 3 valid of 4 (1 void: steal)."""
+    several = len(cell.repetitions) > 1
+    counted = repetitions.counted(cell.repetitions) or f"{cell.statistics.n} valid"
+    return f"{headline.short}, {counted}" if several else headline.short
 
 
 def overview(entries: Sequence[Entry]) -> Table | None:
@@ -197,6 +198,8 @@ def remarks(cell: CellSummary) -> list[Remark]:
             for revision, numbers in labs.items()
         )
         found.append(Remark("found", "lab", f"{len(labs)} revisions measured this cell: {each}"))
+    if cell.void_share:
+        found.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
     for rep in cell.repetitions:
         which = f"repetition {rep.repetition}" if len(cell.repetitions) > 1 else ""
         kinds: tuple[Literal["void", "found"], ...] = ("void", "found")

@@ -10,7 +10,7 @@ from loadlab.core.model import CellSummary, ErrorCounts, Load, Repetition, Stati
 from loadlab.report import words
 from loadlab.report.html import Headline
 from loadlab.report.sections import latency
-from loadlab.report.words import labels
+from loadlab.report.words import labels, repetitions
 from loadlab.report.words.labels import Entry
 from loadlab.report.words.validity import SATURATED
 
@@ -42,9 +42,10 @@ def held(repetition: Repetition, load: Load) -> bool:
 
 
 def skipped(cell: CellSummary) -> str:
-    """Return a sentence on the void repetitions, after a space; empty where there are none."""
-    void, count = cell.statistics.n_void, len(cell.repetitions)
-    return f" {void} of {count} repetitions void and left out." if void else ""
+    """Return a sentence on the repetitions left out, after a space; empty where there are none."""
+    counted = repetitions.counted(cell.repetitions)
+    more = f", {words.reason(cell.void_share)}" if cell.void_share else ""
+    return f" {counted}{more}." if counted else ""
 
 
 def void(cell: CellSummary, subject: str) -> Headline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loadlab.core import formatting
@@ -28,7 +28,7 @@ from loadlab.report.html import (
     links,
     table,
 )
-from loadlab.report.words import labels
+from loadlab.report.words import labels, repetitions
 from loadlab.report.words.labels import Paths
 from loadlab.report.words.outcomes import level
 from loadlab.stats import histograms, inference
@@ -38,11 +38,17 @@ OVER = {"connections": "connections", "rate": "rates"}
 UNITS = {"connections": "connections", "rate": "rate, requests/s"}
 EXPLAINED = (
     "The rate is doubled or halved until one meets the objective and one does not, and then taken "
-    "between the two until they are close together. The highest that met it is measured again, and "
-    "gives way to a lower one where it does not meet it then. A rate that the generator could not "
-    "offer in full does not meet any."
+    "between the two until they are close together. A rate that misses is probed again before it "
+    "bounds the search, and the lowest one once more at the end. The highest that met it is "
+    "measured again, and gives way to a lower one where it misses twice in a block. A request that "
+    "failed never meets a limit on latency, and a rate that the generator could not offer in full "
+    "meets none."
 )
 MET = {True: "met", False: "not met", None: "inconclusive"}
+
+
+# cell_id -> how many of its repetitions are valid, and why the others are not; empty where all are.
+Lost = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -83,25 +89,31 @@ def build(summary: Summary, paths: Paths) -> SweepsSearches | None:
     searches = list(zip(_subjects(summary.searches, paths), summary.searches, strict=True))
     if not sweeps and not searches and not summary.rates:
         return None
+    lost = _lost(summary)
     headlines = [Headline(_state(one), _search_text(one, subject)) for subject, one in searches]
     headlines += [
-        Headline("closed" if one.best else "void", _sweep_text(one, subject))
+        Headline("closed" if one.best else "void", _sweep_text(one, subject, lost))
         for subject, one in sweeps
     ]
     return SweepsSearches(
         "Sweeps and searches" if sweeps or searches else "Scaled rates",
         headlines,
-        [_sweep(f"sweep-{n}", *one) for n, one in enumerate(sweeps, start=1)],
+        [_sweep(f"sweep-{n}", *one, lost) for n, one in enumerate(sweeps, start=1)],
         [_search(f"search-{n}", *one) for n, one in enumerate(searches, start=1)],
         [_rate_text(one) for one in summary.rates],
     )
 
 
+def _lost(summary: Summary) -> Lost:
+    return {one.cell_id: repetitions.counted(one.repetitions) for one in summary.cells}
+
+
 def lines(summary: Summary) -> list[str]:
     """Return the results for the terminal; empty where there are none."""
     found = [_rate_text(one) for one in summary.rates]
+    lost = _lost(summary)
     sweeps = zip(_subjects(summary.sweeps, {}), summary.sweeps, strict=True)
-    found += [_sweep_text(one, subject) for subject, one in sweeps]
+    found += [_sweep_text(one, subject, lost) for subject, one in sweeps]
     for subject, search in zip(_subjects(summary.searches, {}), summary.searches, strict=True):
         found += [
             f"{step.rate:>12,g}/s  {_reasons(step)}: {MET[step.met]}" for step in search.trace
@@ -114,7 +126,7 @@ def _subjects(several: Sequence[SweepSummary] | Sequence[SearchSummary], paths: 
     return labels.subjects([one.cell for one in several], paths)
 
 
-def _sweep_text(found: SweepSummary, subject: str) -> str:
+def _sweep_text(found: SweepSummary, subject: str, lost: Lost) -> str:
     """Return the result of a sweep in one or two sentences."""
     best, stopped = found.best, found.stopped
     if best is None:
@@ -122,7 +134,7 @@ def _sweep_text(found: SweepSummary, subject: str) -> str:
     (most,) = (one.goodput.median for one in found.levels if one.value == best.value)
     text = (
         f"{subject} answered the most, {formatting.rate(most)} requests/s, at "
-        f"{level(best.value, found.by)}."
+        f"{level(best.value, found.by)}{_of(lost[best.cell_id])}."
     )
     left = ", ".join(f"{value:,g}" for value in found.unmeasured)
     rest = f"; {left} not measured" if left else ""
@@ -132,14 +144,21 @@ def _sweep_text(found: SweepSummary, subject: str) -> str:
     return f"{text} It went to the highest level{rest}."
 
 
+def _of(counted: str) -> str:
+    return f", {counted}" if counted else ""
+
+
 def _search_text(found: SearchSummary, subject: str) -> str:
     """Return the result of a search in a sentence."""
     slo, reason = labels.objective(found.slo), _bound(found)
     if found.found is None or found.confirmed is None:
         return f"{subject}: no highest rate with {slo} was found: {reason}."
+    confirmed = found.confirmed
+    missed = confirmed.missed
+    but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
     return (
-        f"{subject} holds {found.found:,g} requests/s with {slo}; {found.confirmed.met} of "
-        f"{found.confirmed.of} confirm it, {reason}."
+        f"{subject} holds {found.found:,g} requests/s with {slo}; {confirmed.met} of "
+        f"{confirmed.of} confirm it{but}, {reason}."
     )
 
 
@@ -167,15 +186,15 @@ def _state(found: SearchSummary) -> str:
     return "held" if held else "inconclusive"
 
 
-def _sweep(name: str, subject: str, found: SweepSummary) -> SweepPart:
+def _sweep(name: str, subject: str, found: SweepSummary, lost: Lost) -> SweepPart:
     return SweepPart(
         f"Sweep over {OVER[found.by]}: {subject}",
-        _sweep_text(found, subject),
+        _sweep_text(found, subject, lost),
         _sweep_figures(name, subject, found),
         table(
             "Each level, upwards. Levels that were not reached are named above.",
             [UNITS[found.by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
-            [_level(one) for one in found.levels],
+            [_level(one, lost[one.cell_id]) for one in found.levels],
             "nnnnnn",
             sources=[link(SUMMARY)],
         ),
@@ -211,7 +230,7 @@ def _sweep_figures(name: str, subject: str, found: SweepSummary) -> list[Figure]
     ]
 
 
-def _level(found: SweepLevel) -> Cells:
+def _level(found: SweepLevel, counted: str) -> Cells:
     goodput, p99 = found.goodput, histograms.PERCENTILES["p99"]
     supported = inference.supports_percentile(found.responses or 0, p99)
     interval = f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
@@ -219,7 +238,7 @@ def _level(found: SweepLevel) -> Cells:
         f"{found.value:,g}",
         formatting.rate(goodput.median),
         formatting.NONE if goodput.low is None else interval,
-        str(goodput.n),
+        counted or str(goodput.n),
         TableCell(ms(found.p99_us), css="" if supported else "unsupported"),
         formatting.percent(found.server_cpu),
     ]

@@ -127,15 +127,18 @@ MEANINGS: dict[str, Meaning] = {
     "rate_missed_slo": Meaning("A higher rate does not meet the objective."),
     "lowest_rate_missed": Meaning("Not even the lowest rate meets the objective."),
     "generator_ceiling": Meaning("The rate is the highest that the generator can offer."),
-    "rate_unconfirmed": Meaning(
-        "Neither the rate nor a lower candidate was confirmed.", ("lower_steps_max",)
-    ),
     "found_rate_unconfirmed": Meaning("The rate met the objective once and was not confirmed."),
     "slo_latency": Meaning("A percentile against the objective."),
+    "slo_failed": Meaning(
+        "More requests failed than the percentile of the objective leaves out. A request that "
+        "failed never meets a limit on latency."
+    ),
     "slo_errors": Meaning("Failed requests against the objective."),
     "slo_unsent": Meaning(
         "Too many requests were never sent for a judgement by the objective.", ("sent_min",)
     ),
+    # Cells.
+    "void_share": Meaning("The cell's repetitions were void more often than those of its rivals."),
     # Ablations.
     "key_changes_nothing": Meaning(
         "Leaving out this key changes nothing on the hosts, so the tuning was not measured."

@@ -209,17 +209,21 @@ SWEEPS: Table = {
 }
 
 
-def _rate_unconfirmed(why: Reason) -> str:
-    return f"{_rate(_value(why))} was not confirmed, nor any lower rate to {_limit(why):,g}"
-
-
 def _slo_latency(why: Reason) -> str:
     us, facts = _value(why), why.facts
     text = f"{percentile(str(facts['percentile']))} {formatting.ms(us)} ms"
     if not facts["supported"]:
-        answers = formatting.plural(int(_fact(why, "responses")), "answer")
+        answers = formatting.plural(int(_fact(why, "requests")), "request")
         text += f" (of {answers}, too few to support it)"
     return f"{text} is above {_limit(why) / 1000:g} ms" if us > _limit(why) else text
+
+
+def _slo_failed(why: Reason) -> str:
+    failed, due = int(_value(why)), int(_fact(why, "requests"))
+    return (
+        f"{formatting.share(failed, due)} of the {due:,} requests that were due got no right "
+        f"answer, too many for a {percentile(str(why.facts['percentile']))} of those"
+    )
 
 
 def _slo_errors(why: Reason) -> str:
@@ -247,11 +251,11 @@ SEARCHES: Table = {
         lambda why: f"{_rate(_value(why))} is the most that the generator offers",
         "Offer the load from several clients",
     ),
-    "rate_unconfirmed": Entry(_rate_unconfirmed),
     "found_rate_unconfirmed": Entry(
         lambda why: f"{_rate(_value(why))} met it at first and was not confirmed"
     ),
     "slo_latency": Entry(_slo_latency),
+    "slo_failed": Entry(_slo_failed),
     "slo_errors": Entry(_slo_errors),
     "slo_unsent": Entry(_slo_unsent),
 }
@@ -268,6 +272,15 @@ def _key_changes_nothing(why: Reason) -> str:
     return ", ".join(_STATES.get(state, state) for state in states)
 
 
+def _void_share(why: Reason) -> str:
+    return (
+        f"more often void than its rivals: {_fact(why, 'void'):g} of {_fact(why, 'measured'):g} "
+        f"against {_fact(why, 'rivals_void'):g} of {_fact(why, 'rivals_measured'):g}, "
+        f"p {formatting.significant(_value(why), 2)}"
+    )
+
+
+VOIDS: Table = {"void_share": Entry(_void_share, _VOID)}
 ABLATIONS: Table = {"key_changes_nothing": Entry(_key_changes_nothing)}
 
 
@@ -298,4 +311,5 @@ TABLE: Table = {
     **SWEEPS,
     **SEARCHES,
     **ABLATIONS,
+    **VOIDS,
 }

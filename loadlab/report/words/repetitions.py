@@ -1,11 +1,11 @@
-"""Words for repetitions and cells of which there is no valid result."""
+"""Words for repetitions that are not valid, and for cells without a valid one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from loadlab.core import formatting
-from loadlab.core.model import UnmeasuredCell
+from loadlab.core.model import Repetition, UnmeasuredCell
 from loadlab.report.words import claims
 
 
@@ -27,3 +27,17 @@ def unmeasured(cell: UnmeasuredCell) -> str:
 def abandoned(cell_id: str, error: str) -> str:
     """Return a cell that failed and has no valid repetition, with its last error."""
     return f"{cell_id} ({formatting.one_line(error)})"
+
+
+def counted(repetitions: Sequence[Repetition]) -> str:
+    """Return "5 valid of 7 (2 void: steal, link; 1 failed)"; empty where all are valid."""
+    valid = sum(one.validity.valid for one in repetitions)
+    if valid == len(repetitions):
+        return ""
+    void = [one for one in repetitions if one.error is None and not one.validity.valid]
+    codes = dict.fromkeys(reason.code for one in void for reason in one.validity.reasons)
+    why = ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in codes)
+    failed = len(repetitions) - valid - len(void)
+    lost = [f"{len(void)} void: {why}"] if void else []
+    lost += [f"{failed} failed"] if failed else []
+    return f"{valid} valid of {len(repetitions)} ({'; '.join(lost)})"

@@ -30,6 +30,7 @@ from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.scaled import Scaled
 from loadlab.scheduling.schedule import NextMeasurement
 from tests.unit import builders
+from tests.unit.scheduling.probing import WAITS
 
 CAPACITY = 1240.0
 FULL_AT = 8  # connections from which the server's CPU is full
@@ -57,7 +58,8 @@ def measured(item: NextMeasurement, number: int) -> Result:
         goodput=min(rate, most),
         started=1e9 + number,
         finished=1e9 + number + 1,
-        latency_us=replace(base.latency_us, p99=9000.0 if rate <= most else 312_000.0),
+        block=item.block,
+        response_time=replace(WAITS, p99_us=9000.0 if rate <= most else 312_000.0),
         latency_basis="sent" if load.mode == "closed" else "scheduled",
         telemetry=replace(base.telemetry, server=replace(base.telemetry.server, cpu_busy=busy)),
         unsent=None if load.mode == "closed" else 0,
@@ -109,7 +111,7 @@ def test_a_search(tmp_path: Path) -> None:
     (found,) = summed(run_dir).searches
     probes = [row for row in found.trace if row.purpose == "probe"]
     assert [(row.rate, row.met) for row in probes[:4]] == [
-        (1000, True), (2000, False), (1410, False), (1190, True),
+        (1000, True), (2000, False), (2000, False), (1410, False),
     ]  # fmt: skip
     (reason,) = probes[1].reasons
     assert (reason.code, reason.value, reason.limit) == ("slo_latency", 312_000, 100_000)
@@ -124,7 +126,7 @@ def test_a_search(tmp_path: Path) -> None:
 def test_a_search_that_is_unfinished(tmp_path: Path) -> None:
     (found,) = summed(run_of(tmp_path / "r", builders.plan(**AGENTS), steps=3)).searches
     assert (found.found, found.confirmed, found.cell_id) == (None, None, None)
-    assert told(found) == "the search was not ended: 1,410 requests/s is still to be probed"
+    assert told(found) == "the search was not ended: 2,000 requests/s is still to be probed"
 
 
 def test_a_void_probe_is_repeated(tmp_path: Path) -> None:
@@ -137,9 +139,12 @@ def test_a_void_probe_is_repeated(tmp_path: Path) -> None:
 def test_a_rate_that_is_not_confirmed_gives_way(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", builders.plan(**AGENTS))
     (path,) = paths(run_dir, "measure", 1240)
-    latency = documents.read(path, Result).latency_us
-    assert latency is not None
-    change(path, latency_us=replace(latency, p99=100_001.0))
+    measured = documents.read(path, Result)
+    missed = replace(measured, response_time=replace(WAITS, p99_us=100_001.0))
+    documents.write(path, documents.encode(missed))
+    (once,) = summed(run_dir).searches
+    assert (once.found, once.confirmed) == (1240, Confirmation(of=1, met=0, missed=1))
+    builders.store(run_dir, replace(missed, repetition=2))
     (found,) = summed(run_dir).searches
     assert (found.found, found.confirmed) == (1180, Confirmation(of=1, met=0))
     assert told(found) == "1,240 requests/s met it at first and was not confirmed"

@@ -156,4 +156,4 @@ def test_a_profile_that_failed_is_tried_again_in_the_first_block_only() -> None:
     # Even a void one is enough.
     had = {item.cell_id: cell_records([builders.result(validity=builders.void("steal"))])}
     assert [one.next_item(block, had) for block in (1, 2, 9)] == [None] * 3
-    assert (one.remaining(9, {}), one.remaining(9, had)) == (1, 0)
+    assert (one.expected(9, {}), one.expected(9, had)) == (1, 0)

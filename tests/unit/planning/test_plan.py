@@ -145,6 +145,7 @@ def lab(tmp_path: Path) -> Path:
         },
         "files/tuning/stock.yml": {"description": "x", "backlog": {"value": 511, "reason": "x"}},
         "files/network/lan.yml": {},
+        "files/methods.yml": {"void_tries": 3},
     }
     for name, document in documents.items():
         path = tmp_path / name

@@ -278,7 +278,7 @@ def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
     assert [row.css for row in beside.repetitions.rows] == ["", "void"]
     remark = report_cells.Remark("void", "steal", "0.050 on server, limit 0.01", "repetition 2")
     assert remark in beside.remarks
-    assert texts(run)[1].endswith("no errors. 1 of 2 repetitions void and left out.")
+    assert texts(run)[1].endswith("no errors. 1 valid of 2 (1 void: steal).")
 
 
 def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> None:
@@ -700,7 +700,12 @@ def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
     words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page(clients), flags=re.DOTALL)
     for hole in ("None", "nan", "NaN", "null", "closed loop of", "{}"):
         assert not re.search(rf"\b{re.escape(hole)}\b", words), hole
-    for words_ in ("Failures by cause", "985 failed (1 of 3 valid)", "ended with 137", "begun"):
+    for words_ in (
+        "Failures by cause",
+        "985 failed, 1 valid of 3 (1 void: steal; 1 failed)",
+        "ended with 137",
+        "begun",
+    ):
         assert words_ in words
     _Balance().feed(page(clients))
 
@@ -714,7 +719,7 @@ def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
         text=f"{asked}took 3.53 s; 985 failed (49 % of requests: EMFILE), {used}",
     )
     repetition(clients, CLIENT, 2, void)
-    assert client_headline(clients).text.endswith(f"{used} 1 of 2 repetitions void and left out.")
+    assert client_headline(clients).text.endswith(f"{used} 1 valid of 2 (1 void: steal).")
     shutil.rmtree(clients / CLIENT / "rep-2")
     repetition(clients, CLIENT, 1, all_answered)
     found = client_headline(clients)

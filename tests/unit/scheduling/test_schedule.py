@@ -273,5 +273,61 @@ def test_outlook_counts_one_pair_or_all(pair: int | None) -> None:
     measure(plan, records, steps=3)
     done, total = {None: (3, 16), 0: (3, 8), 1: (0, 8)}[pair]
     assert schedule.outlook(plan, records, pair) == Outlook(
-        position=done + 1, total=total, most=total, seconds_left=10 * (total - done)
+        position=done + 1, total=total, seconds_left=10 * (total - done)
     )
+
+
+def measure_with_voids(plan: Plan, records: Records, void: set[int]) -> list[NextMeasurement]:
+    """What is measured where the measurements of these numbers, from 0, are void."""
+    found: list[NextMeasurement] = []
+    while now := schedule.next_item(plan, records, {}, None, 0):
+        result = measured(now, now.repetition, block=now.block)
+        lost = replace(result, validity=builders.void("steal"))
+        add(records, lost if len(found) in void else result, now.cell_id)
+        found.append(now)
+    return found
+
+
+def with_tries(plan: Plan, tries: int) -> Plan:
+    return replace(plan, experiments=[replace(one, void_tries=tries) for one in plan.experiments])
+
+
+@given(PLANS, st.sets(st.integers(0, 40)), st.integers(1, 4))
+def test_a_void_repetition_is_made_again_at_once_in_its_block(
+    plan: Plan, void: set[int], tries: int
+) -> None:
+    plan = with_tries(plan, tries)
+    found = measure_with_voids(plan, {}, void)
+    assert all((one.block is None) == (one.purpose == "saturation") for one in found)
+    once = [one for one in found if one.purpose != "saturation"]
+    made = [(one.cell_id, one.block) for one in once]
+    visits = [(place, len(list(several))) for place, several in itertools.groupby(made)]
+    assert len({place for place, _ in visits}) == len(visits)
+    numbers = {id(one): number for number, one in enumerate(found)}
+    for place, count in visits:
+        lost = [numbers[id(one)] in void for one in once if (one.cell_id, one.block) == place]
+        assert all(lost[:-1])
+        assert not lost[-1] or count == tries
+        assert len(lost) == count <= tries
+
+
+def test_likely_repeats_are_counted() -> None:
+    plan, records = with_tries(plan_of(CELLS[:1], 12), 3), Records()
+    first = schedule.next_item(plan, records, {}, None, 0)
+    assert first is not None
+    assert (first.position, first.total) == (1, 12)
+    for number in range(1, 5):
+        one = measured(CELLS[0], number, block=(number + 1) // 2)
+        void = replace(one, validity=builders.void("steal"))
+        add(records, void if number % 2 else one, one.cell_id)
+    # Two of four were void, so each of ten blocks takes 1 + 0.4 + 0.16 measurements.
+    now = schedule.outlook(plan, records, 0)
+    assert (now.position, now.total) == (5, 4 + 16)
+
+
+def test_a_run_without_recorded_blocks_goes_on_with_the_next() -> None:
+    plan, records = plan_of(CELLS[:1], 3), Records()
+    for number, error in ((1, None), (2, "broken"), (3, None)):
+        add(records, measured(CELLS[0], number, error=error), "cell-0")
+    (last,) = measure_with_voids(plan, records, set())
+    assert (last.repetition, last.block) == (4, 3)

@@ -49,15 +49,14 @@ def run(
     """What was measured, in order; ``found`` is the result of each level, in every block."""
     records: dict[str, CellRecords] = {}
     ids: list[str] = []
-    most = asked.remaining(blocks, records)
     by_id = dict(zip((item.cell_id for item in asked.items), found, strict=True))
     for block in range(1, blocks + 1):
         while item := asked.next_item(block, records):
             assert asked.remaining_seconds(blocks, records) > 0
             ids.append(item.cell_id)
             add(records, by_id[item.cell_id], item.cell_id)
-    assert len(ids) == asked.completed(records) <= most
-    assert asked.remaining(blocks, records) == asked.remaining_seconds(blocks, records) == 0
+    assert len(ids) == asked.completed(records)
+    assert asked.expected(blocks, records) == asked.remaining_seconds(blocks, records) == 0
     return ids, records
 
 

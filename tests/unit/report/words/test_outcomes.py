@@ -63,9 +63,9 @@ TOLD: list[tuple[Reason, str]] = [
             code="slo_latency",
             value=9000.0,
             limit=100_000.0,
-            facts={"percentile": "p99", "responses": 500, "supported": False},
+            facts={"percentile": "p99", "requests": 500, "supported": False},
         ),
-        "p99 9.00 ms (of 500 answers, too few to support it)",
+        "p99 9.00 ms (of 500 requests, too few to support it)",
     ),
     (
         Reason(code="slo_errors", value=3, limit=0, facts={"requests": 3000}),
@@ -76,8 +76,19 @@ TOLD: list[tuple[Reason, str]] = [
         "5.0 % of the requests were never sent",
     ),
     (
-        Reason(code="rate_unconfirmed", value=1240, limit=1070),
-        "1,240 requests/s was not confirmed, nor any lower rate to 1,070",
+        Reason(
+            code="slo_failed", value=4500, limit=50, facts={"percentile": "p99", "requests": 5000}
+        ),
+        "90 % of the 5,000 requests that were due got no right answer, too many for a p99 of those",
+    ),
+    (
+        Reason(
+            code="void_share",
+            value=0.012,
+            limit=0.05,
+            facts={"void": 4, "measured": 9, "rivals_void": 1, "rivals_measured": 20},
+        ),
+        "more often void than its rivals: 4 of 9 against 1 of 20, p 0.012",
     ),
     (
         Reason(code="key_changes_nothing", facts={"states": ["absent", "already"]}),

@@ -67,7 +67,7 @@ class ActionModule(ControllerAction):
         return {
             **answer,
             "item": for_ansible(replace(following, seconds_left=left)),
-            "left": ahead.most - ahead.position + 1,
+            "left": ahead.total - ahead.position + 1,
         }
 
     def _tell_result(

@@ -41,7 +41,7 @@ item:
   type: dict
   returned: success
 left:
-  description: Upper bound of the measurements that this pair has left.
+  description: Likely number of measurements that this pair has left; at least 1 while any is.
   type: int
   returned: success
 began:
