@@ -65,11 +65,12 @@ def derive(
     """
     for name in (CEILING, FLOOR) if _has_floor(generator) else (CEILING,):
         part = folder.part(name, repetition)
+        result.keep(part.path, limits, False)
         built = result.build(part.path, limits, None)
         if built.error is not None:
             raise CalibrationError(f"{part.place}: {built.error}")
         documents.write(part.result, documents.encode(built))
-        result.reduce(part.path, False)
+        result.discard(part.path, limits)
     return _document(folder, repetition, generator)
 
 

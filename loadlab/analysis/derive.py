@@ -34,13 +34,14 @@ def repetition(rep_dir: Path, keep_requests: bool) -> None:
 
     ``keep_requests``: whether to keep the generator's whole file of requests.
     """
-    path = RepetitionDir(rep_dir).result
+    path, run_dir = RepetitionDir(rep_dir).result, rep_dir.parents[2]
+    limits = plans.read(run_dir).thresholds
     if not path.exists():
-        run_dir = rep_dir.parents[2]
+        result.keep(rep_dir, limits, keep_requests)
         in_force = calibration.in_force(run_dir, rep_dir)
-        built = result.build(rep_dir, plans.read(run_dir).thresholds, *in_force)
+        built = result.build(rep_dir, limits, *in_force)
         documents.write(path, documents.encode(built))
-    result.reduce(rep_dir, keep_requests)
+    result.discard(rep_dir, limits)
 
 
 @dataclass(frozen=True)

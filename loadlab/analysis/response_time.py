@@ -12,7 +12,8 @@ It counts from the time a request was due to its right answer:
 
 So where `failed` is above 0 the figures are lower bounds. Requests due so shortly before the end
 that the generator's own lateness explains why they were not sent (send_delay_p99_max_us in
-files/validity.yml) say nothing about the server and are left out.
+files/validity.yml) say nothing about the server and are left out. Where each request is recorded,
+these are the ones that an ideal generator would have sent; otherwise they are all.
 
 A closed loop has no schedule and does not show what waits to be sent, so it has no response time.
 Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
@@ -24,11 +25,14 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from loadlab.core.model import EncodedHistogram, ResponseTime, Thresholds
-from loadlab.generators.measurement import Waited
+from loadlab.core.model import EncodedHistogram, Load, ResponseTime, Thresholds
+from loadlab.generators.measurement import Measurement, Waited
 from loadlab.stats import histograms, inference
 from loadlab.stats.histograms import Histogram
+
+Floats = npt.NDArray[np.float64]
 
 
 def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> ResponseTime | None:
@@ -40,12 +44,7 @@ def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> 
     if waited is None or rate is None:
         return None
     timeout_us = round(limits.timeout_s * 1e6)
-    # The last request of the schedule was due one interval before the end, the one before it two.
-    until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
-    until_end = until_end[until_end > limits.send_delay_p99_max_us]
-    if waited.known < 1 and until_end.size:
-        few = round(until_end.size * waited.known)
-        until_end = np.linspace(until_end[0], until_end[-1], few)
+    until_end = _until_end(waited, rate, limits)
     unanswered = round(waited.unanswered * waited.known)
     lost = np.concatenate([np.zeros(unanswered), until_end]).round().astype(np.int64)
     values = np.concatenate([waited.right_us[0], waited.wrong_us[0], lost])
@@ -69,6 +68,44 @@ def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> 
         failed=int(counts[right:].sum()),
         histogram=encoded(histogram),
     )
+
+
+def _until_end(waited: Waited, rate: float, limits: Thresholds) -> Floats:
+    """Return how long, in µs, the unsent requests that count had waited at the end, ascending."""
+    # The last request of the schedule was due one interval before the end, the one before it two.
+    until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
+    if waited.left_out is not None:
+        return until_end[waited.left_out :]
+    until_end = until_end[until_end > limits.send_delay_p99_max_us]
+    if waited.known < 1 and until_end.size:
+        few = round(until_end.size * waited.known)
+        until_end = np.linspace(until_end[0], until_end[-1], few)
+    return until_end
+
+
+def censored(measurement: Measurement, load: Load, limits: Thresholds) -> Histogram:
+    """Return the histogram of the waits that are certain, of the requests that have no answer.
+
+    A request that was never sent waited until the end, a timed-out one until the timeout, one that
+    was cut off until the end. When others failed is not known: they count with the longest known
+    wait, as they rank behind every other. A closed loop has only those whose connection waited for
+    its first answer all the time.
+    """
+    waited, end_us = measurement.waited, round((load.duration_s or measurement.duration_s) * 1e6)
+    if waited is None or load.rate is None:
+        first = 0 if measurement.responses or load.mode != "closed" else measurement.aborted
+        return histograms.from_counts(*histograms.count_values(np.full(first, end_us)))
+    timeouts = measurement.errors["timeout"]
+    cut_off = np.arange(1, measurement.aborted + 1) + waited.unsent
+    waits = np.concatenate([
+        _until_end(waited, load.rate, limits),
+        cut_off / load.rate * 1e6,
+        np.full(timeouts, limits.timeout_s * 1e6),
+    ]).clip(max=histograms.HIGHEST_US)  # fmt: skip
+    longest = max(measurement.latency_us["max"] or 0.0, float(waits.max(initial=0)))
+    failed = waited.unanswered - measurement.aborted - timeouts
+    every = np.concatenate([waits, np.full(max(0, failed), longest)])
+    return histograms.from_counts(*histograms.count_values(every.round().astype(np.int64)))
 
 
 def encoded(histogram: Histogram) -> EncodedHistogram:

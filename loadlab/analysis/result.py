@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.analysis import response_time
+from loadlab.analysis.due import over_due, withheld
 from loadlab.analysis.validity import ClientEvidence, LoadEvidence, judge, judge_together
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
@@ -44,6 +46,8 @@ from loadlab.core.run_dir import (
 from loadlab.generators import merge, registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
+from loadlab.stats import histograms
+from loadlab.stats.histograms import Histogram
 from loadlab.telemetry import node_exporter, processes, pyspy
 
 _STUB_STATUS = re.compile(
@@ -115,19 +119,34 @@ def _failed(setup: RepetitionSetup, error: str) -> Result:
     )
 
 
-def reduce(rep_dir: Path, keep_requests: bool) -> None:
-    """Replace a generator's file of requests, once result.json exists, by its reduction.
+def keep(rep_dir: Path, limits: Thresholds, keep_requests: bool) -> None:
+    """Write, before the result, what is kept of a generator's file of requests.
 
-    The whole file is kept, compressed, where keep_requests asks for it or the repetition failed and
-    the file is evidence. result.json can be rebuilt from both.
+    That is its reduction or, with ``keep_requests``, the whole of it, compressed. The result is
+    derived from it and has its hash. A file that cannot be reduced stays; the result then says why.
     """
     repetition = RepetitionDir(rep_dir)
     for folder, alone in parts(rep_dir, documents.read(repetition.cell, RepetitionSetup)):
         load = alone.cell.load
         generator = registry.GENERATORS.get(load.generator)
-        if generator and generator.reduce:
-            failed = documents.read(repetition.result, Result).error is not None
-            generator.reduce(folder.path, load, keep_requests or failed)
+        if generator and generator.keep:
+            with suppress(ValueError):
+                generator.keep(folder.path, load, limits, keep_requests)
+
+
+def discard(rep_dir: Path, limits: Thresholds) -> None:
+    """Remove a generator's file of requests, once result.json exists.
+
+    Where the repetition failed the file is evidence: the whole of it is kept, compressed.
+    """
+    repetition = RepetitionDir(rep_dir)
+    for folder, alone in parts(rep_dir, documents.read(repetition.cell, RepetitionSetup)):
+        load = alone.cell.load
+        generator = registry.GENERATORS.get(load.generator)
+        if generator and generator.keep and generator.discard:
+            if documents.read(repetition.result, Result).error is not None:
+                generator.keep(folder.path, load, limits, True)
+            generator.discard(folder.path)
 
 
 @dataclass(frozen=True)
@@ -193,7 +212,9 @@ def _measured(
     def server() -> list[node_exporter.Sample]:
         return node_exporter.read(_there(recording))
 
-    offered = [_part(rep_dir, folder, alone, server) for folder, alone in parts(rep_dir, setup)]
+    offered = [
+        _part(rep_dir, folder, alone, limits, server) for folder, alone in parts(rep_dir, setup)
+    ]
     evidence = [
         ClientEvidence(
             measurement=one.measurement,
@@ -203,13 +224,20 @@ def _measured(
             client=one.client,
             calibration=calibration,
             exit_code=one.exit_code,
+            # Of several clients nginx counts the sum.
+            nginx_requests=_counted(offered) if len(offered) == 1 else None,
         )
         for one, calibration in zip(offered, calibrations, strict=True)
     ]
     validities = [judge(one) for one in evidence]
+    loads = [one.setup.cell.load for one in offered]
     waits = [
-        response_time.summarise(one.measurement.waited, one.setup.cell.load.rate, limits)
-        for one in offered
+        response_time.summarise(one.measurement.waited, load.rate, limits)
+        for one, load in zip(offered, loads, strict=True)
+    ]
+    censored = [
+        response_time.censored(one.measurement, load, limits)
+        for one, load in zip(offered, loads, strict=True)
     ]
     raw = {CELL, recording.name} | processes.raw(rep_dir)
     profile = None
@@ -221,7 +249,7 @@ def _measured(
         hashes |= one.raw_sha256
     first = offered[0]
     if len(offered) == 1:
-        found = _result(setup, first.measurement, validities[0], waits[0])
+        found = _result(setup, first.measurement, validities[0], waits[0], censored[0], limits)
         found = replace(found, started=first.started, finished=first.finished)
     else:
         whole = LoadEvidence(
@@ -229,8 +257,9 @@ def _measured(
             cell=setup.cell,
             server=first.server,
             limits=limits,
+            nginx_requests=_counted(offered),
         )
-        found = _together(setup, offered, whole, validities, waits, calibrations)
+        found = _together(setup, offered, whole, validities, waits, censored, calibrations)
     return replace(
         found,
         nginx_requests=_counted(offered),
@@ -249,8 +278,11 @@ def _result(
     measurement: Measurement,
     validity: Validity,
     waited: ResponseTime | None,
+    censored: Histogram,
+    limits: Thresholds,
 ) -> Result:
     """Return the result with what comes from a load."""
+    lateness = measurement.lateness
     return replace(
         _failed(setup, ""),
         error=None,
@@ -265,14 +297,28 @@ def _result(
         unsent=measurement.unsent,
         duration_s=measurement.duration_s,
         mean_service_time_us=measurement.mean_service_us,
-        latency_us=msgspec.convert(measurement.latency_us, Latency),
+        latency_us=_latency(measurement, censored, limits),
         latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
-        send_delay_us=msgspec.convert(measurement.jitter_us, Latency | None),
+        send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
+        late=None if lateness is None or lateness.hidden else lateness.late,
         histogram=response_time.encoded(measurement.histogram),
+        censored=response_time.encoded(censored) if censored.total_count else None,
         per_second=measurement.per_second,
         client=measurement.client,
         response_time=waited,
         validity=validity,
+    )
+
+
+def _latency(measurement: Measurement, censored: Histogram, limits: Thresholds) -> Latency:
+    """Return the latencies over all requests that were due, without withheld percentiles."""
+    lateness, scheduled = measurement.lateness, measurement.scheduled
+    late = lateness.late / scheduled if lateness and scheduled else 0.0
+    return over_due(
+        measurement.latency_us,
+        measurement.histogram,
+        censored,
+        withheld(late, limits.late_max),
     )
 
 
@@ -288,6 +334,7 @@ def _together(
     whole: LoadEvidence,
     validities: Sequence[Validity],
     waits: Sequence[ResponseTime | None],
+    censored: Sequence[Histogram],
     calibrations: Sequence[Calibration | None],
 ) -> Result:
     """Return the merged result of several clients. Times are by the first's clock."""
@@ -300,14 +347,24 @@ def _together(
         merge.spread_s([(one.started, one.clock_offset_s) for one in offered]),
     )
     return replace(
-        _result(setup, whole.measurement, validity, response_time.add_up(waits)),
+        _result(
+            setup,
+            whole.measurement,
+            validity,
+            response_time.add_up(waits),
+            histograms.merge(censored),
+            whole.limits,
+        ),
         started=first.started,
         finished=max(one.finished - one.clock_offset_s for one in offered) + first.clock_offset_s,
-        clients=[_client(one, own) for one, own in zip(offered, validities, strict=True)],
+        clients=[
+            _client(one, own, _latency(one.measurement, waiting, whole.limits))
+            for one, own, waiting in zip(offered, validities, censored, strict=True)
+        ],
     )
 
 
-def _client(part: _Part, validity: Validity) -> ClientLoad:
+def _client(part: _Part, validity: Validity, latency: Latency) -> ClientLoad:
     load, measurement = part.setup.cell.load, part.measurement
     return ClientLoad(
         name=part.name,
@@ -318,7 +375,7 @@ def _client(part: _Part, validity: Validity) -> ClientLoad:
         rate_achieved=measurement.rate_achieved,
         errors=msgspec.convert(measurement.errors, ErrorCounts),
         unsent=measurement.unsent,
-        latency_us=msgspec.convert(measurement.latency_us, Latency),
+        latency_us=latency,
         telemetry=part.client,
         validity=validity,
         started=part.started,
@@ -330,6 +387,7 @@ def _part(
     rep_dir: Path,
     folder: ClientDir,
     setup: RepetitionSetup,
+    limits: Thresholds,
     server: Callable[[], list[node_exporter.Sample]],
 ) -> _Part:
     """Return one client's part of a repetition, from the raw files in its folder.
@@ -338,10 +396,10 @@ def _part(
     are several.
     """
     if folder.path == rep_dir:
-        return _read(rep_dir, folder, setup, server)
+        return _read(rep_dir, folder, setup, limits, server)
     try:
         _refuse_failed(folder)
-        return _read(rep_dir, folder, setup, server)
+        return _read(rep_dir, folder, setup, limits, server)
     except ValueError as problem:
         raise ResultError(f"{folder.path.name}: {problem}") from problem
 
@@ -356,6 +414,7 @@ def _read(
     rep_dir: Path,
     folder: ClientDir,
     setup: RepetitionSetup,
+    limits: Thresholds,
     server: Callable[[], list[node_exporter.Sample]],
 ) -> _Part:
     if setup.cpus is None or setup.interface is None:
@@ -368,10 +427,10 @@ def _read(
         raise ResultError(
             f"the generator ended with exit code {run.exit_code} and left no {generator.output}"
         )
-    measurement, database = generator.measure(
-        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes)
+    measurement, beside = generator.measure(
+        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes), limits
     )
-    raw.add(generator.output)
+    raw |= {generator.output, *beside}
     started, end, finished = _times(run, cell.load, measurement)
     scrapes, own_scrapes = server(), node_exporter.read(_there(recording))
     offset_s = node_exporter.clock_offset(own_scrapes)
@@ -384,7 +443,7 @@ def _read(
         before, after = map(_stub_requests, folder.counters)
         counters = before, after
         raw |= set(COUNTERS)
-    hashes = {**_hashes(folder.path, raw), **database}
+    hashes = _hashes(folder.path, raw)
     below = "" if folder.path == rep_dir else f"{folder.path.relative_to(rep_dir).as_posix()}/"
     return _Part(
         name=folder.path.name,
@@ -418,7 +477,7 @@ def _there(path: Path) -> Path:
 
 
 def _hashes(folder: Path, names: set[str]) -> dict[str, str]:
-    return {name: documents.digest((folder / name).read_bytes()) for name in names}
+    return {name: documents.digest_of(folder / name) for name in names}
 
 
 def _counted(offered: Sequence[_Part]) -> int | None:

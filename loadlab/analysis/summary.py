@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import astuple, replace
 
 from loadlab.analysis import comparison, ranking, response_time, sweeps_searches, voids
+from loadlab.analysis.due import over_due
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import (
@@ -17,6 +18,7 @@ from loadlab.core.model import (
     ClientStatistics,
     ErrorCounts,
     Latency,
+    PercentileIntervals,
     Repetition,
     Result,
     Spread,
@@ -50,10 +52,6 @@ def merge(results: Sequence[Result]) -> Statistics:
         histograms.decode(one.histogram.data) for one in valid if one.histogram is not None
     )
     intervals = percentiles.intervals(histogram)
-    latency = {
-        name: None if name in histograms.PERCENTILES and getattr(intervals, name).reason else value
-        for name, value in histograms.summary(histogram).items()
-    }
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
@@ -70,12 +68,29 @@ def merge(results: Sequence[Result]) -> Statistics:
             [one.rate_achieved for one in valid if one.rate_achieved is not None]
         ),
         latency_basis=next(iter(bases), None),
-        latency_us=Latency(**latency),
+        latency_us=_latency(valid, histogram, intervals),
         latency_interval_us=intervals,
         response_time=response_time.merge([one.response_time for one in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(histogram)],
         client=_client(valid),
     )
+
+
+def _latency(
+    valid: Sequence[Result], histogram: histograms.Histogram, intervals: PercentileIntervals
+) -> Latency:
+    """Return the latencies over all requests that were due, of valid repetitions together."""
+    censored = histograms.merge(
+        histograms.decode(one.censored.data) for one in valid if one.censored is not None
+    )
+    # Withheld from one repetition, withheld from all together.
+    each = [one.latency_us for one in valid if one.latency_us and one.latency_us.p50 is not None]
+    missing = {
+        name
+        for name in histograms.PERCENTILES
+        if getattr(intervals, name).reason or any(getattr(one, name) is None for one in each)
+    }
+    return over_due(histograms.summary(histogram), histogram, censored, missing)
 
 
 def _errors(several: Sequence[ErrorCounts]) -> ErrorCounts | None:

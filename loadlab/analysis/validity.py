@@ -8,10 +8,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from loadlab.analysis.due import withheld
 from loadlab.core.model import (
     Calibration,
     Cell,
     ErrorCounts,
+    Facts,
     HostTelemetry,
     Load,
     PythonClient,
@@ -28,12 +30,15 @@ class LoadEvidence:
 
     - cell: with the load offered
     - server: the server's telemetry during the load
+    - nginx_requests: requests that nginx counted; None where it did not, or for one of several
+      clients
     """
 
     measurement: Measurement
     cell: Cell
     server: HostTelemetry
     limits: Thresholds
+    nginx_requests: int | None = None
 
     @property
     def errors(self) -> ErrorCounts:
@@ -41,7 +46,7 @@ class LoadEvidence:
         return msgspec.convert(self.measurement.errors, ErrorCounts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClientEvidence(LoadEvidence):
     """What the load of one client is judged by.
 
@@ -129,9 +134,9 @@ def _generator_failed(found: ClientEvidence) -> Iterator[Reason]:
         yield Reason(code="generator_failed", value=found.exit_code, limit=0)
 
 
-def _nothing_answered(found: ClientEvidence) -> Iterator[Reason]:
-    if found.measurement.responses == 0:
-        yield Reason(code="nothing_answered", value=0, limit=1)
+def _nothing_sent(found: ClientEvidence) -> Iterator[Reason]:
+    if found.measurement.requests == 0:
+        yield Reason(code="nothing_sent", value=0, limit=1)
 
 
 def _short(found: ClientEvidence) -> Iterator[Reason]:
@@ -226,14 +231,16 @@ def _listen_overflows(found: ClientEvidence) -> Iterator[Reason]:
 
 
 def _connections(found: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason where fewer connections were open than the load needs.
+    """Yield a reason where fewer connections were open than a closed loop needs.
 
     A connection for a single request may close before it is counted. More than asked are fine, as
-    the control connection is counted too.
+    the control connection is counted too. Where each request is recorded, nothing is inferred from
+    connections: oha opens one when it has a request for it.
     """
+    if found.measurement.lateness is not None:
+        return
     cell, load = found.cell, found.cell.load
     kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
-    # A generator opens a connection only when it has a request for it.
     wanted = min(load.connections, found.measurement.requests)
     established = found.client.sockets.established_max
     if load.mode != "batch" and kept and established < wanted:
@@ -307,8 +314,79 @@ def usable_connections(measurement: Measurement, load: Load) -> float:
     return load.connections * (duration - filling / 2 + (span - duration) / 2) / span
 
 
+def _generator_late(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator made so many requests later that the p99 may be its own.
+
+    Each request is compared with an ideal generator, see generators/attribution.py. Whatever the
+    server does, an ideal generator adds nothing.
+    """
+    late = _late(found)
+    if late is not None and late > found.limits.late_max:
+        yield Reason(
+            code="generator_late", value=late, limit=found.limits.late_max, facts=_lateness(found)
+        )
+
+
+def _late_tail(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where higher percentiles are withheld as they may be the generator's own."""
+    late = _late(found)
+    if late is None or late > found.limits.late_max:
+        return
+    if names := withheld(late, found.limits.late_max):
+        yield Reason(code="late_tail", value=late, facts={**_lateness(found), "percentiles": names})
+
+
+def _late(found: LoadEvidence) -> float | None:
+    lateness, scheduled = found.measurement.lateness, found.measurement.scheduled
+    if lateness is None or lateness.hidden or not scheduled:
+        return None
+    return lateness.late / scheduled
+
+
+def _lateness(found: LoadEvidence) -> Facts:
+    lateness = found.measurement.lateness
+    assert lateness is not None
+    return {
+        "late": lateness.late,
+        "unsent": lateness.unsent,
+        "scheduled": found.measurement.scheduled,
+        "least_s": found.limits.late_least_s,
+        "least_fraction": found.limits.late_least_fraction,
+    }
+
+
+def _late_hidden(found: LoadEvidence) -> Iterator[Reason]:
+    measurement = found.measurement
+    if measurement.lateness is not None and measurement.lateness.hidden:
+        failed = measurement.requests - measurement.responses
+        yield Reason(code="late_hidden", value=failed, limit=found.cell.load.connections)
+
+
+def _counts_differ(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where nginx counted other requests than the generator.
+
+    nginx counts a request once it has read its head. So it counts each that was answered, and may
+    count one that failed. When the load begins and ends, each connection may have one request under
+    way that only nginx counts. A background load passes nginx too.
+    """
+    counted, measurement = found.nginx_requests, found.measurement
+    if counted is None or found.cell.load.background_endpoint:
+        return
+    off = max(measurement.responses - counted, counted - measurement.requests)
+    if off > found.cell.load.connections:
+        yield Reason(
+            code="counts_differ",
+            value=off,
+            limit=found.cell.load.connections,
+            facts={"nginx": counted, "generator": measurement.requests},
+        )
+
+
 def _missed_schedule(found: LoadEvidence) -> Reason | None:
     """Return a reason where the schedule was not kept: saturated, or else rate_missed.
+
+    Where each request is recorded, what an ideal generator would not have sent either waited for
+    the server, and the rest is judged by generator_late. Otherwise:
 
     The server was the limit if its CPU was full. It was also the limit if it only waits (a sleeping
     handler, a slow backend): then every connection of the generator waits for an answer, and by
@@ -323,13 +401,18 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
         return None
     # Not by `requests`, which for wrk2 are attempts: several may belong to one place in the
     # schedule.
-    sent = (measurement.scheduled - measurement.unsent) / measurement.scheduled
+    lateness = measurement.lateness
+    recorded = lateness is not None and not lateness.hidden
+    unsent = measurement.unsent - (lateness.unsent + lateness.left_out if lateness else 0)
+    sent = (measurement.scheduled - unsent) / measurement.scheduled
     if sent >= limits.sent_min:
         return None
     used = concurrency(measurement, found.errors.timeout, limits.timeout_s)
     usable = usable_connections(measurement, load)
     resource = None
-    if _server_full(found):
+    if recorded:
+        resource = "connections"
+    elif _server_full(found):
         resource = "cpu"
     elif used >= limits.connections_busy_min * usable:
         resource = "connections"
@@ -341,7 +424,7 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
             "rate": load.rate,
             "rate_achieved": measurement.rate_achieved,
             "scheduled": measurement.scheduled,
-            "unsent": measurement.unsent,
+            "unsent": unsent,
             "server_cpu_busy": found.server.cpu_busy,
             "connections": load.connections,
             "connections_used": used,
@@ -352,7 +435,7 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
 
 
 def _rate_missed(found: LoadEvidence) -> Iterator[Reason]:
-    missed = _missed_schedule(found)
+    missed = _missed_schedule(found) if found.measurement.lateness is None else None
     if missed is not None and missed.code == "rate_missed":
         yield missed
 
@@ -394,7 +477,7 @@ def _errors(found: LoadEvidence) -> Iterator[Reason]:
 
 
 def _send_delay(found: LoadEvidence) -> Iterator[Reason]:
-    delay = (found.measurement.jitter_us or {}).get("p99")
+    delay = (found.measurement.send_delay_us or {}).get("p99")
     limit = found.limits.send_delay_p99_max_us
     if delay is not None and delay > limit:
         yield Reason(code="send_delay", value=delay, limit=limit)
@@ -445,20 +528,38 @@ def _client_limits(found: LoadEvidence) -> Iterator[Reason]:
 # Rules whose reasons void a repetition.
 VOIDING: tuple[ClientRule, ...] = (
     _generator_failed,
-    _nothing_answered,
+    _nothing_sent,
     _short,
     _generator_cpu,
     _steal,
     _clock_jump,
     _swapping,
     _telemetry_gap,
-    _listen_overflows,
     _connections,
     _link,
+    _generator_late,
     _rate_missed,
 )
 # Rules whose reasons are findings.
-FINDING: tuple[ClientRule, ...] = (_both_full, _uncalibrated, _send_delay, _client_limits)
+FINDING: tuple[ClientRule, ...] = (
+    _both_full,
+    _uncalibrated,
+    _listen_overflows,
+    _send_delay,
+    _client_limits,
+)
 # The same of counts; for several clients they are applied to the whole load.
-COUNTING: tuple[LoadRule, ...] = (_saturated, _unsent, _aborted, _errors, _littles_law)
-COUNTED = frozenset({"saturated", "unsent", "aborted", "errors", "littles_law"})
+COUNTING: tuple[LoadRule, ...] = (
+    _saturated,
+    _late_tail,
+    _late_hidden,
+    _unsent,
+    _aborted,
+    _errors,
+    _counts_differ,
+    _littles_law,
+)
+COUNTED = frozenset({
+    *("saturated", "late_tail", "late_hidden", "unsent", "aborted", "errors", "counts_differ"),
+    "littles_law",
+})  # fmt: skip

@@ -9,8 +9,9 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -23,7 +24,12 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write data to path: a temporary name in the same directory, fsync, then rename.
+    """Write data to path, see fill()."""
+    fill(path, lambda file: file.write(data))
+
+
+def fill(path: Path, content: Callable[[BinaryIO], object]) -> None:
+    """Let ``content`` write a file: a temporary name in the same directory, fsync, then rename.
 
     The file mode becomes 0644. Raises OSError; the temporary file is then removed.
     """
@@ -31,7 +37,7 @@ def write(path: Path, data: bytes) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            content(file)
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(0o644)
@@ -130,3 +136,9 @@ def encode(record: Record) -> bytes:
 def digest(data: bytes) -> str:
     """Return the SHA-256 of data in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal, without reading it whole."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,7 +5,7 @@ None becomes "-" wherever a function accepts it.
 
 from __future__ import annotations
 
-from loadlab.core.model import Load
+from loadlab.core.model import Latency, Load
 
 NONE = "-"  # shown for an absent number
 
@@ -47,6 +47,12 @@ def asked(load: Load) -> str:
 def ms(us: float | None) -> str:
     """Format µs as ms without the unit, to three significant digits."""
     return NONE if us is None else significant(us / 1000)
+
+
+def bounded(found: Latency, name: str) -> str:
+    """Format a field of a latency summary, µs, as ms without the unit; "≥" before a lower bound."""
+    us = getattr(found, name)
+    return ("≥ " if name in found.at_least and us is not None else "") + ms(us)
 
 
 def percent(fraction: float | None) -> str:

@@ -9,156 +9,140 @@ computed from the measured one: the same requests, the same service times, the s
 connections, in order of their turn. Where the measured latency exceeds that of the ideal run, the
 generator added the difference, also to the requests that a stall of the generator kept waiting
 behind others. With an ideal generator the two runs are the same, whatever the server does.
+
+The rows are read in parts, so that the memory does not depend on their number.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from loadlab.generators.measurement import GeneratorError
+from loadlab.stats.histograms import Integers
 
 Seconds = npt.NDArray[np.float64]
 
+# A time in the rows may be this many seconds too early by its rounding.
+ROUNDING_S = 1e-6
+
 
 @dataclass(frozen=True)
-class Attribution:
-    """How late a generator made the requests of a schedule.
+class Schedule:
+    """What a generator was asked for: requests/s, seconds, and connections, 1 or more."""
 
-    - due_s: when each answered request was due, in seconds from the start of the load; where
-      requests are missing from the rows it is the latest time that the rows allow
-    - latency_s: from then to the answer
-    - added_s: the part of latency_s that the ideal generator would not have had, 0 or more
-    - lateness_s: from when the request was due and a connection was free to its start, 0 or more
-    - unsent: requests that were never sent although one was due and a connection was free for
-      longer than the tolerance before the end; 0 where missing rows hide it
-    - hidden: True where so many requests are missing that each connection may have been held by
-      one, so that neither lateness_s nor added_s can be known; both are then 0
+    rate: float
+    duration_s: float
+    connections: int
+
+    @property
+    def scheduled(self) -> int:
+        """Number of requests that are due before the deadline: those i with i/rate < duration."""
+        return self.before(self.duration_s)
+
+    def before(self, seconds: float) -> int:
+        """Return how many requests are due before a time."""
+        # Round first: 0.1 * 30 in floating point would give 4 requests.
+        return math.ceil(round(self.rate * seconds, 6))
+
+
+def spare_turns(issued_s: Seconds, first_row: int, schedule: Schedule, missing: int) -> Integers:
+    """Return how many of the missing requests may have had their turn before each row, at most.
+
+    ``issued_s``, ascending: when the generator issued the requests of the rows from ``first_row``
+    on, in seconds from the start. Request i is never issued before i/rate. Raises GeneratorError
+    for a request that was.
     """
-
-    due_s: Seconds
-    latency_s: Seconds
-    added_s: Seconds
-    lateness_s: Seconds
-    unsent: int
-    hidden: bool
-
-
-def attribute(
-    issued_s: Seconds,
-    start_s: Seconds,
-    end_s: Seconds,
-    rate: float,
-    connections: int,
-    scheduled: int,
-    missing: int,
-    duration_s: float,
-    tolerance_s: float,
-) -> Attribution:
-    """Return who made the answered requests of a schedule late.
-
-    One entry for each answered request, all in seconds from the start of the load: when the
-    generator issued it, when a connection took it, and when its answer was complete. ``rate`` is in
-    requests/s, ``connections`` 1 or more, ``scheduled`` the requests that are due before
-    ``duration_s``. ``missing``: requests that were sent and are in no row, as they failed.
-    ``tolerance_s``: how long before the end a request may be due and not be sent.
-
-    Raises GeneratorError where a request was issued before its turn or there are more rows than the
-    schedule has requests.
-    """
-    count = len(start_s)
-    if count + missing > scheduled:
+    row = first_row + np.arange(len(issued_s))
+    turn = np.floor((issued_s + ROUNDING_S) * schedule.rate).astype(np.int64)
+    spare: Integers = np.minimum(missing, turn - row)
+    if len(spare) and spare.min() < 0:
+        early = int(np.argmax(spare < 0))
         raise GeneratorError(
-            f"{count} answers and {missing} failed requests are more than the {scheduled} scheduled"
+            f"request {row[early]} was issued {issued_s[early]:.6f} s after the start, before its "
+            f"turn at {schedule.rate:g}/s; was another rate used?"
         )
-    order = np.lexsort((end_s, start_s, issued_s))
-    issued, start, end = issued_s[order], start_s[order], end_s[order]
-    due = _due(issued, rate, missing)
-    # Each missing request may hold a connection at any time. With that many fewer connections the
-    # ideal run is slower than the true one, so the generator is blamed for too little at most.
-    free = connections - missing
-    if free < 1:
-        lateness = added = np.zeros(count)
-        unsent = 0
-    else:
-        freed = np.concatenate([np.full(free, -np.inf), np.sort(end)])[:count]
-        lateness = np.maximum(0.0, start - np.maximum(due, freed))
-        added = np.maximum(0.0, end - _ideal_ends(due, end - start, free))
-        unsent = _unsent(
-            start, end, rate, free, count + missing, scheduled, duration_s - tolerance_s
-        )
-    asked = np.empty(count, np.int64)
-    asked[order] = np.arange(count)
-    return Attribution(
-        due[asked], (end - due)[asked], added[asked], lateness[asked], unsent, free < 1
-    )
+    return spare
 
 
-def _due(issued: Seconds, rate: float, missing: int) -> Seconds:
-    """Return when each request was due, the latest time that the rows allow.
+def latest_turns(spare: Integers, first_row: int, later: int) -> Integers:
+    """Return the number in the schedule of each row's request, the latest that the rows allow.
 
-    ``issued`` ascends. The request in row j is number j to j + ``missing`` of the schedule, is not
-    issued before its turn, and has a higher number than the one before it.
+    A row's request has a higher number than that of the row before. ``later``: the smallest spare
+    turns of all rows after these.
     """
-    row = np.arange(len(issued))
-    shift = np.minimum(missing, np.floor(issued * rate + 1e-6 * rate).astype(np.int64) - row)
-    if len(shift) and shift.min() < 0:
-        early = int(np.argmax(shift < 0))
-        raise GeneratorError(
-            f"request {early} was issued {issued[early]:.6f} s after the start, before its turn at "
-            f"{rate:g}/s; was another rate used?"
-        )
-    found: Seconds = (row + np.minimum.accumulate(shift[::-1])[::-1]) / rate
+    least = np.minimum.accumulate(np.append(spare, later)[::-1])[::-1][:-1]
+    found: Integers = first_row + np.arange(len(spare)) + least
     return found
 
 
-def _ideal_ends(due: Seconds, service: Seconds, connections: int) -> Seconds:
-    """Return when each answer would have been complete with an ideal generator."""
-    free = [0.0] * connections
-    ends = np.empty(len(due))
-    for row, (turn, held) in enumerate(zip(due.tolist(), service.tolist(), strict=True)):
-        ends[row] = (turn if turn > free[0] else free[0]) + held
-        heapq.heapreplace(free, ends[row])
-    return ends
+class Attribution:
+    """Attributes the delay of the requests of one load.
 
-
-def _unsent(
-    start: Seconds,
-    end: Seconds,
-    rate: float,
-    connections: int,
-    sent: int,
-    scheduled: int,
-    before_s: float,
-) -> int:
-    """Return how many of the unsent requests the ideal generator would have sent.
-
-    ``before_s``: the time until which it would send. Each request is assumed to hold its connection
-    for the median service time.
+    hidden: True where so many requests are missing that each connection may have been held by one,
+    so that nothing can be attributed.
     """
-    held = float(np.median(end - start)) if len(end) else before_s
-    last = np.sort(end)[-connections:].tolist()
-    free = [0.0] * (connections - len(last)) + last
-    heapq.heapify(free)
-    for number in range(sent, scheduled):
-        begin = max(number / rate, free[0])
-        if begin >= before_s:
-            return number - sent
-        heapq.heapreplace(free, begin + held)
-    return scheduled - sent
 
+    def __init__(self, schedule: Schedule, missing: int) -> None:
+        """``missing``: requests that were sent and are in no row, as they failed."""
+        self._schedule = schedule
+        self._sent = missing
+        self._held_s = 0.0
+        self._rows = 0
+        # Each missing request may hold a connection at any time. With that many fewer connections
+        # the ideal run is slower than the true one, so the generator is blamed for too little.
+        free = schedule.connections - missing
+        self.hidden = free < 1
+        # The latest ends of the measured run, as many as connections, and the ends of the requests
+        # that hold the connections of the ideal run. Both are heaps.
+        self._measured = [0.0] * max(free, 0)
+        self._ideal = [0.0] * max(free, 0)
 
-def added_fraction(
-    attribution: Attribution, scheduled: int, least_s: float, least_fraction: float
-) -> float:
-    """Return the fraction of the scheduled requests that the generator made markedly later, 0 to 1.
+    def add(self, due_s: Seconds, start_s: Seconds, end_s: Seconds) -> tuple[Seconds, Seconds]:
+        """Return, for the next rows in order of issue, the generator's own delay and what it added.
 
-    Marked is what adds more than ``least_s`` seconds and more than ``least_fraction`` of the
-    latency that the ideal generator would have had. The requests that it failed to send count too.
-    """
-    ideal = attribution.latency_s - attribution.added_s
-    marked = attribution.added_s > np.maximum(least_s, least_fraction * ideal)
-    return (int(marked.sum()) + attribution.unsent) / scheduled
+        All times are in seconds from the start of the load. The delay is from when the request was
+        due and a connection was free to its start. What the generator added is the part of the
+        latency that the ideal generator would not have had. Both are 0 or more; 0 where hidden.
+        """
+        count = len(due_s)
+        self._sent += count
+        self._rows += count
+        self._held_s += float((end_s - start_s).sum())
+        delay, added = np.zeros(count), np.zeros(count)
+        if self.hidden:
+            return delay, added
+        measured, ideal = self._measured, self._ideal
+        push, replace = heapq.heappushpop, heapq.heapreplace
+        free, done = [0.0] * count, [0.0] * count
+        rows = zip(due_s.tolist(), start_s.tolist(), end_s.tolist(), strict=True)
+        for row, (due, start, end) in enumerate(rows):
+            begin = ideal[0]
+            done[row] = (due if due > begin else begin) + end - start
+            replace(ideal, done[row])
+            free[row] = measured[0]
+            push(measured, end)
+        np.maximum(0.0, start_s - np.maximum(due_s, np.array(free)), out=delay)
+        np.maximum(0.0, end_s - np.array(done), out=added)
+        return delay, added
+
+    def unsent(self, before_s: float) -> int:
+        """Return how many of the unsent requests the ideal generator would have sent by a time.
+
+        Call it after all rows. Each request is assumed to hold its connection for the mean service
+        time. 0 where hidden.
+        """
+        if self.hidden:
+            return 0
+        held = self._held_s / self._rows if self._rows else before_s
+        free = list(self._measured)
+        for number in range(self._sent, self._schedule.scheduled):
+            begin = max(number / self._schedule.rate, free[0])
+            if begin >= before_s:
+                return number - self._sent
+            heapq.heapreplace(free, begin + held)
+        return max(0, self._schedule.scheduled - self._sent)

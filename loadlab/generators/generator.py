@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from loadlab.core.model import Load
+from loadlab.core.model import Load, Thresholds
 from loadlab.generators.measurement import Measurement
 
 Mode: TypeAlias = Literal["constant", "closed", "batch"]
@@ -52,11 +52,14 @@ class Answer:
 # Returns the arguments of a generator that offers a request's load for so many seconds (a batch: at
 # most) and names its files by the given name. The headers are appended to it.
 Command: TypeAlias = Callable[[Request, float, str], list[str]]
-# Returns the measurement of the raw files in a folder, and the SHA-256 by name of a file behind
-# them that was reduced or is to be. Raises GeneratorError.
-Measure: TypeAlias = Callable[[Path, Load, Answer], tuple[Measurement, dict[str, str]]]
-# Replaces the file of requests in a folder by its reduction, or keeps the whole of it, compressed.
-Reduce: TypeAlias = Callable[[Path, Load, bool], None]
+# Returns the measurement of the raw files in a folder, by the thresholds in force, and the names of
+# the files beside the output that it is from. Raises GeneratorError.
+Measure: TypeAlias = Callable[[Path, Load, Answer, Thresholds], tuple[Measurement, set[str]]]
+# Writes the reduction of the file of requests in a folder beside it or, where the last is true, the
+# whole of it, compressed. Raises GeneratorError.
+Keep: TypeAlias = Callable[[Path, Load, Thresholds, bool], None]
+# Removes the file of requests in a folder.
+Discard: TypeAlias = Callable[[Path], None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Generator:
     - output: its file in a repetition's folder, the generator's name with an ending
     - prints: whether it prints that file instead of writing it
     - piped: whether it prints through a pipe, errors among the rest
-    - command, measure: see Command and Measure; reduce: where it leaves a file of requests
+    - command, measure: see Command and Measure; keep, discard: where it leaves a file of requests
     - http2: whether it can use HTTP/2
     - whole: whether it takes only whole rates and seconds
     - duration_min_s: shortest duration it can measure; duration_min_why: why, in words
@@ -97,7 +100,8 @@ class Generator:
     snap: str = ""
     prints: bool = False
     piped: bool = False
-    reduce: Reduce | None = None
+    keep: Keep | None = None
+    discard: Discard | None = None
     http2: bool = False
     whole: bool = False
     duration_min_s: int = 0

@@ -57,7 +57,9 @@ class Measurement:
       "sent" where they count from the actual send. The two are never compared
     - per_second: series by second of the scheduled start (for a batch: of the end); None where the
       generator reports none
-    - jitter_us: summary of how late the pacer issued requests, in µs; None where it is unknown
+    - send_delay_us: summary in µs of how long requests that were due waited for the generator
+      though a connection was free; None where it is unknown
+    - lateness: how many requests the generator itself made later; None without a record of each
     - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
       schedule, or where right answers cannot be separated from wrong ones
     - span: (start, end) in unix seconds of the client's clock; None where the generator does not
@@ -82,7 +84,8 @@ class Measurement:
     latency_us: Summary
     latency_from: str
     per_second: PerSecond | None = None
-    jitter_us: Summary | None = None
+    send_delay_us: Summary | None = None
+    lateness: Lateness | None = None
     waited: Waited | None = None
     span: tuple[float, float] | None = None
     client: PythonClient | None = None
@@ -114,6 +117,8 @@ class Waited:
     - wrong_us: the same for answers with another status or body
     - unanswered: requests sent but not answered in full
     - unsent: requests due but never sent, the last of the schedule
+    - left_out: those of unsent, the last, that an ideal generator would have sent just before the
+      end; None where it is unknown and the time until the end decides
     - known: fraction of the answers whose latencies are known, above 0 to 1; unanswered and unsent
       requests are scaled by it
     """
@@ -123,3 +128,21 @@ class Waited:
     unanswered: int = 0
     unsent: int = 0
     known: float = 1.0
+    left_out: int | None = None
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Requests that the generator itself made markedly later than an ideal one.
+
+    - late: their number, with those of `unsent`
+    - unsent: requests that were never sent and that an ideal generator would have sent
+    - left_out: further such requests, due so shortly before the end that they say nothing
+    - hidden: True where requests without an answer may have held every connection, so that nothing
+      is known; the counts are then 0
+    """
+
+    late: int
+    unsent: int
+    left_out: int
+    hidden: bool

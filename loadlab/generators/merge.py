@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadlab.core.model import PerSecond
-from loadlab.generators.measurement import ERROR_CLASSES, Measurement, total
+from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total
 from loadlab.stats import histograms
 
 
@@ -39,7 +39,21 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         histogram=histogram,
         latency_us=histograms.summary(histogram),
         latency_from=parts[0].latency_from,
+        lateness=_lateness([part.lateness for part in parts]),
         per_second=_series([part.per_second for part in parts]),
+    )
+
+
+def _lateness(found: Sequence[Lateness | None]) -> Lateness | None:
+    """Add the requests that each client made later; None where a client does not know."""
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    return Lateness(
+        late=sum(one.late for one in known),
+        unsent=sum(one.unsent for one in known),
+        left_out=sum(one.left_out for one in known),
+        hidden=any(one.hidden for one in known),
     )
 
 

@@ -2,15 +2,17 @@
 
 What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 - A pacer issues request i at i/q seconds, as long as that is before the deadline z, into a queue
-  that the connections serve in order. `start_latency_correction` is the moment of issue, so `end -
-  start_latency_correction` is the latency from the intended start, except for the lateness of the
-  pacer itself (its timer ticks once a millisecond), which jitter_us holds. `start` is when a
-  connection took the request from the queue.
+  that the connections serve in order. `start_latency_correction` is the moment of issue. oha's own
+  latencies count from it, so they leave out how late the pacer is (its timer ticks once a
+  millisecond). Here latencies count from i/q. `start` is when a connection took the request from
+  the queue.
 - With -w, oha waits for requests taken from the queue before the deadline. It drops the queued ones
   without a record: they are `unsent`.
 - Over HTTP/2 -w has no effect. At the deadline each connection reports an abort, whether it had a
   request under way or not. At most as many were under way as the schedule lacks.
 - The SQLite file holds requests answered in full. Errors appear only in the JSON, by message.
+- latencyPercentiles has the latency at rank floor(p / 100 * n) of the n answers, counted from 0.
+- Without --redirect 0 some versions follow up to 10 redirects within one request.
 - len_bytes is the length of the body as transferred, without headers or chunk framing.
 - SQLite appends: a file left over from an earlier run would then hold two runs, which is refused.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,14 +30,24 @@ import numpy as np
 
 from loadlab.core import documents
 from loadlab.core.formatting import plain
-from loadlab.core.model import Load, PerSecond
+from loadlab.core.model import Load, PerSecond, Thresholds
 from loadlab.generators import oha_database
+from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Answer, Generator, Request
-from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement, Waited
-from loadlab.generators.oha_database import AnswerSeries, Reduction, scheduled_requests
+from loadlab.generators.measurement import (
+    ERROR_CLASSES,
+    GeneratorError,
+    Lateness,
+    Measurement,
+    Waited,
+)
+from loadlab.generators.oha_database import AnswerSeries, Limits, Reduction
 from loadlab.stats import histograms
 
 OUTPUT = "oha.json"
+
+# Kept latencies are rounded by at most this fraction.
+ROUNDING = 0.001
 
 Counted: TypeAlias = tuple[histograms.Integers, histograms.Integers]
 
@@ -86,13 +99,45 @@ def classify(message: str) -> str:
     raise GeneratorError(f"oha error not understood: {message!r}; add it to oha.py's classes")
 
 
-def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
-    """Return (total seconds, status -> count, message -> count) of oha's JSON."""
+@dataclass(frozen=True)
+class Report:
+    """What oha's JSON says of one load.
+
+    - statuses: status -> answers; errors: class of ERROR_CLASSES -> requests without an answer
+    - aborted: requests cut off at the deadline
+    - average_s, percentiles_s: of oha's own latencies, which count from the time of issue;
+      percentiles by percent, empty without answers
+    """
+
+    total_s: float
+    statuses: dict[int, int]
+    errors: dict[str, int]
+    aborted: int
+    average_s: float | None
+    percentiles_s: dict[float, float]
+
+    @property
+    def answered(self) -> int:
+        """Number of answers."""
+        return sum(self.statuses.values())
+
+    @property
+    def missing(self) -> int:
+        """Number of requests that were sent and not answered."""
+        return sum(self.errors.values()) + self.aborted
+
+
+def report(text: str, schedule: Schedule, http2: bool = False) -> Report:
+    """Return what oha's JSON text says. ``http2``: whether the load used HTTP/2.
+
+    Raises GeneratorError for a text that is truncated or not understood.
+    """
     try:
         document = json.loads(text)
-        total = document["summary"]["total"]
-        statuses = {int(k): v for k, v in document["statusCodeDistribution"].items()}
+        total, average = document["summary"]["total"], document["summary"]["average"]
+        statuses = {int(k): v for k, v in document["statusCodeDistribution"].items() if v}
         messages = dict(document["errorDistribution"])
+        percentiles = {float(k[1:]): v for k, v in document["latencyPercentiles"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise GeneratorError(
             f"oha's JSON is truncated or not understood ({error!r}): …{text[-80:]!r}"
@@ -102,30 +147,10 @@ def _document(text: str) -> tuple[float, dict[int, int], dict[str, int]]:
         raise GeneratorError(f"oha's total is {total!r} s, it must be above 0")
     if not all(isinstance(count, int) and count >= 0 for count in counts):
         raise GeneratorError(f"oha's counts are not all whole numbers: {counts}")
-    return float(total), statuses, messages
-
-
-def measure(
-    text: str, reduction: Reduction, body_bytes: int | None, http2: bool = False
-) -> Measurement:
-    """Return the Measurement of oha's JSON text and of oha_database.reduce's reduction.
-
-    ``body_bytes`` is the expected length of a 2xx body; None skips that check. ``http2`` is whether
-    the load used HTTP/2, see the module docstring. Rates count the answers before the deadline,
-    divided by the deadline minus the fastest service time: no answer can arrive during that first
-    time. So neither a slow start nor answers after the deadline distort them.
-
-    Raises GeneratorError where the SQLite file and the JSON do not agree.
-    """
-    total, statuses, messages = _document(text)
-    filed: Counter[int] = Counter()
-    for status, _, count, _ in reduction.answers:
-        filed[status] += count
-    if dict(filed) != {status: count for status, count in statuses.items() if count}:
-        raise GeneratorError(
-            f"truncated: SQLite has {sum(filed.values())} answers {dict(filed)}, JSON has "
-            f"{sum(statuses.values())} {statuses}"
-        )
+    if not all(isinstance(seconds, float | int) for seconds in [average, *percentiles.values()]):
+        if statuses:
+            raise GeneratorError(f"oha's latencies are not all numbers: {percentiles}")
+        average, percentiles = None, {}
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     aborted = 0
     for message, count in messages.items():
@@ -134,7 +159,25 @@ def measure(
             aborted += count
         else:
             errors[kind] += count
-    unanswered = sum(errors.values())
+    if http2:
+        lacking = schedule.scheduled - sum(statuses.values()) - sum(errors.values())
+        aborted = max(0, min(aborted, lacking))
+    return Report(float(total), statuses, errors, aborted, average, percentiles)
+
+
+def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measurement:
+    """Return the Measurement of oha's JSON and of the reduction of its SQLite file.
+
+    ``body_bytes`` is the expected length of a 2xx body; None skips that check. Rates count the
+    answers before the deadline, divided by the deadline minus the fastest service time: no answer
+    can arrive during that first time. So neither a slow start nor answers after the deadline
+    distort them.
+
+    Raises GeneratorError where the reduction and the JSON do not agree.
+    """
+    exact, right_us, wrong_us = _latencies(reduction, body_bytes)
+    _cross_check(said, reduction, exact)
+    errors = dict(said.errors)
     ok = ok_in_time = in_time = 0
     for status, length, count, before in reduction.answers:
         kind = answer_class(status, length, body_bytes)
@@ -143,43 +186,77 @@ def measure(
             ok, ok_in_time = ok + count, ok_in_time + before
         else:
             errors[kind] += count
-    responses = sum(filed.values())
-    rate, duration_s = reduction.rate, reduction.duration_s
-    scheduled = scheduled_requests(rate, duration_s)
-    if http2:
-        aborted = max(0, min(aborted, scheduled - responses - unanswered))
-    requests = responses + unanswered + aborted
-    service = reduction.service_s
+    duration_s = reduction.duration_s
+    scheduled = Schedule(reduction.rate, duration_s, reduction.connections).scheduled
+    requests = said.answered + said.missing
+    unsent = max(0, scheduled - requests)
+    service, found = reduction.service_s, reduction.lateness
     span = duration_s - (service.min or 0) if in_time else duration_s
-    exact, right_us, wrong_us = _latencies(reduction, body_bytes)
     histogram = histograms.from_counts(*exact)
+    delay = _counted([found.delay_us])
     return Measurement(
         generator="oha",
         requests=requests,
-        responses=responses,
+        responses=said.answered,
         ok=ok,
         errors=errors,
-        aborted=aborted,
+        aborted=said.aborted,
         scheduled=scheduled,
-        unsent=max(0, scheduled - requests),
-        duration_s=total,
+        unsent=unsent,
+        duration_s=said.total_s,
         rate_achieved=in_time / span,
         goodput=ok_in_time / span,
-        mean_service_us=service.sum / responses * 1e6 if responses else None,
+        mean_service_us=service.sum / said.answered * 1e6 if said.answered else None,
         histogram=histogram,
         latency_us=histograms.summary(histogram, exact),
         latency_from="intended",
         per_second=_answered_per_second(reduction.per_second, body_bytes),
-        # Requests dropped at the deadline are the last of the schedule and shift nothing. A failed
-        # request leaves a gap in the file that would look like lateness.
-        jitter_us=reduction.jitter_us if responses and not unanswered + aborted else None,
+        send_delay_us=histograms.summary(histograms.from_counts(*delay), delay)
+        if len(delay[0])
+        else None,
+        lateness=Lateness(found.late, found.unsent, found.left_out, found.hidden),
         waited=Waited(
             right_us,
             wrong_us,
-            unanswered=unanswered + aborted,
-            unsent=max(0, scheduled - requests),
+            unanswered=said.missing,
+            unsent=unsent,
+            left_out=None if found.hidden else found.left_out,
         ),
     )
+
+
+def _cross_check(said: Report, reduction: Reduction, exact: Counted) -> None:
+    """Raise GeneratorError where the reduction does not hold the answers that oha reports.
+
+    oha's latencies count from the time of issue, which is never before the request was due. So each
+    percentile is at least oha's, and the mean exceeds oha's by the mean time until the issue.
+    """
+    filed: Counter[int] = Counter()
+    for status, _, count, _ in reduction.answers:
+        filed[status] += count
+    values, counts = exact
+    ranks = np.cumsum(counts)
+    if dict(filed) != said.statuses or (ranks[-1] if len(ranks) else 0) != said.answered:
+        raise GeneratorError(
+            f"truncated: SQLite has {sum(filed.values())} answers {dict(filed)}, JSON has "
+            f"{said.answered} {said.statuses}"
+        )
+    if said.average_s is None:
+        return
+    mean_us = float((values * counts).sum() / said.answered)
+    expected_us = (said.average_s + reduction.issue_s / said.answered) * 1e6
+    if abs(mean_us - expected_us) > ROUNDING * expected_us + 1:
+        raise GeneratorError(
+            f"the latencies' mean is {mean_us:.0f} µs, by oha's own mean it is {expected_us:.0f} µs"
+        )
+    for percent, seconds in said.percentiles_s.items():
+        rank = min(int(percent / 100 * said.answered), said.answered - 1)
+        value = int(values[np.searchsorted(ranks, rank, side="right")])
+        if value < seconds * 1e6 * (1 - ROUNDING) - 1:
+            raise GeneratorError(
+                f"the latencies' {percent:g}th percentile is {value} µs, oha's own is "
+                f"{seconds * 1e6:.0f} µs"
+            )
 
 
 def _latencies(reduction: Reduction, body_bytes: int | None) -> tuple[Counted, Counted, Counted]:
@@ -230,6 +307,7 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         *("oha", "--no-tui", "--no-color", "--output-format", "json", "-o", f"{name}.json"),
         *("--db-url", f"{name}.sqlite", "-z", f"{plain(seconds)}s", "-w"),
         *("-q", plain(request.rate), "--latency-correction"),
+        *("--redirect", "0"),
         *(["--http2"] if request.http2 else []),
         *([] if request.keepalive else ["--disable-keepalive"]),
         *("-c", str(request.connections), "--worker-threads", str(request.threads)),
@@ -237,21 +315,36 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
     ]
 
 
-def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
-    text = documents.text(folder / OUTPUT)
-    reduction, sha256 = oha_database.read(folder, *_schedule(load))
-    found = measure(text, reduction, answer.body_bytes, http2=load.http2 is True)
-    return found, {oha_database.DATABASE: sha256}
+def _measured(
+    folder: Path, load: Load, answer: Answer, thresholds: Thresholds
+) -> tuple[Measurement, set[str]]:
+    schedule, limits = _schedule(load), _limits(thresholds)
+    said = report(documents.text(folder / OUTPUT), schedule, load.http2 is True)
+    reduction, name = oha_database.read(folder, schedule, said.missing, limits)
+    return measure(said, reduction, answer.body_bytes), {name}
 
 
-def _reduce(folder: Path, load: Load, keep: bool) -> None:
-    oha_database.replace(folder, *_schedule(load), keep)
+def _keep(folder: Path, load: Load, thresholds: Thresholds, whole: bool) -> None:
+    if whole:
+        oha_database.keep(folder)
+        return
+    schedule = _schedule(load)
+    said = report(documents.text(folder / OUTPUT), schedule, load.http2 is True)
+    oha_database.write(folder, schedule, said.missing, _limits(thresholds))
 
 
-def _schedule(load: Load) -> tuple[float, float]:
+def _schedule(load: Load) -> Schedule:
     if load.rate is None or load.duration_s is None:
         raise GeneratorError("oha ran without a rate or a duration")
-    return load.rate, load.duration_s
+    return Schedule(load.rate, load.duration_s, load.connections)
+
+
+def _limits(thresholds: Thresholds) -> Limits:
+    return Limits(
+        least_s=thresholds.late_least_s,
+        least_fraction=thresholds.late_least_fraction,
+        tail_s=thresholds.send_delay_p99_max_us / 1e6,
+    )
 
 
 GENERATORS = (
@@ -269,7 +362,8 @@ GENERATORS = (
         output=OUTPUT,
         command=_command,
         measure=_measured,
-        reduce=_reduce,
+        keep=_keep,
+        discard=oha_database.discard,
         http2=True,
     ),
 )

@@ -1,19 +1,23 @@
 """Reduce oha's SQLite file of requests to the data that all reported numbers derive from.
 
 The reduction replaces the file once a repetition is recorded. loadlab/generators/oha.py describes
-what oha writes.
+what oha writes. The rows are read in parts: memory does not depend on the number of requests.
 """
 
 from __future__ import annotations
 
 import gzip
 import math
+import shutil
 import sqlite3
 import tempfile
 import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -22,14 +26,37 @@ from msgspec import Struct
 
 from loadlab.core import documents
 from loadlab.core.run_dir import CELL
+from loadlab.generators.attribution import Attribution, Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
 from loadlab.stats import histograms
 
-FORMAT = "oha requests/2"
+FORMAT = "oha requests/3"
 # The file that oha writes, its reduction, and the whole of it, compressed.
 DATABASE = "oha.sqlite"
 REDUCED = "requests.json.gz"
 KEPT = "requests.sqlite.gz"
+# Rows of a part, and their columns: intended start, start, end, duration (s), status, body bytes.
+PART = 50_000
+COLUMNS = 6
+# Latencies up to here are kept to the microsecond, longer ones with 4 significant digits, µs.
+EXACT_US = 10_000
+
+Floats = npt.NDArray[np.float64]
+Pairs = list[tuple[int, int]]
+Values = tuple[int, ...]
+
+
+class Limits(Struct, frozen=True):
+    """From when on a request counts as made later by the generator.
+
+    - least_s, least_fraction: it added more than least_s seconds and more than least_fraction of
+      the latency that an ideal generator would have had
+    - tail_s: a request due in this time before the end and not sent says nothing, seconds
+    """
+
+    least_s: float
+    least_fraction: float
+    tail_s: float
 
 
 class ServiceTime(Struct):
@@ -39,8 +66,26 @@ class ServiceTime(Struct):
     min: float | None
 
 
+class Lateness(Struct):
+    """What the generator itself did.
+
+    - late: requests that it made later by more than the limits, with those of `unsent`
+    - unsent: requests that were never sent and that an ideal generator would have sent before the
+      tail
+    - left_out: the same in the tail
+    - hidden: True where missing requests may have held every connection; the rest is then 0
+    - delay_us: [(µs, count)] from when a request was due and a connection was free to its start
+    """
+
+    late: int
+    unsent: int
+    left_out: int
+    hidden: bool
+    delay_us: Pairs
+
+
 class AnswerSeries(Struct):
-    """Series by second of the intended start.
+    """Series by second in which a request was due.
 
     intended: requests of the schedule; answers: [status, body bytes, count] of each second.
     """
@@ -56,100 +101,99 @@ class AnswerSeries(Struct):
 class Reduction(Struct):
     """What is kept of oha's SQLite file; requests.json.gz holds it.
 
-    - format: FORMAT; rate (requests/s) and duration_s, as asked for
+    - format: FORMAT; rate (requests/s), duration_s and connections, as asked for; missing: requests
+      that were sent and are in no row; limits: those that lateness was found with
     - answers: (status, body bytes, count, count before the deadline)
-    - latency_us: (status, body bytes, [(µs, count)]), exact
-    - jitter_us: summary in µs of how late the pacer issued requests
+    - latency_us: (status, body bytes, [(µs, count)]) from when the request was due
+    - issue_s: sum of the seconds from when a request was due until oha issued it, from which oha
+      counts its own latencies
     - sha256: of the SQLite file; "" until it was replaced
     """
 
     format: str
     rate: float
     duration_s: float
+    connections: int
+    missing: int
+    limits: Limits
     answers: list[tuple[int, int, int, int]]
-    latency_us: list[tuple[int, int, list[tuple[int, int]]]]
+    latency_us: list[tuple[int, int, Pairs]]
     service_s: ServiceTime
+    issue_s: float
+    lateness: Lateness
     per_second: AnswerSeries
-    jitter_us: histograms.Summary
     sha256: str = ""
 
 
-def scheduled_requests(rate: float, duration_s: float) -> int:
-    """Return how many requests the pacer issues before the deadline: those i with i/rate <
-    duration.
-
-    ``rate`` is in requests/s and ``duration_s`` in seconds. Raises GeneratorError unless both are
-    above 0.
-    """
-    if not (rate > 0 and duration_s > 0):
-        raise GeneratorError(f"rate {rate}/s and duration {duration_s} s must be above 0")
-    # Round first: 0.1 * 30 in floating point would give 4 requests.
-    return math.ceil(round(rate * duration_s, 6))
-
-
-def reduce(database: Path, rate: float, duration_s: float) -> Reduction:
-    """Reduce oha's SQLite file. ``rate`` (requests/s) and ``duration_s`` are those asked for.
+def reduce(database: Path, schedule: Schedule, missing: int, limits: Limits) -> Reduction:
+    """Reduce oha's SQLite file. ``missing``: requests that were sent and are in no row.
 
     Raises GeneratorError for a file that is absent, not oha's or holds two runs, and for impossible
     rows.
     """
-    scheduled_requests(rate, duration_s)
-    rows = _rows(database)
-    intended, start, end, duration, status, length = rows.T if len(rows) else np.zeros((6, 0))
-    _check_rows(intended, start, end, duration)
-    us = np.rint(duration * 1e6).astype(np.int64)
-    second = np.floor(intended).astype(np.int64)
-    before = end <= duration_s
-    in_time = {(s, size): count for s, size, count in _tally(status[before], length[before])}
-    service = end - start
-    return Reduction(
-        format=FORMAT,
-        rate=float(rate),
-        duration_s=float(duration_s),
-        answers=[
-            (s, size, count, in_time.get((s, size), 0)) for s, size, count in _tally(status, length)
-        ],
-        latency_us=_latencies(us, status, length),
-        service_s=ServiceTime(float(service.sum()), float(service.min()) if len(service) else None),
-        per_second=_per_second(second, us, status, length, rate, duration_s),
-        jitter_us=_jitter(intended, rate),
-    )
+    if not (schedule.rate > 0 and schedule.duration_s > 0):
+        raise GeneratorError(
+            f"rate {schedule.rate}/s and duration {schedule.duration_s} s must be above 0"
+        )
+    with tempfile.TemporaryFile() as spool:
+        spare = _checked(database, schedule, missing, spool)
+        spool.seek(0)
+        return _reduced(spool, spare, schedule, missing, limits)
 
 
-def _rows(database: Path) -> npt.NDArray[np.float64]:
-    """Return one row for each answer: intended start, start, end, duration (s), status,
-    body bytes."""
+def _checked(
+    database: Path, schedule: Schedule, missing: int, spool: BinaryIO
+) -> list[tuple[int, int]]:
+    """Check all rows and write them to ``spool`` in the order in which oha issued the requests.
+
+    Return (number of rows, smallest spare turns) of each part.
+    """
+    parts, first = [], 0
+    for table in _rows(database):
+        _check_rows(table)
+        spare = spare_turns(table[:, 0], first, schedule, missing)
+        parts.append((len(table), int(spare.min())))
+        first += len(table)
+        spool.write(table.tobytes())
+    if first + missing > schedule.scheduled:
+        raise GeneratorError(
+            f"{first} answers and {missing} failed requests are more than the "
+            f"{schedule.scheduled} scheduled"
+        )
+    return parts
+
+
+def _rows(database: Path) -> Iterator[Floats]:
+    """Yield parts of the file, one row for each answer, by the time of issue."""
     if not database.is_file():
         raise GeneratorError(f"{database.name} is not there; oha was stopped before it wrote it")
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as base:
             runs = base.execute("SELECT DISTINCT run FROM oha").fetchall()
-            rows = base.execute(
-                "SELECT start_latency_correction, start, end, duration, status, len_bytes FROM oha"
-            ).fetchall()
+            if len(runs) > 1:
+                raise GeneratorError(
+                    f"{database.name} holds {len(runs)} runs, the limit is 1; remove it "
+                    "before each run, oha appends"
+                )
+            # Ties are broken by the rest, so that equal rows always give equal sums.
+            cursor = base.execute(
+                "SELECT start_latency_correction, start, end, duration, status, len_bytes FROM oha "
+                "ORDER BY 1, 2, 3, 5, 6"
+            )
+            while rows := cursor.fetchmany(PART):
+                table = np.array(rows, dtype=np.float64)  # NULL becomes NaN
+                if np.isnan(table).any():
+                    raise GeneratorError(
+                        f"{database.name} has rows without start_latency_correction; run oha with "
+                        "-q and --latency-correction"
+                    )
+                yield table
     except sqlite3.DatabaseError as error:
         raise GeneratorError(f"{database.name} is truncated or not oha's: {error}") from error
-    if len(runs) > 1:
-        raise GeneratorError(
-            f"{database.name} holds {len(runs)} runs, the limit is 1; remove it "
-            "before each run, oha appends"
-        )
-    table = np.array(rows, dtype=np.float64).reshape(-1, 6)  # NULL becomes NaN
-    if np.isnan(table).any():
-        raise GeneratorError(
-            f"{database.name} has rows without start_latency_correction; run oha with -q and "
-            "--latency-correction"
-        )
-    # Sort by intended start and break ties by the rest, so that equal rows always give equal sums.
-    return table[np.lexsort((table[:, 2], table[:, 1], table[:, 0]))]
 
 
-def _check_rows(
-    intended: npt.NDArray[np.float64],
-    start: npt.NDArray[np.float64],
-    end: npt.NDArray[np.float64],
-    duration: npt.NDArray[np.float64],
-) -> None:
+def _check_rows(table: Floats) -> None:
+    intended, start, end, duration = table[:, :4].T
     # Times are doubles in seconds made from nanoseconds: a microsecond is far above their rounding.
     wrong = (
         (intended < 0)
@@ -165,129 +209,247 @@ def _check_rows(
         )
 
 
-def _tally(
-    status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]
-) -> list[tuple[int, int, int]]:
-    """Return [(status, body bytes, count)], ascending."""
-    # A combined key is faster than a pair; a body has less than 2**40 bytes.
-    keys, counts = np.unique(
-        (status.astype(np.int64) << 40) + length.astype(np.int64), return_counts=True
-    )
-    return [
-        (key >> 40, key & ((1 << 40) - 1), count)
-        for key, count in zip(keys.tolist(), counts.tolist(), strict=True)
-    ]
+def _reduced(
+    spool: BinaryIO,
+    parts: Sequence[tuple[int, int]],
+    schedule: Schedule,
+    missing: int,
+    limits: Limits,
+) -> Reduction:
+    totals = _Totals(schedule, missing, limits)
+    # The smallest spare turns of the parts after each.
+    later = np.minimum.accumulate([missing, *(least for _, least in reversed(parts))])[::-1][1:]
+    first = 0
+    for (rows, _), following in zip(parts, later.tolist(), strict=True):
+        table = np.frombuffer(spool.read(rows * COLUMNS * 8)).reshape(rows, COLUMNS)
+        spare = spare_turns(table[:, 0], first, schedule, missing)
+        totals.add(table, latest_turns(spare, first, following))
+        first += rows
+    return totals.reduction()
 
 
-def _latencies(
-    us: npt.NDArray[np.int64], status: npt.NDArray[np.float64], length: npt.NDArray[np.float64]
-) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """Return [(status, body bytes, [(µs, count)])], ascending."""
-    found = []
-    for one, size, _ in _tally(status, length):
-        values, counts = histograms.count_values(us[(status == one) & (length == size)])
-        pairs = zip(values.tolist(), counts.tolist(), strict=True)
-        found.append((one, size, list(pairs)))
+class _Totals:
+    """Adds up the parts of a file to its reduction."""
+
+    def __init__(self, schedule: Schedule, missing: int, limits: Limits) -> None:
+        self._schedule, self._missing, self._limits = schedule, missing, limits
+        self._attribution = Attribution(schedule, missing)
+        self._seconds = _Seconds(schedule)
+        self._answers: Counter[Values] = Counter()
+        self._in_time: Counter[Values] = Counter()
+        self._latencies: Counter[Values] = Counter()
+        self._delays: Counter[Values] = Counter()
+        self._service_s = self._issue_s = 0.0
+        self._fastest_s = math.inf
+        self._late = 0
+
+    def add(self, table: Floats, turn: histograms.Integers) -> None:
+        """Add the next rows; ``turn``: the number of each row's request in the schedule."""
+        limits = self._limits
+        issued, start, end = table[:, :3].T
+        status, length = table[:, 4:].T.astype(np.int64)
+        due = turn / self._schedule.rate
+        delay, added = self._attribution.add(due, start, end)
+        ideal = end - due - added
+        late = added > np.maximum(limits.least_s, limits.least_fraction * ideal)
+        us = np.rint(np.maximum(end - due, 0) * 1e6).astype(np.int64)
+        in_time = end <= self._schedule.duration_s
+        self._answers.update(_tally(status, length))
+        self._in_time.update(_tally(status[in_time], length[in_time]))
+        self._latencies.update(_tally(status, length, _rounded(us)))
+        self._delays.update(_tally(_rounded(np.rint(delay * 1e6).astype(np.int64))))
+        self._seconds.add(turn, us, status, length)
+        self._service_s += float((end - start).sum())
+        self._issue_s += float((issued - due).sum())
+        self._fastest_s = min(self._fastest_s, float((end - start).min()))
+        self._late += int(late.sum())
+
+    def reduction(self) -> Reduction:
+        """Return the reduction of all rows."""
+        schedule = self._schedule
+        answers = sorted(self._answers.items())
+        return Reduction(
+            format=FORMAT,
+            rate=float(schedule.rate),
+            duration_s=float(schedule.duration_s),
+            connections=schedule.connections,
+            missing=self._missing,
+            limits=self._limits,
+            answers=[
+                (status, length, count, self._in_time[status, length])
+                for (status, length), count in answers
+            ],
+            latency_us=_by_kind(self._latencies),
+            service_s=ServiceTime(self._service_s, self._fastest_s if answers else None),
+            issue_s=self._issue_s,
+            lateness=self._lateness(),
+            per_second=self._seconds.series(),
+        )
+
+    def _lateness(self) -> Lateness:
+        attribution, duration_s = self._attribution, self._schedule.duration_s
+        unsent = attribution.unsent(duration_s - self._limits.tail_s)
+        delays = [] if attribution.hidden else sorted(self._delays.items())
+        return Lateness(
+            late=self._late + unsent,
+            unsent=unsent,
+            left_out=attribution.unsent(duration_s) - unsent,
+            hidden=attribution.hidden,
+            delay_us=[(us, count) for (us,), count in delays],
+        )
+
+
+def _rounded(us: histograms.Integers) -> histograms.Integers:
+    """Round values above EXACT_US to 4 significant digits."""
+    step = 10 ** np.searchsorted(EXACT_US * 10 ** np.arange(14), us, side="right")
+    found: histograms.Integers = (us + step // 2) // step * step
     return found
 
 
-def _jitter(intended: npt.NDArray[np.float64], rate: float) -> histograms.Summary:
-    """Summarise how many µs after i/rate request i was issued."""
-    late = np.rint((np.sort(intended) - np.arange(len(intended)) / rate) * 1e6).astype(np.int64)
-    # The pacer sleeps until i/rate, so it is never early. A request missing from the file makes
-    # later ones look late; an extra request or another rate makes them look early.
-    if len(late) and int(late.min()) < -1:
-        raise GeneratorError(
-            f"a request was issued {-int(late.min())} µs before its turn at {rate}/s; "
-            "was another rate used?"
+def _tally(*columns: histograms.Integers) -> dict[Values, int]:
+    """Return how often each combination of values occurs."""
+    if not len(columns[0]):
+        return {}
+    table = np.stack(columns)[:, np.lexsort(columns[::-1])]
+    begins = np.flatnonzero(np.append(True, (table[:, 1:] != table[:, :-1]).any(axis=0)))
+    counts = np.diff(np.append(begins, table.shape[1])).tolist()
+    return dict(zip(zip(*table[:, begins].tolist(), strict=True), counts, strict=True))
+
+
+def _by_kind(latencies: Counter[Values]) -> list[tuple[int, int, Pairs]]:
+    found: list[tuple[int, int, Pairs]] = []
+    for (status, length, us), count in sorted(latencies.items()):
+        if not found or found[-1][:2] != (status, length):
+            found.append((status, length, []))
+        found[-1][2].append((us, count))
+    return found
+
+
+class _Seconds:
+    """Builds the series by second from rows in order of their turn."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._edges = [
+            schedule.before(s) if s else 0 for s in range(math.ceil(schedule.duration_s))
+        ]
+        self._edges.append(schedule.scheduled)
+        self._open: list[npt.NDArray[np.int64]] = []
+        self._series = AnswerSeries(
+            second=[],
+            intended=[after - before for before, after in pairwise(self._edges)],
+            answers=[],
+            p50_us=[],
+            p99_us=[],
+            max_us=[],
         )
-    counted = histograms.count_values(np.maximum(late, 0))
-    return histograms.summary(histograms.from_counts(*counted), counted)
 
+    def add(self, turn: histograms.Integers, *columns: histograms.Integers) -> None:
+        """Add rows: their turns, latencies in µs, statuses and body lengths."""
+        table = np.stack(columns)
+        begin = 0
+        while begin < table.shape[1]:
+            end = int(np.searchsorted(turn, self._edges[len(self._series.second) + 1]))
+            self._open.append(table[:, begin:end])
+            begin = end
+            if end < table.shape[1]:
+                self._close()
 
-def _per_second(
-    second: npt.NDArray[np.int64],
-    us: npt.NDArray[np.int64],
-    status: npt.NDArray[np.float64],
-    length: npt.NDArray[np.float64],
-    rate: float,
-    duration_s: float,
-) -> AnswerSeries:
-    total = scheduled_requests(rate, duration_s)
-    seconds = max(math.ceil(duration_s), int(second.max()) + 1 if len(second) else 0)
-    # How many i have floor(i / rate) == s, for the schedule of `total` requests.
-    edges = [min(total, scheduled_requests(rate, s)) if s else 0 for s in range(seconds + 1)]
-    series = AnswerSeries(
-        second=list(range(seconds)),
-        intended=[after - before for before, after in pairwise(edges)],
-        answers=[],
-        p50_us=[],
-        p99_us=[],
-        max_us=[],
-    )
-    places = np.searchsorted(second, np.arange(seconds + 1))
-    for low, high in pairwise(places.tolist()):
-        series.answers.append(_tally(status[low:high], length[low:high]))
-        if low == high:
-            p50 = p99 = highest = None
-        else:
+    def _close(self) -> None:
+        us, statuses, lengths = np.concatenate(self._open or [np.zeros((3, 0), np.int64)], axis=1)
+        self._open = []
+        series = self._series
+        series.second.append(len(series.second))
+        answers = _tally(statuses, lengths).items()
+        series.answers.append([(status, length, count) for (status, length), count in answers])
+        p50 = p99 = highest = None
+        if us.size:
             p50, p99, highest = (
-                int(v) for v in np.percentile(us[low:high], [50, 99, 100], method="inverted_cdf")
+                int(value) for value in np.percentile(us, [50, 99, 100], method="inverted_cdf")
             )
         series.p50_us.append(p50)
         series.p99_us.append(p99)
         series.max_us.append(highest)
-    return series
+
+    def series(self) -> AnswerSeries:
+        """Return the series, after all rows."""
+        while len(self._series.second) < len(self._edges) - 1:
+            self._close()
+        return self._series
 
 
-def read(folder: Path, rate: float, duration_s: float) -> tuple[Reduction, str]:
-    """Return the reduction and the SHA-256 of the SQLite file, from whichever form of it exists.
+def read(folder: Path, schedule: Schedule, missing: int, limits: Limits) -> tuple[Reduction, str]:
+    """Return the reduction, and the name of the file it is from: whichever form of it exists.
 
     Raises GeneratorError where there is none, where it is truncated, and where the reduction is of
-    another load than ``rate`` (requests/s) for ``duration_s``.
+    another load, or was found with other limits.
     """
     database, kept, reduced = (folder / name for name in (DATABASE, KEPT, REDUCED))
-    if database.exists():
-        content = database.read_bytes()
-        return reduce(database, rate, duration_s), documents.digest(content)
     try:
+        if reduced.exists():
+            return _read(reduced, schedule, missing, limits), REDUCED
         if kept.exists():
-            content = gzip.decompress(kept.read_bytes())
             with tempfile.TemporaryDirectory() as directory:
                 copy = Path(directory) / DATABASE
-                copy.write_bytes(content)
-                return reduce(copy, rate, duration_s), documents.digest(content)
-        if reduced.exists():
-            reduction = msgspec.json.decode(gzip.decompress(reduced.read_bytes()), type=Reduction)
-            if reduction.format != FORMAT:
-                raise GeneratorError(f"{REDUCED} is {reduction.format!r}, not {FORMAT!r}")
-            if (reduction.rate, reduction.duration_s) != (rate, duration_s):
-                raise GeneratorError(
-                    f"{REDUCED} is of {reduction.rate}/s for {reduction.duration_s} s, "
-                    f"{CELL} of {rate}/s for {duration_s} s"
-                )
-            return reduction, reduction.sha256
+                with gzip.open(kept) as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+                return reduce(copy, schedule, missing, limits), KEPT
     except msgspec.DecodeError as error:
         raise GeneratorError(f"{REDUCED}: {error}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise GeneratorError(f"{KEPT} or {REDUCED} is truncated: {error}") from error
+    if database.exists():
+        return reduce(database, schedule, missing, limits), DATABASE
     raise GeneratorError(f"none of {DATABASE}, {KEPT}, {REDUCED} is there")
 
 
-def replace(folder: Path, rate: float, duration_s: float, keep: bool) -> None:
-    """Replace the SQLite file by its reduction or, with ``keep``, by the whole of it, compressed.
+def _read(path: Path, schedule: Schedule, missing: int, limits: Limits) -> Reduction:
+    reduction = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Reduction)
+    if reduction.format != FORMAT:
+        raise GeneratorError(f"{path.name} is {reduction.format!r}, not {FORMAT!r}")
+    found = Schedule(reduction.rate, reduction.duration_s, reduction.connections)
+    if found != schedule:
+        raise GeneratorError(f"{path.name} is of {found}, {CELL} of {schedule}")
+    if reduction.missing != missing:
+        raise GeneratorError(
+            f"{path.name} is of {reduction.missing} requests without an answer, oha's JSON has "
+            f"{missing}"
+        )
+    if reduction.limits != limits:
+        raise GeneratorError(
+            f"{path.name} was reduced with {reduction.limits}, the run's thresholds are {limits}"
+        )
+    return reduction
 
-    Does nothing without an SQLite file: it was replaced already.
-    """
-    database = folder / DATABASE
+
+def write(folder: Path, schedule: Schedule, missing: int, limits: Limits) -> None:
+    """Write the reduction beside the SQLite file. Does nothing where it is there, or no file is."""
+    database, reduced = folder / DATABASE, folder / REDUCED
+    if database.exists() and not reduced.exists():
+        found = reduce(database, schedule, missing, limits)
+        found.sha256 = documents.digest_of(database)
+        packed = msgspec.json.encode(found, order="sorted")
+        documents.write(reduced, gzip.compress(packed, mtime=0))
+
+
+def keep(folder: Path) -> None:
+    """Write the whole SQLite file, compressed, in place of its reduction, where there is one."""
+    database, kept = folder / DATABASE, folder / KEPT
     if not database.exists():
         return
-    content = database.read_bytes()
-    if keep:
-        documents.write(folder / KEPT, gzip.compress(content, mtime=0))
-    else:
-        found = reduce(database, rate, duration_s)
-        found.sha256 = documents.digest(content)
-        packed = msgspec.json.encode(found, order="sorted")
-        documents.write(folder / REDUCED, gzip.compress(packed, mtime=0))
-    database.unlink()
+    if not kept.exists():
+        documents.fill(kept, lambda target: _pack(database, target))
+    (folder / REDUCED).unlink(missing_ok=True)
+
+
+def _pack(database: Path, target: BinaryIO) -> None:
+    # Without a name and a time, equal files give equal bytes.
+    with (
+        database.open("rb") as source,
+        gzip.GzipFile("", "wb", fileobj=target, mtime=0) as packed,
+    ):
+        shutil.copyfileobj(source, packed)
+
+
+def discard(folder: Path) -> None:
+    """Remove the SQLite file."""
+    (folder / DATABASE).unlink(missing_ok=True)

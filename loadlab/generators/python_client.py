@@ -22,7 +22,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from loadlab.core.formatting import plain
-from loadlab.core.model import ClientCpu, Load, PerSecond, PythonClient
+from loadlab.core.model import ClientCpu, Load, PerSecond, PythonClient, Thresholds
 from loadlab.core.run_dir import STATUS
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
@@ -270,13 +270,15 @@ def _command(client: str, request: Request, seconds: float, name: str) -> list[s
     ]
 
 
-def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
+def _measured(
+    folder: Path, load: Load, answer: Answer, thresholds: Thresholds
+) -> tuple[Measurement, set[str]]:
     path = folder / f"{load.generator}.json.gz"
     if not path.exists():
         raise GeneratorError(f"{path.name} is not there")
     if answer.body_bytes is None:
         raise GeneratorError("the length of a right answer's body is not known")
-    return measure(path.read_bytes(), load, answer.body_bytes), {}
+    return measure(path.read_bytes(), load, answer.body_bytes), set()
 
 
 def _client(

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from loadlab.core import documents
 from loadlab.core.formatting import plain
-from loadlab.core.model import Load, Reason
+from loadlab.core.model import Load, Reason, Thresholds
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
@@ -371,8 +371,10 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
     ]
 
 
-def _measured(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
-    return measure(documents.text(folder / OUTPUT), load, answer.wire_bytes), {}
+def _measured(
+    folder: Path, load: Load, answer: Answer, thresholds: Thresholds
+) -> tuple[Measurement, set[str]]:
+    return measure(documents.text(folder / OUTPUT), load, answer.wire_bytes), set()
 
 
 GENERATORS = (

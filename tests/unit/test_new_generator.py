@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from loadlab.analysis import result
 from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
-from loadlab.core.model import GivenOptions, Load
+from loadlab.core.model import GivenOptions, Load, Thresholds
 from loadlab.generators import registry, wrk
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import Measurement
@@ -31,9 +31,11 @@ def command(request: Request, seconds: float, name: str) -> list[str]:
     return ["fake", f"--for={seconds:g}", f"--rate={request.rate:g}", f"--to={name}", request.url]
 
 
-def measure(folder: Path, load: Load, answer: Answer) -> tuple[Measurement, dict[str, str]]:
+def measure(
+    folder: Path, load: Load, answer: Answer, thresholds: Thresholds
+) -> tuple[Measurement, set[str]]:
     text = (folder / "fake.txt").read_text()
-    return wrk.measure(text, load.connections, answer.wire_bytes), {}
+    return wrk.measure(text, load.connections, answer.wire_bytes), set()
 
 
 @pytest.fixture(autouse=True)

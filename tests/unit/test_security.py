@@ -36,6 +36,7 @@ from loadlab.core.formatting import printable
 from loadlab.core.model import Reason, Result, Validity
 from loadlab.core.run_dir import RunDir
 from loadlab.generators import oha, oha_database, wrk, wrk2
+from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
 from loadlab.stacks import contract
@@ -295,18 +296,23 @@ def test_what_is_said_of_any_output_is_printable(text: str) -> None:
         format=oha_database.FORMAT,
         rate=1,
         duration_s=30,
+        connections=1,
+        missing=0,
+        limits=oha_database.Limits(0.005, 0.1, 0.01),
         answers=[],
         latency_us=[],
         service_s=oha_database.ServiceTime(0, None),
+        issue_s=0,
+        lateness=oha_database.Lateness(0, 0, 0, False, []),
         per_second=oha_database.AnswerSeries([], [], [], [], [], []),
-        jitter_us={},
     )
+    schedule = Schedule(1, 30, 1)
     for parse in (
-        lambda: oha.measure(text, nothing, None),
-        lambda: oha.measure(
-            json.dumps({"summary": {"total": 1}, "statusCodeDistribution": {},
-                        "errorDistribution": {text + "?": 1}}),
-            nothing, None,
+        lambda: oha.measure(oha.report(text, schedule), nothing, None),
+        lambda: oha.report(
+            json.dumps({"summary": {"total": 1, "average": None}, "statusCodeDistribution": {},
+                        "latencyPercentiles": {}, "errorDistribution": {text + "?": 1}}),
+            schedule,
         ),
         lambda: wrk.measure(f"Running {text}", 1, None),
         lambda: wrk2.measure(f"Running {text}", asked, None),

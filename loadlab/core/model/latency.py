@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from loadlab.core.model.base import Count, NotNegative, Positive, Reason, Record, doc
 
@@ -10,7 +10,8 @@ from loadlab.core.model.base import Count, NotNegative, Positive, Reason, Record
 class Latency(Record, kw_only=True, frozen=True):
     """Summary of latencies in µs. All fields are null where there were no values. Percentiles come
     from an HdrHistogram (1 µs to 1 h, 3 significant digits) and are accurate to 0.1 %; 0 µs
-    counts as 1.
+    counts as 1. Percentiles and max are of all requests that were due: one without an answer ranks
+    behind every answer. mean, stdev and min are of the answers.
     """
 
     mean: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Arithmetic mean, µs, at least 1.")]
@@ -47,6 +48,20 @@ class Latency(Record, kw_only=True, frozen=True):
         doc("99.99th percentile: 99.99 % of the values are at or below it; µs, at least 1."),
     ]
     max: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Largest value, µs, at least 1.")]
+    censored: Annotated[
+        Count,
+        doc(
+            "Requests that were due and not sent, or sent and not answered, 0 or more. Each waited "
+            "at least until it failed, or until the end of the load."
+        ),
+    ] = 0
+    at_least: Annotated[
+        list[str],
+        doc(
+            "Names of the fields that fall among the censored requests: the value is the wait that "
+            "is certain, a lower bound."
+        ),
+    ] = field(default_factory=list)
 
 
 class EncodedHistogram(Record, kw_only=True, frozen=True):

@@ -108,7 +108,8 @@ class Validity(Record, kw_only=True, frozen=True):
     reasons: Annotated[
         list[Reason],
         doc(
-            "Reasons that make it void, such as generator_cpu, rate_missed, steal, link or failed."
+            "Reasons that make it void, such as generator_cpu, generator_late, steal, link or "
+            "failed."
         ),
     ]
     findings: Annotated[
@@ -259,8 +260,7 @@ class Repetition(Record, kw_only=True, frozen=True):
         Count | None,
         doc(
             "scheduled minus requests (wrk2: minus answers and one request per connection, which "
-            "may have been in flight at the end), at least 0. No percentile contains them. null "
-            "for a closed loop or a batch."
+            "may have been in flight at the end), at least 0. null for a closed loop or a batch."
         ),
     ]
     duration_s: Annotated[
@@ -283,8 +283,10 @@ class Repetition(Record, kw_only=True, frozen=True):
     latency_us: Annotated[
         Latency | None,
         doc(
-            "Latencies of all answers, µs. Python clients: ok answers only. wrk2: answers after "
-            "its calibration of 10 s."
+            "Latencies of all requests that were due, µs; without a schedule, of all answers. "
+            "Python clients: ok answers only. wrk2: requests after its calibration of 10 s. A "
+            "percentile is null where the generator made so many requests later that it may be of "
+            "the generator's making."
         ),
     ]
     latency_basis: Annotated[
@@ -297,10 +299,19 @@ class Repetition(Record, kw_only=True, frozen=True):
     send_delay_us: Annotated[
         Latency | None,
         doc(
-            "Delay of the generator's own schedule, µs; null where it is unknown, as for several "
-            "clients together. No latency contains it."
+            "Delay by the generator itself, µs: from when a request was due and a connection was "
+            "free to its start. Latency contains it. null where it is unknown, as for several "
+            "clients together."
         ),
     ]
+    late: Annotated[
+        Count | None,
+        doc(
+            "Requests that the generator itself made markedly later than an ideal generator, or "
+            "did not send although that would have; absent where the generator keeps no record of "
+            "each request, or where failed requests hide it."
+        ),
+    ] = None
     telemetry: Annotated[
         Telemetry | None,
         doc("Telemetry of both hosts during the load; null where the repetition failed."),
@@ -331,8 +342,7 @@ class Repetition(Record, kw_only=True, frozen=True):
         dict[str, Sha256],
         doc(
             "SHA-256 in hexadecimal of each raw file that the result was derived from, by file "
-            "name. It includes oha.sqlite where only its reduction is kept: requests.json.gz "
-            "contains that hash."
+            "name. requests.json.gz contains the hash of oha.sqlite, which it replaces."
         ),
     ]
     response_time: Annotated[
@@ -373,3 +383,10 @@ class Result(Repetition, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=Tr
     per_second: Annotated[
         PerSecond | None, doc("Series by second; null where the generator has none.")
     ]
+    censored: Annotated[
+        EncodedHistogram | None,
+        doc(
+            "Histogram of the waits that are certain, of the requests that were due and have no "
+            "answer; absent where there are none."
+        ),
+    ] = None

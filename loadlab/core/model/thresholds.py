@@ -6,7 +6,10 @@ from loadlab.core.model.base import Above0, Count, Fraction, NotNegative, Record
 
 
 class Thresholds(Record, kw_only=True, frozen=True):
-    """Thresholds that make a repetition void, and thresholds of findings, which do not."""
+    """Thresholds that make a repetition void, and thresholds of findings, which do not.
+
+    A default is that of runs that began without the threshold.
+    """
 
     generator_cpu_max: Annotated[
         Fraction,
@@ -18,8 +21,31 @@ class Thresholds(Record, kw_only=True, frozen=True):
     server_cpu_full: Annotated[
         Fraction, doc("Server's CPU utilization from which it counts as saturated, fraction.")
     ]
+    late_max: Annotated[
+        Fraction,
+        doc(
+            "Void above: requests that the generator made later / scheduled, where each request is "
+            "recorded. Half of the requests above the p99. p99.9 and p99.99 are withheld above a "
+            "tenth and a hundredth of it."
+        ),
+    ] = 0.005
+    late_least_s: Annotated[
+        NotNegative,
+        doc(
+            "A request counts as made later where the generator added more than this, seconds, "
+            "and more than late_least_fraction."
+        ),
+    ] = 0.005
+    late_least_fraction: Annotated[
+        NotNegative,
+        doc("Part of the latency with an ideal generator that the generator added, fraction."),
+    ] = 0.1
     sent_min: Annotated[
-        Fraction, doc("Void below: requests sent / scheduled, where the server was not the limit.")
+        Fraction,
+        doc(
+            "Requests sent / scheduled, below which the server was saturated or, where the "
+            "requests are not recorded and the server was not the limit, the repetition is void."
+        ),
     ]
     connections_busy_min: Annotated[
         Fraction,
@@ -44,7 +70,7 @@ class Thresholds(Record, kw_only=True, frozen=True):
         ),
     ]
     listen_overflows_max: Annotated[
-        Count, doc("Void above: connections refused for a full accept queue of the server.")
+        Count, doc("Finding above: connections refused for a full accept queue of the server.")
     ]
     clock_step_max_s: Annotated[
         NotNegative, doc("Void above: step of either host's clock, seconds.")
@@ -69,8 +95,9 @@ class Thresholds(Record, kw_only=True, frozen=True):
     send_delay_p99_max_us: Annotated[
         NotNegative,
         doc(
-            "Finding above: p99 of the generator's own lateness, which no latency includes, µs. "
-            "Requests due in this time before the end and not sent are in no response time."
+            "Finding above: p99 of the generator's own delay, µs. Requests due in this time before "
+            "the end and not sent are in no latency and no response time, where the generator "
+            "explains it."
         ),
     ]
     littles_law_max: Annotated[

@@ -123,8 +123,9 @@ def _percentiles(entry: Entry, found: Sequence[_Measured], ground: Baseline | No
     merged = curves.Curve(statistics.percentile_curve, answers)
     scheduled = statistics.latency_basis == "scheduled"
     base = ground if scheduled else None
-    summary = statistics.latency_us
-    p50, p99, largest = map(formatting.ms, (summary.p50, summary.p99, summary.max))
+    p50, p99, largest = (
+        formatting.bounded(statistics.latency_us, name) for name in ("p50", "p99", "max")
+    )
     limit = curves.highest(answers)
     words = [f"{BASIS['scheduled' if scheduled else 'sent'].capitalize()}."]
     if limit is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from loadlab.core import formatting
-from loadlab.core.formatting import ms
+from loadlab.core.formatting import NONE, bounded
 from loadlab.core.model import CellSummary, HostTelemetry, Repetition, Statistics
 from loadlab.core.run_dir import HERE, RESULT, SUMMARY
 from loadlab.generators import registry
@@ -243,7 +243,7 @@ def _closed_loop(entry: Entry, rep: Repetition, name: Sequence[str]) -> Row:
         str(load.connections),
         f"{load.duration_s:g}",
         formatting.rate(rep.goodput),
-        *(map(ms, (found.p50, found.p99, found.max) if found else (None, None, None))),
+        *(bounded(found, name) if found else NONE for name in ("p50", "p99", "max")),
         formatting.count(headlines.total(rep.errors)),
         *both_cpus([rep]),
         "valid" if good else formatting.one_line(f"void: {reasons}"),

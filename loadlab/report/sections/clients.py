@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loadlab.core import formatting
-from loadlab.core.formatting import ms
 from loadlab.core.model import CellSummary, ClientLoad
 from loadlab.report import words
 from loadlab.report.html import Row, Table, table
@@ -43,7 +42,7 @@ def _row(repetition: int, client: ClientLoad, after_s: float) -> Row:
         "closed loop" if client.rate is None else formatting.plain(client.rate),
         f"{client.connections:,}",
         formatting.rate(client.rate_achieved),
-        *map(ms, (found.p50, found.p99, found.max)),
+        *(formatting.bounded(found, name) for name in ("p50", "p99", "max")),
         formatting.count(headlines.total(client.errors)),
         formatting.count(client.unsent),
         formatting.percent(client.telemetry.cpu_busy),

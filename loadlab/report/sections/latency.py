@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadlab.core import formatting
-from loadlab.core.formatting import ms
+from loadlab.core.formatting import bounded, ms
 from loadlab.core.model import Latency, PercentileInterval, ResponseTime, Statistics
 from loadlab.report import html, words
 from loadlab.report.html import Table, TableCell
@@ -50,14 +50,21 @@ def _cell(
     reason = known.reason if known else percentiles.refusal(answers, name)
     if reason:
         return TableCell(formatting.NONE, title=words.reason(reason))
-    value = None if found is None else getattr(found, name)
-    return TableCell(ms(value), title=quantities.interval(known) if known else "")
+    if found is None:
+        return TableCell(formatting.NONE)
+    title = quantities.interval(known) if known else ""
+    if name in found.at_least:
+        title = (
+            f"lower bound: {found.censored:,} requests that were due have no answer and rank "
+            "behind every answer"
+        )
+    return TableCell(bounded(found, name), title=title)
 
 
 def slowest(found: Latency) -> str:
     """Return the p99, or the maximum where the sample is too small for a p99."""
-    name, value = ("max", found.max) if found.p99 is None else ("p99", found.p99)
-    return f"{name} {ms(value)} ms"
+    name = "max" if found.p99 is None else "p99"
+    return f"{name} {bounded(found, name)} ms"
 
 
 def response_time(found: ResponseTime | None) -> TableCell:
@@ -78,7 +85,7 @@ def intervals(found: Statistics) -> Table | None:
     rows = []
     for name in histograms.PERCENTILES:
         one: PercentileInterval = getattr(known, name)
-        value = ms(getattr(found.latency_us, name))
+        value = bounded(found.latency_us, name)
         shown = words.reason(one.reason) if one.reason else quantities.bounds(one)
         rows.append([quantities.percentile(name), value, shown])
     return html.table(

@@ -34,8 +34,8 @@ def result(repetition: Repetition) -> str:
     else:
         parts = [f"{repetition.goodput or 0:,.1f} requests/s"]
     if found := repetition.latency_us:
-        latencies = {"p50": found.p50, "p99": found.p99}
-        parts += [f"{name} {formatting.ms(us)} ms" for name, us in latencies.items() if us]
+        names = [name for name in ("p50", "p99") if getattr(found, name)]
+        parts += [f"{name} {formatting.bounded(found, name)} ms" for name in names]
     failed = headlines.total(repetition.errors)
     parts.append(f"{failed:,} errors" if failed else "no errors")
     return ", ".join([*parts, _verdict(repetition)])
@@ -133,12 +133,14 @@ def _numbers(rep: Repetition) -> str:
     if rep.error is not None or found is None:
         return " " * 55
 
-    def ms(name: str, us: float | None) -> str:
-        none = us is None or name in unsupported
-        return formatting.NONE if none or us is None else f"{us / 1000:.2f}ms"
+    def ms(name: str) -> str:
+        us = getattr(found, name)
+        if us is None or name in unsupported:
+            return formatting.NONE
+        return f"{'≥' if name in found.at_least else ''}{us / 1000:.2f}ms"
 
     unsent = formatting.NONE if rep.unsent is None else str(rep.unsent)
     return (
-        f"{rep.goodput:>9.1f}{ms('p50', found.p50):>10}{ms('p99', found.p99):>10}"
-        f"{ms('p99_9', found.p99_9):>10}{headlines.total(rep.errors):>8}{unsent:>8}"
+        f"{rep.goodput:>9.1f}{ms('p50'):>10}{ms('p99'):>10}"
+        f"{ms('p99_9'):>10}{headlines.total(rep.errors):>8}{unsent:>8}"
     )

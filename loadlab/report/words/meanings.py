@@ -16,7 +16,7 @@ MEANINGS: dict[str, Meaning] = {
     # Reasons that void a repetition.
     "failed": Meaning("The measurement is not complete; the text is the error."),
     "generator_failed": Meaning("The generator ended with an error."),
-    "nothing_answered": Meaning("No request was answered."),
+    "nothing_sent": Meaning("The generator sent no request."),
     "short": Meaning("The load lasted shorter than requested.", ("duration_min",)),
     "generator_cpu": Meaning(
         "The client's CPU was full: with a constant rate always, in a closed loop where the "
@@ -29,15 +29,16 @@ MEANINGS: dict[str, Meaning] = {
     "telemetry_gap": Meaning(
         "A host could not be observed for part of the load.", ("samples_min",)
     ),
-    "listen_overflows": Meaning(
-        "The server dropped connections, as an accept queue was full.", ("listen_overflows_max",)
-    ),
     "connections": Meaning("The client had fewer connections than requested."),
     "link": Meaning(
         "The load used so much of the link that the link may have been the limit.", ("link_max",)
     ),
+    "generator_late": Meaning(
+        "The generator made so many requests later than an ideal one that the p99 may be its own.",
+        ("late_max", "late_least_s", "late_least_fraction"),
+    ),
     "rate_missed": Meaning(
-        "The generator did not send the requests that were due, and the server was not the limit.",
+        "wrk2 did not send the requests that were due, and the server was not the limit.",
         ("sent_min", "connections_busy_min"),
     ),
     "start_spread": Meaning(
@@ -48,16 +49,30 @@ MEANINGS: dict[str, Meaning] = {
         "The server did not keep the rate: its CPU was full, or all connections waited for it.",
         ("sent_min", "server_cpu_full", "connections_busy_min"),
     ),
+    "late_tail": Meaning(
+        "The generator made requests later: p99.9 or p99.99 may be its own and are withheld.",
+        ("late_max",),
+    ),
+    "late_hidden": Meaning(
+        "So many requests failed that they may have held every connection: how late the generator "
+        "was is not known."
+    ),
+    "counts_differ": Meaning(
+        "nginx counted fewer requests than were answered, or more than the generator sent."
+    ),
+    "listen_overflows": Meaning(
+        "The server dropped connections, as an accept queue was full.", ("listen_overflows_max",)
+    ),
     "uncounted": Meaning("Nothing counted requests at the server, as nginx was not in the path."),
     "uncalibrated": Meaning("The link was not measured, so its use was not judged."),
     "unsent": Meaning(
-        "The generator never sent some scheduled requests. No percentile includes them.",
+        "The generator never sent some scheduled requests. They rank behind every answer.",
         ("send_delay_tail_s",),
     ),
     "aborted": Meaning("The generator cut off requests at its deadline."),
     "errors": Meaning("Requests failed, by class."),
     "send_delay": Meaning(
-        "The generator issued requests late. No latency includes this delay.",
+        "The generator itself delayed requests. Latency includes this delay.",
         ("send_delay_p99_max_us",),
     ),
     "littles_law": Meaning(

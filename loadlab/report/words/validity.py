@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from loadlab.core.model import Reason
 from loadlab.core.run_dir import ERROR
+from loadlab.report.words import quantities
 from loadlab.report.words.table import Entry, Table
 
 _FILES = (
@@ -23,8 +24,8 @@ def _generator_failed(why: Reason) -> str:
     return f"exit code {why.value}, {why.limit} expected"
 
 
-def _nothing_answered(why: Reason) -> str:
-    return f"{why.value} responses, at least {why.limit} expected"
+def _nothing_sent(why: Reason) -> str:
+    return f"{why.value} requests, at least {why.limit} expected"
 
 
 def _short(why: Reason) -> str:
@@ -96,6 +97,45 @@ def _schedule(why: Reason) -> str:
     )
 
 
+def _late(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"{fact['late']} of {fact['scheduled']} scheduled requests made later by the generator, by "
+        f"more than {fact['least_s']} s and {_fraction(fact['least_fraction']):.0%} of the latency "
+        f"with an ideal one; {fact['unsent']} of them never sent"
+    )
+
+
+def _fraction(value: object) -> float:
+    assert isinstance(value, float | int)
+    return float(value)
+
+
+def _generator_late(why: Reason) -> str:
+    return f"{_late(why)}; {why.value:.4f} of all, limit {why.limit}"
+
+
+def _late_tail(why: Reason) -> str:
+    names = why.facts["percentiles"]
+    assert isinstance(names, list)
+    return f"{_late(why)}; {' and '.join(map(quantities.percentile, names))} withheld"
+
+
+def _late_hidden(why: Reason) -> str:
+    return (
+        f"{why.value} requests without an answer, {why.limit} connections: they may have held "
+        "every connection, so how late the generator was cannot be told"
+    )
+
+
+def _counts_differ(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"nginx counted {fact['nginx']:,} requests, the generator {fact['generator']:,}: "
+        f"{why.value:,} apart beyond failed requests, limit {why.limit:,}, one for each connection"
+    )
+
+
 def _rate_missed(why: Reason) -> str:
     return f"{_schedule(why)}: the generator did not keep up"
 
@@ -121,8 +161,8 @@ def _uncalibrated(why: Reason) -> str:
 
 def _unsent(why: Reason) -> str:
     return (
-        f"{why.value} of {why.facts['scheduled']} scheduled requests were never sent and are in no "
-        "percentile"
+        f"{why.value} of {why.facts['scheduled']} scheduled requests were never sent; each waited "
+        "until the end at least"
     )
 
 
@@ -136,8 +176,8 @@ def _errors(why: Reason) -> str:
 
 def _send_delay(why: Reason) -> str:
     return (
-        f"p99 of {why.value:.0f} µs late, limit {why.limit:g}: what the generator was late itself "
-        "is in no latency"
+        f"p99 of {why.value:.0f} µs, limit {why.limit:g}: the generator's own delay, a part of the "
+        "latency"
     )
 
 
@@ -223,8 +263,8 @@ VOID: Table = {
     "generator_failed": Entry(
         _generator_failed, f"Read the generator's own message in the repetition's {ERROR}"
     ),
-    "nothing_answered": Entry(
-        _nothing_answered, "Read the application's log in the run's logs/, and check the endpoint"
+    "nothing_sent": Entry(
+        _nothing_sent, f"Read the generator's own message in the repetition's {ERROR}"
     ),
     "short": Entry(_short, "Read the generator's own output in the repetition's folder"),
     "generator_cpu": Entry(
@@ -240,14 +280,14 @@ VOID: Table = {
         _telemetry_gap,
         "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",
     ),
-    "listen_overflows": Entry(
-        _listen_overflows,
-        "Use a longer accept queue (-e backlog=, net.core.somaxconn) or fewer connections",
-    ),
     "connections": Entry(
         _connections, "See why the server refused or closed connections: its limits and its log"
     ),
     "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
+    "generator_late": Entry(
+        _generator_late,
+        "Give the client more cores or memory, stop its other work, or ask for less",
+    ),
     "rate_missed": Entry(
         _rate_missed, "Ask for less, give the client more cores, or use several clients"
     ),
@@ -258,6 +298,15 @@ VOID: Table = {
 # Findings. An expected void reason is a finding too.
 FINDINGS: Table = {
     "saturated": Entry(_saturated, "Ask for less where the latency below saturation is wanted"),
+    "late_tail": Entry(_late_tail, "Stop other work on the client, or give it more cores"),
+    "late_hidden": Entry(_late_hidden, "See why requests failed"),
+    "counts_differ": Entry(
+        _counts_differ, "See who else uses the server, and whether nginx was restarted"
+    ),
+    "listen_overflows": Entry(
+        _listen_overflows,
+        "Use a longer accept queue (-e backlog=, net.core.somaxconn) or fewer connections",
+    ),
     "uncounted": Entry(_uncounted),
     "uncalibrated": Entry(_uncalibrated, "Resume the run with -e recalibrate=true"),
     "unsent": Entry(_unsent, "Compare response times, which count these requests"),

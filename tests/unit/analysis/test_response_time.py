@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from loadlab.analysis import response_time
 from loadlab.core.model import ResponseTime
 from loadlab.generators import oha, oha_database, wrk2
+from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import Measurement, Waited
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
 LIMITS = builders.thresholds()
 TIMEOUT_S = LIMITS.timeout_s
+LATE = oha_database.Limits(LIMITS.late_least_s, LIMITS.late_least_fraction, 0.01)
 TIMEOUT_US = TIMEOUT_S * 1e6
 
 
@@ -118,10 +120,12 @@ def test_repetitions_merge_by_adding_histograms_and_refuse_what_few_requests_car
 def of_oha(name: str, tmp_path: Path, rate: float, duration_s: float, size: int) -> Measurement:
     database = tmp_path / "oha.sqlite"
     database.write_bytes(gzip.decompress((FIXTURES / f"oha/{name}.sqlite.gz").read_bytes()))
-    reduction = oha_database.reduce(database, rate, duration_s)
+    schedule = Schedule(rate, duration_s, 64)
+    said = oha.report((FIXTURES / f"oha/{name}.json").read_text(), schedule)
+    reduction = oha_database.reduce(database, schedule, said.missing, LATE)
     again = msgspec.json.decode(msgspec.json.encode(reduction), type=oha_database.Reduction)
     assert again == reduction
-    return oha.measure((FIXTURES / f"oha/{name}.json").read_text(), reduction, size)
+    return oha.measure(said, reduction, size)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +157,8 @@ def test_a_saturated_server_is_worse_than_its_latencies_say(tmp_path: Path) -> N
     measured = of_oha("saturated", tmp_path, 2000, 3, 13)
     assert measured.unsent is not None
     found = summarise(measured.waited, 2000)
-    assert found.failed == measured.unsent - 20 > 0.5 * found.requests
+    # No connection was free when these were due.
+    assert found.failed == measured.unsent > 0.5 * found.requests
     assert measured.latency_us["mean"] is not None
     assert found.mean_us > 5 * measured.latency_us["mean"]
 

@@ -5,10 +5,12 @@ import hashlib
 import itertools
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab.analysis import result
 from loadlab.core import documents
@@ -23,7 +25,7 @@ from tests.unit.builders import present
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
 # The recordings come from a shared machine with some steal, which is not what is tested here.
-LIMITS = builders.thresholds(steal_max=1.0)
+LIMITS = builders.thresholds(steal_max=1.0, late_max=0.02)
 
 
 @pytest.fixture
@@ -83,7 +85,8 @@ def test_a_wrk_repetition(wrk_dir: Path) -> None:
     assert "wrk.txt" in found.raw_sha256
     before = sorted(path.name for path in wrk_dir.iterdir())
     (wrk_dir / "result.json").write_bytes(documents.encode(found))
-    result.reduce(wrk_dir, keep_requests=False)
+    result.keep(wrk_dir, LIMITS, keep_requests=False)
+    result.discard(wrk_dir, LIMITS)
     assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
 
 
@@ -122,8 +125,10 @@ def test_a_python_clients_repetition(python_dir: Path) -> None:
     times = present(present(found.telemetry).client.per_second).t
     assert times[-2] < duration_s <= times[-1]
     assert "python-async.json.gz" in found.raw_sha256
+    (python_dir / "result.json").write_bytes(documents.encode(found))
     before = content(python_dir)
-    result.reduce(python_dir, keep_requests=False)
+    result.keep(python_dir, LIMITS, keep_requests=False)
+    result.discard(python_dir, LIMITS)
     assert content(python_dir) == before
 
 
@@ -155,7 +160,9 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     assert (found.latency_basis, found.send_delay_us) == ("scheduled", None)
     assert histograms.decode(present(found.histogram).data).total_count == 5011
     # All connections were in use: the server was the limit and not the generator.
-    assert codes(found.validity.findings) == ["body", "uncalibrated", "saturated", "unsent"]
+    assert codes(found.validity.findings) == [
+        *("body", "uncalibrated", "saturated", "unsent", "counts_differ"),
+    ]
     assert "rate_missed" not in codes(found.validity.reasons)
     assert "wrk2.txt" in found.raw_sha256
     (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
@@ -211,19 +218,84 @@ def test_the_same_result_after_reducing(oha_dir: Path, keep: bool, left: str) ->
     first = build(oha_dir)
     documents.write(oha_dir / "result.json", documents.encode(first))
     size = (oha_dir / oha_database.DATABASE).stat().st_size
-    result.reduce(oha_dir, keep_requests=keep)
-    assert not (oha_dir / oha_database.DATABASE).exists()
-    assert (oha_dir / left).stat().st_size < size * 0.6
-    assert documents.encode(build(oha_dir)) == documents.encode(first)
-    result.reduce(oha_dir, keep_requests=keep)  # again changes nothing
-    assert documents.encode(build(oha_dir)) == documents.encode(first)
+    result.keep(oha_dir, LIMITS, keep_requests=keep)
+    again = build(oha_dir)
+    # The hash is of the file that is kept.
+    kept = {left: documents.digest((oha_dir / left).read_bytes())}
+    hashes = {name: sha for name, sha in first.raw_sha256.items() if name != "oha.sqlite"}
+    assert again == replace(first, raw_sha256={**hashes, **kept})
+    for _ in range(2):  # again changes nothing
+        result.discard(oha_dir, LIMITS)
+        assert not (oha_dir / oha_database.DATABASE).exists()
+        assert (oha_dir / left).stat().st_size < size * 0.6
+        assert build(oha_dir) == again
+        result.keep(oha_dir, LIMITS, keep_requests=keep)
 
 
 def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
     (oha_dir / "oha.json").write_text("{")
+    result.keep(oha_dir, LIMITS, keep_requests=False)
     documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
-    result.reduce(oha_dir, keep_requests=False)
+    result.discard(oha_dir, LIMITS)
     assert (oha_dir / oha_database.KEPT).exists()
+    assert not (oha_dir / oha_database.DATABASE).exists()
+
+
+def test_requests_of_what_failed_otherwise_are_kept_whole_too(oha_dir: Path) -> None:
+    (oha_dir / "nginx-after.txt").write_text("<html>")
+    result.keep(oha_dir, LIMITS, keep_requests=False)
+    assert (oha_dir / oha_database.REDUCED).exists()
+    documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
+    result.discard(oha_dir, LIMITS)
+    assert (oha_dir / oha_database.KEPT).exists()
+    assert not (oha_dir / oha_database.REDUCED).exists()
+
+
+def altered(directory: Path, change: Callable[[dict[str, Any]], None]) -> Result:
+    """Return the result after a change of the reduction, with its own SQLite file gone."""
+    result.keep(directory, LIMITS, keep_requests=False)
+    (directory / oha_database.DATABASE).unlink()
+    path = directory / oha_database.REDUCED
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    change(document)
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    return build(directory)
+
+
+def quarter(document: dict[str, Any]) -> None:
+    for kind in document["latency_us"]:
+        kind[2] = [[max(1, us // 4), count] for us, count in kind[2]]
+
+
+def quarter_with_its_mean(document: dict[str, Any]) -> None:
+    count = sum(n for *_, pairs in document["latency_us"] for _, n in pairs)
+    mean = sum(us * n for *_, pairs in document["latency_us"] for us, n in pairs) / count
+    quarter(document)
+    document["issue_s"] -= 0.75 * mean / 1e6 * count
+
+
+def longer(document: dict[str, Any]) -> None:
+    for kind in document["latency_us"]:
+        kind[2] = [[us + 50, count] for us, count in kind[2]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (quarter, "the latencies' mean is "),
+        (quarter_with_its_mean, "percentile is "),
+        (longer, "the latencies' mean is "),
+        (lambda document: document["latency_us"][0][2].pop(), "truncated: SQLite has "),
+        (lambda document: document.update(connections=9), "connections=9"),
+        (lambda document: document.update(missing=1), "1 requests without an answer"),
+        (lambda document: document["limits"].update(least_s=1), "was reduced with "),
+        (lambda document: document.update(format="oha requests/2"), "not 'oha requests/3'"),
+    ],
+)
+def test_reduction_that_does_not_fit_is_refused(
+    oha_dir: Path, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    assert words in present(altered(oha_dir, change).error)
 
 
 def spoil(directory: Path, name: str, text: str | None) -> None:

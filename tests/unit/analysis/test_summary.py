@@ -13,6 +13,7 @@ from loadlab.core.errors import ResultError
 from loadlab.core.model import ErrorCounts, Latency, Reason, Result
 from loadlab.stats import histograms
 from tests.unit import builders
+from tests.unit.builders import present
 
 FIXTURES = builders.ROOT / "tests" / "fixtures"
 OHA = "aiohttp-oha-400rps"
@@ -21,16 +22,19 @@ VOID = builders.void("steal")
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, Result]:
-    limits = builders.thresholds(steal_max=1.0)
+    limits = builders.thresholds(steal_max=1.0, late_max=0.02)
     return {
         name: result.build(FIXTURES / f"rep-{name}", limits, None)
         for name in ("oha", "wrk", "python")
     }
 
 
+NOTHING: dict[str, Any] = dict.fromkeys(histograms.SUMMARY_KEYS)
+
+
 def of_values(base: Result, number: int, values: list[int], **changes: Any) -> Result:
     encoded = response_time.encoded(histograms.from_values(np.array(values)))
-    return replace(base, repetition=number, histogram=encoded, **changes)
+    return replace(base, repetition=number, histogram=encoded, **{"censored": None, **changes})
 
 
 def test_repetitions_merge_by_adding_histograms(real: dict[str, Result]) -> None:
@@ -57,11 +61,33 @@ def test_repetitions_merge_by_adding_histograms(real: dict[str, Result]) -> None
     assert found.percentile_curve[-1] == [100.0, found.latency_us.max]
 
 
+def test_requests_without_an_answer_rank_behind_all_answers_of_all(real: dict[str, Result]) -> None:
+    waits = response_time.encoded(histograms.from_values(np.array([300_000] * 30)))
+    found = summary.merge([
+        of_values(real["oha"], 1, [1000] * 970, censored=waits),
+        of_values(real["oha"], 2, [2000] * 1000),
+    ]).latency_us  # fmt: skip
+    assert [found.p50, found.p95] == pytest.approx([2000, 2000], rel=1e-3)
+    assert found.p99 == pytest.approx(300_000, rel=1e-3)
+    assert (found.censored, found.at_least) == (30, ["p99", "max"])
+
+
+def test_percentile_withheld_from_one_is_withheld_from_all(real: dict[str, Result]) -> None:
+    known = present(real["oha"].latency_us)
+    withheld = replace(known, p99_9=None, p99_99=None)
+    several = [
+        of_values(real["oha"], 1, [1000] * 20_000, latency_us=withheld),
+        of_values(real["oha"], 2, [2000] * 20_000, latency_us=replace(known, p99_9=1.0)),
+    ]
+    assert summary.merge(several[1:]).latency_us.p99_9 == pytest.approx(2000, rel=1e-3)
+    assert summary.merge(several).latency_us.p99_9 is None
+
+
 def test_statistics_without_a_valid_repetition_are_null(real: dict[str, Result]) -> None:
     found = summary.merge([replace(real["oha"], validity=VOID)])
     assert (found.n, found.n_void, found.requests) == (0, 1, None)
     assert (found.goodput, found.errors, found.latency_basis) == (None, None, None)
-    assert found.latency_us == Latency(**dict.fromkeys(histograms.SUMMARY_KEYS))
+    assert found.latency_us == Latency(**NOTHING)
 
 
 def test_a_closed_loop_has_no_unsent_to_sum(real: dict[str, Result]) -> None:

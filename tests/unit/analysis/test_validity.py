@@ -20,7 +20,7 @@ from loadlab.core.model import (
     Reason,
     Validity,
 )
-from loadlab.generators.measurement import ERROR_CLASSES, Measurement
+from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement
 from loadlab.report import words
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -46,7 +46,7 @@ GOOD = Measurement(
     histogram=HISTOGRAM,
     latency_us=histograms.summary(HISTOGRAM),
     latency_from="intended",
-    jitter_us={"p99": 1500.0},
+    send_delay_us={"p99": 1500.0},
 )
 # A quarter of the schedule sent, because every one of the 64 connections waits for an answer.
 OVERLOADED = replace(
@@ -64,7 +64,7 @@ CLOSED = replace(
     generator="wrk",
     scheduled=None,
     unsent=None,
-    jitter_us=None,
+    send_delay_us=None,
     latency_from="sent",
     rate_achieved=32_000.0,
 )
@@ -108,6 +108,7 @@ def judged(
     exit_code: int = 0,
     load: Load = CONSTANT,
     cell: Cell | None = None,
+    nginx: int | None = None,
 ) -> Validity:
     return judge(
         ClientEvidence(
@@ -118,6 +119,7 @@ def judged(
             client=client or host(),
             calibration=calibration,
             exit_code=exit_code,
+            nginx_requests=nginx,
         )
     )
 
@@ -140,7 +142,6 @@ def test_nothing_to_say_of_a_good_one() -> None:
         ("clock_jump", {"client": host(clock_step_s=0.11)}),
         ("swapping", {"server": host(swap_pages=1)}),
         ("telemetry_gap", {"server": host(samples=23)}),
-        ("listen_overflows", {"server": host(tcp={"listen_overflows": 1})}),
         ("connections", {"client": host(sockets={"established_max": 63})}),
         (
             "link",
@@ -151,7 +152,11 @@ def test_nothing_to_say_of_a_good_one() -> None:
             {"client": host(network={"rx_bits_per_second": 0, "tx_bits_per_second": 8.1e8})},
         ),
         ("short", {"measurement": replace(GOOD, duration_s=28.4)}),
-        ("nothing_answered", {"measurement": replace(GOOD, responses=0)}),
+        ("nothing_sent", {"measurement": replace(GOOD, requests=0, responses=0)}),
+        (
+            "generator_late",
+            {"measurement": replace(GOOD, lateness=Lateness(151, 0, 0, hidden=False))},
+        ),
         ("generator_failed", {"exit_code": 1}),
     ],
 )
@@ -167,7 +172,20 @@ def test_each_reason_voids_alone(code: str, changes: dict[str, Any]) -> None:
         {"server": host(cpu={"steal": 0.01}, clock_step_s=0.1, samples=24)},
         {"client": host(sockets={"established_max": 64})},
         {"client": host(network={"rx_bits_per_second": 8e8, "tx_bits_per_second": 8e8})},
-        {"client": host(tcp={"listen_overflows": 9})},
+        {"server": host(tcp={"listen_overflows": 9})},
+        {"measurement": replace(GOOD, lateness=Lateness(150, 0, 0, hidden=False))},
+        {"measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=True))},
+        # oha opens a connection when it has a request for it.
+        {
+            "measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=False)),
+            "client": host(sockets={"established_max": 3}),
+        },
+        # Nothing answered is a result.
+        {
+            "measurement": replace(
+                GOOD, responses=0, ok=0, goodput=0.0, errors={**NONE, "timeout": 30_000}
+            )
+        },
         {"measurement": replace(GOOD, duration_s=28.5)},
     ],
 )
@@ -317,7 +335,7 @@ def test_findings_do_not_void() -> None:
         errors={**NONE, "status_5xx": 7, "body": 2},
         aborted=3,
         unsent=3,
-        jitter_us={"p99": 10_001.0},
+        send_delay_us={"p99": 10_001.0},
         findings=[Reason(code="ticks", value=1)],
     )
     found = judged(bad, calibration=None)
@@ -332,6 +350,70 @@ def test_findings_do_not_void() -> None:
         "errors",
     ]
     assert words.coded(found.findings[5]) == "errors: status_5xx 7 of 30000 requests"
+
+
+def recorded(late: int = 0, unsent: int = 0, **changes: Any) -> Measurement:
+    """Return a measurement whose requests are recorded, with these that the generator made late."""
+    return replace(GOOD, lateness=Lateness(late, unsent, 0, hidden=False), **changes)
+
+
+@pytest.mark.parametrize(
+    ("late", "withheld"), [(1, []), (2, ["p99_99"]), (15, ["p99_99"]), (16, ["p99_9", "p99_99"])]
+)
+def test_percentiles_that_the_generator_may_have_made_are_told(
+    late: int, withheld: list[str]
+) -> None:
+    findings = judged(recorded(late)).findings
+    assert [finding.facts["percentiles"] for finding in findings] == ([withheld] * bool(withheld))
+    if withheld:
+        assert words.reason(findings[0]) == (
+            f"{late} of 30000 scheduled requests made later by the generator, by more than 0.005 s "
+            "and 10% of the latency with an ideal one; 0 of them never sent; "
+            f"{' and '.join(withheld).replace('_', '.')} withheld"
+        )
+
+
+def test_unsent_requests_are_the_servers_where_the_generator_was_not_late() -> None:
+    """Whatever the server's CPU says."""
+    found = judged(recorded(unsent=22_500), server=host(cpu_busy=0.1))
+    assert "saturated" not in codes(found.findings)
+    over = replace(OVERLOADED, mean_service_us=1.0, lateness=Lateness(0, 0, 0, hidden=False))
+    found = judged(over, server=host(cpu_busy=0.1))
+    assert (found.valid, codes(found.findings)) == (True, ["saturated", "unsent"])
+    assert found.findings[0].facts["resource"] == "connections"
+
+
+def test_full_server_does_not_excuse_a_late_generator() -> None:
+    late = recorded(late=22_500, unsent=22_500, requests=7_500)
+    found = judged(replace(late, unsent=22_500), server=host(cpu_busy=1.0))
+    assert codes(found.reasons) == ["generator_late"]
+    assert words.reason(found.reasons[0]).endswith(
+        "22500 of them never sent; 0.7500 of all, limit 0.005"
+    )
+
+
+def test_requests_that_hide_the_generators_lateness_are_told() -> None:
+    hidden = replace(
+        GOOD, responses=29_900, errors={**NONE, "timeout": 100}, lateness=Lateness(0, 0, 0, True)
+    )
+    (finding, *_) = judged(hidden).findings
+    assert words.coded(finding).startswith(
+        "late_hidden: 100 requests without an answer, 64 connections: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("nginx", "off"), [(30_064, None), (30_065, 65), (29_890, None), (29_826, None), (29_825, 65)]
+)
+def test_requests_that_nginx_and_the_generator_count_differently(
+    nginx: int, off: int | None
+) -> None:
+    """Each connection may have one under way; 110 failed, whether or not nginx saw them."""
+    measured = replace(GOOD, responses=29_890, errors={**NONE, "timeout": 110})
+    found = judged(measured, nginx=nginx)
+    assert found.valid
+    differ = [one for one in found.findings if one.code == "counts_differ"]
+    assert [one.value for one in differ] == [off] * (off is not None)
 
 
 def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
@@ -363,7 +445,6 @@ def test_a_batch_may_fill_its_client_and_fail() -> None:
         ("steal", {"client": host(cpu={"steal": 0.011})}),
         ("clock_jump", {"server": host(clock_step_s=0.11)}),
         ("swapping", {"client": host(swap_pages=1)}),
-        ("listen_overflows", {"server": host(tcp={"listen_overflows": 1})}),
         ("telemetry_gap", {"client": host(samples=3)}),
         (
             "link",

@@ -96,7 +96,7 @@ def test_one_client_offers_the_whole_load() -> None:
     given = variables(offer)
     assert given["MEASURE"] == (
         "timeout 62 oha --no-tui --no-color --output-format json -o oha.json --db-url oha.sqlite "
-        "-z 30s -w -q 401 --latency-correction -c 5 --worker-threads 2 -t 2s "
+        "-z 30s -w -q 401 --latency-correction --redirect 0 -c 5 --worker-threads 2 -t 2s "
         "http://10.0.0.1:80/index"
     )
     assert given["WARM_UP"].startswith("timeout 42 oha ")
@@ -137,7 +137,10 @@ def test_several_clients_share_the_load_and_begin_together() -> None:
     assert (first.name, second.name) == ("client", "clientb")
     assert second.folder == f"{REMOTE}/clients/clientb"
     assert " -q 201 " in variables(first)["MEASURE"]
-    assert " -q 200 --latency-correction -c 2 --worker-threads 2 " in variables(second)["MEASURE"]
+    assert (
+        " -q 200 --latency-correction --redirect 0 -c 2 --worker-threads 2 "
+        in variables(second)["MEASURE"]
+    )
     assert [variables(one)["BESIDE_URL"] for one in found.offers] == ["http://10.0.0.1/hello", ""]
     assert (found.lead_s, found.expected_s) == (15, 45)
     assert msgspec.to_builtins(found.record.clients) == [

@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ import numpy as np
 import pytest
 
 from loadlab.generators import oha, oha_database
-from loadlab.generators.measurement import GeneratorError, Measurement
+from loadlab.generators.attribution import Schedule
+from loadlab.generators.measurement import GeneratorError, Lateness, Measurement
 from loadlab.stats import histograms
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "oha"
@@ -22,6 +25,7 @@ TABLE = (
     "end REAL NOT NULL, duration REAL NOT NULL, status INTEGER NOT NULL, "
     "len_bytes INTEGER NOT NULL, run INTEGER NOT NULL)"
 )
+LIMITS = oha_database.Limits(least_s=0.005, least_fraction=0.1, tail_s=0.01)
 Row = tuple[float | None, float, float, int, int]  # intended, start, end, status, body bytes
 
 
@@ -32,10 +36,29 @@ def unpack(name: str, directory: Path) -> Path:
 
 
 def recorded(
-    name: str, directory: Path, rate: float, seconds: float, body: int | None
+    name: str,
+    directory: Path,
+    rate: float,
+    seconds: float,
+    body: int | None,
+    connections: int = 64,
 ) -> Measurement:
-    reduction = oha_database.reduce(unpack(name, directory), rate, seconds)
-    return oha.measure((FIXTURES / f"{name}.json").read_text(), reduction, body)
+    schedule = Schedule(rate, seconds, connections)
+    text = (FIXTURES / f"{name}.json").read_text()
+    return measured(text, unpack(name, directory), schedule, body)
+
+
+def measured(
+    text: str, path: Path, schedule: Schedule, body: int | None, http2: bool = False
+) -> Measurement:
+    said = oha.report(text, schedule, http2)
+    reduction = oha_database.reduce(path, schedule, said.missing, LIMITS)
+    return oha.measure(said, reduction, body)
+
+
+def reduced(path: Path, rate: float, seconds: float, missing: int = 0) -> oha_database.Reduction:
+    schedule = Schedule(rate, seconds, 64)
+    return oha_database.reduce(path, schedule, missing, LIMITS)
 
 
 def database(path: Path, rows: Iterable[Row], run: int = 1) -> Path:
@@ -52,10 +75,17 @@ def database(path: Path, rows: Iterable[Row], run: int = 1) -> Path:
     return path
 
 
-def document(total: float, statuses: dict[str, int], **errors: int) -> str:
+def document(
+    total: float, statuses: dict[str, int], rows: Iterable[Row] = (), **errors: int
+) -> str:
+    """Return oha's JSON; of its latencies only the mean and the p99.99."""
+    spans = [end - (start if issued is None else issued) for issued, start, end, _, _ in rows]
     return json.dumps(
         {
-            "summary": {"total": total},
+            "summary": {"total": total, "average": sum(spans) / len(spans) if spans else None},
+            "latencyPercentiles": {
+                "p99.99": sorted(spans)[int(0.9999 * len(spans))] if spans else None
+            },
             "statusCodeDistribution": statuses,
             "errorDistribution": {k.replace("_", " "): v for k, v in errors.items()},
         }
@@ -72,18 +102,22 @@ def test_a_normal_run(tmp_path: Path) -> None:
     # oha's own arithmetic over the same requests, in its JSON.
     said = json.loads((FIXTURES / "normal.json").read_text())
     summary = found.latency_us
-    assert summary["mean"] == pytest.approx(said["summary"]["average"] * 1e6, abs=0.5)
-    assert summary["max"] == pytest.approx(said["summary"]["slowest"] * 1e6, abs=0.5)
-    for name in ("p50", "p90"):
-        truth = said["latencyPercentiles"][name] * 1e6
-        assert summary[name] == pytest.approx(truth, rel=0.01), name
+    # From the schedule each is later, by up to a tick of the pacer's timer of 1 ms.
+    for name, seconds in (
+        ("mean", said["summary"]["average"]),
+        ("p50", said["latencyPercentiles"]["p50"]),
+        ("p90", said["latencyPercentiles"]["p90"]),
+        ("max", said["summary"]["slowest"]),
+    ):
+        assert 500 < (summary[name] or 0) - seconds * 1e6 < 3000, name
     assert found.duration_s == said["summary"]["total"]
     assert found.per_second is not None
     assert found.per_second.scheduled == [500, 500, 500]
     assert sum(found.per_second.responses) == sum(found.per_second.ok) == 1500
-    assert found.jitter_us is not None
+    assert found.lateness == Lateness(0, 0, 0, hidden=False)
+    assert found.send_delay_us is not None
     # Sleeps end on the next tick of 1 ms.
-    assert found.jitter_us["p50"] == pytest.approx(1000, rel=0.5)
+    assert found.send_delay_us["p50"] == pytest.approx(1000, rel=0.5)
 
 
 def test_a_saturated_run(tmp_path: Path) -> None:
@@ -94,8 +128,11 @@ def test_a_saturated_run(tmp_path: Path) -> None:
     assert found.duration_s > 3.1
     # All 64 connections waited.
     assert found.mean_service_us == pytest.approx(64 / 500 * 1e6, rel=0.05)
-    assert found.latency_us["max"] == pytest.approx(2_345_454)
-    assert found.jitter_us is not None
+    assert found.latency_us["max"] == pytest.approx(2_345_454, rel=1e-3)
+    # What was not sent waited for the server.
+    assert found.lateness == Lateness(0, 0, 0, hidden=False)
+    assert found.send_delay_us is not None
+    assert (found.send_delay_us["p99"] or 0) < 5000
     assert found.per_second is not None
     assert found.per_second.scheduled == [2000, 2000, 2000]
     assert found.per_second.responses == [1562, 0, 0]
@@ -117,7 +154,7 @@ def test_nothing_answered_has_null_latencies(tmp_path: Path) -> None:
     assert found.responses == 0
     assert set(found.latency_us.values()) == {None}
     assert found.mean_service_us is None
-    assert found.jitter_us is None
+    assert found.send_delay_us is None
 
 
 def test_each_request_is_in_one_class(tmp_path: Path) -> None:
@@ -129,8 +166,9 @@ def test_each_request_is_in_one_class(tmp_path: Path) -> None:
     }
     assert found.requests == found.ok + sum(found.errors.values()) == 300
     assert found.unsent == 0
-    # Errors leave gaps in the file that would look like lateness.
-    assert found.jitter_us is None
+    # The requests that failed may have held every connection.
+    assert found.lateness == Lateness(0, 0, 0, hidden=True)
+    assert found.send_delay_us is None
     assert found.per_second is not None
     assert sum(found.per_second.ok) == found.ok
     assert recorded("flaky", tmp_path, 100, 3, None).ok == 216
@@ -149,8 +187,9 @@ def test_a_stall_is_in_the_percentiles_as_it_was(tmp_path: Path) -> None:
     stalled = (intended >= 8) & (intended < 10)
     ends = np.where(stalled, 10.0, intended) + 0.0001
     rows = [(i, i, e, 200, 13) for i, e in zip(intended.tolist(), ends.tolist(), strict=True)]
-    reduction = oha_database.reduce(database(tmp_path / "stall.sqlite", rows), 2000, 20)
-    found = oha.measure(document(20.0, {"200": 40_000}), reduction, 13).latency_us
+    path = database(tmp_path / "stall.sqlite", rows)
+    text = document(20.0, {"200": 40_000}, rows)
+    found = measured(text, path, Schedule(2000, 20, 5000), 13).latency_us
     assert found["p95"] == pytest.approx(1.0e6, rel=0.01)
     assert found["p99"] == pytest.approx(1.8e6, rel=0.01)
     assert found["max"] == pytest.approx(2.0e6, rel=0.01)
@@ -160,19 +199,18 @@ def test_a_stall_is_in_the_percentiles_as_it_was(tmp_path: Path) -> None:
 def test_a_slow_start_and_a_slow_end_leave_the_rate_alone(tmp_path: Path) -> None:
     """Each answer takes 3 s of a 30 s run at 10/s: none in the first 3 s, 30 after the end."""
     rows = [(i / 10, i / 10, i / 10 + 3, 200, 13) for i in range(300)]
-    reduction = oha_database.reduce(database(tmp_path / "slow.sqlite", rows), 10, 30)
-    found = oha.measure(document(33.0, {"200": 300}), reduction, 13)
+    path = database(tmp_path / "slow.sqlite", rows)
+    found = measured(document(33.0, {"200": 300}, rows), path, Schedule(10, 30, 64), 13)
     assert found.rate_achieved == pytest.approx(10, rel=0.01)
     assert (found.duration_s, found.unsent) == (33.0, 0)
 
 
 def test_the_reduction_survives_json_unchanged(tmp_path: Path) -> None:
-    reduction = oha_database.reduce(unpack("flaky", tmp_path), 100, 3)
-    text = (FIXTURES / "flaky.json").read_text()
-    again = oha.measure(
-        text, msgspec.json.decode(msgspec.json.encode(reduction), type=oha_database.Reduction), 13
-    )
-    first = oha.measure(text, reduction, 13)
+    said = oha.report((FIXTURES / "flaky.json").read_text(), Schedule(100, 3, 64))
+    reduction = reduced(unpack("flaky", tmp_path), 100, 3, said.missing)
+    text = msgspec.json.encode(reduction)
+    again = oha.measure(said, msgspec.json.decode(text, type=oha_database.Reduction), 13)
+    first = oha.measure(said, reduction, 13)
     for name in ("latency_us", "per_second", "goodput", "mean_service_us", "errors"):
         assert getattr(again, name) == getattr(first, name)
     assert histograms.encode(again.histogram) == histograms.encode(first.histogram)
@@ -182,12 +220,12 @@ def test_the_reduction_survives_json_unchanged(tmp_path: Path) -> None:
     ("rate", "seconds", "count"), [(1000, 30, 30_000), (0.1, 30, 3), (3, 0.5, 2), (0.3, 10, 3)]
 )
 def test_scheduled(rate: float, seconds: float, count: int) -> None:
-    assert oha_database.scheduled_requests(rate, seconds) == count
+    assert Schedule(rate, seconds, 1).scheduled == count
 
 
 def test_a_fractional_rate_spreads_over_the_seconds(tmp_path: Path) -> None:
     rows = [(i / 2.5, i / 2.5, i / 2.5 + 0.01, 200, 1) for i in range(10)]
-    reduction = oha_database.reduce(database(tmp_path / "f.sqlite", rows), 2.5, 4)
+    reduction = reduced(database(tmp_path / "f.sqlite", rows), 2.5, 4)
     assert reduction.per_second.intended == [3, 2, 3, 2]
     assert [sum(c for _, _, c in s) for s in reduction.per_second.answers] == [3, 2, 3, 2]
 
@@ -208,10 +246,9 @@ def test_classes(message: str, kind: str) -> None:
     assert oha.classify(message) == kind
 
 
-def test_an_unknown_error_is_quoted(tmp_path: Path) -> None:
-    reduction = oha_database.reduce(database(tmp_path / "x.sqlite", []), 10, 1)
+def test_an_unknown_error_is_quoted() -> None:
     with pytest.raises(GeneratorError, match="'the moon was full'"):
-        oha.measure(document(1.0, {}, the_moon_was_full=1), reduction, None)
+        oha.report(document(1.0, {}, the_moon_was_full=1), Schedule(10, 1, 64))
 
 
 def test_a_lost_row_is_refused(tmp_path: Path) -> None:
@@ -220,27 +257,26 @@ def test_a_lost_row_is_refused(tmp_path: Path) -> None:
         base.execute("DELETE FROM oha WHERE rowid = (SELECT max(rowid) FROM oha)")
     base.close()
     with pytest.raises(GeneratorError, match=r"SQLite has 1499 .* JSON has 1500"):
-        oha.measure((FIXTURES / "normal.json").read_text(), oha_database.reduce(path, 500, 3), 13)
+        measured((FIXTURES / "normal.json").read_text(), path, Schedule(500, 3, 8), 13)
 
 
 def test_truncated_files_are_refused(tmp_path: Path) -> None:
     path = unpack("normal", tmp_path)
-    reduction = oha_database.reduce(path, 500, 3)
     text = (FIXTURES / "normal.json").read_text()
     with pytest.raises(GeneratorError, match="truncated"):
-        oha.measure(text[: len(text) // 2], reduction, 13)
+        measured(text[: len(text) // 2], path, Schedule(500, 3, 8), 13)
     path.write_bytes(path.read_bytes()[:20_000])
     with pytest.raises(GeneratorError, match="truncated"):
-        oha_database.reduce(path, 500, 3)
+        reduced(path, 500, 3)
     with pytest.raises(GeneratorError, match="is not there"):
-        oha_database.reduce(tmp_path / "none.sqlite", 500, 3)
+        reduced(tmp_path / "none.sqlite", 500, 3)
 
 
 def test_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
     path = database(tmp_path / "two.sqlite", [(0.0, 0.0, 0.1, 200, 1)], run=1)
     database(path, [(0.0, 0.0, 0.1, 200, 1)], run=2)
     with pytest.raises(GeneratorError, match="holds 2 runs"):
-        oha_database.reduce(path, 10, 1)
+        reduced(path, 10, 1)
 
 
 @pytest.mark.parametrize(
@@ -254,12 +290,12 @@ def test_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
 )
 def test_impossible_rows_are_refused(tmp_path: Path, row: Any, words: str) -> None:
     with pytest.raises(GeneratorError, match=words):
-        oha_database.reduce(database(tmp_path / "r.sqlite", [row]), 10, 1)
+        reduced(database(tmp_path / "r.sqlite", [row]), 10, 1)
 
 
 def test_a_schedule_of_another_rate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GeneratorError, match="before its turn"):
-        oha_database.reduce(unpack("normal", tmp_path), 400, 3)
+        reduced(unpack("normal", tmp_path), 400, 3)
 
 
 @pytest.mark.parametrize(
@@ -276,13 +312,14 @@ def test_over_http2_a_deadline_is_told_by_each_connection(
     tmp_path: Path, rows: int, said: int, aborted: int, unsent: int
 ) -> None:
     answers = [(i / 10, i / 10, i / 10 + 0.01, 200, 13) for i in range(rows)]
-    reduction = oha_database.reduce(database(tmp_path / "oha.sqlite", answers), 10, 1)
-    text = document(1.0, {"200": rows}, aborted_due_to_deadline=said)
-    found = oha.measure(text, reduction, 13, http2=True)
+    path = database(tmp_path / "oha.sqlite", answers)
+    text = document(1.0, {"200": rows}, answers, aborted_due_to_deadline=said)
+    schedule = Schedule(10, 1, 64)
+    found = measured(text, path, schedule, 13, http2=True)
     assert (found.responses, found.aborted, found.unsent) == (rows, aborted, unsent)
     assert (found.requests, found.scheduled) == (10 - unsent, 10)
     # Of HTTP/1.1 each is a request.
-    assert oha.measure(text, reduction, 13).aborted == said
+    assert oha.report(text, schedule).aborted == said
 
 
 @pytest.mark.parametrize(
@@ -299,3 +336,55 @@ def test_over_http2_a_deadline_is_told_by_each_connection(
 )
 def test_messages_of_tls_and_http2(message: str, kind: str) -> None:
     assert oha.classify(message) == kind
+
+
+@pytest.mark.parametrize(
+    ("us", "kept"),
+    [(0, 0), (9_999, 9_999), (10_004, 10_000), (10_005, 10_010), (123_449, 123_400),
+     (999_951, 1_000_000), (30_004_999, 30_000_000)],
+)  # fmt: skip
+def test_long_latencies_are_kept_with_four_digits(us: int, kept: int) -> None:
+    assert oha_database._rounded(np.array([us])).tolist() == [kept]
+
+
+def test_parts_of_a_file_give_what_the_whole_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With failed requests, whose turns later rows decide, and seconds across the parts."""
+    for name, rate, seconds, missing in (("flaky", 100, 3, 84), ("normal", 500, 3, 0)):
+        path = unpack(name, tmp_path)
+        schedule = Schedule(rate, seconds, 100)
+        whole = oha_database.reduce(path, schedule, missing, LIMITS)
+        monkeypatch.setattr(oha_database, "PART", 7)
+        parts = oha_database.reduce(path, schedule, missing, LIMITS)
+        monkeypatch.undo()
+        assert parts.service_s.sum == pytest.approx(whole.service_s.sum)
+        assert parts.issue_s == pytest.approx(whole.issue_s)
+        parts.service_s, parts.issue_s = whole.service_s, whole.issue_s
+        assert parts == whole
+
+
+BIG = """
+import resource, sys
+from pathlib import Path
+from loadlab.generators import oha_database
+from loadlab.generators.attribution import Schedule
+limits = oha_database.Limits(0.005, 0.1, 0.01)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+oha_database.write(Path(sys.argv[1]), Schedule(30_000, int(sys.argv[2]) / 30_000, 64), 0, limits)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_does_not_grow_with_the_requests(tmp_path: Path) -> None:
+    """A million rows, 40 MB as numbers and 130 MB as a file."""
+    count = 1_000_000
+    random = np.random.default_rng(1)
+    due = np.arange(count) / 30_000
+    end = due + 0.0005 + random.lognormal(-6, 1, count)
+    times = zip(due.tolist(), end.tolist(), strict=True)
+    database(tmp_path / oha_database.DATABASE, ((d, d + 0.0005, e, 200, 13) for d, e in times))
+    argv = [sys.executable, "-c", BIG, str(tmp_path), str(count)]
+    used = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    assert int(used) < 150 * 1024
+    assert (tmp_path / oha_database.REDUCED).stat().st_size < 2_000_000

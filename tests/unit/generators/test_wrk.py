@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from loadlab.analysis import response_time
+from loadlab.analysis.due import over_due
 from loadlab.generators import wrk
 from loadlab.generators.measurement import GeneratorError
+from tests.unit import builders
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk"
 
@@ -27,7 +30,7 @@ def test_a_normal_run() -> None:
     assert (found.requests, found.responses, found.ok) == (259191, 259191, 259191)
     assert found.duration_s == 2.100243
     assert found.goodput == found.rate_achieved == pytest.approx(123410.01, abs=0.01)
-    assert (found.scheduled, found.unsent, found.jitter_us) == (None, None, None)
+    assert (found.scheduled, found.unsent, found.send_delay_us) == (None, None, None)
     assert found.latency_from == "sent"
     assert found.findings == []
 
@@ -100,9 +103,17 @@ def test_another_length_is_a_finding() -> None:
     assert finding.facts == {"mean_bytes": pytest.approx(161, abs=0.05), "expected_bytes": 170}
 
 
-def test_nothing_answered_is_refused() -> None:
-    with pytest.raises(GeneratorError, match=r"no number.*-nan"):
-        wrk.measure(text("mute"), 4, None)
+def test_nothing_answered_is_a_result() -> None:
+    """Each connection waited for its first answer until the end."""
+    found = wrk.measure(text("mute"), 4, 13)
+    assert (found.requests, found.responses, found.aborted, found.goodput) == (4, 0, 4, 0)
+    load = builders.load(generator="wrk", mode="closed", rate=None, connections=4, duration_s=1.0)
+    waits = response_time.censored(found, load, builders.thresholds())
+    assert waits.total_count == 4
+    assert waits.get_min_value() == pytest.approx(1e6, rel=1e-3)
+    latency = over_due(found.latency_us, found.histogram, waits, [])
+    assert latency.p50 == latency.max == pytest.approx(1e6, rel=1e-3)
+    assert (latency.mean, latency.censored, len(latency.at_least)) == (None, 4, 8)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 5, 10, 14])

@@ -50,7 +50,7 @@ def test_a_normal_run() -> None:
     assert (found.scheduled, found.unsent) == (119_716, 0)
     assert found.duration_s == pytest.approx(60.0004, abs=0.0002)
     assert found.goodput == found.rate_achieved == pytest.approx(1995.22)
-    assert (found.latency_from, found.jitter_us, found.per_second) == ("intended", None, None)
+    assert (found.latency_from, found.send_delay_us, found.per_second) == ("intended", None, None)
     assert sum(found.errors.values()) == 0
     # What came in the first 10 s is counted and in no latency.
     assert found.histogram.total_count == 99_357

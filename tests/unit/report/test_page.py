@@ -650,7 +650,7 @@ CLIENT = "cells/python-async-emfile"
 @pytest.fixture
 def clients(run: Path) -> Path:
     """The run and a Python client's repetition beside it."""
-    thresholds = builders.thresholds(steal_max=1.0)
+    thresholds = builders.thresholds(steal_max=1.0, late_max=0.02)
     raw = ROOT / "tests" / "fixtures" / "rep-python"
     folder = Path(shutil.copytree(raw, run / CLIENT / "rep-1"))
     documents.write(
