@@ -44,7 +44,7 @@ from loadlab.core.run_dir import (
 from loadlab.generators import merge, registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
-from loadlab.telemetry import node_exporter, processes, pyspy
+from loadlab.telemetry import host, node_exporter, processes, pyspy
 
 _STUB_STATUS = re.compile(
     r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
@@ -375,6 +375,10 @@ def _read(
     offset_s = node_exporter.clock_offset(own_scrapes)
     # The server's clock relative to the client's, by way of the controller's.
     ahead_s = node_exporter.clock_offset(scrapes) - offset_s
+    # Several clients wait for each other after the warm-up.
+    warmed = cell.load.warmup_s > 0 and folder.path == rep_dir
+    own_window = processes.Window(started, end, warmed)
+    window = processes.Window(started + ahead_s, end + ahead_s, warmed)
     counters = None
     if cell.front == "none":
         measurement.findings.append(Reason(code="uncounted"))
@@ -382,6 +386,7 @@ def _read(
         before, after = map(_stub_requests, folder.counters)
         counters = before, after
         raw |= set(COUNTERS)
+    raw |= host.raw(folder)
     hashes = {**_hashes(folder.path, raw), **database}
     below = "" if folder.path == rep_dir else f"{folder.path.relative_to(rep_dir).as_posix()}/"
     return _Part(
@@ -389,18 +394,9 @@ def _read(
         setup=setup,
         measurement=measurement,
         counters=counters,
-        server=node_exporter.summarise(
-            scrapes, setup.cpus.server, started + ahead_s, end + ahead_s, setup.interface.server
-        ),
-        client=node_exporter.summarise(
-            own_scrapes, setup.cpus.client, started, end, setup.interface.client
-        ),
-        window=processes.Window(
-            started + ahead_s,
-            end + ahead_s,
-            # Several clients wait for each other after the warm-up.
-            warmed=cell.load.warmup_s > 0 and folder.path == rep_dir,
-        ),
+        server=host.server(RepetitionDir(rep_dir), scrapes, setup, window),
+        client=host.client(folder, own_scrapes, setup, own_window),
+        window=window,
         started=started,
         finished=finished,
         clock_offset_s=offset_s,

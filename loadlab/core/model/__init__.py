@@ -109,6 +109,7 @@ from loadlab.core.model.summary import (
 from loadlab.core.model.telemetry import (
     CpuModes,
     Database,
+    Frequency,
     FunctionFraction,
     HostSeries,
     HostTelemetry,
@@ -155,6 +156,7 @@ __all__ = [
     "Facts",
     "FigureGroup",
     "FigureRow",
+    "Frequency",
     "FunctionFraction",
     "GeneratorRun",
     "GivenOptions",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loadlab.core import documents, run_dir
 from loadlab.core.model import Database, ServiceProcesses
 from loadlab.telemetry import processes
-from loadlab.telemetry.node_exporter import TelemetryError
+from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.processes import Process, Reading, Recording, Window
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "server"
