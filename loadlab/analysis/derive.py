@@ -37,8 +37,9 @@ def repetition(rep_dir: Path, keep_requests: bool) -> None:
     path = RepetitionDir(rep_dir).result
     if not path.exists():
         run_dir = rep_dir.parents[2]
-        in_force = calibration.in_force(run_dir, rep_dir)
-        built = result.build(rep_dir, plans.read(run_dir).thresholds, *in_force)
+        limits = plans.read(run_dir).thresholds
+        in_force = calibration.in_force(run_dir, rep_dir, limits)
+        built = result.build(rep_dir, limits, *in_force)
         documents.write(path, documents.encode(built))
     result.reduce(rep_dir, keep_requests)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.analysis import response_time
+from loadlab.analysis import disturbance, response_time
 from loadlab.analysis.validity import ClientEvidence, LoadEvidence, judge, judge_together
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
@@ -234,9 +234,11 @@ def _measured(
         nginx_requests=_counted(offered),
         py_spy=profile,
         telemetry=Telemetry(
-            server=_with_processes(rep_dir, first),
+            server=disturbance.marked(_with_processes(rep_dir, first), limits),
             # Of several clients, the one closest to its limit.
-            client=max(offered, key=lambda one: one.client.cpu_busy).client,
+            client=disturbance.marked(
+                max(offered, key=lambda one: one.client.cpu_busy).client, limits
+            ),
         ),
         raw_sha256=dict(sorted(hashes.items())),
     )

@@ -54,6 +54,19 @@ def client(
     return _with_hardware(found, recording, window, cpus)
 
 
+def recorded(folder: RepetitionDir, setup: RepetitionSetup) -> dict[str, Counters | None]:
+    """Return what each host recorded of its cores and link; None where it did not.
+
+    Raises ValueError for a recording that is not understood.
+    """
+    if setup.cpus is None or setup.interface is None:
+        raise ResultError("no cpus or no interface: no load was offered")
+    return {
+        "server": _counters(folder.cores, setup.cpus.server, setup.interface.server),
+        "client": _counters(folder.own_cores, setup.cpus.client, setup.interface.client),
+    }
+
+
 def raw(folder: ClientDir) -> set[str]:
     """Return the names of a client's recordings in its folder."""
     return {path.name for path in (folder.own_cores, folder.own_processes) if path.exists()}

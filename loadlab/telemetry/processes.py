@@ -39,7 +39,7 @@ _STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
 _WAITED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:\d+ (\d+) \d+")
 # The files of the core's hardware: its frequency in kHz, how often it was throttled.
 _HARDWARE = re.compile(
-    r"/sys/devices/system/cpu/cpu(\d+)/[a-z]+/(scaling_cur_freq|core_throttle_count):(\d+)"
+    r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
 )
 _SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_switches:\t(\d+)")
 
@@ -276,10 +276,27 @@ def _group(
         processes_max=max(len(g) for g in readings),
         voluntary_switches=round(threads(_voluntary)) if seen else None,
         involuntary_switches=round(threads(_involuntary)) if seen else None,
-        run_queue_wait_s=threads(lambda p: p.waited) / 1e9
-        if seen and any(p.waited for p in readings[-1].values())
-        else None,
+        run_queue_wait_s=_waited_s(readings, far),
     )
+
+
+def _waited_s(readings: Sequence[_Group], far: float) -> float | None:
+    """Return the seconds that threads waited for a core; None where it was not recorded.
+
+    A thread that starts has waited for nothing before; the last wait of one that ends is lost.
+    """
+    if not any(process.waited for group in readings for process in group.values()):
+        return None
+    total = 0.0
+    for place, (before, after) in enumerate(pairwise(readings)):
+        stayed = _same(before, after)
+        rise = sum(
+            ns - (before[n].waited.get(thread, 0) if n in stayed else 0)
+            for n, process in after.items()
+            for thread, ns in process.waited.items()
+        )
+        total += rise * (1 - far if place == 0 else 1)
+    return total / 1e9
 
 
 def _voluntary(process: Process) -> Mapping[int, float]:

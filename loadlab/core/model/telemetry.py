@@ -115,9 +115,9 @@ class Processes(Record, kw_only=True, frozen=True):
     run_queue_wait_s: Annotated[
         NotNegative | None,
         doc(
-            "Time for which threads were ready to run and waited for a core, seconds, summed over "
-            "the threads that lived to the end; null where voluntary_switches is null, absent "
-            "where it was not recorded."
+            "Run-queue wait: time for which threads were ready to run and waited for a core, "
+            "seconds, summed over the threads; the last wait of a thread that ended is lost. "
+            "Absent where it was not recorded."
         ),
     ] = None
 
