@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from loadlab.analysis import result
+from loadlab.analysis import disturbance, result
 from loadlab.core import documents
 from loadlab.core.model import (
     Calibration,
@@ -33,7 +33,7 @@ from loadlab.core.run_dir import (
     suffix,
 )
 from loadlab.generators import registry
-from loadlab.telemetry import iperf3, node_exporter
+from loadlab.telemetry import host, iperf3, node_exporter
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
 
@@ -71,7 +71,7 @@ def derive(
             raise CalibrationError(f"{part.place}: {built.error}")
         documents.write(part.result, documents.encode(built))
         result.discard(part.path, limits)
-    return _document(folder, repetition, generator)
+    return _document(folder, repetition, generator, limits)
 
 
 def generator(folder: CalibrationDir, repetition: int) -> str:
@@ -89,7 +89,7 @@ def _has_floor(generator: str) -> bool:
     return registry.get(generator).mode == "constant"
 
 
-def in_force(run_dir: Path, rep_dir: Path) -> list[Calibration | None]:
+def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibration | None]:
     """Return the calibration of each client of a repetition, the last that ended before its load.
 
     A resumed run is calibrated again, and calibration.json is the newest, so it may be too new. An
@@ -104,11 +104,11 @@ def in_force(run_dir: Path, rep_dir: Path) -> list[Calibration | None]:
     for place, (client, _) in enumerate(result.parts(rep_dir, setup)):
         folder = run.calibration(own, client.path.name if place else "")
         load = _load(client)
-        found.append(None if load is None else _in_force(folder, load.started))
+        found.append(None if load is None else _in_force(folder, load.started, limits))
     return found
 
 
-def _in_force(folder: CalibrationDir, began: float) -> Calibration | None:
+def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calibration | None:
     several = folder.numbers()
     for number in reversed(several):
         load = _load(folder.part(CEILING, number))
@@ -118,7 +118,7 @@ def _in_force(folder: CalibrationDir, began: float) -> Calibration | None:
             newest = folder.document
             return documents.read(newest, Calibration) if newest.exists() else None
         try:
-            return _document(folder, number, generator(folder, number))
+            return _document(folder, number, generator(folder, number), limits)
         except ValueError:
             # That calibration failed and left no document.
             continue
@@ -133,22 +133,30 @@ def _load(client: ClientDir) -> GeneratorRun | None:
         return None
 
 
-def _document(folder: CalibrationDir, repetition: int, generator: str) -> Calibration:
+def _document(
+    folder: CalibrationDir, repetition: int, generator: str, limits: Thresholds
+) -> Calibration:
     """Return calibration.json from the link's raw files and result.json of ceiling and floor."""
     link, top = folder.part(LINK, repetition).path, folder.part(CEILING, repetition)
     floor = None
     if _has_floor(generator):
         floor = documents.read(folder.part(FLOOR, repetition).result, Result)
+    directions = {
+        direction: iperf3.parse(documents.text(link / name)) for direction, name in IPERF3.items()
+    }
+    ceiling = documents.read(top.result, Result)
     return Calibration(
         origin=_origin(folder.conditions(repetition)),
         generator=generator,
-        iperf3=Iperf3(
-            **{
-                direction: iperf3.parse(documents.text(link / name))
-                for direction, name in IPERF3.items()
-            }
-        ),
-        ceiling=_ceiling(documents.read(top.result, Result)),
+        iperf3=Iperf3(**directions),
+        ceiling=_ceiling(ceiling),
+        link_reasons=disturbance.calibration_link(
+            directions,
+            host.recorded(RepetitionDir(link), documents.read(top.cell, RepetitionSetup)),
+            limits,
+        )
+        or None,
+        ceiling_reasons=ceiling.validity.reasons or None,
         send_delay_us=floor.send_delay_us if floor else None,
         baseline_latency_us=floor.latency_us if floor else None,
         round_trip_us=round_trip(documents.text(link / PING)),

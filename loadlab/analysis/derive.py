@@ -38,7 +38,7 @@ def repetition(rep_dir: Path, keep_requests: bool) -> None:
     limits = plans.read(run_dir).thresholds
     if not path.exists():
         result.keep(rep_dir, limits, keep_requests)
-        in_force = calibration.in_force(run_dir, rep_dir)
+        in_force = calibration.in_force(run_dir, rep_dir, limits)
         built = result.build(rep_dir, limits, *in_force)
         documents.write(path, documents.encode(built))
     result.discard(rep_dir, limits)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.analysis import response_time
+from loadlab.analysis import disturbance, response_time
 from loadlab.analysis.due import over_due, withheld
 from loadlab.analysis.validity import ClientEvidence, LoadEvidence, judge, judge_together
 from loadlab.core import documents
@@ -48,7 +48,7 @@ from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
-from loadlab.telemetry import node_exporter, processes, pyspy
+from loadlab.telemetry import host, node_exporter, processes, pyspy
 
 _STUB_STATUS = re.compile(
     r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
@@ -265,9 +265,11 @@ def _measured(
         nginx_requests=_counted(offered),
         py_spy=profile,
         telemetry=Telemetry(
-            server=_with_processes(rep_dir, first),
+            server=disturbance.marked(_with_processes(rep_dir, first), limits),
             # Of several clients, the one closest to its limit.
-            client=max(offered, key=lambda one: one.client.cpu_busy).client,
+            client=disturbance.marked(
+                max(offered, key=lambda one: one.client.cpu_busy).client, limits
+            ),
         ),
         raw_sha256=dict(sorted(hashes.items())),
     )
@@ -436,6 +438,10 @@ def _read(
     offset_s = node_exporter.clock_offset(own_scrapes)
     # The server's clock relative to the client's, by way of the controller's.
     ahead_s = node_exporter.clock_offset(scrapes) - offset_s
+    # Several clients wait for each other after the warm-up.
+    warmed = cell.load.warmup_s > 0 and folder.path == rep_dir
+    own_window = processes.Window(started, end, warmed)
+    window = processes.Window(started + ahead_s, end + ahead_s, warmed)
     counters = None
     if cell.front == "none":
         measurement.findings.append(Reason(code="uncounted"))
@@ -443,6 +449,7 @@ def _read(
         before, after = map(_stub_requests, folder.counters)
         counters = before, after
         raw |= set(COUNTERS)
+    raw |= host.raw(folder)
     hashes = _hashes(folder.path, raw)
     below = "" if folder.path == rep_dir else f"{folder.path.relative_to(rep_dir).as_posix()}/"
     return _Part(
@@ -450,18 +457,9 @@ def _read(
         setup=setup,
         measurement=measurement,
         counters=counters,
-        server=node_exporter.summarise(
-            scrapes, setup.cpus.server, started + ahead_s, end + ahead_s, setup.interface.server
-        ),
-        client=node_exporter.summarise(
-            own_scrapes, setup.cpus.client, started, end, setup.interface.client
-        ),
-        window=processes.Window(
-            started + ahead_s,
-            end + ahead_s,
-            # Several clients wait for each other after the warm-up.
-            warmed=cell.load.warmup_s > 0 and folder.path == rep_dir,
-        ),
+        server=host.server(RepetitionDir(rep_dir), scrapes, setup, window),
+        client=host.client(folder, own_scrapes, setup, own_window),
+        window=window,
         started=started,
         finished=finished,
         clock_offset_s=offset_s,

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from loadlab.analysis import disturbance
 from loadlab.analysis.due import withheld
 from loadlab.core.model import (
     Calibration,
@@ -104,7 +105,7 @@ def judge_together(
     limits = whole.limits
     reasons = _named({name: validity.reasons for name, validity in clients.items()})
     if measured := [calibration for calibration in calibrations if calibration is not None]:
-        reasons += _full_link(telemetry, measured, limits)
+        reasons += disturbance.full_link(telemetry, measured, limits)
     if spread_s > limits.start_spread_max_s:
         reasons.append(Reason(code="start_spread", value=spread_s, limit=limits.start_spread_max_s))
     # Counts are reported for the whole load. A missed rate voids, and the client's own validity
@@ -150,80 +151,6 @@ def _short(found: ClientEvidence) -> Iterator[Reason]:
         )
 
 
-def _generator_cpu(found: ClientEvidence) -> Iterator[Reason]:
-    """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
-
-    A closed loop may fill the client's CPU if the server's is full too: if the server had room
-    left, the measurement shows the client's limit.
-    """
-    mode = found.cell.load.mode
-    if mode == "constant" or (mode == "closed" and not _server_full(found)):
-        yield from _full_client(found)
-
-
-def _both_full(found: ClientEvidence) -> Iterator[Reason]:
-    if found.cell.load.mode == "closed" and _server_full(found):
-        yield from _full_client(found)
-
-
-def _server_full(found: LoadEvidence) -> bool:
-    return found.server.cpu_busy >= found.limits.server_cpu_full
-
-
-def _full_client(found: ClientEvidence) -> Iterator[Reason]:
-    limits = found.limits
-    if found.client.cpu_busy <= limits.generator_cpu_max:
-        return
-    server = {
-        "server_cpu_busy": found.server.cpu_busy,
-        "server_cpu_full": limits.server_cpu_full,
-    }
-    yield Reason(
-        code="generator_cpu",
-        value=found.client.cpu_busy,
-        limit=limits.generator_cpu_max,
-        facts={**server} if found.cell.load.mode == "closed" else {},
-    )
-
-
-def _steal(found: ClientEvidence) -> Iterator[Reason]:
-    limit = found.limits.steal_max
-    for role, host in found.hosts.items():
-        if host.cpu.steal > limit:
-            yield Reason(code="steal", value=host.cpu.steal, limit=limit, facts={"host": role})
-
-
-def _clock_jump(found: ClientEvidence) -> Iterator[Reason]:
-    limit = found.limits.clock_step_max_s
-    for role, host in found.hosts.items():
-        if host.clock_step_s > limit:
-            yield Reason(
-                code="clock_jump", value=host.clock_step_s, limit=limit, facts={"host": role}
-            )
-
-
-def _swapping(found: ClientEvidence) -> Iterator[Reason]:
-    limit = found.limits.swap_pages_max
-    for role, host in found.hosts.items():
-        if host.swap_pages > limit:
-            yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
-
-
-def _telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
-    limit, asked = found.limits.samples_min, found.cell.load.duration_s
-    # Telemetry covers the duration asked, not the wait for the last answers.
-    span = found.measurement.duration_s
-    watched = span if asked is None else min(span, asked)
-    for role, host in found.hosts.items():
-        if host.samples < limit * watched:
-            yield Reason(
-                code="telemetry_gap",
-                value=host.samples / watched,
-                limit=limit,
-                facts={"host": role, "scrapes": host.samples, "duration_s": watched},
-            )
-
-
 def _listen_overflows(found: ClientEvidence) -> Iterator[Reason]:
     overflows, limit = found.server.tcp.listen_overflows, found.limits.listen_overflows_max
     if overflows > limit:
@@ -245,46 +172,6 @@ def _connections(found: ClientEvidence) -> Iterator[Reason]:
     established = found.client.sockets.established_max
     if load.mode != "batch" and kept and established < wanted:
         yield Reason(code="connections", value=established, limit=wanted)
-
-
-def _link(found: ClientEvidence) -> Iterator[Reason]:
-    if found.calibration is not None:
-        yield from _full_link([found.client], [found.calibration], found.limits)
-
-
-def _full_link(
-    clients: Sequence[HostTelemetry], calibrations: Sequence[Calibration], limits: Thresholds
-) -> Iterator[Reason]:
-    """Yield reasons where the clients together came too close to the limit of the server's link.
-
-    The link's capacity is taken to be the highest that one client measured.
-    """
-    measured = [calibration.iperf3 for calibration in calibrations]
-    traffic = [client.network for client in clients]
-    for direction, used, capacity in (
-        (
-            "client_to_server",
-            sum(one.tx_bits_per_second for one in traffic),
-            max(one.client_to_server.bits_per_second for one in measured),
-        ),
-        (
-            "server_to_client",
-            sum(one.rx_bits_per_second for one in traffic),
-            max(one.server_to_client.bits_per_second for one in measured),
-        ),
-    ):
-        if used > limits.link_max * capacity:
-            yield Reason(
-                code="link",
-                value=used / capacity,
-                limit=limits.link_max,
-                facts={
-                    "direction": direction,
-                    "bits_per_second": used,
-                    "iperf3_bits_per_second": capacity,
-                    "clients": len(clients),
-                },
-            )
 
 
 def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
@@ -412,7 +299,7 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
     resource = None
     if recorded:
         resource = "connections"
-    elif _server_full(found):
+    elif disturbance.server_full(found):
         resource = "cpu"
     elif used >= limits.connections_busy_min * usable:
         resource = "connections"
@@ -530,19 +417,23 @@ VOIDING: tuple[ClientRule, ...] = (
     _generator_failed,
     _nothing_sent,
     _short,
-    _generator_cpu,
-    _steal,
-    _clock_jump,
-    _swapping,
-    _telemetry_gap,
+    disturbance.generator_cpu,
+    disturbance.steal,
+    disturbance.foreign_cpu,
+    disturbance.clock_jump,
+    disturbance.swapping,
+    disturbance.telemetry_gap,
     _connections,
-    _link,
+    disturbance.link,
     _generator_late,
     _rate_missed,
 )
 # Rules whose reasons are findings.
 FINDING: tuple[ClientRule, ...] = (
-    _both_full,
+    disturbance.both_full,
+    disturbance.full_core,
+    disturbance.retransmits,
+    disturbance.link_disturbed,
     _uncalibrated,
     _listen_overflows,
     _send_delay,

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from loadlab.core.run_dir import (
+    CORES,
     DATABASE,
     DATABASE_LOG,
     ERROR,
@@ -82,7 +83,7 @@ def rsync_options(run_dir: Path, server: bool) -> list[str]:
     ]
     if not server:
         return options
-    recorded = (PROCESSES, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
+    recorded = (PROCESSES, CORES, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
     files = [f"{TO_REPETITIONS[-1]}{name}" for name in recorded]
     included = [f"--include=/{run_dir.name}{path}" for path in (*TO_REPETITIONS, *files)]
     return [*options, "--max-size=2g", *included, "--exclude=*"]

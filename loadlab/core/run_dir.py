@@ -49,10 +49,15 @@ RUN = "run.json"
 ERROR = "error.txt"
 STATUS = "progress.txt"
 PROCESSES = "processes.txt.gz"
+CORES = "cores.txt.gz"
 DATABASE = "database.jsonl.gz"
 DATABASE_LOG = "database.err"
 PROFILE = "profile.txt"
 PROFILE_LOG = "profile.log"
+# Suffix of the same files of a client.
+OF_CLIENT = "-client"
+# Name of the generator's processes in a client's recording.
+GENERATOR = "generator"
 # nginx's counters before and after the load.
 COUNTERS = ("nginx-before.txt", "nginx-after.txt")
 
@@ -80,6 +85,12 @@ _FURTHER = "+"
 def suffix(server: str) -> str:
     """Return the suffix of a host pair's files, by its server; "" of the first pair."""
     return f"-{server}" if server else ""
+
+
+def of_client(name: str) -> str:
+    """Return the name of a client's recording, from that of a server's."""
+    stem, dot, ending = name.partition(".")
+    return f"{stem}{OF_CLIENT}{dot}{ending}"
 
 
 def runs(results: Path, name: str = PLAN) -> list[RunDir]:
@@ -110,6 +121,16 @@ class ClientDir:
     def telemetry(self) -> Path:
         """The client's own telemetry."""
         return self.path / "telemetry-client.prom.gz"
+
+    @property
+    def own_processes(self) -> Path:
+        """The recording of the client's own processes."""
+        return self.path / of_client(PROCESSES)
+
+    @property
+    def own_cores(self) -> Path:
+        """The recording of the client's own cores."""
+        return self.path / of_client(CORES)
 
     @property
     def counters(self) -> tuple[Path, Path]:
@@ -155,6 +176,11 @@ class RepetitionDir(ClientDir):
     @property
     def processes(self) -> Path:
         return self.path / PROCESSES
+
+    @property
+    def cores(self) -> Path:
+        """The recording of the server's cores."""
+        return self.path / CORES
 
     @property
     def database(self) -> Path:

@@ -24,7 +24,7 @@ from loadlab.core.model import (
     Record,
     RepetitionSetup,
 )
-from loadlab.core.run_dir import RUN, STATUS, RepetitionDir
+from loadlab.core.run_dir import GENERATOR, OF_CLIENT, RUN, STATUS, RepetitionDir
 from loadlab.generators import registry, split
 from loadlab.generators.faults import Fault, faults
 from loadlab.generators.generator import Generator, Request
@@ -103,11 +103,13 @@ class Asked(Record, kw_only=True, frozen=True):
 
 
 class Offer(Struct):
-    """What one client does: its folder there, and the options of systemd-run for run-load.sh."""
+    """What one client does: its folder there, and the options of systemd-run for run-load.sh and
+    for the recorder."""
 
     name: str
     folder: str
     options: str
+    record_options: str
 
 
 class LoadRun(Struct):
@@ -163,7 +165,12 @@ def load_run(asked: Asked) -> LoadRun:
         record=_record(asked, shares if several else []),
         remote=remote,
         offers=[
-            Offer(share.name, folder, _offer(asked, load, generator, share, folder, seconds))
+            Offer(
+                share.name,
+                folder,
+                _offer(asked, load, generator, share, folder, seconds),
+                _recorder(folder),
+            )
             for share, folder in zip(shares, folders, strict=True)
         ],
         lead_s=lead_s,
@@ -181,6 +188,7 @@ def load_run(asked: Asked) -> LoadRun:
         record_options=_set(
             {
                 "DIR": remote,
+                "SUFFIX": "",
                 "UNITS": " ".join(f"{name}={unit}" for name, unit in sorted(asked.units.items())),
                 "DATABASE": asked.database,
             }
@@ -312,6 +320,16 @@ def _offer(
         "BESIDE_URL": asked.beside if share.name == asked.client else "",
     }
     return f"{_rights(generator, asked)} {_set(variables)}"
+
+
+def _recorder(folder: str) -> str:
+    """Return the options of systemd-run for the recorder of a client.
+
+    It runs as the generator's user, because it writes to that user's folder.
+    """
+    units = f"{GENERATOR}=loadlab-load.service"
+    variables = {"DIR": folder, "SUFFIX": OF_CLIENT, "UNITS": units, "DATABASE": ""}
+    return f"--property=User=loadlab {_set(variables)}"
 
 
 def _command(generator: Generator, request: Request, seconds: float, name: str) -> str:

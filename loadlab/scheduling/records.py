@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -111,16 +112,19 @@ def _repetition(folder: RepetitionDir) -> Result | UnderWay:
 
 
 def rate_ceiling(run_dir: Path) -> float | None:
-    """Return the calibrated ceiling of the generators in requests/s; None before the calibration.
+    """Return the calibrated ceiling of the generators in requests/s; None where it is unknown:
+    before the calibration, or where a measurement of it is void.
 
     It is the sum over the clients of a pair, and of several pairs the lowest.
     """
     each = RunDir(run_dir).calibration_documents().values()
-    return min((sum(map(_ceiling, paths)) for paths in each), default=None)
+    lowest = min((sum(map(_ceiling, paths)) for paths in each), default=math.inf)
+    return lowest if math.isfinite(lowest) else None
 
 
 def _ceiling(path: Path) -> float:
-    return documents.read(path, Calibration).ceiling.requests_per_second
+    found = documents.read(path, Calibration)
+    return math.inf if found.ceiling_reasons else found.ceiling.requests_per_second
 
 
 def ledgers(run_dir: Path) -> list[TuningLedger]:

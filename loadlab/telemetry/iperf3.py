@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 
 from loadlab.core.model import Iperf3Cpu, Iperf3Direction
 
@@ -33,6 +34,8 @@ def parse(text: str) -> Iperf3Direction:
         bits, seconds = float(received["bits_per_second"]), float(received["seconds"])
         # Only a TCP sender reports them; the JSON of a UDP test has no such key.
         retransmits = int(sent["retransmits"])
+        moved, size = float(sent["bytes"]), float(document["start"]["tcp_mss_default"])
+        each = [float(one["sum"]["bits_per_second"]) for one in document["intervals"]]
         percent = Iperf3Cpu(local=float(cpu["host_total"]), remote=float(cpu["remote_total"]))
     except (KeyError, TypeError) as error:
         raise Iperf3Error(
@@ -40,6 +43,13 @@ def parse(text: str) -> Iperf3Direction:
         ) from error
     if bits <= 0 or seconds <= 0:
         raise Iperf3Error(f"iperf3 moved {bits} bits/s in {seconds} s: no traffic passed")
+    # The last interval may be a fraction of a second.
+    whole = each[: int(seconds)]
     return Iperf3Direction(
-        bits_per_second=bits, retransmits=retransmits, seconds=seconds, cpu_percent=percent
+        bits_per_second=bits,
+        retransmits=retransmits,
+        seconds=seconds,
+        cpu_percent=percent,
+        spread=(max(whole) - min(whole)) / statistics.mean(whole) if len(whole) > 1 else None,
+        retransmitted=min(1.0, retransmits * size / moved) if moved and size else None,
     )

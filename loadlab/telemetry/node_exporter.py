@@ -11,15 +11,15 @@ import gzip
 import re
 import statistics
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from loadlab.core.model import (
-    CpuModes,
     HostSeries,
     HostTelemetry,
     Memory,
@@ -27,6 +27,8 @@ from loadlab.core.model import (
     TcpCounts,
     Traffic,
 )
+from loadlab.telemetry import counters
+from loadlab.telemetry.counters import MODES, Counters, TelemetryError, Use
 
 CPU = "node_cpu_seconds_total"
 CLOCK = "node_time_seconds"
@@ -46,17 +48,14 @@ SOCKETS = {
     "tcp_time_wait_max": "node_sockstat_TCP_tw",
     "established_max": "node_netstat_Tcp_CurrEstab",
 }
-MODES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
+# Absent from recordings of earlier versions.
+SEGMENTS = "node_netstat_Tcp_OutSegs"
 
 _PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, *TCP.values(), *SOCKETS.values())
-_USED = (CPU, RX, TX, *_PLAIN)
+_USED = (CPU, RX, TX, SEGMENTS, *_PLAIN)
 _MARKER = re.compile(r"# scrape (\d+(?:\.\d+)?)(?: failed: (.*))?\Z")
 
 Key = tuple[str, ...]
-
-
-class TelemetryError(ValueError):
-    """A recording is truncated, not understood, or has too few samples."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
                     values[(sample.name, *(sample.labels[label] for label in labels))] = (
                         sample.value
                     )
-                elif sample.name in _PLAIN:
+                elif sample.name in (SEGMENTS, *_PLAIN):
                     values[(sample.name,)] = sample.value
     except (ValueError, KeyError, IndexError) as error:
         raise TelemetryError(f"{name} scrape {t:.3f} does not parse: {error!r}") from error
@@ -181,30 +180,33 @@ def clock_offset(samples: list[Sample]) -> float:
 
 
 def summarise(
-    samples: list[Sample], cpus: list[int], start: float, end: float, interface: str
+    samples: list[Sample],
+    cpus: list[int],
+    start: float,
+    end: float,
+    interface: str,
+    recorded: Counters | None = None,
 ) -> HostTelemetry:
     """Return a host's telemetry for start to end, unix seconds of the host's clock.
 
-    Counters are the difference from the last scrape at or before ``start`` to the first at or after
-    ``end``, or between the outermost ones inside. Sockets are the largest counts in between. CPU
-    fractions, 0 to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets
-    are those of the host's network namespace.
+    CPU and traffic are those between ``start`` and ``end``: from the host's own recording
+    ``recorded`` where it covers them, else from the scrapes, linear between two. Other counters are
+    the difference from the last scrape at or before ``start`` to the first at or after ``end``, or
+    between the outermost ones inside. Sockets are the largest counts in between. CPU fractions, 0
+    to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets are those of
+    the host's network namespace.
 
     Raises TelemetryError for fewer than two scrapes, for a counter that falls (named in the
     message), and for an absent interface or cpu.
     """
     pages = _window(samples, start, end)
     first, last = pages[0], pages[-1]
-    keys = _counters(first[1], cpus, interface)
-    for before, after in pairwise(pages):
-        for key in keys:
-            if after[1][key] < before[1][key]:
-                raise TelemetryError(
-                    f"counter {' '.join(key)} falls from {before[1][key]} to {after[1][key]} at "
-                    f"{after[0]:.3f}; did the host restart?"
-                )
-    seconds = _clock(last) - _clock(first)
-    cpu = _cpu(first[1], last[1], cpus)
+    _refuse_falling(pages, _counters(first[1], cpus, interface))
+    exact = recorded is not None and recorded.covers(start, end)
+    source = recorded if recorded is not None and exact else _scraped(pages, cpus, interface)
+    start, end = max(start, float(source.t[0])), min(end, float(source.t[-1]))
+    at = counters.edges(source, start, end)
+    mean, each = counters.use(source, [start, end]), counters.use(source, at)
 
     def delta(*key: str) -> float:
         return last[1][key] - first[1][key]
@@ -215,29 +217,36 @@ def summarise(
     def highest(name: str) -> float:
         return max(page[(name,)] for _, page in during)
 
-    rx, tx = delta(RX, interface), delta(TX, interface)
     offsets = [_clock(page) - page[0] for page in pages]
     return HostTelemetry(
-        cpu=CpuModes(**cpu),
-        cpu_busy=_busy(cpu),
+        cpu=counters.mean_modes(mean),
+        cpu_busy=float(mean.busy[0]),
+        cpu_busiest_core=float(mean.busiest[0]),
+        softirq_busiest_core=float(mean.softirq_busiest[0]),
+        foreign_cpu=None if mean.foreign is None else float(mean.foreign[0]),
+        cpu_pressure=None if mean.pressure is None else float(mean.pressure[0]),
+        exact=exact,
         cores=len(cpus),
         memory=Memory(
             total_bytes=int(last[1][(MEMORY_TOTAL,)]),
             available_min_bytes=int(min(page[(MEMORY_AVAILABLE,)] for _, page in pages)),
         ),
         swap_pages=int(sum(delta(name) for name in SWAP)),
-        tcp=TcpCounts(**{name: int(delta(key)) for name, key in TCP.items()}),
+        tcp=TcpCounts(
+            **{name: int(delta(key)) for name, key in TCP.items()},
+            segments=int(delta(SEGMENTS)) if (SEGMENTS,) in first[1] else None,
+        ),
         sockets=SocketCounts(**{name: int(highest(key)) for name, key in SOCKETS.items()}),
         network=Traffic(
-            rx_bytes=int(rx),
-            tx_bytes=int(tx),
-            rx_bits_per_second=rx * 8 / seconds,
-            tx_bits_per_second=tx * 8 / seconds,
+            rx_bytes=int(mean.rx[0]),
+            tx_bytes=int(mean.tx[0]),
+            rx_bits_per_second=float(mean.rx[0] * 8 / mean.seconds[0]),
+            tx_bits_per_second=float(mean.tx[0] * 8 / mean.seconds[0]),
         ),
         clock_step_s=max(abs(after - before) for before, after in pairwise(offsets)),
         samples=len(pages),
         missed=sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
-        per_second=HostSeries(**_per_second(pages, cpus, start, interface)),
+        per_second=_per_second(each, [t - start for t in at[1:]]),
     )
 
 
@@ -277,47 +286,41 @@ def _counters(page: dict[Key, float], cpus: list[int], interface: str) -> list[K
     return keys
 
 
-def _cpu(before: dict[Key, float], after: dict[Key, float], cpus: list[int]) -> dict[str, float]:
-    spent = {
-        mode: sum(after[(CPU, str(c), mode)] - before[(CPU, str(c), mode)] for c in cpus)
-        for mode in MODES
-    }
-    total = sum(spent.values())
-    if total <= 0:
-        raise TelemetryError(f"no CPU time passed on cpus {cpus}; scrapes are too close")
-    return {mode: value / total for mode, value in spent.items()}
-
-
-def _busy(cpu: dict[str, float]) -> float:
-    return max(0.0, 1.0 - cpu["idle"] - cpu["iowait"])
-
-
-def _per_second(
-    pages: list[_Page], cpus: list[int], start: float, interface: str
-) -> dict[str, list[float]]:
-    series: dict[str, list[float]] = {
-        name: []
-        for name in (
-            "t",
-            "cpu_busy",
-            "cpu_user",
-            "cpu_system",
-            "cpu_softirq",
-            "cpu_iowait",
-            "cpu_steal",
-            "rx_bits",
-            "tx_bits",
-        )
-    }
+def _refuse_falling(pages: Sequence[_Page], keys: Sequence[Key]) -> None:
     for before, after in pairwise(pages):
-        seconds = _clock(after) - _clock(before)
-        cpu = _cpu(before[1], after[1], cpus)
-        series["t"].append(_clock(after) - start)
-        series["cpu_busy"].append(_busy(cpu))
-        for mode in ("user", "system", "softirq", "iowait", "steal"):
-            series[f"cpu_{mode}"].append(cpu[mode])
-        for name, key in (("rx_bits", RX), ("tx_bits", TX)):
-            series[name].append(
-                (after[1][(key, interface)] - before[1][(key, interface)]) * 8 / seconds
-            )
-    return series
+        for key in keys:
+            if after[1][key] < before[1][key]:
+                raise TelemetryError(
+                    f"counter {' '.join(key)} falls from {before[1][key]} to {after[1][key]} at "
+                    f"{after[0]:.3f}; did the host restart?"
+                )
+
+
+def _scraped(pages: Sequence[_Page], cpus: list[int], interface: str) -> Counters:
+    def column(*key: str) -> counters.Floats:
+        return np.array([page[key] for _, page in pages])
+
+    return Counters(
+        t=column(CLOCK),
+        cores={cpu: {mode: column(CPU, str(cpu), mode) for mode in MODES} for cpu in cpus},
+        rx=column(RX, interface),
+        tx=column(TX, interface),
+    )
+
+
+def _per_second(each: Use, t: list[float]) -> HostSeries:
+    return HostSeries(
+        t=t,
+        cpu_busy=each.busy.tolist(),
+        cpu_user=each.modes["user"].tolist(),
+        cpu_system=each.modes["system"].tolist(),
+        cpu_softirq=each.modes["softirq"].tolist(),
+        cpu_iowait=each.modes["iowait"].tolist(),
+        cpu_steal=each.modes["steal"].tolist(),
+        cpu_busiest_core=each.busiest.tolist(),
+        softirq_busiest_core=each.softirq_busiest.tolist(),
+        foreign_cpu=None if each.foreign is None else each.foreign.tolist(),
+        cpu_pressure=None if each.pressure is None else each.pressure.tolist(),
+        rx_bits=(each.rx * 8 / each.seconds).tolist(),
+        tx_bits=(each.tx * 8 / each.seconds).tolist(),
+    )

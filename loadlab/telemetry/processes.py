@@ -1,4 +1,4 @@
-"""Summarise the server's processes and its database from the files of record-server.sh.
+"""Summarise a host's processes and the server's database from the files of record-host.sh.
 
 Counters are the difference from the start of the load to the first reading at or after its end.
 Where a warm-up with the same load came before, the value at the start is interpolated between the
@@ -18,9 +18,10 @@ from typing import TypeVar
 import msgspec
 
 from loadlab.core.formatting import one_line
-from loadlab.core.model import Database, Processes, Query, ServiceProcesses
-from loadlab.core.run_dir import DATABASE, PROCESSES
-from loadlab.telemetry.node_exporter import TelemetryError, unpacked
+from loadlab.core.model import Database, Frequency, Processes, Query, ServiceProcesses
+from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES
+from loadlab.telemetry.counters import TelemetryError
+from loadlab.telemetry.node_exporter import unpacked
 
 GROUPS = ServiceProcesses.__struct_fields__
 STATEMENTS = 5  # the statements with the longest total time
@@ -35,6 +36,11 @@ _HEAD = re.compile(r"# ticks (\d+) page (\d+)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
 _GROUP = re.compile(r"# ([a-z]+)((?: \d+)*) ?")
 _STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
+_WAITED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:\d+ (\d+) \d+")
+# The files of the core's hardware: its frequency in kHz, how often it was throttled.
+_HARDWARE = re.compile(
+    r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
+)
 _SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_switches:\t(\d+)")
 
 
@@ -48,6 +54,7 @@ class Process:
     - threads: their number
     - pages: resident memory pages
     - switches: thread -> (voluntary, involuntary)
+    - waited: thread -> ns that it was ready to run and waited for a core
     """
 
     started: int
@@ -56,15 +63,22 @@ class Process:
     threads: int
     pages: int
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    waited: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading: ``t`` in unix seconds of the server's clock; group -> process number
-    -> Process."""
+    """One reading at ``t``, unix seconds of the host's clock.
+
+    - groups: group -> process number -> Process
+    - frequencies: core -> Hz; throttled: core -> how often it was, since the boot. Empty where the
+      host does not tell it.
+    """
 
     t: float
     groups: dict[str, dict[int, Process]]
+    frequencies: dict[int, int] = field(default_factory=dict)
+    throttled: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,15 @@ def read(path: Path) -> Recording:
                 thread, count = int(switch[2]), int(switch[4])
                 voluntary, involuntary = process.switches.get(thread, (0, 0))
                 process.switches[thread] = (voluntary, count) if switch[3] else (count, involuntary)
+        elif readings and (wait := _WAITED.fullmatch(line)):
+            if process := found.get(int(wait[1])):
+                process.waited[int(wait[2])] = int(wait[3])
+        elif readings and (told := _HARDWARE.fullmatch(line)):
+            core, value = int(told[1]), int(told[3])
+            if told[2] == "scaling_cur_freq":
+                readings[-1].frequencies[core] = 1000 * value
+            else:
+                readings[-1].throttled[core] = value
         else:
             raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
     finish()
@@ -241,16 +264,47 @@ def _group(
     cpu_s = _used(readings, far, _ticks) / recording.ticks
     ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = known and ended_s <= ENDED_MAX * cpu_s
-    voluntary, involuntary = (_switches(readings, far, which) for which in (0, 1))
+
+    def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
+        return _of_threads(readings, far, count)
+
     return Processes(
         cpu_s=cpu_s if known else None,
         cpu=cpu_s / available_s if known else None,
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
         processes_max=max(len(g) for g in readings),
-        voluntary_switches=voluntary if seen else None,
-        involuntary_switches=involuntary if seen else None,
+        voluntary_switches=round(threads(_voluntary)) if seen else None,
+        involuntary_switches=round(threads(_involuntary)) if seen else None,
+        run_queue_wait_s=_waited_s(readings, far),
     )
+
+
+def _waited_s(readings: Sequence[_Group], far: float) -> float | None:
+    """Return the seconds that threads waited for a core; None where it was not recorded.
+
+    A thread that starts has waited for nothing before; the last wait of one that ends is lost.
+    """
+    if not any(process.waited for group in readings for process in group.values()):
+        return None
+    total = 0.0
+    for place, (before, after) in enumerate(pairwise(readings)):
+        stayed = _same(before, after)
+        rise = sum(
+            ns - (before[n].waited.get(thread, 0) if n in stayed else 0)
+            for n, process in after.items()
+            for thread, ns in process.waited.items()
+        )
+        total += rise * (1 - far if place == 0 else 1)
+    return total / 1e9
+
+
+def _voluntary(process: Process) -> Mapping[int, float]:
+    return {thread: count for thread, (count, _) in process.switches.items()}
+
+
+def _involuntary(process: Process) -> Mapping[int, float]:
+    return {thread: count for thread, (_, count) in process.switches.items()}
 
 
 def _ticks(group: _Group) -> float:
@@ -270,19 +324,22 @@ def _lost(before: _Group, after: _Group) -> bool:
     return sum(p.own + p.ended for p in gone) > handed_on + len(gone)
 
 
-def _switches(readings: Sequence[_Group], far: float, which: int) -> int:
-    """Return the context switches of the threads that exist at the end."""
+def _of_threads(
+    readings: Sequence[_Group], far: float, count: Callable[[Process], Mapping[int, float]]
+) -> float:
+    """Return by how much a count rose of the threads that exist at the end."""
     last = readings[-1]
+    ends = {n: count(process) for n, process in last.items()}
 
-    def count(group: _Group) -> float:
+    def of_group(group: _Group) -> float:
         return sum(
-            group[n].switches[thread][which]
+            value
             for n in _same(group, last)
-            for thread in group[n].switches
-            if thread in last[n].switches
+            for thread, value in count(group[n]).items()
+            if thread in ends[n]
         )
 
-    return round(_used(readings, far, count))
+    return _used(readings, far, of_group)
 
 
 def database(readings: Sequence[DatabaseReading], window: Window) -> Database | None:
@@ -334,6 +391,30 @@ def server(
     return found, database(asked, window)
 
 
+def generator(recording: Recording, window: Window, cores: int) -> Processes | None:
+    """Return the generator's processes; None without a reading before and after the load."""
+    around = _around([reading.t for reading in recording.readings], window)
+    if around is None:
+        return None
+    first, last, far = around
+    groups = [reading.groups.get(GENERATOR, {}) for reading in recording.readings[first : last + 1]]
+    return _group(groups, far, recording, cores * (window.end - window.start))
+
+
+def hardware(
+    recording: Recording, window: Window, cpus: Collection[int]
+) -> tuple[Frequency | None, int | None]:
+    """Return the frequency of the host's ``cpus`` during the load, and how often they were
+    throttled; None for what the host does not tell."""
+    inside = [one for one in recording.readings if window.start <= one.t <= window.end]
+    hz = [one.frequencies[cpu] for one in inside for cpu in cpus if cpu in one.frequencies]
+    counts = [sum(one.throttled.get(cpu, 0) for cpu in cpus) for one in inside if one.throttled]
+    return (
+        Frequency(min_hz=min(hz), mean_hz=sum(hz) / len(hz), max_hz=max(hz)) if hz else None,
+        counts[-1] - counts[0] if counts else None,
+    )
+
+
 def raw(rep_dir: Path) -> set[str]:
     """Return the names of the recorded files in the repetition's folder."""
-    return {name for name in (PROCESSES, DATABASE) if (rep_dir / name).exists()}
+    return {name for name in (PROCESSES, DATABASE, CORES) if (rep_dir / name).exists()}

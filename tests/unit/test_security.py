@@ -41,6 +41,7 @@ from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
 from loadlab.stacks import contract
 from loadlab.telemetry import node_exporter, pyspy
+from loadlab.telemetry.counters import TelemetryError
 from tests.unit.builders import cell, load
 
 ROOT = Path(__file__).parents[2]
@@ -140,7 +141,7 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
     scripts = [
         (ROOT / "roles" / name).read_text()
-        for name in ("telemetry/files/record-server.sh", "py_spy/files/profile-server.sh")
+        for name in ("telemetry/files/record-host.sh", "py_spy/files/profile-server.sh")
     ]
     words = {word.strip(",.;") for script in scripts for word in script.split()}
     accepted = arrivals.rsync_options(Path("results/a-run"), True)
@@ -325,7 +326,7 @@ def test_what_is_said_of_any_output_is_printable(text: str) -> None:
 
 @given(st.text())
 def test_a_recording_of_anything_is_refused_in_printable_words(text: str) -> None:
-    with pytest.raises(node_exporter.TelemetryError) as refusal:
+    with pytest.raises(TelemetryError) as refusal:
         list(node_exporter._samples(node_exporter.block(1.0, text), "telemetry-server.prom.gz"))
     assert str(refusal.value).isprintable()
 

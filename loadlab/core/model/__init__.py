@@ -126,6 +126,7 @@ from loadlab.core.model.summary import (
 from loadlab.core.model.telemetry import (
     CpuModes,
     Database,
+    Frequency,
     FunctionFraction,
     HostSeries,
     HostTelemetry,
@@ -177,6 +178,7 @@ __all__ = [
     "Facts",
     "FigureGroup",
     "FigureRow",
+    "Frequency",
     "FunctionFraction",
     "GeneratorRun",
     "GivenOptions",

@@ -13,6 +13,7 @@ from loadlab.core.model.base import (
     Name,
     NotNegative,
     Positive,
+    Reason,
     Record,
     doc,
 )
@@ -259,6 +260,20 @@ class Iperf3Direction(Record, kw_only=True, frozen=True):
     retransmits: Annotated[Count, doc("Segments that the sender retransmitted.")]
     seconds: Annotated[Above0, doc("Duration of the measurement, seconds, above 0.")]
     cpu_percent: Annotated[Iperf3Cpu, doc("CPU use of both ends, percent of one core.")]
+    spread: Annotated[
+        NotNegative | None,
+        doc(
+            "(Fastest - slowest second) / mean of the throughput; absent for fewer than two whole "
+            "seconds, or in earlier runs."
+        ),
+    ] = None
+    retransmitted: Annotated[
+        Fraction | None,
+        doc(
+            "Segments retransmitted / segments sent, with segments of the largest size; absent in "
+            "earlier runs."
+        ),
+    ] = None
 
 
 class Iperf3(Record, kw_only=True, frozen=True):
@@ -332,6 +347,20 @@ class Calibration(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=T
         ClockOffsets,
         doc("Offset of each host's clock: host minus controller, seconds, either sign."),
     ]
+    link_reasons: Annotated[
+        list[Reason] | None,
+        doc(
+            "Why the measurement of the link was disturbed; absent where it was not. Such a "
+            "measurement makes no link void."
+        ),
+    ] = None
+    ceiling_reasons: Annotated[
+        list[Reason] | None,
+        doc(
+            "Why the measurement of the ceiling is void; absent where it is valid. A void ceiling "
+            "refuses no rate."
+        ),
+    ] = None
 
 
 class Progress(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):

@@ -31,6 +31,13 @@ class TcpCounts(Record, kw_only=True, frozen=True):
     """Counts of TCP events."""
 
     retransmits: Annotated[Count, doc("Segments retransmitted.")]
+    segments: Annotated[
+        Count | None,
+        doc(
+            "Segments sent, with those retransmitted; absent where an earlier version did not "
+            "record it."
+        ),
+    ] = None
     listen_overflows: Annotated[
         Count, doc("Connections refused because the accept queue was full.")
     ]
@@ -105,6 +112,22 @@ class Processes(Record, kw_only=True, frozen=True):
             "the end; null where voluntary_switches is null."
         ),
     ]
+    run_queue_wait_s: Annotated[
+        NotNegative | None,
+        doc(
+            "Run-queue wait: time for which threads were ready to run and waited for a core, "
+            "seconds, summed over the threads; the last wait of a thread that ended is lost. "
+            "Absent where it was not recorded."
+        ),
+    ] = None
+
+
+class Frequency(Record, kw_only=True, frozen=True):
+    """Clock frequency of the host's cores during the load, from readings once a second."""
+
+    min_hz: Annotated[Positive, doc("Lowest frequency of any core at any reading, Hz.")]
+    mean_hz: Annotated[NotNegative, doc("Mean over cores and readings, Hz.")]
+    max_hz: Annotated[Positive, doc("Highest frequency of any core at any reading, Hz.")]
 
 
 class ServiceProcesses(Record, kw_only=True, frozen=True):
@@ -165,7 +188,9 @@ class Database(Record, kw_only=True, frozen=True):
 
 
 class HostSeries(Record, kw_only=True, frozen=True):
-    """Series between neighbouring scrapes. All arrays have the same length."""
+    """Series over the load: each second where the host recorded itself, else each interval between
+    scrapes; the first begins and the last ends with the load. All arrays have the same length.
+    """
 
     t: Annotated[list[float], doc("End of the interval, seconds since the start of the load.")]
     cpu_busy: Annotated[
@@ -177,14 +202,41 @@ class HostSeries(Record, kw_only=True, frozen=True):
     cpu_softirq: Annotated[list[Fraction], doc("Time in mode softirq, fraction 0 to 1.")]
     cpu_iowait: Annotated[list[Fraction], doc("Time in mode iowait, fraction 0 to 1.")]
     cpu_steal: Annotated[list[Fraction], doc("Time in mode steal, fraction 0 to 1.")]
+    cpu_busiest_core: Annotated[
+        list[Fraction] | None,
+        doc("Busy time of the core that had most of it, fraction 0 to 1; absent in earlier runs."),
+    ] = None
+    softirq_busiest_core: Annotated[
+        list[Fraction] | None,
+        doc(
+            "Time in mode softirq of the core that had most of it, fraction 0 to 1; absent in "
+            "earlier runs."
+        ),
+    ] = None
+    foreign_cpu: Annotated[
+        list[Fraction] | None,
+        doc("As foreign_cpu of the host; absent where that is."),
+    ] = None
+    cpu_pressure: Annotated[
+        list[Fraction] | None,
+        doc("As cpu_pressure of the host; absent where that is."),
+    ] = None
+    disturbed: Annotated[
+        list[bool] | None,
+        doc(
+            "Whether foreign CPU or steal was above its threshold (foreign_cpu_second_max, "
+            "steal_second_max of files/validity.yml); absent in earlier runs."
+        ),
+    ] = None
     rx_bits: Annotated[list[NotNegative], doc("Rate received, bits/s.")]
     tx_bits: Annotated[list[NotNegative], doc("Rate sent, bits/s.")]
 
 
 class HostTelemetry(Record, kw_only=True, frozen=True):
-    """One host over the load, from its node_exporter once a second: from the last scrape before the
-    start to the first after the end. CPU, memory and swap are those of the machine; TCP and
-    sockets are those of the host's network namespace.
+    """One host over the load. CPU and traffic are those from its start to its end, by the host's
+    own readings five times a second. The rest is from its node_exporter once a second, from the
+    last scrape before the start to the first after the end. CPU, memory and swap are those of the
+    machine; TCP and sockets are those of the host's network namespace.
     """
 
     cpu: Annotated[CpuModes, doc("Fractions of the listed cores' time; their sum is 1.")]
@@ -192,6 +244,57 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         Fraction,
         doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
     ]
+    cpu_busiest_core: Annotated[
+        Fraction | None,
+        doc(
+            "Busy time of the core that had most of it over the load, fraction 0 to 1; absent in "
+            "earlier runs."
+        ),
+    ] = None
+    softirq_busiest_core: Annotated[
+        Fraction | None,
+        doc(
+            "Time in mode softirq of the core that had most of it over the load, fraction 0 to 1; "
+            "absent in earlier runs."
+        ),
+    ] = None
+    foreign_cpu: Annotated[
+        Fraction | None,
+        doc(
+            "Foreign CPU: the fraction of the host's cores' time that processes other than the "
+            "lab's used, 0 to 1; interrupts count as the lab's. Absent where it was not recorded "
+            "or the kernel does not have the CPU time of control groups (version 2)."
+        ),
+    ] = None
+    cpu_pressure: Annotated[
+        Fraction | None,
+        doc(
+            "PSI: the fraction of the time in which a process of the machine was ready to run and "
+            "waited for a core, 0 to 1; absent where it was not recorded or the kernel has no PSI."
+        ),
+    ] = None
+    exact: Annotated[
+        bool,
+        doc(
+            "Whether CPU and traffic are from the host's own readings; otherwise from scrapes, "
+            "linear between two."
+        ),
+    ] = False
+    frequency: Annotated[
+        Frequency | None,
+        doc("Clock frequency of the host's cores; absent where the host does not tell it."),
+    ] = None
+    throttled: Annotated[
+        Count | None,
+        doc(
+            "How often cores were throttled for heat during the load; absent where the host does "
+            "not tell it."
+        ),
+    ] = None
+    generator: Annotated[
+        Processes | None,
+        doc("Processes of the generator; on a client only, absent where they were not recorded."),
+    ] = None
     cores: Annotated[Positive, doc("Cores that the host may use, 1 or more.")]
     memory: Annotated[Memory, doc("Memory of the machine.")]
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
@@ -226,7 +329,11 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     ] = None
     per_second: Annotated[
         HostSeries | None,
-        doc("Series between neighbouring scrapes. All arrays have the same length."),
+        doc(
+            "Series over the load: each second where the host recorded itself, else each interval "
+            "between scrapes; the first begins and the last ends with the load. All arrays have "
+            "the same length."
+        ),
     ] = None
 
 

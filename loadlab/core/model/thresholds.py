@@ -62,6 +62,51 @@ class Thresholds(Record, kw_only=True, frozen=True):
         ),
     ]
     steal_max: Annotated[Fraction, doc("Void above: CPU steal of either host, fraction.")]
+    generator_cpu_seconds_max: Annotated[
+        Fraction,
+        doc(
+            "Void above: fraction of the seconds in which the client's CPU utilization was above "
+            "generator_cpu_max."
+        ),
+    ]
+    steal_second_max: Annotated[
+        Fraction,
+        doc("Steal above which a second counts as disturbed, fraction of the cores' time."),
+    ]
+    steal_seconds_max: Annotated[
+        Fraction, doc("Void above: fraction of the seconds disturbed by steal, either host.")
+    ]
+    foreign_cpu_second_max: Annotated[
+        Fraction,
+        doc("Foreign CPU above which a second counts as disturbed, fraction of the cores' time."),
+    ]
+    foreign_cpu_seconds_max: Annotated[
+        Fraction, doc("Void above: fraction of the seconds disturbed by foreign CPU, either host.")
+    ]
+    link_seconds_max: Annotated[
+        Fraction, doc("Void above: fraction of the seconds in which the link was above link_max.")
+    ]
+    iperf3_spread_max: Annotated[
+        NotNegative,
+        doc(
+            "Link not judged above: (fastest - slowest second) / mean of iperf3, in either "
+            "direction."
+        ),
+    ]
+    iperf3_retransmits_max: Annotated[
+        Fraction,
+        doc(
+            "Link not judged above: segments retransmitted / sent by iperf3, in either direction; "
+            "more than the loss of any network profile."
+        ),
+    ]
+    core_full: Annotated[
+        Fraction,
+        doc("Finding from: utilization of a host's busiest core, where its mean is below."),
+    ]
+    retransmits_max: Annotated[
+        Fraction, doc("Finding above: TCP segments retransmitted / sent, either host.")
+    ]
     link_max: Annotated[
         Fraction,
         doc(

@@ -34,6 +34,8 @@ LINEAR_TO = 1.0  # largest difference, of either sign, up to which the axis is l
 SMALLEST = 1 / 64  # smallest ratio of head to base that is drawn
 
 Points = Sequence[Sequence[float]]
+# Disturbed parts of a load: (begin, end), seconds since its start.
+Spans = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ def latency_by_percentile(
     return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines])
 
 
-def rate(name: str, label: str, series: PerSecond, batch: bool = False) -> str:
+def rate(
+    name: str, label: str, series: PerSecond, batch: bool = False, disturbed: Spans = ()
+) -> str:
     """Return the plot of requests scheduled, answered and verified in each second.
 
     A ``batch`` has no schedule, so it shows requests started.
@@ -137,10 +141,12 @@ def rate(name: str, label: str, series: PerSecond, batch: bool = False) -> str:
     plot.axes.yaxis.set_major_locator(MaxNLocator(5))
     plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
     svg.seconds_axis(plot.axes, len(x))
-    return plot.svg(keys)
+    return plot.svg([*keys, *_bands(plot.axes, disturbed)])
 
 
-def latency_over_time(name: str, label: str, series: PerSecond, batch: bool = False) -> str:
+def latency_over_time(
+    name: str, label: str, series: PerSecond, batch: bool = False, disturbed: Spans = ()
+) -> str:
     """Return the plot of p50, p99 and maximum of each second, with gaps where nothing was
     answered."""
     when = f"Second of the load in which they were {'answered' if batch else 'due'}"
@@ -162,10 +168,12 @@ def latency_over_time(name: str, label: str, series: PerSecond, batch: bool = Fa
         keys.append((LINE, colour, text))
     svg.latency_axis(plot.axes, drawn)
     svg.seconds_axis(plot.axes, len(x))
-    return plot.svg(keys)
+    return plot.svg([*keys, *_bands(plot.axes, disturbed)])
 
 
-def cpu(name: str, label: str, series: HostSeries, cores: int, end: float) -> str:
+def cpu(
+    name: str, label: str, series: HostSeries, cores: int, end: float, disturbed: Spans = ()
+) -> str:
     """Return the plot of one host's CPU by mode, stacked, in percent of its own ``cores``.
 
     ``end`` is the load's length in seconds; what was scraped
@@ -184,7 +192,15 @@ def cpu(name: str, label: str, series: HostSeries, cores: int, end: float) -> st
     plot.axes.set_ylim(0, 100)
     plot.axes.yaxis.set_major_locator(MultipleLocator(25))
     svg.seconds_axis(plot.axes, end)
-    return plot.svg([(AREA, colour, mode) for mode, colour in MODES.items()])
+    keys = [(AREA, colour, mode) for mode, colour in MODES.items()]
+    return plot.svg([*keys, *_bands(plot.axes, disturbed)])
+
+
+def _bands(axes: svg.Axes, disturbed: Spans) -> list[tuple[str, str, str]]:
+    """Draw the disturbed parts of a load behind its curves; return their key for the legend."""
+    for begin, end in disturbed:
+        axes.axvspan(begin, end, color=BAND, linewidth=0, zorder=0)
+    return [(AREA, BAND, "disturbed")] if disturbed else []
 
 
 def differences(

@@ -21,6 +21,7 @@ from loadlab.core.run_dir import (
 )
 from loadlab.generators import registry
 from loadlab.report.html import Cells, Table, TableCell, link, links, table
+from loadlab.report.words.calibration import disturbed
 
 
 def build(run_dir: Path, found: Calibration | None) -> Table | None:
@@ -67,6 +68,7 @@ def build(run_dir: Path, found: Calibration | None) -> Table | None:
             "",
         ],
     ]
+    rows += [["Disturbed", line, "judges no repetition", ""] for line in disturbed(found)]
     if found.origin:
         rows.append(_origin(run_dir, found.origin))
     return table(

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadlab.core import documents, formatting
-from loadlab.core.model import Calibration, HostTelemetry, Load, PerSecond, Result
+from loadlab.core.model import (
+    Calibration,
+    HostTelemetry,
+    Load,
+    PerSecond,
+    Result,
+    Telemetry,
+)
 from loadlab.core.run_dir import FLOOR, HERE, RunDir
 from loadlab.report.html import Figure, Link, link
 from loadlab.report.words.labels import Entry
@@ -162,25 +169,45 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
     name = f"{entry.anchor}-{result.repetition}"
     of = f"of {entry.title}, repetition {result.repetition}"
     batch = load.mode == "batch"
+    disturbed = _disturbed(result.telemetry)
     figures = []
     # A batch may finish too quickly to draw a time series.
     if result.per_second and len(result.per_second.second) > (2 if batch else 0):
         figures += [
-            _latency(name, of, measured, result.per_second, batch),
-            _rate(name, of, measured.source, result.per_second, batch),
+            _latency(name, of, measured, result.per_second, batch, disturbed),
+            _rate(name, of, measured.source, result.per_second, batch, disturbed),
         ]
     seconds = float((result.duration_s if batch else load.duration_s) or 0)
     if result.telemetry:
         hosts = {"server": result.telemetry.server, "client": result.telemetry.client}
         figures += [
-            _cpu(name, of, measured.source, host, telemetry, seconds)
+            _cpu(name, of, measured.source, host, telemetry, seconds, disturbed)
             for host, telemetry in hosts.items()
             if telemetry.per_second and telemetry.per_second.t
         ]
     return figures
 
 
-def _latency(name: str, of: str, measured: _Measured, series: PerSecond, batch: bool) -> Figure:
+def _disturbed(telemetry: Telemetry | None) -> list[tuple[float, float]]:
+    """Return the parts of a load that were disturbed on either host, in seconds since its start."""
+    hosts = [telemetry.server, telemetry.client] if telemetry else []
+    return [
+        (begin, end)
+        for host in hosts
+        if (series := host.per_second) is not None and series.disturbed
+        for begin, end, marked in zip([0.0, *series.t], series.t, series.disturbed, strict=False)
+        if marked
+    ]
+
+
+def _latency(
+    name: str,
+    of: str,
+    measured: _Measured,
+    series: PerSecond,
+    batch: bool,
+    disturbed: list[tuple[float, float]],
+) -> Figure:
     from loadlab.report.plots import curves
 
     drawn, above = "The largest", ""
@@ -191,13 +218,22 @@ def _latency(name: str, of: str, measured: _Measured, series: PerSecond, batch: 
     basis = BASIS[measured.result.latency_basis or "sent"]
     return Figure(
         "Latency over time",
-        curves.latency_over_time(f"{name}-latency", f"Latency by second {of}", series, batch),
+        curves.latency_over_time(
+            f"{name}-latency", f"Latency by second {of}", series, batch, disturbed
+        ),
         f"{drawn} of {_WHOSE[batch]}, {basis}.{above}",
         [measured.source],
     )
 
 
-def _rate(name: str, of: str, source: Link, series: PerSecond, batch: bool) -> Figure:
+def _rate(
+    name: str,
+    of: str,
+    source: Link,
+    series: PerSecond,
+    batch: bool,
+    disturbed: list[tuple[float, float]],
+) -> Figure:
     from loadlab.report.plots import curves
 
     return Figure(
@@ -207,6 +243,7 @@ def _rate(name: str, of: str, source: Link, series: PerSecond, batch: bool) -> F
             f"Requests {'begun' if batch else 'asked'}, answered, verified {of}",
             series,
             batch,
+            disturbed,
         ),
         _RATES[batch] + " Verified: those answered 2xx with the right body length.",
         [source],
@@ -214,7 +251,13 @@ def _rate(name: str, of: str, source: Link, series: PerSecond, batch: bool) -> F
 
 
 def _cpu(
-    name: str, of: str, source: Link, host: str, telemetry: HostTelemetry, seconds: float
+    name: str,
+    of: str,
+    source: Link,
+    host: str,
+    telemetry: HostTelemetry,
+    seconds: float,
+    disturbed: list[tuple[float, float]],
 ) -> Figure:
     from loadlab.report.plots import curves
 
@@ -228,8 +271,10 @@ def _cpu(
             telemetry.per_second,
             cores,
             seconds,
+            disturbed,
         ),
         f"Busy {formatting.percent(telemetry.cpu_busy)} of {formatting.plural(cores, 'core')} on "
-        f"average, steal {formatting.percent(telemetry.cpu.steal)}.",
+        f"average, steal {formatting.percent(telemetry.cpu.steal)}, foreign CPU "
+        f"{formatting.percent(telemetry.foreign_cpu)}.",
         [source],
     )

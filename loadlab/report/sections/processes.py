@@ -85,6 +85,10 @@ def _involuntary(used: Processes, rep: Repetition) -> float | None:
     return _by_request(used.involuntary_switches, rep)
 
 
+def _waited_us(used: Processes, rep: Repetition) -> float | None:
+    return _by_request(None if used.run_queue_wait_s is None else 1e6 * used.run_queue_wait_s, rep)
+
+
 def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     """Return the table of CPU time per request and service; None where nothing was recorded.
 
@@ -129,12 +133,13 @@ def _details(entries: Sequence[Entry], named: bool) -> Table | None:
     return table(
         "The most at any reading, once a second; memory that processes share counts in each. "
         "Context switches by request that nginx took: voluntary where a thread waited, involuntary "
-        "where the kernel took the CPU from it. Medians over the valid repetitions.",
+        "where the kernel took the CPU from it. Run-queue wait by request too: how long threads "
+        "were ready and waited for a core. Medians over the valid repetitions.",
         [*(["cell"] if named else []), "load", "processes of", "processes", "threads",
-         "resident memory", "voluntary switches", "involuntary switches"],
+         "resident memory", "voluntary switches", "involuntary switches", "run-queue wait, µs"],
         rows,
-        " " * (2 + named) + "n" * 5,
-        title="Memory, threads and context switches",
+        " " * (2 + named) + "n" * 6,
+        title="Memory, threads, context switches and run-queue wait",
         open=False,
     )  # fmt: skip
 
@@ -153,6 +158,7 @@ def _detail(entry: Entry, group: str, named: bool) -> Iterator[list[str]]:
         formatting.size(memory),
         _shown(_median(entry, group, _voluntary)),
         _shown(_median(entry, group, _involuntary)),
+        _shown(_median(entry, group, _waited_us)),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadlab.core.formatting import count
 from loadlab.core.model import Calibration, CalibrationOrigin
+from loadlab.report.words import reason as reason_words
 
 
 def summary(calibration: Calibration) -> str:
@@ -27,7 +28,19 @@ def summary(calibration: Calibration) -> str:
             f"max {_ms(baseline.max, 1)} ms"
             + ("" if late is None else f"; send delay p99 {_ms(late, 2)} ms")
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *disturbed(calibration)])
+
+
+def disturbed(calibration: Calibration) -> list[str]:
+    """Return a line for each part of the calibration that is void, with its reasons."""
+    return [
+        f"{part}: {'; '.join(reason_words(reason) for reason in reasons)}"
+        for part, reasons in (
+            ("The link is not judged", calibration.link_reasons),
+            ("The ceiling is void and refuses no rate", calibration.ceiling_reasons),
+        )
+        if reasons
+    ]
 
 
 def reused(origin: CalibrationOrigin, now: float) -> str:

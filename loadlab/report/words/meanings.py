@@ -21,9 +21,16 @@ MEANINGS: dict[str, Meaning] = {
     "generator_cpu": Meaning(
         "The client's CPU was full: with a constant rate always, in a closed loop where the "
         "server's was not.",
-        ("generator_cpu_max", "server_cpu_full"),
+        ("generator_cpu_max", "generator_cpu_seconds_max", "server_cpu_full"),
     ),
-    "steal": Meaning("Another machine on the same hardware took CPU time.", ("steal_max",)),
+    "steal": Meaning(
+        "Another machine on the same hardware took CPU time.",
+        ("steal_max", "steal_second_max", "steal_seconds_max"),
+    ),
+    "foreign_cpu": Meaning(
+        "Processes that are not the lab's used the cores of a host.",
+        ("foreign_cpu_second_max", "foreign_cpu_seconds_max"),
+    ),
     "clock_jump": Meaning("The clock of a host was set during the load.", ("clock_step_max_s",)),
     "swapping": Meaning("A host moved memory to or from swap.", ("swap_pages_max",)),
     "telemetry_gap": Meaning(
@@ -31,7 +38,8 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "connections": Meaning("The client had fewer connections than requested."),
     "link": Meaning(
-        "The load used so much of the link that the link may have been the limit.", ("link_max",)
+        "The load used so much of the link that the link may have been the limit.",
+        ("link_max", "link_seconds_max"),
     ),
     "generator_late": Meaning(
         "The generator made so many requests later than an ideal one that the p99 may be its own.",
@@ -62,6 +70,19 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "listen_overflows": Meaning(
         "The server dropped connections, as an accept queue was full.", ("listen_overflows_max",)
+    ),
+    "full_core": Meaning("One core of a host was full while the others had room.", ("core_full",)),
+    "retransmits": Meaning(
+        "A host sent many TCP segments again: the network lost them.", ("retransmits_max",)
+    ),
+    "link_disturbed": Meaning(
+        "The measurement of the link was disturbed twice, so the link was not judged."
+    ),
+    "iperf3_spread": Meaning(
+        "The throughput of iperf3 differed from second to second.", ("iperf3_spread_max",)
+    ),
+    "iperf3_retransmits": Meaning(
+        "iperf3 sent many TCP segments again.", ("iperf3_retransmits_max",)
     ),
     "uncounted": Meaning("Nothing counted requests at the server, as nginx was not in the path."),
     "uncalibrated": Meaning("The link was not measured, so its use was not judged."),

@@ -34,7 +34,7 @@ def _short(why: Reason) -> str:
 
 
 def _generator_cpu(why: Reason) -> str:
-    text = f"client {why.value:.2f} busy, limit {why.limit}"
+    text = f"client {why.value:.2f} busy, limit {why.limit}{_seconds(why)}"
     if "server_cpu_busy" not in why.facts:
         return text
     server, full = why.facts["server_cpu_busy"], why.facts["server_cpu_full"]
@@ -44,8 +44,67 @@ def _generator_cpu(why: Reason) -> str:
     return f"{text}, server {server:.2f} busy, full from {full}: {cause}"
 
 
+def _seconds(why: Reason) -> str:
+    """Return in how many seconds a limit was exceeded; nothing where the mean was above it."""
+    fact = why.facts
+    if "seconds" not in fact:
+        return ""
+    return (
+        f" a second, exceeded in {fact['seconds']:.0%} of the seconds, limit "
+        f"{fact['seconds_max']:.0%}"
+    )
+
+
 def _steal(why: Reason) -> str:
-    return f"{why.value:.3f} on {why.facts['host']}, limit {why.limit}"
+    return f"{why.value:.3f} on {why.facts['host']}, limit {why.limit}{_seconds(why)}"
+
+
+def _foreign_cpu(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"processes that are not the lab's used more than {fact['second_max']:.0%} of the "
+        f"{fact['host']}'s CPU in {why.value:.0%} of the seconds, limit {why.limit:.0%}; "
+        f"{fact['mean']:.0%} on average, {fact['worst']:.0%} in the worst second"
+    )
+
+
+def _full_core(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"the busiest of the {fact['host']}'s {fact['cores']} cores was {why.value:.0%} busy, all "
+        f"together {fact['cpu_busy']:.0%}; softirq took at most {fact['softirq']:.0%} of a core"
+    )
+
+
+def _retransmits(why: Reason) -> str:
+    fact = why.facts
+    text = (
+        f"{fact['host']} sent {fact['retransmits']} of {fact['segments']} segments again, "
+        f"{why.value:.2%}, limit {why.limit:.1%}"
+    )
+    if not fact["network"]:
+        return text
+    return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
+
+
+def _link_disturbed(why: Reason) -> str:
+    codes = why.facts["codes"]
+    assert isinstance(codes, list)
+    return f"the link was not judged, because its calibration was disturbed: {', '.join(codes)}"
+
+
+def _iperf3_spread(why: Reason) -> str:
+    return (
+        f"{why.facts['direction']}: fastest less slowest second of iperf3 {why.value:.0%} of the "
+        f"mean, limit {why.limit:.0%}"
+    )
+
+
+def _iperf3_retransmits(why: Reason) -> str:
+    return (
+        f"{why.facts['direction']}: iperf3 sent {why.value:.1%} of its segments again, limit "
+        f"{why.limit:.0%}"
+    )
 
 
 def _clock_jump(why: Reason) -> str:
@@ -78,7 +137,7 @@ def _link(why: Reason) -> str:
     clients = "" if count == 1 else f" of {count} clients"
     return (
         f"{fact['bits_per_second']:.3g} bits/s{clients} {fact['direction']} of "
-        f"{fact['iperf3_bits_per_second']:.3g} measured by iperf3, limit {why.limit}"
+        f"{fact['iperf3_bits_per_second']:.3g} measured by iperf3, limit {why.limit}{_seconds(why)}"
     )
 
 
@@ -274,6 +333,10 @@ VOID: Table = {
     "steal": Entry(
         _steal, "Use a machine of your own, or an instance type whose CPU is not shared"
     ),
+    "foreign_cpu": Entry(
+        _foreign_cpu,
+        "Stop what else runs on the host; with local hosts, on the controller",
+    ),
     "clock_jump": Entry(_clock_jump, "Let chrony or systemd-timesyncd slew the host's clock"),
     "swapping": Entry(_swapping, "Give the host more memory, or the application fewer workers"),
     "telemetry_gap": Entry(
@@ -307,6 +370,15 @@ FINDINGS: Table = {
         _listen_overflows,
         "Use a longer accept queue (-e backlog=, net.core.somaxconn) or fewer connections",
     ),
+    "full_core": Entry(
+        _full_core, "Spread the work or the interrupts of the network card over more cores"
+    ),
+    "retransmits": Entry(
+        _retransmits, "See what the network loses, and compare with ping and iperf3"
+    ),
+    "link_disturbed": Entry(_link_disturbed, "Resume the run with -e recalibrate=true"),
+    "iperf3_spread": Entry(_iperf3_spread, "Resume the run with -e recalibrate=true"),
+    "iperf3_retransmits": Entry(_iperf3_retransmits, "Resume the run with -e recalibrate=true"),
     "uncounted": Entry(_uncounted),
     "uncalibrated": Entry(_uncalibrated, "Resume the run with -e recalibrate=true"),
     "unsent": Entry(_unsent, "Compare response times, which count these requests"),

@@ -38,6 +38,11 @@ rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms
 def folder(tmp_path: Path) -> Path:
     """The third calibration of a run: wrk's recording as its ceiling, oha's as its floor."""
     shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "ceiling" / "rep-3")
+    # As the plan of a calibration has it: the generator's maximum fills the client.
+    setup = tmp_path / "ceiling" / "rep-3" / "cell.json"
+    document = json.loads(setup.read_text())
+    document["cell"]["expected_void"] = ["generator_cpu"]
+    setup.write_text(json.dumps(document))
     floor = Path(shutil.copytree(FIXTURES / "rep-oha", tmp_path / "floor" / "rep-3"))
     (floor / oha_database.DATABASE).write_bytes(
         gzip.decompress((floor / oha_database.KEPT).read_bytes())

@@ -486,7 +486,8 @@ def test_local_ports_name_the_limit_and_the_remedy(reuse: bool, remedy: str, oth
 def returned() -> set[str]:
     """The codes in the source of the packages that judge a repetition."""
     found = set()
-    for package in ("analysis/validity.py", "analysis/result.py", "generators/*.py"):
+    judging = ("analysis/validity.py", "analysis/disturbance.py", "analysis/result.py")
+    for package in (*judging, "generators/*.py"):
         for path in (ROOT / "loadlab").glob(package):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":

@@ -292,7 +292,7 @@ def test_any_byte_of_a_raw_file_shows_in_its_result(
     given = files.load(path.parent / "result.json")
     path.write_bytes(changed)
     try:
-        in_force = calibration.in_force(original, path.parent)
+        in_force = calibration.in_force(original, path.parent, THRESHOLDS)
         again = result.build(path.parent, THRESHOLDS, *in_force)
     except errors.ResultError:
         # cell.json is no JSON any more: no result comes of it.
@@ -580,7 +580,7 @@ def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None
         return None if found is None else found.iperf3.server_to_client.bits_per_second
 
     def bits(place: str) -> float | None:
-        (found,) = calibration.in_force(run_dir, run_dir / place)
+        (found,) = calibration.in_force(run_dir, run_dir / place, THRESHOLDS)
         return received(found)
 
     first = calibration.derive(CalibrationDir(run_dir / "calibration"), 1, "oha", THRESHOLDS)
@@ -651,4 +651,4 @@ def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:
     for server, own in (("server2", True), ("server", False)):
         path = run_dir / CLIENT / "cell.json"
         path.write_bytes(files.encode(replace(setup, server=server)))
-        assert (calibration.in_force(run_dir, run_dir / CLIENT) == [document]) is own
+        assert (calibration.in_force(run_dir, run_dir / CLIENT, THRESHOLDS) == [document]) is own

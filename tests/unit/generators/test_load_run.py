@@ -213,12 +213,20 @@ def test_the_stack_is_restarted(changed: dict[str, Any], restart: str) -> None:
     assert bool(found.restart_early) == bool(restart)
 
 
-def test_the_server_is_recorded_and_profiled() -> None:
+def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
     found = run({**CONSTANT, "stall": {"after_s": 3, "duration_s": 2}})
     assert shlex.split(found.record_options) == [
         f"--setenv=DIR={REMOTE}",
+        "--setenv=SUFFIX=",
         "--setenv=UNITS=application=loadlab-app.service nginx=nginx.service",
         "--setenv=DATABASE=loadlab",
+    ]
+    assert shlex.split(found.offers[0].record_options) == [
+        "--property=User=loadlab",
+        f"--setenv=DIR={REMOTE}",
+        "--setenv=SUFFIX=-client",
+        "--setenv=UNITS=generator=loadlab-load.service",
+        "--setenv=DATABASE=",
     ]
     assert shlex.split(found.profile_options) == [
         f"--setenv=DIR={REMOTE}",

@@ -365,7 +365,7 @@ def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
         origin = CalibrationOrigin(run_id=name, measured=1.0)
         document = msgspec.structs.replace(document, ceiling=most, origin=origin)
         (run_dir / f"{name}.json").write_bytes(documents.encode(document))
-    found = calibration.in_force(run_dir, rep_dir)
+    found = calibration.in_force(run_dir, rep_dir, builders.thresholds())
     origins = [present(present(one).origin).run_id for one in found]
     assert origins == ["calibration", "calibration+clientb"]
     # What they can offer together.

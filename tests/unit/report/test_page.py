@@ -164,7 +164,8 @@ def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
 
 def with_processes(result: dict[str, Any]) -> None:
     used = {"cpu_s": 1.2, "cpu": 0.2, "rss_max_bytes": 2**25, "threads_max": 4, "processes_max": 3,
-            "voluntary_switches": 11454, "involuntary_switches": None}  # fmt: skip
+            "voluntary_switches": 11454, "involuntary_switches": None,
+            "run_queue_wait_s": 0.5727}  # fmt: skip
     result["telemetry"]["server"] |= {
         "processes": {"nginx": used, "application": {**used, "cpu_s": 3.0}, "postgresql": None},
         "database": {
@@ -188,7 +189,7 @@ def test_the_servers_processes_by_request(run: Path) -> None:
         ["/agents", "oha, 1,000/s", "210", "524", "-", "20 %", "20 %", "-", ""]
     ]
     assert cells_of(server.details)[0] == [
-        "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "2.00", "-",
+        "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "2.00", "-", "100",
     ]  # fmt: skip
     assert cells_of(server.database) == [
         ["/agents", "oha, 1,000/s", "10", "12,345", "SELECT <1>", "5,727", "60.5", "0.346", ""]

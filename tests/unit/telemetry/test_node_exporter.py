@@ -9,7 +9,8 @@ import pytest
 
 from loadlab.core.model import TcpCounts
 from loadlab.telemetry import node_exporter
-from loadlab.telemetry.node_exporter import Sample, TelemetryError
+from loadlab.telemetry.counters import MODES, TelemetryError
+from loadlab.telemetry.node_exporter import Sample
 
 RECORDING = Path(__file__).parents[2] / "fixtures" / "rep-wrk" / "telemetry-server.prom.gz"
 
@@ -17,7 +18,7 @@ RECORDING = Path(__file__).parents[2] / "fixtures" / "rep-wrk" / "telemetry-serv
 def page(t: float, **changed: float) -> Sample:
     """A scrape at controller's t of a host whose clock is 100 s ahead; a busy cpu 0, an idle 1."""
     values: dict[node_exporter.Key, float] = {(name,): 0.0 for name in node_exporter._PLAIN}
-    for mode in node_exporter.MODES:
+    for mode in MODES:
         values[(node_exporter.CPU, "0", mode)] = values[(node_exporter.CPU, "1", mode)] = 0.0
     values[(node_exporter.CPU, "0", "user")] = 0.5 * t
     values[(node_exporter.CPU, "0", "softirq")] = 0.25 * t
@@ -64,15 +65,15 @@ def test_only_the_listed_cpus_count() -> None:
     assert (one.cores, both.cores) == (1, 2)
 
 
-def test_the_window_reaches_out_to_the_neighbouring_scrapes() -> None:
+def test_the_window_is_the_load_itself() -> None:
     samples = [page(t) for t in range(10, 20)]
     found = node_exporter.summarise(samples, [0], 112.5, 115.5, "eth0")
     assert found.samples == 5  # 112 to 116 of the host's clock
-    assert found.network.rx_bytes == 4000
+    assert found.network.rx_bytes == 3000
     assert found.network.rx_bits_per_second == pytest.approx(8000)
     assert found.network.tx_bits_per_second == pytest.approx(2000)
     assert found.per_second
-    assert found.per_second.t == pytest.approx([0.5, 1.5, 2.5, 3.5])
+    assert found.per_second.t == pytest.approx([0.5, 1.5, 2.5, 3.0])
     assert found.per_second.cpu_busy == pytest.approx([0.75] * 4)
     outermost = node_exporter.summarise(samples, [0], 0, 999, "eth0")
     assert outermost.samples == 10

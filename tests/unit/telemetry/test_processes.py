@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loadlab.core import documents, run_dir
 from loadlab.core.model import Database, ServiceProcesses
 from loadlab.telemetry import processes
-from loadlab.telemetry.node_exporter import TelemetryError
+from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.processes import Process, Reading, Recording, Window
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "server"
@@ -215,3 +215,62 @@ def test_no_more_than_all_and_no_less_than_the_seconds_inside(
         groups.append({1: process(total)})
     used = nginx(groups, Window(begin, float(len(work)), warmed)).cpu_s * 100
     assert sum(work[1:]) - 0.01 <= used <= total + 0.01
+
+
+def waiting(*threads: int, started: int = 1) -> Process:
+    """A process whose threads have waited for these seconds."""
+    waited = {n: int(1e9 * seconds) for n, seconds in enumerate(threads)}
+    return Process(started, 0, 0, len(threads), 10, {}, waited)
+
+
+def test_the_wait_for_a_core_counts_threads_that_come_and_go() -> None:
+    groups = [
+        {1: waiting(5, 1)},
+        {1: waiting(6, 1, 2)},  # a third thread began
+        {1: waiting(7), 2: waiting(3)},  # two ended, and a process began
+        {2: waiting(4)},
+    ]
+    assert nginx(groups, Window(0, 3, False)).run_queue_wait_s == pytest.approx(3 + 4 + 1)
+    assert nginx(groups, Window(0.5, 3, True)).run_queue_wait_s == pytest.approx(1.5 + 4 + 1)
+    # Another process under the same number has waited for nothing before.
+    again = [{1: waiting(5)}, {1: waiting(2, started=9)}]
+    assert nginx(again, Window(0, 1, False)).run_queue_wait_s == pytest.approx(2)
+    assert nginx([{1: process(0)}] * 2, Window(0, 1, False)).run_queue_wait_s is None
+
+
+def test_the_hardware_of_the_hosts_own_cores() -> None:
+    readings = [
+        Reading(float(t), {}, {0: 2_000_000_000 + t, 1: 3_000_000_000}, {0: 4 + t, 1: 100})
+        for t in range(4)
+    ]
+    found, throttled = processes.hardware(Recording(100, 4096, readings), Window(1, 2, True), [0])
+    assert found
+    assert (found.min_hz, found.mean_hz, found.max_hz) == (2000000001, 2000000001.5, 2000000002)
+    assert throttled == 1
+    silent = Recording(100, 4096, [Reading(1.5, {})])
+    assert processes.hardware(silent, Window(1, 2, True), [0]) == (None, None)
+
+
+def test_a_clients_recording_tells_its_generator(tmp_path: Path) -> None:
+    stat = "S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 9 100 10 0"
+    lines = ["# ticks 100 page 4096"]
+    for t in range(4):
+        lines += [
+            f"# reading {t}.0",
+            "# generator 7",
+            f"/proc/7/stat:7 (oha) {stat.format(ticks=50 * t)}",
+            "/proc/7/task/7/status:voluntary_ctxt_switches:\t1",
+            "/proc/7/task/7/status:nonvoluntary_ctxt_switches:\t2",
+            f"/proc/7/task/7/schedstat:1 {250_000_000 * t} 3",
+            "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq:2400000",
+            "/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count:5",
+        ]
+    path = tmp_path / run_dir.of_client(run_dir.PROCESSES)
+    path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    recording = processes.read(path)
+    used = processes.generator(recording, Window(1, 3, True), 1)
+    assert used
+    assert (used.cpu_s, used.cpu, used.run_queue_wait_s) == (1.0, 0.5, 0.5)
+    assert processes.generator(recording, Window(1, 9, True), 1) is None
+    assert recording.readings[0].frequencies == {1: 2_400_000_000}
+    assert recording.readings[0].throttled == {1: 5}

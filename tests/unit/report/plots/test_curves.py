@@ -211,6 +211,19 @@ def test_one_second_alone_is_drawn() -> None:
 
 
 def first_second(series: S) -> S:
+    each = {name: getattr(series, name) for name in series.__struct_fields__}
     return msgspec.structs.replace(
-        series, **{name: getattr(series, name)[:1] for name in series.__struct_fields__}
+        series, **{name: values[:1] for name, values in each.items() if values is not None}
     )
+
+
+def test_disturbed_seconds_are_drawn_as_bands() -> None:
+    spans: tuple[curves.Spans, ...] = ((), [(1.0, 2.0)], [(0.0, 1.0), (1.0, 2.0)])
+    for quiet, one, two in (
+        [curves.rate("b", "B", SERIES, False, each) for each in spans],
+        [curves.latency_over_time("c", "C", SERIES, False, each) for each in spans],
+        [curves.cpu("d", "D", CPU, 1, 3, each) for each in spans],
+    ):
+        assert "disturbed" not in quiet
+        assert ">disturbed<" in one
+        assert two.count(curves.BAND.lower()) > one.count(curves.BAND.lower())

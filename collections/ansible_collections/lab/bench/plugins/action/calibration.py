@@ -35,7 +35,8 @@ class ActionModule(ControllerAction):
         if args["link"] is None:
             return self._earlier(args, folder, conditions)
         link = folder.part(LINK, args["repetition"]).path
-        link.mkdir(parents=True)
+        # The hosts' recordings may be there already.
+        link.mkdir(parents=True, exist_ok=True)
         names = {**IPERF3, "ping": PING}
         for key, text in args["link"].items():
             documents.write(link / names[key], text.encode(errors="backslashreplace"))
@@ -58,6 +59,8 @@ class ActionModule(ControllerAction):
             if own.folder == folder and own.number == folder.numbers()[-1]:
                 # The run uses it already.
                 derived = self._derived(args, folder, own.number)
+                if derived["disturbed"]:
+                    return {"found": False}
                 return {"found": True, "reused": words.reused(own.origin, now), **derived}
         for earlier in usable:
             calibration_reuse.copy(earlier, folder, number)
@@ -67,6 +70,10 @@ class ActionModule(ControllerAction):
                 # Its files were changed or damaged, so it is no longer a calibration.
                 calibration_reuse.drop(folder, number)
                 continue
+            if derived["disturbed"]:
+                calibration_reuse.drop(folder, number)
+                folder.document.unlink()
+                continue
             reused = words.reused(earlier.origin, now)
             return {"changed": True, "found": True, "reused": reused, **derived}
         return {"found": False}
@@ -75,4 +82,9 @@ class ActionModule(ControllerAction):
         limits = plans.read(folder.run_dir.path).thresholds
         document = calibration.derive(folder, number, args["generator"], limits)
         documents.write(folder.document, documents.encode(document))
-        return {"calibration": for_ansible(document), "text": words.summary(document)}
+        return {
+            "calibration": for_ansible(document),
+            "number": number,
+            "disturbed": "\n".join(words.disturbed(document)),
+            "text": words.summary(document),
+        }

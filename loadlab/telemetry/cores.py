@@ -1,0 +1,123 @@
+"""Read the recording of a host's cores and link, five readings a second, of record-host.sh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from loadlab.telemetry.counters import Counters, Floats, TelemetryError
+from loadlab.telemetry.node_exporter import unpacked
+
+# Fields of a core in /proc/stat, in their order (proc(5)).
+_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+_HEAD = re.compile(r"# ticks (\d+)")
+_READING = re.compile(r"# reading (\d+\.\d+)")
+_CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
+_LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
+_PRESSURE = re.compile(r"some .* total=(\d+)")
+_OWN = re.compile(r"own (\S+) (\d+)")
+
+
+@dataclass
+class Reading:
+    """One reading at ``t``, unix seconds of the host's clock.
+
+    - cores: core -> clock ticks in each of _FIELDS; links: interface -> (bytes received, sent)
+    - own: control group -> µs of CPU; pressure: µs, None where the kernel has none
+    """
+
+    t: float
+    cores: dict[int, list[int]] = field(default_factory=dict)
+    links: dict[str, tuple[int, int]] = field(default_factory=dict)
+    own: dict[str, int] = field(default_factory=dict)
+    pressure: int | None = None
+
+
+def read(path: Path) -> tuple[int, list[Reading]]:
+    """Return the clock ticks per second, and the readings. Raises TelemetryError for a malformed
+    line."""
+    lines = unpacked(path).splitlines()
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if head is None:
+        raise TelemetryError(f"{path.name} does not begin with the ticks: {lines[:1]!r}")
+    readings: list[Reading] = []
+    for number, line in enumerate(lines[1:], 2):
+        if match := _READING.fullmatch(line):
+            readings.append(Reading(float(match[1])))
+        elif not readings or not _take(readings[-1], line):
+            raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
+    return int(head[1]), readings
+
+
+def _take(reading: Reading, line: str) -> bool:
+    """Add a line to a reading; return whether it was understood."""
+    if match := _CORE.fullmatch(line):
+        reading.cores[int(match[1])] = [int(n) for n in match[2].split()[: len(_FIELDS)]]
+    elif match := _LINK.fullmatch(line):
+        counts = match[2].split()
+        reading.links[match[1]] = int(counts[0]), int(counts[8])
+    elif match := _OWN.fullmatch(line):
+        reading.own[match[1]] = int(match[2])
+    elif match := _PRESSURE.fullmatch(line):
+        reading.pressure = int(match[1])
+    else:
+        return False
+    return True
+
+
+def counters(
+    ticks: int, readings: Sequence[Reading], cpus: Sequence[int], interface: str
+) -> Counters | None:
+    """Return the counters of the host's ``cpus`` and its ``interface``; None for fewer than two
+    readings.
+
+    Raises TelemetryError for a core or interface that a reading lacks.
+    """
+    if len(readings) < 2:
+        return None
+    for reading in readings:
+        absent = [f"cpu{cpu}" for cpu in cpus if cpu not in reading.cores]
+        absent += [] if interface in reading.links else [interface]
+        if absent:
+            raise TelemetryError(f"reading {reading.t:.3f} has no {', '.join(absent)}")
+    return Counters(
+        t=np.array([reading.t for reading in readings]),
+        cores={
+            cpu: {
+                mode: np.array([reading.cores[cpu][place] / ticks for reading in readings])
+                for place, mode in enumerate(_FIELDS)
+            }
+            for cpu in cpus
+        },
+        rx=np.array([float(reading.links[interface][0]) for reading in readings]),
+        tx=np.array([float(reading.links[interface][1]) for reading in readings]),
+        own=_own([reading.own for reading in readings]),
+        pressure=None
+        if any(reading.pressure is None for reading in readings)
+        else np.array([(reading.pressure or 0) / 1e6 for reading in readings]),
+        whole_seconds=True,
+    )
+
+
+def _own(readings: Sequence[Mapping[str, int]]) -> Floats | None:
+    """Return the seconds of CPU of the lab's control groups since the first reading.
+
+    A group that starts begins with nothing. The last use of one that ends is lost. None where no
+    reading has any group: the host's kernel has no such figures.
+    """
+    if not any(readings):
+        return None
+    last = dict(readings[0])
+    total, sums = 0, []
+    for groups in readings:
+        for group, used in groups.items():
+            earlier = last.get(group, 0)
+            # A service that starts again has a new group.
+            total += used - earlier if used >= earlier else used
+        last.update(groups)
+        sums.append(total)
+    return np.array(sums) / 1e6

@@ -1,0 +1,119 @@
+#!/bin/bash
+# Records the use of a host's cores, link and processes, and a database's counters. Runs detached on a server or a
+# client, as its own service, until it is stopped or times out. Uses bash, which reads the clock, counters and lists
+# of processes without starting a process.
+#
+# Environment: DIR (directory for the files), SUFFIX (of their names; empty on a server), UNITS (name=unit, separated
+# by spaces; a unit may be a pattern), SESSION (control group of the lab's own login), DATABASE (name of the
+# database; empty for none).
+#
+# Writes three files:
+# - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
+#   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
+#   control group of the lab
+# - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
+#   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
+#   frequency and throttling of each core
+# - with a database, database.jsonl.gz, one line a second: what database.sql returns
+set -u
+export LC_ALL=C
+shopt -s nullglob
+mkdir -p "$DIR" && cd "$DIR" || exit 1
+here=$(dirname "$0")
+cores=cores$SUFFIX.txt processes=processes$SUFFIX.txt
+exec >"$processes" 3>"$cores"
+
+query=$(cat "$here/database.sql")
+psql=(setpriv --reuid=postgres --regid=postgres --init-groups
+    psql -X -q -A -t -v "database=$DATABASE" -d postgres)
+
+# The version 2 tree, which has the CPU time of each group. Its services are the stack, the generator, the telemetry
+# and their log.
+tree=/sys/fs/cgroup
+[ ! -e $tree/unified/cgroup.procs ] || tree=$tree/unified
+own=("$tree"/system.slice/{nginx,prometheus-node-exporter,ssh,sshd,systemd-journald}.service/cpu.stat
+    "$tree"/system.slice/system-postgresql.slice/cpu.stat)
+case $SESSION in */session-*.scope) own+=("$tree$SESSION/cpu.stat") ;; esac
+
+declare -A lists
+names=()
+for each in $UNITS; do
+    name=${each%%=*}
+    names+=("$name")
+    for group in $(systemctl show --property=ControlGroup --value "${each#*=}"); do
+        for root in /sys/fs/cgroup /sys/fs/cgroup/systemd; do
+            [ ! -e "$root$group/cgroup.procs" ] || lists[$name]+=" $root$group/cgroup.procs"
+        done
+    done
+    # A service that is not started yet has no control group.
+    lists[$name]=${lists[$name]:-"$tree/system.slice/${each#*=}/cgroup.procs"}
+done
+hardware=(/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq
+    /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count)
+
+counters() {
+    local lines=() line group used
+    printf '# reading %s\n' "$EPOCHREALTIME"
+    mapfile -t -s 1 -n "$count" lines </proc/stat
+    printf '%s\n' "${lines[@]}"
+    mapfile -t -s 2 lines </proc/net/dev
+    printf '%s\n' "${lines[@]}"
+    [ ! -e /proc/pressure/cpu ] || { read -r line </proc/pressure/cpu && printf '%s\n' "$line"; }
+    # The lab's services come and go.
+    for group in "${own[@]}" "$tree"/system.slice/{loadlab-*.service,snap.wrk2*}/cpu.stat; do
+        { read -r _ used <"$group"; } 2>/dev/null && printf 'own %s %s\n' "${group%/cpu.stat}" "$used"
+    done
+}
+# Processors of the machine, which may be more than the host's own.
+count=$(grep -c '^cpu[0-9]' /proc/stat)
+
+reading() {
+    local name list paths=() pids some
+    printf '# reading %s\n' "$EPOCHREALTIME"
+    for name in "${names[@]}"; do
+        pids=()
+        for list in ${lists[$name]:-}; do
+            some=()
+            # A stopped service has no list.
+            { mapfile -t some <"$list"; } 2>/dev/null
+            pids+=("${some[@]}")
+        done
+        echo "# $name ${pids[*]}"
+        for pid in "${pids[@]}"; do
+            paths+=("/proc/$pid/stat" "/proc/$pid/task/"*/{status,schedstat})
+        done
+    done
+    [ $((${#paths[@]} + ${#hardware[@]})) = 0 ] ||
+        # A process that ended in the meantime has no files.
+        grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" "${hardware[@]}" </dev/null
+}
+
+over='' asking=''
+trap 'over=1' TERM
+echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
+echo "# ticks $(getconf CLK_TCK)" >&3
+if [ -n "$DATABASE" ]; then
+    "${psql[@]}" <<<"$query \\watch 1" >>database.jsonl 2>>database.err &
+    asking=$!
+fi
+# A pipe that nobody writes to: to read from it is to sleep, without a process.
+exec 4<> <(:)
+while [ -z "$over" ]; do
+    reading
+    for _ in 1 2 3 4 5; do
+        counters >&3
+        read -r -t 0.2 -u 4
+        [ -z "$over" ] || break
+    done
+done
+# Final reading, of the counters up to now; psql's \watch is not part of it.
+counters >&3
+reading
+if [ -n "$asking" ]; then
+    kill "$asking" 2>/dev/null
+    wait "$asking"
+    "${psql[@]}" <<<"$query;" >>database.jsonl 2>>database.err
+    gzip -f -1 database.jsonl
+    [ -s database.err ] || rm -f database.err
+fi
+gzip -f -1 "$processes" "$cores"

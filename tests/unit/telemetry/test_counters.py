@@ -1,0 +1,266 @@
+"""Synthetic recordings of a host whose true use is known."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadlab.core.model import HostTelemetry
+from loadlab.telemetry import cores, node_exporter
+from loadlab.telemetry.counters import MODES, Counters, TelemetryError
+from loadlab.telemetry.node_exporter import Sample
+
+START = 1000.0
+CAPACITY = 1e9  # bits/s
+STEP = 0.001
+
+# Fraction of a core or of the link, by seconds since the start of the load.
+Truth = Callable[[np.ndarray], np.ndarray]
+
+
+def during(seconds: float, value: float = 1.0) -> Truth:
+    """The same from the start of the load to its end, nothing else."""
+    return lambda t: np.where((t >= 0) & (t < seconds), value, 0.0)
+
+
+def steps(*values: float) -> Truth:
+    """One value in each second of the load."""
+    return lambda t: np.where(
+        (t >= 0) & (t < len(values)), np.take(values, t.astype(int), mode="clip"), 0.0
+    )
+
+
+IDLE = during(0)
+
+
+class Host:
+    """A host with two cores: its true busy time on core 0, on core 1, of others, and its link.
+
+    ``others`` is the part of the busy time of core 0 that is not the lab's.
+    """
+
+    def __init__(
+        self,
+        busy: Truth,
+        *,
+        second: Truth = IDLE,
+        others: Truth = IDLE,
+        softirq: Truth = IDLE,
+        link: Truth = IDLE,
+    ) -> None:
+        self.grid = np.arange(-5, 20, STEP)
+        self.sums = {
+            name: np.cumsum(truth(self.grid)) * STEP
+            for name, truth in (
+                ("busy", busy),
+                ("second", second),
+                ("others", others),
+                ("softirq", softirq),
+                ("link", link),
+            )
+        }
+
+    def at(self, name: str, t: float) -> float:
+        return float(np.interp(t, self.grid, self.sums[name]))
+
+    def scrape(self, t: float) -> Sample:
+        values: dict[node_exporter.Key, float] = {(name,): 0.0 for name in node_exporter._PLAIN}
+        for core, name in (("0", "busy"), ("1", "second")):
+            values |= {(node_exporter.CPU, core, mode): 0.0 for mode in MODES}
+            softirq = self.at("softirq", t) if core == "0" else 0.0
+            idle = 100 + t - self.at(name, t) - softirq
+            for mode, spent in (("user", self.at(name, t)), ("softirq", softirq), ("idle", idle)):
+                values[(node_exporter.CPU, core, mode)] = round(spent, 2)
+        values[(node_exporter.CLOCK,)] = START + t
+        for link in (node_exporter.RX, node_exporter.TX):
+            values[(link, "eth0")] = self.at("link", t) * CAPACITY / 8
+        return Sample(START + t, values)
+
+    def recording(self, phase: float, seconds: float, gap: float = 0.2) -> str:
+        """What record-host.sh writes, with readings from 1 s before to 1 s after the load."""
+        lines = ["# ticks 100"]
+        for t in np.arange(-1 - phase, seconds + 1 + gap, gap):
+            lines.append(f"# reading {START + t:.6f}")
+            for core, name in ((0, "busy"), (1, "second")):
+                softirq = self.at("softirq", t) if core == 0 else 0.0
+                idle = 100 + t - self.at(name, t) - softirq
+                ticks = [self.at(name, t), 0, 0, idle, 0, 0, softirq, 0, 0, 0]
+                lines.append(f"cpu{core} {' '.join(str(int(100 * each)) for each in ticks)}")
+            moved = int(self.at("link", t) * CAPACITY / 8)
+            lines.append(f"  eth0: {moved} 0 0 0 0 0 0 0 {moved} 0 0 0 0 0 0 0")
+            own = round(1e6 * (self.at("busy", t) - self.at("others", t)))
+            lines.append(f"own /sys/fs/cgroup/system.slice/loadlab-load.service {own + 5_000_000}")
+        return "\n".join([*lines, ""])
+
+    def seen(
+        self, path: Path, seconds: float, phase: float, *, exact: bool, cpus: tuple[int, ...] = (0,)
+    ) -> HostTelemetry:
+        times = np.arange(-2 - phase, seconds + 2, 1.0)
+        samples = [self.scrape(float(t)) for t in times]
+        recorded: Counters | None = None
+        if exact:
+            path = path / "cores.txt.gz"
+            path.write_bytes(gzip.compress(self.recording(phase / 5, seconds).encode()))
+            recorded = cores.counters(*cores.read(path), cpus, "eth0")
+        return node_exporter.summarise(
+            samples, list(cpus), START, START + seconds, "eth0", recorded
+        )
+
+
+phases = st.floats(0, 0.999)
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 5])
+@settings(max_examples=25)
+@given(phase=phases)
+def test_a_full_core_and_a_full_link_read_full(
+    tmp_path_factory: pytest.TempPathFactory, seconds: int, phase: float
+) -> None:
+    """Whenever the readings are, and though nothing ran before and after."""
+    host = Host(during(seconds), link=during(seconds))
+    found = host.seen(tmp_path_factory.mktemp("host"), seconds, phase, exact=True)
+    assert found.exact
+    assert found.cpu_busy >= 0.95
+    assert found.network.rx_bits_per_second >= 0.95 * CAPACITY
+    assert found.per_second
+    assert len(found.per_second.t) == seconds
+    assert found.per_second.t == pytest.approx(range(1, seconds + 1))
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 5])
+@settings(max_examples=25)
+@given(phase=phases)
+def test_scrapes_alone_read_what_lies_between_them(
+    tmp_path_factory: pytest.TempPathFactory, seconds: int, phase: float
+) -> None:
+    """A scrape is up to a second beside the edge: at most a quarter of a second is missed there."""
+    host = Host(during(seconds), link=during(seconds))
+    found = host.seen(tmp_path_factory.mktemp("host"), seconds, phase, exact=False)
+    assert not found.exact
+    assert found.cpu_busy >= 1 - 0.5 / seconds - 0.01
+    if seconds > 2:
+        assert found.per_second
+        assert max(found.per_second.cpu_busy) >= 0.99
+
+
+@settings(max_examples=25)
+@given(phase=phases)
+def test_each_second_is_told(tmp_path_factory: pytest.TempPathFactory, phase: float) -> None:
+    true = (0.94, 0.98, 0.98, 0.99, 0.16)
+    found = Host(steps(*true)).seen(tmp_path_factory.mktemp("host"), 5, phase, exact=True)
+    assert found.per_second
+    assert found.per_second.cpu_busy == pytest.approx(true, abs=0.1)
+    assert sum(busy > 0.9 for busy in found.per_second.cpu_busy) >= 3
+
+
+@settings(max_examples=25)
+@given(phase=phases, share=st.floats(0, 1))
+def test_foreign_cpu_is_the_others(
+    tmp_path_factory: pytest.TempPathFactory, phase: float, share: float
+) -> None:
+    """A core that is always full; others have a part of it, in the second half of the load."""
+    host = Host(
+        lambda t: np.ones_like(t), others=lambda t: np.where((t >= 5) & (t < 10), share, 0.0)
+    )
+    found = host.seen(tmp_path_factory.mktemp("host"), 10, phase, exact=True)
+    assert found.foreign_cpu == pytest.approx(share / 2, abs=0.02)
+    assert found.per_second
+    assert found.per_second.foreign_cpu
+    assert found.per_second.foreign_cpu[:4] == pytest.approx([0] * 4, abs=0.03)
+    assert found.per_second.foreign_cpu[6:] == pytest.approx([share] * 4, abs=0.03)
+
+
+def test_interrupts_are_the_labs_own(tmp_path: Path) -> None:
+    """The core takes packets for 0.3 of its time, and the generator runs for 0.5 of it."""
+    found = Host(during(10, 0.5), softirq=during(10, 0.3)).seen(tmp_path, 10, 0.3, exact=True)
+    assert found.foreign_cpu == pytest.approx(0, abs=0.01)
+    assert found.cpu.softirq == pytest.approx(0.3, abs=0.01)
+
+
+def test_one_full_core_of_several_is_seen(tmp_path: Path) -> None:
+    host = Host(during(5, 0.1), second=during(5), softirq=during(5, 0.5))
+    found = host.seen(tmp_path, 5, 0.4, exact=True, cpus=(0, 1))
+    assert found.cpu_busy == pytest.approx(0.8, abs=0.03)
+    assert found.cpu_busiest_core == pytest.approx(1, abs=0.03)
+    assert found.softirq_busiest_core == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_recording_that_ends_early_gives_way_to_the_scrapes(tmp_path: Path) -> None:
+    host = Host(during(5))
+    path = tmp_path / "cores.txt.gz"
+    path.write_bytes(gzip.compress(host.recording(0, 2).encode()))
+    recorded = cores.counters(*cores.read(path), [0], "eth0")
+    samples = [host.scrape(float(t)) for t in range(-2, 8)]
+    found = node_exporter.summarise(samples, [0], START, START + 5, "eth0", recorded)
+    assert not found.exact
+    assert found.foreign_cpu is None
+    assert found.cpu_busy == pytest.approx(1)
+
+
+def test_the_gap_of_a_late_scrape_is_not_part_of_the_load(tmp_path: Path) -> None:
+    """No scrape for 8 s around the end: the host's own readings count."""
+    host = Host(during(4))
+    path = tmp_path / "cores.txt.gz"
+    path.write_bytes(gzip.compress(host.recording(0.1, 4).encode()))
+    samples = [host.scrape(float(t)) for t in (-1, 0, 1, 2, 10)]
+    recorded = cores.counters(*cores.read(path), [0], "eth0")
+    scraped = node_exporter.summarise(samples, [0], START, START + 4, "eth0")
+    assert scraped.cpu_busy < 0.7
+    found = node_exporter.summarise(samples, [0], START, START + 4, "eth0", recorded)
+    assert found.cpu_busy > 0.95
+
+
+def test_a_service_that_starts_and_ends_counts_once() -> None:
+    readings = [
+        cores.Reading(float(t), {0: [0] * 8}, {"eth0": (0, 0)}, own)
+        for t, own in enumerate(
+            [
+                {"app": 9_000_000},
+                {"app": 10_000_000, "load": 500_000},
+                {"app": 11_000_000, "load": 1_500_000},
+                {"app": 200_000},  # restarted, in a new group
+            ]
+        )
+    ]
+    found = cores.counters(100, readings, [0], "eth0")
+    assert found is not None
+    assert found.own is not None
+    assert found.own.tolist() == [0, 1.5, 3.5, 3.7]
+
+
+def test_a_kernel_without_groups_tells_no_foreign_cpu(tmp_path: Path) -> None:
+    host = Host(during(2))
+    text = "\n".join(
+        line for line in host.recording(0, 2).splitlines() if not line.startswith("own ")
+    )
+    path = tmp_path / "cores.txt.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    found = cores.counters(*cores.read(path), [0], "eth0")
+    assert found is not None
+    assert found.own is None
+    assert found.pressure is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("# ticks", "# tocks"), "does not begin with the ticks"),
+        (("cpu0 ", "cpu0 x"), "line 3 not understood"),
+        (("own /sys", "own\t/sys"), "line 6 not understood"),
+        (("eth0", "eth1"), "has no eth0"),
+        (("cpu0", "cpu7"), "has no cpu0"),
+    ],
+)
+def test_what_is_not_understood_is_refused(
+    tmp_path: Path, change: tuple[str, str], words: str
+) -> None:
+    path = tmp_path / "cores.txt.gz"
+    path.write_bytes(gzip.compress(Host(during(2)).recording(0, 2).replace(*change).encode()))
+    with pytest.raises(TelemetryError, match=words):
+        cores.counters(*cores.read(path), [0], "eth0")
