@@ -46,12 +46,10 @@ def merge(results: Sequence[Result]) -> Statistics:
     bases = {result.latency_basis for result in valid if result.latency_basis}
     if len(bases) > 1:
         raise ResultError(f"latencies from {' and '.join(sorted(bases))} do not merge")
-    histogram = histograms.merge(
-        histograms.decode(one.histogram.data) for one in valid if one.histogram is not None
-    )
-    intervals = percentiles.intervals(histogram)
+    several = [histograms.decode(one.histogram.data) for one in valid if one.histogram is not None]
+    histogram = histograms.merge(several)
     latency = {
-        name: None if name in histograms.PERCENTILES and getattr(intervals, name).reason else value
+        name: None if percentiles.refusal(histogram.total_count, name) else value
         for name, value in histograms.summary(histogram).items()
     }
     return Statistics(
@@ -71,7 +69,7 @@ def merge(results: Sequence[Result]) -> Statistics:
         ),
         latency_basis=next(iter(bases), None),
         latency_us=Latency(**latency),
-        latency_interval_us=intervals,
+        latency_interval_us=percentiles.intervals(several),
         response_time=response_time.merge([one.response_time for one in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(histogram)],
         client=_client(valid),
@@ -153,6 +151,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         comparisons=comparisons,
         noise_floor=noise_floor,
         skipped_tunings=ablation.skipped(plan, idle) or None,
+        ablation_power=ablation.measured_power(plan.study, comparisons),
         sweeps=sweeps_searches.sweeps(found.cells, plan),
         searches=sweeps_searches.searches(found.cells, plan),
         rates=sweeps_searches.rates(found.cells, plan),

@@ -391,6 +391,7 @@ def _planned_study(
         cells={name: [item.cell_id for item in items(those)] for name, those in named.items()},
         ablate=study.ablate,
         left_out_keys={without(study.ablate or "", key): key for key in keys},
+        ablation_power=ablation.planned_power(len(keys)) if study.ablate else None,
         publication=study.publication,
     )
 

@@ -62,9 +62,12 @@ from loadlab.core.model.run import (
     TuningLedger,
 )
 from loadlab.core.model.statistics import (
+    AblationPower,
     ClientStatistics,
     Difference,
+    LatencyOf,
     Median,
+    Metric,
     MetricComparison,
     Ratio,
     Sample,
@@ -126,6 +129,7 @@ from loadlab.core.model.thresholds import Thresholds
 
 __all__ = [
     "SCHEMA",
+    "AblationPower",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -171,6 +175,7 @@ __all__ = [
     "Item",
     "LabRevision",
     "Latency",
+    "LatencyOf",
     "LedgerRow",
     "LedgerState",
     "Load",
@@ -178,6 +183,7 @@ __all__ = [
     "ManifestHost",
     "Median",
     "Memory",
+    "Metric",
     "MetricComparison",
     "Nic",
     "NoiseFloor",

@@ -7,6 +7,7 @@ from msgspec import Meta
 from loadlab.core.model.base import Record, doc
 from loadlab.core.model.cell import Stall
 from loadlab.core.model.claims import ClaimStatement, Published
+from loadlab.core.model.statistics import AblationPower
 
 Scalar = str | int | float | bool | None
 # The value of a main variable, as a file or the command line has it.
@@ -160,4 +161,8 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
         dict[str, str],
         doc("Tuning profile of an ablation -> the key that it lacks; else empty."),
     ]
+    ablation_power: Annotated[
+        AblationPower | None,
+        doc("Repetitions from which one key is found, by the noise of files/methods.yml."),
+    ] = None
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]

@@ -47,10 +47,10 @@ def of_repetition(
 def _cell(
     found: Latency | None, name: str, answers: int | None, known: PercentileInterval | None
 ) -> TableCell:
-    reason = known.reason if known else percentiles.refusal(answers, name)
-    if reason:
-        return TableCell(formatting.NONE, title=words.reason(reason))
     value = None if found is None else getattr(found, name)
+    reason = known.reason if known else percentiles.refusal(answers, name)
+    if reason and (value is None or not known):
+        return TableCell(formatting.NONE, title=words.reason(reason))
     return TableCell(ms(value), title=quantities.interval(known) if known else "")
 
 
@@ -83,8 +83,8 @@ def intervals(found: Statistics) -> Table | None:
         rows.append([quantities.percentile(name), value, shown])
     return html.table(
         f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
-        "as of independent answers: how precisely this run's answers determine the percentile, not "
-        "what the next repetition will give.",
+        "which come from the differences between repetitions, not from the number of answers: "
+        "answers of one queue are not independent.",
         ["percentile", "ms", "interval, ms"],
         rows,
         " n",
