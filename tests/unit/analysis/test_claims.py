@@ -465,7 +465,6 @@ def test_the_controls_of_a_summary_are_the_noise_of_its_claims() -> None:
             head=sample,
             difference=Difference(value=None, low=None, high=None),
             p=None,
-            effect_size=None,
             noise_floor=None,
         )
         for metric in ("goodput", "p50")
