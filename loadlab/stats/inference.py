@@ -141,7 +141,9 @@ def decide(found: Estimate, p_corrected: float, floor: float | None, margin: flo
         reason = Reason(code="value_within_noise", value=found.value, limit=floor)
         return Decision("inconclusive", reason)
     facts = {**facts, "p_corrected": p_corrected}
-    code = "difference" if widest > margin else "difference_within_margin"
+    code = "difference"
+    if widest <= margin:
+        code = "difference_within_margin"
     reason = Reason(code=code, value=found.value, limit=margin, facts=facts)
     return Decision("higher" if found.value > 0 else "lower", reason)
 

@@ -6,7 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from loadlab.stats import histograms, paired, percentiles, unpaired
+from loadlab.analysis import claims, metrics
+from loadlab.analysis.claims import Level
+from loadlab.core.methods import comparison_rule
+from loadlab.core.model import CellSummary
+from loadlab.stats import histograms, inference, paired, percentiles, unpaired
+from tests.unit import builders
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,7 +25,9 @@ def cells(
     """
     machine = random.normal(0, drift, count)
     return [
-        dict(enumerate((1000 * ratio * np.exp(machine + random.normal(0, noise, count))).tolist(), 1))
+        dict(
+            enumerate((1000 * ratio * np.exp(machine + random.normal(0, noise, count))).tolist(), 1)
+        )
         for ratio in ratios
     ]
 
@@ -98,3 +105,59 @@ def sittings(runs_a_side: int, between: float, runs: int) -> tuple[float, float]
         first, second = values[:, 0].tolist()
         before += (unpaired.difference(first, second).p or 1) <= 0.05
     return apart / runs, before / runs
+
+
+def swept(random: np.random.Generator, levels: int, noise: float, repetitions: int) -> list[Level]:
+    """Return a sweep whose levels are equally fast, 1,000 requests/s."""
+    values = 1000 * np.exp(random.normal(0, noise, (levels, repetitions)))
+    return [Level(_cell(one.tolist())) for one in values]
+
+
+def _cell(goodputs: list[float]) -> CellSummary:
+    reps = [
+        builders.repetition(repetition=number, goodput=one)
+        for number, one in enumerate(goodputs, 1)
+    ]
+    return builders.cell_summary("cell", reps)
+
+
+def sweep_bias(levels: int, noise: float, repetitions: int, runs: int) -> tuple[float, float]:
+    """Return by how much a claim's median of a sweep is too high, a fraction: as before, where the
+    best level was chosen and tested in the same blocks, and now."""
+    random = np.random.default_rng(levels)
+    before, after = [], []
+    for _ in range(runs):
+        sweep = swept(random, levels, noise, repetitions)
+        best = claims.representative(sweep)
+        assert best is not None
+        before.append(np.median(metrics.values(best.cell, "goodput")))
+        after.append(np.median([*claims.sample(sweep, "goodput").by_block.values()]))
+    return float(np.mean(before)) / 1000 - 1, float(np.mean(after)) / 1000 - 1
+
+
+def conclusions(count: int, ratio: float, noise: float, runs: int) -> dict[str, float]:
+    """Return how often each conclusion is drawn from blocks with a true ratio; drift 5 %."""
+    random = np.random.default_rng(count)
+    margin = comparison_rule().margin
+    found: dict[str, float] = {}
+    for _ in range(runs):
+        one = paired.difference(*cells(random, count, 0.05, noise, [1, ratio]))
+        assert one.p is not None
+        word = inference.decide(one, one.p, None, margin).conclusion
+        found[word] = found.get(word, 0) + 1 / runs
+    return found
+
+
+def ablation_power(keys: int, count: int, effect: float, noise: float, runs: int) -> float:
+    """Return how often the only key with an effect is found: one of 3 rows of each key has it."""
+    random = np.random.default_rng(keys)
+    found = 0
+    for _ in range(runs):
+        logs = random.normal(0, noise, (2, 3 * keys, count))
+        logs[1, 0] += np.log1p(effect)
+        apart = logs[1] - logs[0]
+        # Of all rows at once, as paired.difference() does of one.
+        error = apart.std(ddof=1, axis=1) / count**0.5
+        p = 2 * scipy.stats.t.sf(abs(apart.mean(axis=1)) / error, count - 1)
+        found += inference.corrected(p.tolist())[0] <= inference.ALPHA
+    return found / runs

@@ -27,10 +27,11 @@ def bounds(found: PercentileInterval) -> str:
 def levels() -> str:
     """Return a sentence on the coverage of medians of few repetitions."""
     least, level = inference.LEAST, inference.level
-    shares = " or ".join(f"{100 * level(count):.0f}" for count in (least, least + 1, least + 2))
+    shares = [f"{100 * level(count):.0f}" for count in (least, least + 1, least + 2)]
     return (
         f"An interval of a median of {least}, {least + 1} or {least + 2} repetitions holds the "
-        f"true median in {shares} % of cases, of more in {100 * inference.LEVEL:.0f} %."
+        f"true median in {', '.join(shares[:-1])} or {shares[-1]} % of cases, of more in "
+        f"{100 * inference.LEVEL:.0f} %."
     )
 
 

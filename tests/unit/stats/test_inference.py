@@ -3,7 +3,6 @@ from __future__ import annotations
 import statistics
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadlab.core.model import Reason
 from loadlab.report import words
 from loadlab.stats import inference
-from loadlab.stats.inference import Decision, Estimate
+from loadlab.stats.inference import Estimate
 
 FEW = settings(max_examples=40)
 # As goodput and latencies are: positive, some alike.
