@@ -9,6 +9,7 @@ of cases. These intervals count repetitions: the jackknife that leaves out one r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import scipy
@@ -16,7 +17,11 @@ import scipy
 from loadlab.core.model import Facts, PercentileInterval, PercentileIntervals, Reason
 from loadlab.stats import histograms, inference
 
+# Distinct values in µs, ascending, and their counts.
+Counts: TypeAlias = tuple[histograms.Integers, histograms.Integers]
+
 EACH = 100  # an interval needs this many values beyond the percentile in each repetition
+_RANGE = histograms.empty()
 
 
 def refusal(answers: int | None, name: str) -> Reason | None:
@@ -41,7 +46,11 @@ def intervals(repetitions: Sequence[histograms.Histogram]) -> PercentileInterval
     The bounds are None below LEAST repetitions, where the sample does not support the percentile,
     and where a repetition has fewer than EACH values beyond it: with 20 the coverage was 0.87.
     """
-    parts = [histograms.counts_of(one) for one in repetitions]
+    return of_counts([histograms.counts_of(one) for one in repetitions])
+
+
+def of_counts(parts: Sequence[Counts]) -> PercentileIntervals:
+    """Return intervals(), from the distinct values in µs of each repetition and their counts."""
     values = np.unique(np.concatenate([np.zeros(0, np.int64), *(part[0] for part in parts)]))
     counts = np.zeros((len(parts), values.size), np.int64)
     for row, (some, of_each) in zip(counts, parts, strict=True):
@@ -82,6 +91,6 @@ def _bounds(
     error = float(np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum()))
     spread = float(np.exp(scipy.stats.t.ppf((1 + inference.LEVEL) / 2, n - 1) * error))
     low = at(total)
-    # The edges of a bucket are up to 0.1 % apart.
-    high = histograms.empty().get_highest_equivalent_value(low)
+    # The edges of a bucket of the histogram are up to 0.1 % apart.
+    high = _RANGE.get_highest_equivalent_value(low)
     return max(low / spread, 1.0), high * spread

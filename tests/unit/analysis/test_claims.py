@@ -520,12 +520,12 @@ def part_of(claim: ClaimStatement, **profiles: PySpyProfile | None) -> ClaimPart
 def test_a_profile_has_the_sampling_error_of_its_samples() -> None:
     """It is read once: of the cell's repetition that was profiled."""
     claim = statement(metric="py_spy.idle_fraction", cell="fast", at_least=0.3)
-    for samples, fraction, outcome in (
+    for count, fraction, outcome in (
         (1000, 0.4, "confirmed"), (1000, 0.31, "inconclusive"), (100, 0.35, "inconclusive"),
         (10_000, 0.35, "confirmed"), (1000, 0.2, "refuted"),
     ):  # fmt: skip
-        one = part_of(claim, fast=profile(idle_fraction=fraction, samples=samples), slow=None)
-        assert one.outcome == outcome, (samples, fraction)
+        one = part_of(claim, fast=profile(idle_fraction=fraction, samples=count), slow=None)
+        assert one.outcome == outcome, (count, fraction)
         assert one.level == pytest.approx(0.95)
     one = part_of(replace(claim, cell="slow"), fast=profile(), slow=None)
     assert why(one) == "py_spy.idle_fraction was not measured of slow"
