@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 import scipy
+from msgspec.structs import replace
 
 from loadlab.analysis import claims, metrics
 from loadlab.analysis.claims import Level
@@ -114,12 +117,15 @@ def swept(random: np.random.Generator, levels: int, noise: float, repetitions: i
     return [Level(_cell(one.tolist())) for one in values]
 
 
+@cache
+def _recorded() -> CellSummary:
+    return builders.cell_summary("cell", [builders.repetition()])
+
+
 def _cell(goodputs: list[float]) -> CellSummary:
-    reps = [
-        builders.repetition(repetition=number, goodput=one)
-        for number, one in enumerate(goodputs, 1)
-    ]
-    return builders.cell_summary("cell", reps)
+    (rep,) = _recorded().repetitions
+    reps = [replace(rep, repetition=number, goodput=one) for number, one in enumerate(goodputs, 1)]
+    return replace(_recorded(), repetitions=reps)
 
 
 def sweep_bias(levels: int, noise: float, repetitions: int, runs: int) -> tuple[float, float]:

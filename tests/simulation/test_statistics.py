@@ -72,7 +72,8 @@ def test_the_best_level_of_a_sweep_is_not_too_fast() -> None:
     before, after = samples.sweep_bias(levels=8, noise=0.05, repetitions=5, runs=RUNS)
     print(f"8 equal levels: {before:+.3%} -> {after:+.3%}")
     assert before > 0.025
-    assert abs(after) < 0.003
+    # The mean is not biased; the median of five is, a little.
+    assert abs(after) < 0.006
 
 
 @pytest.mark.parametrize(("count", "least", "most"), [(13, 0.76, 0.95), (7, 0.0, 0.3)])
