@@ -1,17 +1,14 @@
 """Judge the claims of a study or lesson by the cells that were measured.
 
 A claim is a sentence with one or more statements that must all hold; model.ClaimStatement describes
-them. A metric is one of:
-- a path into a repetition of summary.json, such as goodput (requests/s), latency_us.p99 (µs),
-  errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
-  at several numbers means their sum (errors, client.cpu_s)
-- load.rate and the other fields of the cell's load
-- failed_fraction: the fraction of the requests due that got no right answer
-- py_spy.*: from the one repetition measured with py-spy; its samples give the interval
+them. metrics.py describes a metric; py_spy.* is from the one repetition measured with py-spy, whose
+samples give the interval.
 
-A sweep is represented by its level with the highest median goodput. An order is judged step by
-step. A ratio or step is inconclusive where its distance from a bound is within the noise floor, the
-difference between a cell and its A/A control in that metric.
+Cells are compared block by block. A sweep has in each block the value of one level: the level with
+the highest median goodput in the other blocks. The best of all blocks would be too high, as it is
+the best partly by chance. An order is judged step by step. A ratio or step is inconclusive where
+its distance from a bound is within the noise floor, the difference between a cell and its A/A
+control in that metric.
 """
 
 from __future__ import annotations
@@ -24,11 +21,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
-from loadlab.analysis import comparison
-from loadlab.core.errors import ResultError
+from loadlab.analysis import comparison, metrics
+from loadlab.analysis.metrics import Measured
 from loadlab.core.model import (
     CellSummary,
     Claim,
@@ -40,7 +36,6 @@ from loadlab.core.model import (
     Facts,
     FigureGroup,
     FigureRow,
-    Load,
     Median,
     PlannedStudy,
     Published,
@@ -48,7 +43,6 @@ from loadlab.core.model import (
     PySpyProfile,
     Ratio,
     Reason,
-    Repetition,
     StudyClaim,
     StudyErratum,
     Summary,
@@ -83,7 +77,7 @@ class _Evidence:
 
     statement: ClaimStatement
     levels: list[Level]
-    samples: list[list[float]]
+    samples: list[Measured]
 
 
 @dataclass(frozen=True)
@@ -164,9 +158,11 @@ def _judge(
     controls: Sequence[Control],
 ) -> ClaimPart:
     levels = [representative(cells.get(name, ())) for name in statement.cells]
-    samples = [_sample(level, statement.metric, statement.over) for level in levels]
+    samples = [
+        sample(cells.get(name, ()), statement.metric, statement.over) for name in statement.cells
+    ]
     evidence = _Evidence(statement, [one for one in levels if one is not None], samples)
-    if not all(samples):
+    if not all(one.by_block for one in samples):
         found = _without_values(evidence, levels)
     elif statement.metric.startswith(PY_SPY):
         found = _judge_profile(evidence, kind)
@@ -178,9 +174,12 @@ def _judge(
         statement=statement,
         figures=[
             ClaimFigure(
-                cell=name, median=statistics.median(sample) if sample else None, n=len(sample)
+                cell=name,
+                median=statistics.median(values) if values else None,
+                n=len(values),
             )
-            for name, sample in zip(statement.cells, samples, strict=True)
+            for name, one in zip(statement.cells, samples, strict=True)
+            for values in [[*one.by_block.values()]]
         ],
         value=found.value,
         interval=found.interval,
@@ -196,7 +195,7 @@ def _without_values(evidence: _Evidence, levels: Sequence[Level | None]) -> _Jud
     """Return the judgement of a statement of which a cell has no value."""
     statement = evidence.statement
     several = zip(statement.cells, levels, evidence.samples, strict=True)
-    empty = [(name, level) for name, level, sample in several if not sample]
+    empty = [(name, level) for name, level, one in several if not one.by_block]
     facts: Facts = {"cells": [name for name, _ in empty]}
     code = "cells_not_valid"
     if any(level for _, level in empty):
@@ -209,7 +208,9 @@ def _judge_profile(evidence: _Evidence, kind: Kind) -> _Judgement:
     """Judge a metric of py-spy, whose interval is the sampling error of one profile a cell."""
     statement = evidence.statement
     several = zip(evidence.levels, evidence.samples, strict=True)
-    found = [_of_profile(level, sample[0], statement) for level, sample in several]
+    found = [
+        _of_profile(level, next(iter(one.by_block.values())), statement) for level, one in several
+    ]
     level = 1 - len(found) * (1 - inference.LEVEL)
     while len(found) > 1:
         found = [inference.ratio(*found[at : at + 2]) for at in range(0, len(found), 2)]
@@ -223,17 +224,19 @@ def _judge_profile(evidence: _Evidence, kind: Kind) -> _Judgement:
 
 def _judge_cell(evidence: _Evidence, kind: Kind) -> _Judgement:
     """Judge the median of one cell."""
-    (sample,) = evidence.samples
-    found, level = inference.median(sample), inference.level(len(sample))
+    (one,) = evidence.samples
+    values = [*one.by_block.values()]
+    found, level = inference.median(values), inference.level(len(values))
     return _by_interval(found, level, evidence.statement, kind, _no_interval(evidence))
 
 
 def _judge_ratio(evidence: _Evidence, kind: Kind, controls: Sequence[Control]) -> _Judgement:
-    """Judge a ratio of medians, a ratio of two ratios, or an order of two cells."""
+    """Judge a ratio of two cells, a ratio of two ratios, or an order of two cells."""
     statement, samples = evidence.statement, evidence.samples
-    found = inference.quotient(*samples) if statement.against else _ratio(*samples)
-    level = inference.level(*map(len, samples))
-    judged = _by_interval(found, level, statement, kind, _no_interval(evidence))
+    # A ratio of two ratios is above / below / (less / more).
+    below = samples[1:3]
+    found = _ratio([samples[0], *samples[3:]], below)
+    judged = _by_interval(found, inference.LEVEL, statement, kind, _no_interval(evidence))
     if kind == "lesson" or judged.interval is None or found.value is None:
         return judged
     floor, reason = _noise(evidence, controls)
@@ -266,10 +269,14 @@ def _by_interval(
 
 
 def _no_interval(evidence: _Evidence) -> Reason:
-    fewest = min(map(len, evidence.samples))
+    samples = [one.by_block for one in evidence.samples]
+    fewest = min(map(len, samples))
     if fewest < inference.LEAST:
         return Reason(code="few_valid_repetitions", value=fewest, limit=inference.LEAST)
-    return Reason(code="divisor_value_0")
+    if any(min(one.values()) <= 0 for one in samples):
+        return Reason(code="ratio_value_0")
+    together = set.intersection(*map(set, samples))
+    return Reason(code="few_blocks", value=len(together), limit=inference.LEAST)
 
 
 def _bounds(statement: ClaimStatement) -> tuple[float | None, float | None]:
@@ -308,15 +315,7 @@ def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | No
     The first is a fraction, None where no control gives it.
     """
     metric, over = evidence.statement.metric, evidence.statement.over
-    floors = [
-        comparison.floor(
-            cell,
-            control,
-            _sample(Level(cell), metric, over),
-            _sample(Level(control), metric, over),
-        )
-        for cell, control in controls
-    ]
+    floors = [comparison.floor(cell, control, metric, over) for cell, control in controls]
     cells = [level.cell for level in evidence.levels]
 
     def most(between_pairs: bool) -> float | None:
@@ -325,7 +324,7 @@ def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | No
         return max((value for value in found if value is not None), default=None)
 
     within = most(between_pairs=False)
-    if len({comparison.measured_on(cell) for cell in cells}) < 2:
+    if len({metrics.measured_on(cell) for cell in cells}) < 2:
         return within, None
     between = most(between_pairs=True)
     if between is None:
@@ -333,51 +332,40 @@ def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | No
     return max(between, within or 0.0), None
 
 
-def value(repetition: Repetition, load: Load, metric: str) -> float | None:
-    """Return the metric of one repetition; None where it was not measured.
+def sample(levels: Sequence[Level], metric: str, over: str | None = None) -> Measured:
+    """Return the metric of a name by block, divided by the metric ``over`` if given.
 
-    ``load`` is its cell's. A kind of failure that is absent from client.failures did not occur: 0.
-    Raises ResultError for a path that a repetition does not have.
+    In each block a sweep has the level of the highest median goodput in the other blocks; with one
+    block alone, in that block.
     """
-    if metric == "failed_fraction":
-        due = repetition.scheduled or repetition.requests
-        return 1 - (repetition.ok or 0) / due if due else None
-    found: object = repetition
-    for name in metric.split("."):
-        if found is repetition and name == "load":
-            found = load
-        elif isinstance(found, Mapping):
-            found = found.get(name, 0)
-        elif isinstance(found, Struct) and name in found.__struct_fields__:
-            found = getattr(found, name)
-        elif found is not None:
-            raise ResultError(f"{metric}: a repetition has no '{name}'")
-    if isinstance(found, Struct):
-        return float(sum(astuple(found)))
-    if isinstance(found, Mapping):
-        return float(sum(found.values()))
-    if found is None or isinstance(found, int | float):
-        return None if found is None else float(found)
-    raise ResultError(f"{metric}: {found!r} is not a number")
+    if metric.startswith(PY_SPY):
+        level = representative(levels)
+        return metrics.measured(level.profiled if level else None, metric, over)
+    if len(levels) == 1:
+        return metrics.measured(levels[0].cell, metric, over)
+    goodputs = [metrics.measured(level.cell, "goodput").by_block for level in levels]
+    found = [metrics.measured(level.cell, metric, over) for level in levels]
+    every = sorted({block for one in goodputs for block in one})
+    by_block = {}
+    for block in every:
+        others = [other for other in every if other != block] or [block]
+        best = _best(goodputs, others)
+        if best is not None and block in found[best].by_block:
+            by_block[block] = found[best].by_block[block]
+    return Measured(by_block, next((one.server for one in found if one.server), None))
 
 
-def _sample(level: Level | None, metric: str, over: str | None = None) -> list[float]:
-    """Return the metric of each valid repetition, divided by the metric ``over`` if given."""
-    if level is None:
-        return []
-    cell = level.profiled if metric.startswith(PY_SPY) else level.cell
-    found = []
-    for rep in comparison.valid(cell):
-        size = value(rep, level.cell.cell.load, metric)
-        below = 1.0 if over is None else value(rep, level.cell.cell.load, over)
-        if size is not None and below:
-            found.append(size / below)
-    return found
+def _best(goodputs: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> int | None:
+    """Return the index of the level with the highest median goodput in these blocks."""
+    several = [[one[block] for block in blocks if block in one] for one in goodputs]
+    medians = [(statistics.median(one), index) for index, one in enumerate(several) if one]
+    # Of equal ones the lowest level.
+    return max(medians, key=lambda one: (one[0], -one[1]))[1] if medians else None
 
 
 def _of_profile(level: Level, figure: float, statement: ClaimStatement) -> Estimate:
     """Return a metric of a cell's py-spy profile with the interval of its samples."""
-    profiles = [rep.py_spy for rep in comparison.valid(level.profiled) if rep.py_spy is not None]
+    profiles = [rep.py_spy for rep in metrics.valid(level.profiled) if rep.py_spy is not None]
     profile: PySpyProfile | None = next(iter(profiles), None)
     if profile is not None and statement.over is None:
         if statement.metric == f"{PY_SPY}idle_fraction":
@@ -387,21 +375,18 @@ def _of_profile(level: Level, figure: float, statement: ClaimStatement) -> Estim
     return Estimate(figure, None, None)
 
 
-def _ratio(above: Sequence[float], below: Sequence[float]) -> Estimate:
-    found = inference.difference(below, above)
+def _ratio(above: Sequence[Measured], below: Sequence[Measured]) -> Estimate:
+    found = metrics.change(above, below)
     return Estimate(
         *(None if part is None else part + 1 for part in (found.value, found.low, found.high))
     )
 
 
 def representative(levels: Sequence[Level]) -> Level | None:
-    """Return the cell that represents a name: a sweep's level with the highest median goodput.
-
-    None where none has a valid repetition.
-    """
-    goodputs = [(comparison.values(level.cell, "goodput"), level) for level in levels]
-    medians = [(statistics.median(values), level) for values, level in goodputs if values]
-    return max(medians, key=lambda one: one[0])[1] if medians else None
+    """Return the level of the highest median goodput; None where none has a valid repetition."""
+    goodputs = [metrics.measured(one.cell, "goodput").by_block for one in levels]
+    best = _best(goodputs, sorted({block for one in goodputs for block in one}))
+    return None if best is None else levels[best]
 
 
 def _controls(summary: Summary) -> list[Control]:
@@ -470,8 +455,8 @@ def _figure(name: str, metric: str, groups: Sequence[PublishedFigures]) -> tuple
 def _beside(group: PublishedFigures, cells: Cells) -> FigureGroup:
     """Return a group of published figures, each with the measured value, both also as ratios."""
 
-    def measured(name: str, metric: str) -> list[float]:
-        return [] if group.not_reproduced else _sample(_level(name, cells), metric)
+    def measured(name: str, metric: str) -> Measured:
+        return sample(() if group.not_reproduced else _levels(name, cells), metric)
 
     rows = []
     for name, figures in group.cells.items():
@@ -479,17 +464,17 @@ def _beside(group: PublishedFigures, cells: Cells) -> FigureGroup:
             # The load offered is not a result.
             if metric.startswith("load."):
                 continue
-            sample, basis, below = measured(name, metric), None, list[float]()
+            found, basis, ratio = measured(name, metric), None, Estimate(None, None, None)
             if group.reference is not None:
                 basis = group.cells[group.reference].get(metric)
-                below = [] if basis is None else measured(group.reference, metric)
-            ratio = _ratio(sample, below) if sample and below else Estimate(None, None, None)
+            if group.reference is not None and basis is not None:
+                ratio = _ratio([found], [measured(group.reference, metric)])
             rows.append(
                 FigureRow(
                     cell=name,
                     metric=metric,
                     published=figure,
-                    measured=_median(sample),
+                    measured=_median(found),
                     published_ratio=figure / basis if basis else None,
                     measured_ratio=Ratio(value=ratio.value, low=ratio.low, high=ratio.high),
                 )
@@ -503,27 +488,24 @@ def _beside(group: PublishedFigures, cells: Cells) -> FigureGroup:
     )
 
 
-def _median(sample: Sequence[float]) -> Median:
-    found = inference.median(sample)
-    return Median(value=found.value, low=found.low, high=found.high, n=len(sample))
+def _median(of: Measured) -> Median:
+    values = [*of.by_block.values()]
+    found = inference.median(values)
+    return Median(value=found.value, low=found.low, high=found.high, n=len(values))
 
 
-def _level(name: str, cells: Cells) -> Level | None:
-    """Return the cell of a published figure: <name>, or <name>@<connections> for one level
-    of it."""
+def _levels(name: str, cells: Cells) -> Sequence[Level]:
+    """Return the levels of a published figure: of <name>, or of <name>@<connections> one."""
     if name in cells:
-        return representative(cells[name])
+        return cells[name]
     name, _, connections = name.rpartition("@")
-    for level in cells.get(name, ()):
-        if str(level.cell.cell.load.connections) == connections:
-            return level
-    return None
+    levels = cells.get(name, ())
+    return [one for one in levels if str(one.cell.cell.load.connections) == connections][:1]
 
 
 def _erratum(one: StudyErratum, cells: Cells) -> Erratum:
     """Return an error of the source with what was measured; None where nothing was."""
-    level = representative(cells.get(one.cell or "", ()))
-    sample = _sample(level, one.metric or "goodput")
+    found = sample(cells.get(one.cell or "", ()), one.metric or "goodput")
     return Erratum(
         mistake=one.mistake,
         printed=one.printed,
@@ -531,5 +513,5 @@ def _erratum(one: StudyErratum, cells: Cells) -> Erratum:
         where=one.where,
         cell=one.cell,
         metric=one.metric,
-        measured=_median(sample) if sample else None,
+        measured=_median(found) if found.by_block else None,
     )

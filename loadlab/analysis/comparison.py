@@ -1,7 +1,12 @@
 """Compare the cells that a run's plan asks to compare, metric by metric.
 
 Goodput is in requests/s, p50 and p99 in µs, one value for each valid repetition. Differences and
-noise floors are fractions of the base.
+noise floors are fractions of the base. Cells are compared block by block, cells of different host
+pairs by their repetitions.
+
+p50 and p99 are those of the response time, which counts every request that was due, where both
+cells have one. Otherwise they are of the answers, and are compared only where hardly any request
+failed: fast refusals would make them look better.
 """
 
 from __future__ import annotations
@@ -9,19 +14,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec.structs import astuple
 
+from loadlab.analysis import metrics
 from loadlab.core import formatting
 from loadlab.core.errors import ResultError
+from loadlab.core.methods import comparison_rule
 from loadlab.core.model import (
     Cell,
     CellSummary,
     ComparedCell,
     Comparison,
     Difference,
+    Facts,
+    LatencyOf,
     Load,
+    Metric,
     MetricComparison,
     NoiseFloor,
     Reason,
@@ -30,10 +40,15 @@ from loadlab.core.model import (
 )
 from loadlab.core.run_dir import PLAN
 from loadlab.scheduling.plan import PlannedComparison
-from loadlab.stats import histograms, inference
-from loadlab.stats.inference import Estimate, Ranks
+from loadlab.stats import histograms, inference, unpaired
+from loadlab.stats.inference import Decision
+from loadlab.stats.paired import Change
 
-METRICS: tuple[Literal["goodput", "p50", "p99"], ...] = ("goodput", "p50", "p99")
+Method: TypeAlias = Literal["blocks", "repetitions", "runs"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+# The base, then the head: one cell, or the same cell of several runs.
+Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
+SIDES = ("base", "head")
 
 
 class Floor(NamedTuple):
@@ -57,15 +72,21 @@ class NoiseScope(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """One metric of two cells before the p values are corrected."""
+class Pair:
+    """One metric of two cells before the p values are corrected.
 
-    metric: Literal["goodput", "p50", "p99"]
+    ``failed``: the fractions of requests of base and head that failed; None where not known.
+    ``incomparable``: why no conclusion is possible, whatever the values.
+    """
+
+    metric: Metric
+    latency_of: LatencyOf | None
+    method: Method
     base: list[float]
     head: list[float]
-    difference: Estimate
-    ranks: Ranks | None
+    change: Change
     noise: NoiseScope
+    failed: tuple[float | None, float | None]
     incomparable: Reason | None
 
 
@@ -74,21 +95,19 @@ def build(
     asked: Sequence[PlannedComparison],
     controls: Sequence[tuple[str, str]],
     planned: Mapping[str, Cell] = MappingProxyType({}),
-    names: Mapping[str, str] = MappingProxyType({}),
     skipped: Collection[str] = (),
 ) -> tuple[list[Comparison], list[NoiseFloor]]:
     """Return the comparisons asked for, and a row for each metric of each A/A control.
 
     ``controls``: (cell_id, cell_id of its control). A control on another host pair applies only to
-    comparisons across pairs. ``planned``: cell_id -> cell, for what was not measured. ``names``:
-    cell_id -> name in a comparison, instead of its value of what is compared by. ``skipped``:
+    comparisons across pairs. ``planned``: cell_id -> cell, for what was not measured. ``skipped``:
     tunings that are not measured; nothing is compared with them. Raises ResultError where neither
     cell of a comparison is known.
     """
     measured = {one.cell_id: one for one in cells}
     known = {**planned, **{one.cell_id: one.cell for one in cells}}
-    floors = {metric: control_floors(measured, controls, metric) for metric in METRICS}
-    pairs: list[_Pair] = []
+    floors = {metric: latency_floors(measured, controls, metric) for metric in METRICS}
+    pairs: list[Pair] = []
     compared = []
     for one in asked:
         base, head = known.get(one.base), known.get(one.head)
@@ -100,53 +119,36 @@ def build(
                 f"{PLAN} compares {one.head} with {one.base}, and neither is a cell of the plan "
                 "or of the results"
             )
-        sides = measured.get(one.base), measured.get(one.head)
+        sides = _one_each(measured.get(one.base), measured.get(one.head))
         compared.append((one, cell, base, head))
-        pairs += [_pair(metric, *sides, cell, floors[metric]) for metric in METRICS]
-    rows = iter(_conclude(pairs))
+        pairs += [_pair(metric, sides, cell, floors[metric]) for metric in METRICS]
+    rows = iter(conclude(pairs))
     comparisons = [
         Comparison(
             by=one.by,
             cell=cell,
-            base=_side(one.base, measured.get(one.base), base, one.by, names),
-            head=_side(one.head, measured.get(one.head), head, one.by, names),
+            base=_side(one.base, measured.get(one.base), base, one.by),
+            head=_side(one.head, measured.get(one.head), head, one.by),
             rows=[next(rows) for _ in METRICS],
         )
         for one, cell, base, head in compared
     ]
-    return comparisons, [
+    return comparisons, noise_floors(measured, controls)
+
+
+def noise_floors(
+    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
+) -> list[NoiseFloor]:
+    """Return a row for each metric of each A/A control; ``measured``: cell_id -> cell."""
+    return [
         _noise_floor(metric, cell_id, control_id, measured)
         for cell_id, control_id in controls
         for metric in METRICS
     ]
 
 
-def measured_on(cell: CellSummary) -> str | None:
-    """Return the host pair that measured a cell, by its server; None where the results lack it."""
-    return next((rep.server for rep in cell.repetitions if rep.server), None)
-
-
-def valid(cell: CellSummary | None) -> list[Repetition]:
-    """Return the valid repetitions of a cell; empty for a cell that was not measured."""
-    return [] if cell is None else [rep for rep in cell.repetitions if rep.validity.valid]
-
-
-def values(cell: CellSummary | None, metric: str) -> list[float]:
-    """Return a metric's value in each valid repetition that has one; empty for a cell not measured.
-
-    ``metric`` is goodput (requests/s), response_time (mean in µs) or a field of latency_us (µs).
-    """
-    found = (_value(rep, metric) for rep in valid(cell))
-    return [value for value in found if value is not None]
-
-
-def _value(rep: Repetition, metric: str) -> float | None:
-    if metric == "goodput":
-        return rep.goodput
-    if metric == "response_time":
-        return None if rep.response_time is None else rep.response_time.mean_us
-    value: float | None = getattr(rep.latency_us, metric, None)
-    return value
+def _one_each(base: CellSummary | None, head: CellSummary | None) -> Sides:
+    return ([base] if base else []), ([head] if head else [])
 
 
 def sample(of: Sequence[float]) -> Sample:
@@ -155,57 +157,75 @@ def sample(of: Sequence[float]) -> Sample:
     return Sample(n=len(of), median=middle.value, low=middle.low, high=middle.high)
 
 
-def _difference(found: Estimate) -> Difference:
+def _difference(found: Change) -> Difference:
     return Difference(value=found.value, low=found.low, high=found.high)
 
 
-def _ranks(base: Sequence[float], head: Sequence[float]) -> Ranks | None:
-    return inference.ranks(base, head) if base and head else None
+def path(metric: Metric, sides: Sides) -> tuple[str, LatencyOf | None]:
+    """Return the path of a metric that the cells of both sides are compared by, and what it is of.
+
+    It is of the response time where every valid repetition has one.
+    """
+    if metric == "goodput":
+        return metric, None
+    reps = [rep for side in sides for cell in side for rep in metrics.valid(cell)]
+    if all(rep.response_time is not None for rep in reps):
+        return f"response_time.{metric}_us", "due"
+    return f"latency_us.{metric}", "answers"
 
 
 def _noise_floor(
-    metric: Literal["goodput", "p50", "p99"],
-    cell_id: str,
-    control_id: str,
-    measured: Mapping[str, CellSummary],
+    metric: Metric, cell_id: str, control_id: str, measured: Mapping[str, CellSummary]
 ) -> NoiseFloor:
     """Return how a cell's A/A control, the head, differs from the cell, the base."""
-    base, head = (values(measured.get(one), metric) for one in (cell_id, control_id))
-    apart, ranks = inference.difference(base, head), _ranks(base, head)
+    cells = measured.get(cell_id), measured.get(control_id)
+    at, latency_of = path(metric, _one_each(*cells))
+    base, head = (metrics.measured(one, at) for one in cells)
+    apart = metrics.change([head], [base])
     return NoiseFloor(
         metric=metric,
+        latency_of=latency_of,
         cell_id=cell_id,
         control_id=control_id,
-        base=sample(base),
-        head=sample(head),
+        base=sample(metrics.values(cells[0], at)),
+        head=sample(metrics.values(cells[1], at)),
         difference=_difference(apart),
-        p=None if ranks is None else ranks.p,
-        effect_size=None if ranks is None else ranks.delta,
+        p=apart.p,
         noise_floor=inference.noise_floor([apart]),
     )
+
+
+def latency_floors(
+    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: Metric
+) -> list[Floor]:
+    """Return what each measured cell and its A/A control differ by in a metric of a comparison."""
+    known = _both_measured(measured, controls)
+    return [floor(*pair, path(metric, _one_each(*pair))[0]) for pair in known]
 
 
 def control_floors(
     measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: str
 ) -> list[Floor]:
-    """Return what each measured cell and its A/A control differ by in a metric of values()."""
+    """Return what each measured cell and its A/A control differ by in a metric of metrics.py."""
+    return [floor(*pair, metric) for pair in _both_measured(measured, controls)]
+
+
+def _both_measured(
+    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
+) -> list[tuple[CellSummary, CellSummary]]:
     found = [(measured.get(cell_id), measured.get(control)) for cell_id, control in controls]
-    return [
-        floor(cell, control, values(cell, metric), values(control, metric))
-        for cell, control in found
-        if cell is not None and control is not None
-    ]
+    return [(cell, control) for cell, control in found if cell and control]
 
 
-def floor(
-    cell: CellSummary, control: CellSummary, base: Sequence[float], head: Sequence[float]
-) -> Floor:
-    """Return what a cell and its A/A control differ by, from their values ``base`` and ``head``."""
+def floor(cell: CellSummary, control: CellSummary, metric: str, over: str | None = None) -> Floor:
+    """Return what a cell and its A/A control differ by in a metric, divided by ``over`` if
+    given."""
+    base, head = (metrics.measured(one, metric, over) for one in (cell, control))
     return Floor(
-        value=inference.noise_floor([inference.difference(base, head)]),
+        value=inference.noise_floor([metrics.change([head], [base])]),
         endpoint=cell.cell.endpoint,
         load=cell.cell.load,
-        between_pairs=measured_on(cell) != measured_on(control),
+        between_pairs=not metrics.on_one_pair(base, head),
     )
 
 
@@ -219,47 +239,94 @@ def noise(cell: Cell, floors: Iterable[Floor]) -> NoiseScope:
     return NoiseScope(most, None if most is None else "run")
 
 
-def _pair(
-    metric: Literal["goodput", "p50", "p99"],
-    base: CellSummary | None,
-    head: CellSummary | None,
-    cell: Cell,
-    floors: Sequence[Floor],
-) -> _Pair:
-    sides = [None if side is None else measured_on(side) for side in (base, head)]
-    across = sides[0] != sides[1]
-    one, other = values(base, metric), values(head, metric)
-    return _Pair(
+def _pair(metric: Metric, sides: Sides, cell: Cell, floors: Sequence[Floor]) -> Pair:
+    """Return a metric of two cells of one run; a side is empty where it was not measured."""
+    at, latency_of = path(metric, sides)
+    base, head = (metrics.measured(next(iter(side), None), at) for side in sides)
+    across = bool(sides[0] and sides[1]) and not metrics.on_one_pair(base, head)
+    change = metrics.change([head], [base])
+    return Pair(
         metric=metric,
-        base=one,
-        head=other,
-        difference=inference.difference(one, other),
-        ranks=_ranks(one, other),
+        latency_of=latency_of,
+        method="repetitions" if across else "blocks",
+        base=_all_values(sides[0], at),
+        head=_all_values(sides[1], at),
+        change=change,
         noise=noise(cell, [found for found in floors if across or not found.between_pairs]),
-        incomparable=_incomparable(base, head, metric),
+        failed=_failed(sides, latency_of),
+        incomparable=_unmeasured(sides)
+        or _few(sides, at)
+        or no_interval(base, head, change)
+        or _incomparable(metric, sides, latency_of),
     )
 
 
-def _side(
-    cell_id: str,
-    measured: CellSummary | None,
-    cell: Cell | None,
-    by: str,
-    names: Mapping[str, str],
-) -> ComparedCell:
+def pair_of_runs(metric: Metric, sides: Sides, floors: Sequence[Floor]) -> Pair:
+    """Return a metric of the same cell in several runs of each side, one or more of each.
+
+    The value of a run is the median of its repetitions: the runs of a side show how much two
+    sittings differ without any change.
+    """
+    at, latency_of = path(metric, sides)
+    base, head = (
+        [sample(found).median or 0.0 for cell in side if (found := metrics.values(cell, at))]
+        for side in sides
+    )
+    few = min(len(base), len(head))
+    sittings = Reason(code="few_sittings", value=few, limit=inference.LEAST)
+    zero = _zero({"base": base, "head": head})
+    return Pair(
+        metric=metric,
+        latency_of=latency_of,
+        method="runs",
+        base=base,
+        head=head,
+        change=unpaired.difference(base, head),
+        noise=noise(sides[0][0].cell, floors),
+        failed=_failed(sides, latency_of),
+        incomparable=_unmeasured(sides)
+        or (sittings if few < inference.LEAST else None)
+        or zero
+        or _incomparable(metric, sides, latency_of),
+    )
+
+
+def _all_values(side: Sequence[CellSummary], at: str) -> list[float]:
+    return [found for cell in side for found in metrics.values(cell, at)]
+
+
+def _failed(sides: Sides, latency_of: LatencyOf | None) -> tuple[float | None, float | None]:
+    """Return the fractions of failed requests: of those due, or of those sent."""
+    base, head = (_due_failed(one) if latency_of == "due" else failed(one) for one in sides)
+    return base, head
+
+
+def _due_failed(cells: Sequence[CellSummary]) -> float | None:
+    waits = [rep.response_time for cell in cells for rep in metrics.valid(cell)]
+    due = sum(one.requests for one in waits if one)
+    return sum(one.failed for one in waits if one) / due if due else None
+
+
+def failed(cells: Sequence[CellSummary]) -> float | None:
+    """Return the fraction of the requests of valid repetitions that failed; None without any."""
+    several = [cell.statistics for cell in cells]
+    requests = sum(one.requests or 0 for one in several)
+    errors = sum(sum(astuple(one.errors)) for one in several if one.errors is not None)
+    return errors / requests if requests else None
+
+
+def _side(cell_id: str, measured: CellSummary | None, cell: Cell | None, by: str) -> ComparedCell:
     """Return what a comparison holds on one of its cells."""
-    name: object = names.get(cell_id, getattr(cell, by, None))
+    name: object = getattr(cell, by, None)
     if name is None and cell is not None:
         name = getattr(cell.load, by, None)
     statistics = None if measured is None else measured.statistics
-    requests = statistics.requests if statistics is not None else None
-    errors = statistics.errors if statistics is not None else None
     return ComparedCell(
         cell_id=cell_id,
         name=cell_id if name is None else _text(name),
         n=0 if statistics is None else statistics.n,
         n_void=0 if statistics is None else statistics.n_void,
-        failed_fraction=sum(astuple(errors)) / requests if errors and requests else None,
+        failed_fraction=failed([measured] if measured else []),
     )
 
 
@@ -267,80 +334,118 @@ def _text(value: object) -> str:
     return formatting.plain(value) if isinstance(value, float) else str(value)
 
 
-def _incomparable(
-    base: CellSummary | None, head: CellSummary | None, metric: Literal["goodput", "p50", "p99"]
-) -> Reason | None:
-    """Return why the metric of two cells cannot be compared, whatever its values; else None."""
-    for side, cell in (("base", base), ("head", head)):
-        if cell is None:
+def _unmeasured(sides: Sides) -> Reason | None:
+    """Return which side was not measured, or has no valid repetition; None where both have."""
+    for side, cells in zip(SIDES, sides, strict=True):
+        if not cells:
             return Reason(code="side_not_measured", facts={"side": side})
-        if not cell.statistics.n:
-            codes = [why.code for rep in cell.repetitions for why in rep.validity.reasons]
+        if not any(cell.statistics.n for cell in cells):
+            reps = [rep for cell in cells for rep in cell.repetitions]
+            codes = [why.code for rep in reps for why in rep.validity.reasons]
             void = list(dict.fromkeys(codes))
             return Reason(code="side_not_valid", facts={"side": side, "void": void})
-    if base is None or head is None:
-        return None
-    few = inference.cannot_tell(len(values(base, metric)), len(values(head, metric)))
-    if few or metric == "goodput":
-        return few
-    bases = sorted({str(cell.statistics.latency_basis) for cell in (base, head)})
-    if len(bases) > 1:
-        return Reason(code="latency_bases", facts={"bases": bases})
-    for side, cell in (("base", base), ("head", head)):
-        least = min(_answers(cell.cell.load, rep) for rep in valid(cell))
-        if not inference.supports_percentile(least, histograms.PERCENTILES[metric]):
-            return Reason(
-                code="few_answers_compared",
-                value=least,
-                facts={"side": side, "percentile": metric},
-            )
     return None
 
 
-def _answers(load: Load, rep: Repetition) -> int:
-    """Return the number of answers whose latencies a repetition has."""
+def _few(sides: Sides, at: str) -> Reason | None:
+    """Return which side has too few repetitions with a value."""
+    for side, cells in zip(SIDES, sides, strict=True):
+        count, least = len(_all_values(cells, at)), inference.LEAST
+        if count < least:
+            return Reason(code="few_repetitions", value=count, limit=least, facts={"side": side})
+    return None
+
+
+def no_interval(base: metrics.Measured, head: metrics.Measured, change: Change) -> Reason | None:
+    """Return why the difference of two cells has no interval; None where it has one."""
+    zero = _zero({"base": [*base.by_block.values()], "head": [*head.by_block.values()]})
+    if zero or change.low is not None:
+        return zero
+    return Reason(code="few_blocks", value=change.n, limit=inference.LEAST)
+
+
+def _zero(sides: Mapping[str, Sequence[float]]) -> Reason | None:
+    """Return which side has a value of 0, of which there is no ratio."""
+    for side, found in sides.items():
+        if found and min(found) <= 0:
+            zeros = sum(one <= 0 for one in found)
+            return Reason(code="value_0", value=zeros, facts={"side": side, "of": len(found)})
+    return None
+
+
+def _incomparable(metric: Metric, sides: Sides, latency_of: LatencyOf | None) -> Reason | None:
+    """Return why the latencies of two cells cannot be compared, whatever their values."""
+    if metric == "goodput":
+        return None
+    bases = sorted({str(cell.statistics.latency_basis) for side in sides for cell in side})
+    if len(bases) > 1:
+        return Reason(code="latency_bases", facts={"bases": bases})
+    for side, cells in zip(SIDES, sides, strict=True):
+        several = [(cell.cell.load, rep) for cell in cells for rep in metrics.valid(cell)]
+        least = min(_requests(load, rep, latency_of) for load, rep in several)
+        if not inference.supports_percentile(least, histograms.PERCENTILES[metric]):
+            facts: Facts = {"side": side, "percentile": metric}
+            return Reason(code="few_answers_compared", value=least, facts=facts)
+    if latency_of == "answers":
+        limit = comparison_rule().failed_max
+        for side, lost in zip(SIDES, _failed(sides, latency_of), strict=True):
+            if lost is not None and lost > limit:
+                return Reason(code="side_failed", value=lost, limit=limit, facts={"side": side})
+    return None
+
+
+def _requests(load: Load, rep: Repetition, latency_of: LatencyOf | None) -> int:
+    """Return the number of requests that the percentiles of a repetition are of."""
+    if latency_of == "due":
+        return rep.response_time.requests if rep.response_time else 0
     # A Python client's latencies are those of its ok answers only.
     return (rep.ok if load.mode == "batch" else rep.responses) or 0
 
 
-def _conclude(pairs: Sequence[_Pair]) -> list[MetricComparison]:
-    """Return the row of each pair of the run, in their order.
+def conclude(pairs: Sequence[Pair]) -> list[MetricComparison]:
+    """Return the row of each pair, in their order.
 
-    Pairs that could not show a difference, whatever their values, are left out of the correction
-    for multiple testing.
+    p values are corrected for all pairs that are compared.
     """
-    tested = [(pair, pair.ranks.p) for pair in pairs if pair.ranks and pair.incomparable is None]
-    p_values = [p for _, p in tested]
-    best = inference.smallest_corrected(
-        p_values, [inference.smallest_p(len(pair.base), len(pair.head)) for pair, _ in tested]
-    )
-    corrected = iter(zip(inference.corrected(p_values), best, strict=True))
+    known = [pair for pair in pairs if pair.incomparable is None]
+    corrected = iter(inference.corrected([pair.change.p or 1.0 for pair in known]))
     rows = []
     for pair in pairs:
-        ranks, p_corrected = pair.ranks, None
-        conclusion: Literal["higher", "lower", "no difference", "inconclusive"] = "inconclusive"
-        reason = pair.incomparable
-        if ranks is not None and reason is None:
-            p_corrected, p_best = next(corrected)
-            decision = inference.decide(
-                pair.difference, ranks.p, p_corrected, p_best, pair.noise.value
-            )
-            conclusion, reason = decision.conclusion, decision.reason
-        if reason is None:
-            raise ValueError(f"{pair.metric}: a comparable pair has values on both sides")
+        p_corrected = None if pair.incomparable else next(corrected)
+        decision = _decide(pair, p_corrected)
         rows.append(
             MetricComparison(
                 metric=pair.metric,
+                latency_of=pair.latency_of,
+                method=pair.method,
+                n=pair.change.n,
                 base=sample(pair.base),
                 head=sample(pair.head),
-                difference=_difference(pair.difference),
-                p=None if ranks is None else ranks.p,
-                effect_size=None if ranks is None else ranks.delta,
+                difference=_difference(pair.change),
+                p=pair.change.p,
                 p_corrected=p_corrected,
                 noise_floor=pair.noise.value,
                 noise_floor_scope=pair.noise.scope,
-                conclusion=conclusion,
-                reason=reason,
+                conclusion=decision.conclusion,
+                reason=decision.reason,
             )
         )
     return rows
+
+
+def _decide(pair: Pair, p_corrected: float | None) -> Decision:
+    """Return the conclusion on a pair; ``p_corrected`` is None where it is not comparable."""
+    if pair.incomparable is not None:
+        return Decision("inconclusive", pair.incomparable, tested=False)
+    assert p_corrected is not None
+    rule = comparison_rule()
+    found = inference.decide(pair.change, p_corrected, pair.noise.value, rule.margin)
+    if pair.metric == "goodput" or found.conclusion not in ("higher", "lower"):
+        return found
+    base, head = (one or 0.0 for one in pair.failed)
+    better, more = ("head", head - base) if found.conclusion == "lower" else ("base", base - head)
+    if more <= rule.failed_max:
+        return found
+    facts: Facts = {"side": better}
+    reason = Reason(code="better_failed_more", value=more, limit=rule.failed_max, facts=facts)
+    return Decision("inconclusive", reason)

@@ -111,7 +111,7 @@ def _values(found: Statistics) -> dict[tuple[str, ...], float | None]:
 def _compare(comparisons: list[Comparison], registry: CollectorRegistry) -> None:
     """Add the gauges of the comparisons, labelled with the cell_ids of base and head."""
     ratio = Gauge(
-        "lab_difference_ratio", "Median of head over base, less 1", _COMPARED, registry=registry
+        "lab_difference_ratio", "Head over base by blocks, less 1", _COMPARED, registry=registry
     )
     bounds = Gauge(
         "lab_difference_bound_ratio",

@@ -4,7 +4,8 @@ The first key is goodput, where more is better; the second is response time (see
 where less is better. The second decides among stacks whose goodput cannot be distinguished: all
 kept the rate that was asked for, or the test finds no difference. Stacks that neither key
 distinguishes share a rank, which does not mean that they are equal. With too few repetitions for a
-test the medians give the order, and it is marked as unsure.
+test the medians give the order, and it is marked as unsure. The test is that of a comparison, block
+by block.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from itertools import combinations
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison
+from loadlab.analysis import comparison, metrics
+from loadlab.core.methods import comparison_rule
 from loadlab.core.model import CellSummary, Ranking, RankingRow, Reason
 from loadlab.stats import inference
 
-KEYS = ("goodput", "response_time")
+# Each key -> its path.
+KEYS = {"goodput": "goodput", "response_time": "response_time.mean_us"}
 HELD_FROM = 0.99  # smallest goodput / rate asked for at which a stack kept the rate
 
 
@@ -41,7 +44,7 @@ def build(cells: Sequence[CellSummary], controls: Sequence[tuple[str, str]]) -> 
     `measure` with a valid repetition are ranked, and no Python clients.
     """
     measured = {one.cell_id: one for one in cells}
-    floors = {key: comparison.control_floors(measured, controls, key) for key in KEYS}
+    floors = {key: comparison.control_floors(measured, controls, KEYS[key]) for key in KEYS}
     groups: dict[bytes, list[CellSummary]] = {}
     for one in cells:
         cell = one.cell
@@ -68,7 +71,7 @@ def rank(cells: Sequence[CellSummary], floors: Mapping[str, float | None]) -> li
     """
     rows: list[RankingRow] = []
     for one in _steps(cells, "goodput", floors["goodput"], _both_held):
-        known = all(comparison.values(cell, "response_time") for cell in one.cells)
+        known = all(metrics.values(cell, KEYS["response_time"]) for cell in one.cells)
         parts = (
             _steps(one.cells, "response_time", floors["response_time"], lambda *_: False)
             if known
@@ -93,7 +96,7 @@ def rank(cells: Sequence[CellSummary], floors: Mapping[str, float | None]) -> li
 
 
 def _median(cell: CellSummary, key: str) -> float:
-    return statistics.median(comparison.values(cell, key))
+    return statistics.median(metrics.values(cell, KEYS[key]))
 
 
 def _both_held(one: CellSummary, other: CellSummary) -> bool:
@@ -110,40 +113,36 @@ def _steps(
 ) -> list[Step]:
     """Group the cells by one key, best first; each is compared with the best of the step before it.
 
-    p is corrected for all pairs that are not ``alike`` and have enough repetitions.
+    p is corrected for all pairs that are not ``alike`` and have enough blocks.
     """
-    samples = {cell.cell_id: comparison.values(cell, key) for cell in cells}
     sign = 1 if key == "response_time" else -1
-    order = sorted(
-        cells, key=lambda one: (sign * statistics.median(samples[one.cell_id]), one.cell_id)
-    )
-    p_of: dict[tuple[str, str], tuple[float, float]] = {}
-    for one, other in combinations(order, 2):
-        base, head = samples[one.cell_id], samples[other.cell_id]
-        if not alike(one, other) and inference.cannot_tell(len(base), len(head)) is None:
-            least = inference.smallest_p(len(base), len(head))
-            p_of[one.cell_id, other.cell_id] = (inference.ranks(base, head).p, least)
-    p_values = [p for p, _ in p_of.values()]
-    corrected = inference.corrected(p_values)
-    best = inference.smallest_corrected(p_values, [least for _, least in p_of.values()])
-    tested = dict(zip(p_of, zip(p_values, corrected, best, strict=True), strict=True))
+    order = sorted(cells, key=lambda one: (sign * _median(one, key), one.cell_id))
+    by_block = {cell.cell_id: metrics.measured(cell, KEYS[key]) for cell in cells}
+    changes = {
+        (one.cell_id, other.cell_id): metrics.change(
+            [by_block[other.cell_id]], [by_block[one.cell_id]]
+        )
+        for one, other in combinations(order, 2)
+        if not alike(one, other)
+    }
+    p_of = {pair: change.p for pair, change in changes.items() if change.p is not None}
+    corrected = dict(zip(p_of, inference.corrected([*p_of.values()]), strict=True))
     steps = [Step([order[0]], None, True)]
     for cell in order[1:]:
         leader = steps[-1].cells[0]
-        if alike(leader, cell):
+        if alike(leader, cell) or _median(leader, key) == _median(cell, key) == 0:
             steps[-1].cells.append(cell)
             continue
-        base, head = samples[leader.cell_id], samples[cell.cell_id]
-        few = inference.cannot_tell(len(base), len(head))
-        apart = inference.difference(base, head)
+        pair = leader.cell_id, cell.cell_id
+        few = comparison.no_interval(by_block[pair[0]], by_block[pair[1]], changes[pair])
         decision = (
             inference.Decision("inconclusive", few, tested=False)
             if few
-            else inference.decide(apart, *tested[leader.cell_id, cell.cell_id], floor)
+            else inference.decide(changes[pair], corrected[pair], floor, comparison_rule().margin)
         )
         if decision.tested and decision.conclusion not in ("higher", "lower"):
             steps[-1].cells.append(cell)
             continue
-        facts = {**decision.reason.facts, "metric": key, "difference": apart.value}
+        facts = {**decision.reason.facts, "metric": key, "difference": changes[pair].value}
         steps.append(Step([cell], replace(decision.reason, facts=facts), decision.tested))
     return steps

@@ -1,7 +1,12 @@
-"""Compare two runs: the cells that both measured, as cells of one run are compared."""
+"""Compare runs: the cells that all of them measured.
+
+The runs of one side show by how much two sittings differ though nothing was changed. A difference
+between the sides is told by that, not by the repetitions within a run.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -10,41 +15,100 @@ from loadlab.analysis import comparison
 from loadlab.core import documents
 from loadlab.core.catalog import runs
 from loadlab.core.errors import PlanError
-from loadlab.core.model import CellSummary, RunComparison, Summary
+from loadlab.core.model import CellSummary, ComparedCell, Comparison, RunComparison, Summary
 from loadlab.core.run_dir import RUN_ID, SUMMARY, RunDir
-from loadlab.scheduling.plan import PlannedComparison
+
+
+def named(given: str) -> list[str]:
+    """Return the run_ids of a list with commas."""
+    return [one.strip() for one in given.split(",") if one.strip()]
 
 
 def compare(results: Path, base: str, head: str) -> RunComparison:
-    """Return the comparison of each cell that two runs measured.
+    """Return the comparison of each cell that all runs measured.
 
-    ``results``: the directory of all runs; ``base``, ``head``: run_ids. The noise floor comes from
-    the A/A controls of both runs. Whatever else changed between the runs (another day, another
-    host) is part of the difference. Raises PlanError where a run is unknown or has no summary, or
-    where the runs have no cell in common.
+    ``results``: the directory of all runs; ``base``, ``head``: run_ids with commas between. The
+    noise floor comes from the A/A controls of all runs. Raises PlanError where a run is unknown,
+    is on both sides or has no summary, or where the runs have no cell in common.
     """
-    cells: list[CellSummary] = []
-    controls: list[tuple[str, str]] = []
-    measured: dict[str, list[str]] = {}
-    for name, run in (("base", base), ("head", head)):
-        found = _summary(results, name, run)
-        cells += [replace(cell, cell_id=f"{run}/{cell.cell_id}") for cell in found.cells]
-        measured[run] = [cell.cell_id for cell in found.cells if cell.purpose == "measure"]
-        several = dict.fromkeys((row.cell_id, row.control_id) for row in found.noise_floor)
-        controls += [(f"{run}/{cell_id}", f"{run}/{control}") for cell_id, control in several]
-    common = [cell_id for cell_id in measured[base] if cell_id in measured[head]]
-    if not common or base == head:
+    sides = {name: named(given) for name, given in (("base", base), ("head", head))}
+    found = {
+        run: _summary(results, name, run) for name, ids in sides.items() for run in ids or [""]
+    }
+    cells = {run: {cell.cell_id: cell for cell in one.cells} for run, one in found.items()}
+    common = [
+        cell_id
+        for cell_id, cell in cells[sides["base"][0]].items()
+        if cell.purpose == "measure" and all(cell_id in known for known in cells.values())
+    ]
+    if not common or len(found) < len(sides["base"]) + len(sides["head"]):
         raise PlanError(
             f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
             "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
         )
-    asked = [
-        PlannedComparison(by="run", base=f"{base}/{cell_id}", head=f"{head}/{cell_id}")
+    measured = {
+        f"{run}/{cell.cell_id}": replace(cell, cell_id=f"{run}/{cell.cell_id}")
+        for run, known in cells.items()
+        for cell in known.values()
+    }
+    controls = [
+        (f"{run}/{cell_id}", f"{run}/{control}")
+        for run, one in found.items()
+        for cell_id, control in dict.fromkeys(
+            (row.cell_id, row.control_id) for row in one.noise_floor
+        )
+    ]
+    return RunComparison(
+        base=sides["base"],
+        head=sides["head"],
+        comparisons=_comparisons(measured, controls, sides, common),
+        noise_floor=comparison.noise_floors(measured, controls),
+    )
+
+
+def _comparisons(
+    measured: Mapping[str, CellSummary],
+    controls: Sequence[tuple[str, str]],
+    sides: Mapping[str, Sequence[str]],
+    common: Sequence[str],
+) -> list[Comparison]:
+    """Return the comparison of each common cell; ``measured``: <run_id>/<cell_id> -> cell."""
+    metrics = comparison.METRICS
+    floors = {metric: comparison.latency_floors(measured, controls, metric) for metric in metrics}
+    both = [
+        tuple([measured[f"{run}/{cell_id}"] for run in sides[side]] for side in comparison.SIDES)
         for cell_id in common
     ]
-    names = {f"{run}/{cell_id}": run for run in (base, head) for cell_id in common}
-    comparisons, noise_floor = comparison.build(cells, asked, controls, names=names)
-    return RunComparison(base=base, head=head, comparisons=comparisons, noise_floor=noise_floor)
+    rows = iter(
+        comparison.conclude(
+            [
+                comparison.pair_of_runs(metric, (base, head), floors[metric])
+                for base, head in both
+                for metric in metrics
+            ]
+        )
+    )
+    return [
+        Comparison(
+            by="run",
+            cell=base[0].cell,
+            base=_side(base, sides["base"]),
+            head=_side(head, sides["head"]),
+            rows=[next(rows) for _ in metrics],
+        )
+        for base, head in both
+    ]
+
+
+def _side(cells: Sequence[CellSummary], run_ids: Sequence[str]) -> ComparedCell:
+    """Return what a comparison holds on the same cell of several runs."""
+    return ComparedCell(
+        cell_id=", ".join(cell.cell_id for cell in cells),
+        name=", ".join(run_ids),
+        n=sum(cell.statistics.n for cell in cells),
+        n_void=sum(cell.statistics.n_void for cell in cells),
+        failed_fraction=comparison.failed(cells),
+    )
 
 
 def _summary(results: Path, name: str, run: str) -> Summary:
@@ -53,6 +117,6 @@ def _summary(results: Path, name: str, run: str) -> Summary:
         why = f"'{run}' is no run with a {SUMMARY} in results/" if run else "none was given"
         raise PlanError(
             f"{name}: {why}. {runs(results, SUMMARY)} Give two with -e base=<run_id> -e "
-            "head=<run_id>. Nothing was written."
+            "head=<run_id>, or several a side with commas. Nothing was written."
         )
     return documents.read(path, Summary)

@@ -18,7 +18,6 @@ from loadlab.core.model import (
     ClientStatistics,
     ErrorCounts,
     Latency,
-    PercentileIntervals,
     Repetition,
     Result,
     Spread,
@@ -48,10 +47,8 @@ def merge(results: Sequence[Result]) -> Statistics:
     bases = {result.latency_basis for result in valid if result.latency_basis}
     if len(bases) > 1:
         raise ResultError(f"latencies from {' and '.join(sorted(bases))} do not merge")
-    histogram = histograms.merge(
-        histograms.decode(one.histogram.data) for one in valid if one.histogram is not None
-    )
-    intervals = percentiles.intervals(histogram)
+    several = [histograms.decode(one.histogram.data) for one in valid if one.histogram is not None]
+    histogram = histograms.merge(several)
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
@@ -68,17 +65,15 @@ def merge(results: Sequence[Result]) -> Statistics:
             [one.rate_achieved for one in valid if one.rate_achieved is not None]
         ),
         latency_basis=next(iter(bases), None),
-        latency_us=_latency(valid, histogram, intervals),
-        latency_interval_us=intervals,
+        latency_us=_latency(valid, histogram),
+        latency_interval_us=percentiles.intervals(several),
         response_time=response_time.merge([one.response_time for one in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(histogram)],
         client=_client(valid),
     )
 
 
-def _latency(
-    valid: Sequence[Result], histogram: histograms.Histogram, intervals: PercentileIntervals
-) -> Latency:
+def _latency(valid: Sequence[Result], histogram: histograms.Histogram) -> Latency:
     """Return the latencies over all requests that were due, of valid repetitions together."""
     censored = histograms.merge(
         histograms.decode(one.censored.data) for one in valid if one.censored is not None
@@ -88,7 +83,8 @@ def _latency(
     missing = {
         name
         for name in histograms.PERCENTILES
-        if getattr(intervals, name).reason or any(getattr(one, name) is None for one in each)
+        if percentiles.refusal(histogram.total_count, name)
+        or any(getattr(one, name) is None for one in each)
     }
     return over_due(histograms.summary(histogram), histogram, censored, missing)
 
@@ -168,6 +164,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         comparisons=comparisons,
         noise_floor=noise_floor,
         skipped_tunings=ablation.skipped(plan, idle) or None,
+        ablation_power=ablation.measured_power(plan.study, comparisons),
         sweeps=sweeps_searches.sweeps(found.cells, plan),
         searches=sweeps_searches.searches(found.cells, plan),
         rates=sweeps_searches.rates(found.cells, plan),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import astuple
 
-from loadlab.analysis import comparison
+from loadlab.analysis import comparison, metrics
 from loadlab.core.model import (
     CellSummary,
     Confirmation,
@@ -94,12 +94,12 @@ def _sweep(sweep: Sweep, measured: Mapping[str, CellSummary]) -> SweepSummary:
 
 def _level(value: float, cell: CellSummary) -> SweepLevel:
     busy = [
-        rep.telemetry.server.cpu_busy for rep in comparison.valid(cell) if rep.telemetry is not None
+        rep.telemetry.server.cpu_busy for rep in metrics.valid(cell) if rep.telemetry is not None
     ]
     return SweepLevel(
         value=value,
         cell_id=cell.cell_id,
-        goodput=comparison.sample(comparison.values(cell, "goodput")),
+        goodput=comparison.sample(metrics.values(cell, "goodput")),
         server_cpu=statistics.median(busy) if busy else None,
         p99_us=cell.statistics.latency_us.p99,
         responses=cell.statistics.responses,

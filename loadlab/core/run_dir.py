@@ -323,9 +323,9 @@ class RunDir:
         """Return the verified answers of a host pair, by the suffix of its files."""
         return self.path / f"answers{pair}.json"
 
-    def comparison(self, base: str) -> Path:
-        """Return the comparison of this run with the run ``base``."""
-        return self.path / f"compare-{base}.json"
+    def comparison(self, *bases: str) -> Path:
+        """Return the comparison of this run, the last of its side, with the runs ``bases``."""
+        return self.path / f"compare-{'+'.join(bases)}.json"
 
     def comparisons(self) -> list[Path]:
         return sorted(self.path.glob("compare-*.json"))

@@ -392,6 +392,7 @@ def _planned_study(
         ablate=study.ablate,
         left_out_keys={without(study.ablate or "", key): key for key in keys},
         expectations={entry.name: entry.expectation for entry in study.cells if entry.expectation},
+        ablation_power=ablation.planned_power(len(keys)) if study.ablate else None,
         publication=study.publication,
     )
 

@@ -1,62 +1,89 @@
-"""Compare two cells block by block.
+"""Compare cells block by block.
 
 A run measures every cell once in each block, in random order. A machine that becomes slower from
-block to block changes both cells alike, so the ratio within a block is free of that drift.
+block to block changes all cells alike, so the ratio within a block is free of that drift.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-LEVEL = 0.95  # confidence level of the interval
-LEAST = 3  # fewest blocks that have an interval
+from loadlab.stats.inference import LEAST, LEVEL, Estimate
+
 SMALLEST_P = 1e-300  # a p that rounding made 0
 
 
 @dataclass(frozen=True)
-class PairedDifference:
-    """The head's value over the base's, minus 1: 0.1 is ten percent more than the base.
+class Change(Estimate):
+    """A relative difference, 0.1 for ten percent more, with its interval.
 
-    - blocks: how many blocks have both values
-    - value: the geometric mean of the blocks' ratios, minus 1; None without a block
-    - low, high: its interval; None below LEAST blocks
-    - p: two-sided p of no difference, above 0 to 1; None as low is
+    - p: two-sided p of no difference, above 0 to 1; None where there is no interval
+    - n: how many blocks, or how many values of the smaller sample, it is from
     """
 
-    blocks: int
-    value: float | None
-    low: float | None
-    high: float | None
     p: float | None
+    n: int
 
 
-def difference(base: Mapping[int, float], head: Mapping[int, float]) -> PairedDifference:
-    """Return how the head differs from the base, from block -> value, each above 0.
+def change(above: Sequence[Mapping[int, float]], below: Sequence[Mapping[int, float]]) -> Change:
+    """Return the product of ``above`` over the product of ``below``, less 1.
 
-    A block that lacks one of the two values is left out. Interval and p are those of Student's t
-    for the mean of the logarithms of the ratios. Raises ValueError for a value of 0 or less.
+    Each is block -> value, 0 or more; a block that one of them lacks is left out. The value is the
+    geometric mean over the blocks. Interval and p are those of Student's t for the mean of the
+    logarithms; they are None below LEAST blocks. Where no block is in all of them, or one has a 0,
+    there are no logarithms: the value is that of the medians, and None where a divisor's is 0.
     """
-    blocks = sorted(base.keys() & head.keys())
-    values = np.array([[base[block], head[block]] for block in blocks]).reshape(-1, 2)
-    if (values <= 0).any():
-        raise ValueError("a paired difference needs values above 0")
-    ratios = np.log(values[:, 1] / values[:, 0])
-    count = len(blocks)
-    if not count:
-        return PairedDifference(0, None, None, None, None)
-    mean = float(ratios.mean())
+    common = sorted(set.intersection(*(set(one) for one in (*above, *below))))
+    numbers = [[[one[block] for block in common] for one in side] for side in (above, below)]
+    if not common or min(min(one) for side in numbers for one in side) <= 0:
+        value = of_medians(*([[*one.values()] for one in side] for side in (above, below)))
+        return Change(value, None, None, None, len(common))
+    over, under = (np.log(np.array(side)).sum(axis=0) for side in numbers)
+    logs = over - under
+    error = float(logs.std(ddof=1)) / math.sqrt(len(common)) if len(common) > 1 else 0.0
+    return student(float(logs.mean()), error, len(common) - 1, len(common))
+
+
+def difference(base: Mapping[int, float], head: Mapping[int, float]) -> Change:
+    """Return how the head differs from the base, both block -> value."""
+    return change([head], [base])
+
+
+def of_medians(above: Sequence[Sequence[float]], below: Sequence[Sequence[float]]) -> float | None:
+    """Return the product of the medians of ``above`` over that of ``below``, less 1.
+
+    None where a sample is empty or a divisor's median is 0.
+    """
+    if not all((*above, *below)):
+        return None
+    over, under = (math.prod(map(statistics.median, side)) for side in (above, below))
+    return over / under - 1 if under else None
+
+
+def student(mean: float, error: float, freedom: float, n: int) -> Change:
+    """Return the change of this mean logarithm; ``error``: its standard error, ``freedom``: of t.
+
+    ``n`` is the number of values; below LEAST there is no interval.
+    """
     value = float(np.expm1(mean))
-    if count < LEAST:
-        return PairedDifference(count, value, None, None, None)
-    error = float(ratios.std(ddof=1)) / count**0.5
-    if error == 0:
-        return PairedDifference(count, value, value, value, 1.0 if mean == 0 else SMALLEST_P)
-    half = float(scipy.stats.t.ppf((1 + LEVEL) / 2, count - 1)) * error
-    p = 2 * float(scipy.stats.t.sf(abs(mean) / error, count - 1))
-    return PairedDifference(
-        count, value, float(np.expm1(mean - half)), float(np.expm1(mean + half)), max(p, SMALLEST_P)
-    )
+    if n < LEAST:
+        return Change(value, None, None, None, n)
+    # Rounding of the logarithms leaves an error where all ratios are equal.
+    if error < 1e-14:
+        return Change(value, value, value, 1.0 if abs(mean) < 1e-14 else SMALLEST_P, n)
+    half = float(scipy.stats.t.ppf((1 + LEVEL) / 2, freedom)) * error
+    p = 2 * float(scipy.stats.t.sf(abs(mean) / error, freedom))
+    low, high = float(np.expm1(mean - half)), float(np.expm1(mean + half))
+    return Change(value, low, high, max(p, SMALLEST_P), n)
+
+
+def deviation(low: float, high: float, n: int) -> float:
+    """Return the standard deviation of the logarithms that an interval of ``n`` blocks is from."""
+    half = float(np.log1p(high) - np.log1p(low)) / 2
+    return half * math.sqrt(n) / float(scipy.stats.t.ppf((1 + LEVEL) / 2, n - 1))

@@ -1,13 +1,29 @@
-"""Find the ablation tunings that need no measurement: those whose missing key changes nothing."""
+"""Ablations: the tunings that need no measurement, as their missing key changes nothing, and the
+repetitions from which one key alone is found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
+import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
+from loadlab.core.methods import comparison_rule
+from loadlab.core.model import (
+    AblationPower,
+    Comparison,
+    LedgerRow,
+    Metric,
+    PlannedStudy,
+    Reason,
+    SkippedTuning,
+    TuningLedger,
+)
 from loadlab.scheduling.plan import Plan
+from loadlab.stats import power
+from loadlab.stats.paired import deviation
 from loadlab.tuning.profiles import word
 
 # States of the ledger in which a host did not take the key: leaving it out changes nothing.
@@ -57,3 +73,44 @@ def skipped(plan: Plan, idle_tunings: Mapping[str, Reason]) -> list[SkippedTunin
         for tuning in planned
         if tuning in idle_tunings
     ]
+
+
+def planned_power(keys: int) -> AblationPower:
+    """Return from how many repetitions one of so many keys is found, by the noise of the plan."""
+    return _power(keys * len(get_args(Metric)), comparison_rule().planned_noise, measured=False)
+
+
+def measured_power(
+    study: PlannedStudy | None, comparisons: Sequence[Comparison]
+) -> AblationPower | None:
+    """Return from how many repetitions one key is found, by the noise of goodput in the run.
+
+    By the plan's noise where no comparison has an interval; None where the study is no ablation or
+    nothing is compared.
+    """
+    if study is None or study.ablate is None or not comparisons:
+        return None
+    rows = [row for one in comparisons for row in one.rows]
+    found = [
+        deviation(row.difference.low, row.difference.high, row.n)
+        for row in rows
+        if row.metric == "goodput"
+        and row.method == "blocks"
+        and row.difference.low is not None
+        and row.difference.high is not None
+    ]
+    # Both cells of a ratio have the noise. The logarithm of equal values has none.
+    noise = float(np.sqrt(np.mean(np.square(found)) / 2)) if any(found) else None
+    return _power(len(rows), noise or comparison_rule().planned_noise, measured=noise is not None)
+
+
+def _power(rows: int, noise: float, measured: bool) -> AblationPower:
+    rule = comparison_rule()
+    return AblationPower(
+        rows=rows,
+        effect=rule.margin,
+        noise=noise,
+        measured=measured,
+        power=rule.power,
+        repetitions=power.blocks_needed(rows, rule.margin, noise, rule.power),
+    )

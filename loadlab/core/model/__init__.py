@@ -77,9 +77,12 @@ from loadlab.core.model.run import (
     TuningLedger,
 )
 from loadlab.core.model.statistics import (
+    AblationPower,
     ClientStatistics,
     Difference,
+    LatencyOf,
     Median,
+    Metric,
     MetricComparison,
     Ratio,
     Sample,
@@ -144,6 +147,7 @@ from loadlab.core.model.thresholds import Thresholds
 
 __all__ = [
     "SCHEMA",
+    "AblationPower",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -196,6 +200,7 @@ __all__ = [
     "Item",
     "LabRevision",
     "Latency",
+    "LatencyOf",
     "LedgerRow",
     "LedgerState",
     "Load",
@@ -203,6 +208,7 @@ __all__ = [
     "ManifestHost",
     "Median",
     "Memory",
+    "Metric",
     "MetricComparison",
     "Neighbour",
     "Nic",

@@ -24,8 +24,8 @@ class ClaimStatement(Record, kw_only=True, frozen=True):
     ratio: Annotated[
         Annotated[list[str], Meta(min_length=2, max_length=2)] | None,
         doc(
-            "Names of two cells. The bounds apply to the first's median divided by the "
-            "second's. Absent for other statements."
+            "Names of two cells. The bounds apply to the ratio of the first to the second, within "
+            "each block. Absent for other statements."
         ),
     ] = None
     against: Annotated[
@@ -66,13 +66,13 @@ class ClaimStatement(Record, kw_only=True, frozen=True):
 
 
 class ClaimFigure(Record, kw_only=True, frozen=True):
-    """Median of one cell of a statement."""
+    """Median of one cell of a statement. A sweep has the value of one level in each block: the
+    level of the highest median goodput in the other blocks.
+    """
 
     cell: Annotated[str, doc("Name of the cell in the study.")]
-    median: Annotated[
-        float | None, doc("Median over valid repetitions; null where there is no value.")
-    ]
-    n: Annotated[Count, doc("Number of valid repetitions that have a value.")]
+    median: Annotated[float | None, doc("Median over the blocks; null where there is no value.")]
+    n: Annotated[Count, doc("Number of blocks with a valid repetition that has a value.")]
 
 
 class Published(Record, kw_only=True, frozen=True):
@@ -98,11 +98,14 @@ class ClaimPart(Record, kw_only=True, frozen=True):
         doc("Longer order that contains the statement as a step; absent where there is none."),
     ] = None
     figures: Annotated[
-        list[ClaimFigure], doc("Measured figure of each cell; for a sweep, of its best level.")
+        list[ClaimFigure], doc("Measured figure of each cell; for a sweep, of its best levels.")
     ]
     value: Annotated[
         float | None,
-        doc("Median in the metric's unit, or ratio of medians; null where it cannot be computed."),
+        doc(
+            "Median in the metric's unit, or geometric mean of the blocks' ratios (ratio of the "
+            "medians where that cannot be computed); null where neither can."
+        ),
     ]
     interval: Annotated[
         Annotated[list[float | None], Meta(min_length=2, max_length=2)] | None,

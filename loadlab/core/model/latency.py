@@ -76,7 +76,7 @@ class EncodedHistogram(Record, kw_only=True, frozen=True):
 
 
 class PercentileInterval(Record, kw_only=True, frozen=True):
-    """95 % interval of one percentile."""
+    """95 % interval of one percentile, from the differences between repetitions."""
 
     low: Annotated[
         Annotated[float, Meta(ge=1)] | None, doc("Lower bound, µs; null where reason explains why.")
@@ -87,15 +87,16 @@ class PercentileInterval(Record, kw_only=True, frozen=True):
     reason: Annotated[
         Reason | None,
         doc(
-            "Why the sample does not support the percentile, which is then null in "
-            "latency_us; absent where the sample supports it."
+            "Why there is no interval: too few repetitions, or (code few_answers) a sample that "
+            "does not support the percentile, which is then null in latency_us; absent where there "
+            "is an interval."
         ),
     ] = None
 
 
 class PercentileIntervals(Record, kw_only=True, frozen=True):
-    """95 % interval of each percentile, by order statistics of the added histograms. It assumes no
-    distribution and treats the answers as independent.
+    """95 % interval of each percentile. It counts repetitions and not requests: requests of one
+    repetition wait in the same queues and are not independent.
     """
 
     p50: Annotated[PercentileInterval, doc("Interval of the 50th percentile.")]

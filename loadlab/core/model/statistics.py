@@ -4,7 +4,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from loadlab.core.model.base import Count, NotNegative, Positive, Reason, Record, doc
+from loadlab.core.model.base import (
+    Above0,
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    Reason,
+    Record,
+    doc,
+)
 from loadlab.core.model.latency import Latency, PercentileIntervals, ResponseTime
 from loadlab.core.model.result import ErrorCounts
 
@@ -71,10 +80,7 @@ class Statistics(Record, kw_only=True, frozen=True):
     ]
     latency_interval_us: Annotated[
         PercentileIntervals,
-        doc(
-            "95 % interval of each percentile, µs, by order statistics of the added histograms. "
-            "It assumes independent answers but no distribution."
-        ),
+        doc("95 % interval of each percentile, µs, from the differences between repetitions. "),
     ]
     response_time: Annotated[
         ResponseTime | None,
@@ -116,17 +122,22 @@ class Sample(Record, kw_only=True, frozen=True):
 
 
 class Difference(Record, kw_only=True, frozen=True):
-    """Head's median divided by base's median, minus 1: 0.1 means that the head is 10 % higher."""
+    """The head relative to the base: 0.1 means that the head is 10 % higher. By blocks it is the
+    geometric mean of the blocks' ratios, minus 1; otherwise the ratio of geometric means, minus 1.
+    """
 
     value: Annotated[
         Annotated[float, Meta(ge=-1)] | None,
-        doc("Fraction, -1 or more; null where a side has no value or the base's median is 0."),
+        doc(
+            "Fraction, -1 or more. From the medians where a value is 0 or no block has both; null "
+            "where a side has no value or the base's median is 0."
+        ),
     ]
     low: Annotated[
         Annotated[float, Meta(ge=-1)] | None,
         doc(
-            "Lower bound of the 95 % bootstrap interval, 90 % with 3 values on a side; null below "
-            "3 values on a side, or where a value of the base is 0."
+            "Lower bound of the 95 % interval, by Student's t on logarithms (Welch's where nothing "
+            "is paired); null below 3 blocks, repetitions or runs, or where a value is 0."
         ),
     ]
     high: Annotated[
@@ -134,15 +145,36 @@ class Difference(Record, kw_only=True, frozen=True):
     ]
 
 
+Metric = Literal["goodput", "p50", "p99"]
+LatencyOf = Literal["due", "answers"]
+# What p50 and p99 are of; NoiseFloor has the same field.
+LATENCY_OF = doc(
+    "due: p50 and p99 of the response time over all requests that were due, where both cells have "
+    "one. answers: of the latencies of the answers. Absent for goodput."
+)
+
+
 class MetricComparison(Record, kw_only=True, frozen=True):
     """Comparison of two cells in one metric."""
 
     metric: Annotated[
-        Literal["goodput", "p50", "p99"],
+        Metric,
         doc(
-            "goodput: requests/s. p50, p99: latency in µs. The values are those of each valid "
-            "repetition."
+            "goodput: requests/s. p50, p99: in µs. The values are those of each valid repetition, "
+            "or of each run its median."
         ),
+    ]
+    latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None
+    method: Annotated[
+        Literal["blocks", "repetitions", "runs"],
+        doc(
+            "blocks: the ratio within each block of the run. repetitions: two host pairs, whose "
+            "repetitions are not paired. runs: the median of each run."
+        ),
+    ]
+    n: Annotated[
+        Count,
+        doc("Blocks that have both cells; otherwise repetitions or runs of the side with fewer."),
     ]
     base: Annotated[Sample, doc("Values of the base.")]
     head: Annotated[Sample, doc("Values of the head.")]
@@ -150,22 +182,15 @@ class MetricComparison(Record, kw_only=True, frozen=True):
     p: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         doc(
-            "Two-sided p value of the Mann-Whitney test, above 0 to 1; null where a side has no "
-            "value."
-        ),
-    ]
-    effect_size: Annotated[
-        Annotated[float, Meta(ge=-1, le=1)] | None,
-        doc(
-            "Cliff's delta, -1 to 1: fraction of value pairs in which the head's value is "
-            "greater, minus the fraction in which it is smaller; null where a side has no value."
+            "Two-sided p value of the t test that the interval is from, above 0 to 1; null where "
+            "there is no interval."
         ),
     ]
     p_corrected: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         doc(
-            "p corrected (Benjamini and Hochberg) for all rows of the run whose counts of values "
-            "can show a difference; null for a row whose counts cannot."
+            "p corrected (Benjamini and Hochberg) for all rows of the run that are compared; null "
+            "for a row that is not."
         ),
     ]
     noise_floor: Annotated[
@@ -188,20 +213,22 @@ class MetricComparison(Record, kw_only=True, frozen=True):
         doc(
             "Conclusion on the head. higher, lower: the interval excludes 0, p_corrected is at "
             "most 0.05, and the difference exceeds the noise floor where there is one. no "
-            "difference: the whole interval is within the noise floor, either sign. inconclusive: "
-            "neither."
+            "difference: the interval includes 0 and is within the margin of files/methods.yml, "
+            "either sign. inconclusive: neither."
         ),
     ]
     reason: Annotated[Reason, doc("Reason for the conclusion.")]
 
 
 class Ratio(Record, kw_only=True, frozen=True):
-    """A ratio of two medians."""
+    """A ratio of two cells: the geometric mean of the blocks' ratios."""
 
     value: Annotated[float | None, doc("The ratio; null where it cannot be computed.")]
     low: Annotated[
         float | None,
-        doc("Lower bound of the 95 % bootstrap interval, 90 % with 3 values on a side."),
+        doc(
+            "Lower bound of the 95 % interval by blocks; null below 3 blocks, or with a value of 0."
+        ),
     ]
     high: Annotated[float | None, doc("Upper bound.")]
 
@@ -220,3 +247,21 @@ class Median(Record, kw_only=True, frozen=True):
     ]
     high: Annotated[float | None, doc("Upper bound.")]
     n: Annotated[Count, doc("Valid repetitions.")]
+
+
+class AblationPower(Record, kw_only=True, frozen=True):
+    """Repetitions from which an ablation finds one key that alone has an effect."""
+
+    rows: Annotated[Positive, doc("Rows that are compared: each metric of each key.")]
+    effect: Annotated[Above0, doc("Effect of the key that is to be found, a fraction.")]
+    noise: Annotated[
+        Above0,
+        doc("Standard deviation of a repetition's goodput, without that of its block, a fraction."),
+    ]
+    measured: Annotated[
+        bool, doc("True where noise is of this run's comparisons; false where it is expected.")
+    ]
+    power: Annotated[Fraction, doc("Probability of finding the key, 0 to 1.")]
+    repetitions: Annotated[
+        Positive | None, doc("Repetitions needed; null where more than 1,000 are.")
+    ]

@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from loadlab.core.model.base import Above0, NotNegative, Record, doc
 from loadlab.core.model.cell import Injection, Stall
 from loadlab.core.model.claims import ClaimStatement, Published
+from loadlab.core.model.statistics import AblationPower
 
 Scalar = str | int | float | bool | None
 # The value of a main variable, as a file or the command line has it.
@@ -200,4 +201,8 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
     expectations: Annotated[
         dict[str, Expectation], doc("Name of a cell with injected faults -> what it has to show.")
     ] = field(default_factory=dict)
+    ablation_power: Annotated[
+        AblationPower | None,
+        doc("Repetitions from which one key is found, by the noise of files/methods.yml."),
+    ] = None
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]

@@ -18,7 +18,16 @@ from loadlab.core.model.base import (
 )
 from loadlab.core.model.cell import Cell, Load, Purpose
 from loadlab.core.model.result import Repetition
-from loadlab.core.model.statistics import Difference, MetricComparison, Sample, Statistics
+from loadlab.core.model.statistics import (
+    LATENCY_OF,
+    AblationPower,
+    Difference,
+    LatencyOf,
+    Metric,
+    MetricComparison,
+    Sample,
+    Statistics,
+)
 
 
 class CellSummary(Record, kw_only=True, frozen=True):
@@ -46,7 +55,8 @@ class ComparedCell(Record, kw_only=True, frozen=True):
     """One of the two cells of a comparison."""
 
     cell_id: Annotated[
-        str, doc("Name of the cell; <run_id>/<name of the cell> in a comparison of two runs.")
+        str,
+        doc("Name of the cell; between runs <run_id>/<name of the cell> of each, with commas."),
     ]
     name: Annotated[
         str, doc("Value of the compared property; the cell_id where the cell has none.")
@@ -92,9 +102,10 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
     """One metric of a cell (base) and of its A/A control (head)."""
 
     metric: Annotated[
-        Literal["goodput", "p50", "p99"],
-        doc("goodput: requests/s. p50, p99: latency in µs. One value for each valid repetition."),
+        Metric,
+        doc("goodput: requests/s. p50, p99: in µs. One value for each valid repetition."),
     ]
+    latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None
     cell_id: Annotated[str, doc("Name of the cell; between two runs as in ComparedCell.")]
     control_id: Annotated[str, doc("Name of the A/A control, in the form of cell_id.")]
     base: Annotated[Sample, doc("Values of the cell.")]
@@ -102,15 +113,7 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
     difference: Annotated[Difference, doc("Difference of the control from the cell.")]
     p: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
-        doc("Two-sided p of the Mann-Whitney test, above 0 to 1; null where a side has no value."),
-    ]
-    effect_size: Annotated[
-        Annotated[float, Meta(ge=-1, le=1)] | None,
-        doc(
-            "Cliff's delta, -1 to 1: fraction of value pairs in which the head's value is "
-            "greater, minus the fraction in which it is smaller; null where a side has no "
-            "value."
-        ),
+        doc("Two-sided p of the paired t test, above 0 to 1; null where there is no interval."),
     ]
     noise_floor: Annotated[
         NotNegative | None,
@@ -344,6 +347,10 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
             "the same state as the whole profile. Absent where there are none."
         ),
     ] = None
+    ablation_power: Annotated[
+        AblationPower | None,
+        doc("Repetitions that an ablation needs; absent for other runs."),
+    ] = None
     noise_floor: Annotated[
         list[NoiseFloor],
         doc(
@@ -371,11 +378,14 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
 
 
 class RunComparison(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """compare-<base>.json: comparison of the cells that two runs measured."""
+    """compare-<base>.json: comparison of the cells that all runs of two sides measured."""
 
-    base: Annotated[Name, doc("run_id of the run that the head is compared with.")]
-    head: Annotated[Name, doc("run_id of the run that is compared with the base.")]
-    comparisons: Annotated[
-        list[Comparison], doc("One comparison for each cell of both runs, by run.")
+    base: Annotated[
+        Annotated[list[Name], Meta(min_length=1)], doc("run_ids that the head is compared with.")
     ]
-    noise_floor: Annotated[list[NoiseFloor], doc("Noise floors of the A/A controls of both runs.")]
+    head: Annotated[
+        Annotated[list[Name], Meta(min_length=1)],
+        doc("run_ids that are compared with the base."),
+    ]
+    comparisons: Annotated[list[Comparison], doc("One comparison for each cell of all runs.")]
+    noise_floor: Annotated[list[NoiseFloor], doc("Noise floors of the A/A controls of all runs.")]

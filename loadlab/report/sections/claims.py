@@ -64,8 +64,10 @@ def _table(document: Claims) -> Table:
         rows += [_row(part) for part in claim.parts]
     return table(
         "Each claim's statements against the bounds that they name; medians of the valid "
-        "repetitions, with an interval where there are enough of them, and how many of 100 "
-        f"intervals like it hold the true value. {quantities.levels()} A ratio no further from its "
+        "repetitions, and ratios by blocks, with an interval where there are enough of them, and "
+        "how many of 100 intervals like it hold the true value. A sweep has in each block the "
+        "level that was best in the other blocks. "
+        f"{quantities.levels()} A ratio no further from its "
         "bound than a cell is from its A/A control is inconclusive. A claim of several "
         "statements, or of an order, is confirmed where all are, refuted where one is.",
         ["metric", "bounds", "published", "cells", "measured", "outcome"],

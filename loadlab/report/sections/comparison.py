@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from loadlab.core import formatting
 from loadlab.core.formatting import ms
+from loadlab.core.methods import comparison_rule
 from loadlab.core.model import (
     Comparison,
     Difference,
@@ -29,7 +30,7 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.words import labels, quantities
+from loadlab.report.words import labels, outcomes, quantities
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.stats import inference
 
@@ -40,14 +41,15 @@ _PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", 
 _BETTER = {"goodput": "higher", "p50": "lower", "p99": "lower"}
 
 _LEVEL = f"{inference.LEVEL * 100:.0f} %"
+_MARGIN = formatting.percent(comparison_rule().margin)
 EXPLAINED = (
-    "Titles name the head, then the base. The difference is that of their medians over valid "
-    f"repetitions, in percent of the base's, with its {_LEVEL} bootstrap interval. It counts where "
-    "the interval excludes 0, where p (Mann-Whitney, corrected for all comparisons) is at most "
-    f"{inference.ALPHA:g}, and where it exceeds the noise floor: the difference of a cell from its "
-    "A/A control, the same cell measured a second time. There is no difference where all of the "
-    f"interval is within the noise floor, and within {100 * inference.SAME:.0f} %; all else is "
-    "inconclusive."
+    "Titles name the head, then the base. The difference is the mean ratio of head to base within "
+    f"each block, in percent of the base, with its {_LEVEL} interval (Student's t on logarithms). "
+    f"Higher or lower: the interval excludes 0, p (corrected for all comparisons) is at most "
+    f"{inference.ALPHA:g}, and the difference is above the noise floor, the difference of a cell "
+    "from its A/A control: the same cell measured a second time. No difference: the interval "
+    f"includes 0 and all of it is within {_MARGIN}. All else is inconclusive. Response times are "
+    "of all requests that were due; one that failed counts as the request timeout."
 )
 
 
@@ -61,7 +63,10 @@ class PathTable:
 
 @dataclass(frozen=True)
 class ComparisonSection:
-    """The section of comparisons; ``explained`` and ``skipped`` are empty where not needed."""
+    """The section of comparisons; ``explained`` and ``skipped`` are empty where not needed.
+
+    ``skipped`` also says how many repetitions an ablation needs.
+    """
 
     title: str
     headlines: Sequence[Headline]
@@ -105,7 +110,7 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> Comparis
         title="Comparison" if found else "Noise floor",
         headlines=[_headline(one) for one in found],
         explained=f"{EXPLAINED} {quantities.levels()}" if found else "",
-        skipped=_skipped(summary.skipped_tunings or []),
+        skipped=" ".join(ablation_lines(summary)),
         endpoints=[PathTable(path, _table(several, path)) for path, several in by_path.items()],
         figure=_figure(found) if found else None,
         noise_floor=_noise_floor(summary.noise_floor, measured),
@@ -123,7 +128,7 @@ def _headline(one: _Titled) -> Headline:
     decided = [
         f"{row.metric} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
         f"{formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
-        f"{row.conclusion}"
+        f"{_concluded(row)}"
         for row in rows
         if row.conclusion in ("higher", "lower")
     ]
@@ -148,6 +153,12 @@ def _headline(one: _Titled) -> Headline:
     ]
     state = "decided" if decided else "inconclusive" if open_ones else "same"
     return Headline(state, f"{one.subject} on {one.title}: {'; '.join(parts)}.")
+
+
+def _concluded(row: MetricComparison) -> str:
+    """Return a conclusion in words: higher, lower by less than 5 %."""
+    small = row.reason.code == "difference_within_margin"
+    return f"{row.conclusion} by less than {_MARGIN}" if small else row.conclusion
 
 
 def _noise(row: MetricComparison) -> str:
@@ -186,6 +197,14 @@ def _difference(found: Difference) -> str:
     return shown if found.low is None else f"{shown} ({formatting.span(found.low, found.high)})"
 
 
+def ablation_lines(summary: Summary) -> list[str]:
+    """Return sentences on the keys an ablation did not measure, and on how many repetitions it
+    needs."""
+    found = summary.ablation_power
+    power = "" if found is None else outcomes.ablation_power(found)
+    return [*filter(None, [_skipped(summary.skipped_tunings or []), power])]
+
+
 def _skipped(skipped: Sequence[SkippedTuning]) -> str:
     """Return a sentence on the tunings that an ablation did not measure; empty where there are
     none."""
@@ -216,7 +235,7 @@ def _table(several: Sequence[_Titled], path: str) -> Table:
             )
         )
     return table(
-        "Medians of the valid repetitions, with their intervals.",
+        "Medians of the valid repetitions, with their intervals, and the difference by blocks.",
         ["metric", "base", "head", "difference", "noise floor", "conclusion", "reason"],
         rows,
         " nnnn",
@@ -227,14 +246,18 @@ def _table(several: Sequence[_Titled], path: str) -> Table:
 def _row(row: MetricComparison) -> Cells:
     floor = formatting.percent(row.noise_floor)
     return [
-        f"{row.metric}, {UNITS[row.metric]}",
+        f"{_metric(row)}, {UNITS[row.metric]}",
         _median(row.metric, row.base),
         _median(row.metric, row.head),
         _difference(row.difference),
         floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
-        TableCell(row.conclusion, css=_css(row)),
+        TableCell(_concluded(row), css=_css(row)),
         TableCell(words.reason(row.reason), css="reason"),
     ]
+
+
+def _metric(row: MetricComparison | NoiseFloor) -> str:
+    return f"{row.metric} response time" if row.latency_of == "due" else row.metric
 
 
 def _counts(compared: Comparison) -> str:
@@ -290,15 +313,15 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     if not floors:
         return None
     known = {entry.cell.cell_id: entry for entry in measured}
-    rows = []
+    rows: list[Cells] = []
     for row in floors:
         entry = known.get(row.cell_id)
         name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
         floor = formatting.percent(row.noise_floor)
-        rows.append([name, row.metric, _difference(row.difference), floor])
+        rows.append([name, _metric(row), _difference(row.difference), floor])
     return table(
         "Cells measured twice. The noise floor is the larger bound of the interval of the "
-        "difference between the cell and its A/A control, which differ in nothing.",
+        "difference by blocks between the cell and its A/A control, which differ in nothing.",
         ["cell", "metric", "difference of the control", "noise floor"],
         rows,
         "  nn",
@@ -306,9 +329,9 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
     )
 
 
-def lines(comparisons: Sequence[Comparison], skipped: Sequence[SkippedTuning] = ()) -> list[str]:
-    """Return the comparisons for the terminal, a line for each metric; empty where there
-    are none."""
+def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[str]:
+    """Return the comparisons for the terminal, a line for each metric, and ``more`` lines; empty
+    where there are none."""
     if not comparisons:
         return []
     found = [
@@ -319,7 +342,7 @@ def lines(comparisons: Sequence[Comparison], skipped: Sequence[SkippedTuning] = 
         failed = _failed(one.comparison)
         found.append(f"{one.subject} on {one.title}" + (f": {failed}" if failed else ""))
         found += [_line(row) for row in one.comparison.rows]
-    return [*found, *filter(None, [_skipped(skipped)])]
+    return [*found, *more]
 
 
 def _line(row: MetricComparison) -> str:
@@ -330,7 +353,7 @@ def _line(row: MetricComparison) -> str:
         + "".join(f"{_terse(row.metric, side.median):>10}" for side in (row.base, row.head))
         + f"{formatting.signed(found.value):>12}"
         + f"{formatting.span(found.low, found.high):>18}"
-        + f"{formatting.percent(row.noise_floor):>13}  {row.conclusion}{reason}"
+        + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
     )
 
 

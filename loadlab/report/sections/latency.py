@@ -47,8 +47,9 @@ def of_repetition(
 def _cell(
     found: Latency | None, name: str, answers: int | None, known: PercentileInterval | None
 ) -> TableCell:
+    value = None if found is None else getattr(found, name)
     reason = known.reason if known else percentiles.refusal(answers, name)
-    if reason:
+    if reason and (value is None or not known):
         return TableCell(formatting.NONE, title=words.reason(reason))
     if found is None:
         return TableCell(formatting.NONE)
@@ -89,9 +90,9 @@ def intervals(found: Statistics) -> Table | None:
         shown = words.reason(one.reason) if one.reason else quantities.bounds(one)
         rows.append([quantities.percentile(name), value, shown])
     return html.table(
-        f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals. "
-        "The intervals treat answers as independent: they show how precisely these answers "
-        "determine the percentile, not how much the next repetition will differ.",
+        f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
+        "which come from the differences between repetitions, not from the number of answers: "
+        "answers of one queue are not independent.",
         ["percentile", "ms", "interval, ms"],
         rows,
         " n",

@@ -15,9 +15,9 @@ from loadlab.report.words.labels import Entry
 
 EXPLAINED = (
     "By goodput; stacks that goodput does not distinguish by response time: because all kept the "
-    "rate asked for within 1 %, or because the test finds none better. = marks a shared rank: "
-    "nothing here distinguishes its stacks, which does not mean that they are equal. ? marks a "
-    "rank by medians alone, as there are too few repetitions for a test."
+    "rate asked for within 1 %, or because the test, block by block, finds none better. = marks a "
+    "shared rank: nothing here distinguishes its stacks, which does not mean that they are equal. "
+    "? marks a rank by medians alone, as there are too few repetitions for a test."
 )
 
 

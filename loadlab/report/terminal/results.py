@@ -75,7 +75,7 @@ def table(summary: Summary) -> str:
         lines.append(_CLIENT_HEAD)
     lines += _cells(batches, names)
     lines += ranking.lines(summary)
-    lines += comparison.lines(summary.comparisons, summary.skipped_tunings or ())
+    lines += comparison.lines(summary.comparisons, comparison.ablation_lines(summary))
     lines += sweeps_searches.lines(summary)
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ from loadlab.report.terminal import results
 from loadlab.report.words import labels
 from loadlab.scheduling import plan, progress
 
-# Repetitions that can show a difference to another run; see inference.cannot_tell().
+# Repetitions in which most differences are found; docs/statistics.md has how many.
 ENOUGH = 5
 
 R = TypeVar("R", bound=Record)

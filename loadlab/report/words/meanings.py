@@ -111,22 +111,31 @@ MEANINGS: dict[str, Meaning] = {
     "service": Meaning("wrk2 reported no service time."),
     # Conclusions of comparisons and rankings.
     "few_repetitions": Meaning("There are too few repetitions for an interval."),
-    "p_out_of_reach": Meaning("So few repetitions cannot reach the p value that is needed."),
-    "base_median_0": Meaning("The base's median is 0, so there is no relative difference."),
-    "base_value_0": Meaning("A repetition of the base is 0, so the difference has no interval."),
-    "interval_within_noise": Meaning(
-        "There is no difference: the whole interval is within the noise floor."
+    "few_blocks": Meaning("Too few blocks have a valid repetition of both cells."),
+    "few_sittings": Meaning(
+        "Runs differ from sitting to sitting though nothing is changed. By how much, only several "
+        "runs a side can show."
     ),
-    "too_noisy": Meaning(
-        "The interval is within the noise floor, but that is too wide to conclude equality."
+    "value_0": Meaning("A value is 0, so there is no ratio."),
+    "interval_within_margin": Meaning(
+        "There is no difference: the interval includes 0 and is within the margin.", ("margin",)
     ),
-    "interval_includes_0": Meaning("The interval includes 0, so the sign is not known."),
-    "value_within_noise": Meaning("The difference is within the noise floor, its interval is not."),
-    "many_comparisons": Meaning(
-        "The p value is not small enough after the correction for the number of comparisons."
+    "interval_includes_0": Meaning(
+        "The interval includes 0 and goes beyond the margin: neither a difference nor none is "
+        "shown.",
+        ("margin",),
     ),
-    "p_high": Meaning("The corrected p value is too high."),
+    "value_within_noise": Meaning(
+        "The interval excludes 0, but a cell differs as much from its A/A control."
+    ),
+    "p_high": Meaning(
+        "The interval excludes 0, but p is too high after the correction for the number of "
+        "comparisons."
+    ),
     "difference": Meaning("There is a difference."),
+    "difference_within_margin": Meaning(
+        "There is a difference, and all of its interval is within the margin.", ("margin",)
+    ),
     "side_not_measured": Meaning("One of the two cells was not measured."),
     "side_not_valid": Meaning("One of the two cells has no valid repetition."),
     "latency_bases": Meaning(
@@ -137,12 +146,23 @@ MEANINGS: dict[str, Meaning] = {
     "few_answers_compared": Meaning(
         "A repetition of one cell has too few answers for this percentile."
     ),
+    "few_answers_each": Meaning(
+        "A repetition has too few answers for an interval of this percentile."
+    ),
+    "side_failed": Meaning(
+        "Requests of one cell failed, and only latencies of answers are known. Requests that fail "
+        "fast would make the cell look better.",
+        ("failed_max",),
+    ),
+    "better_failed_more": Meaning(
+        "The faster cell failed more of its requests, so it is not called better.", ("failed_max",)
+    ),
     # Claims.
     "cell_not_measured": Meaning("A cell was not measured."),
     "cells_not_valid": Meaning("Cells of the claim have no valid repetition."),
     "metric_not_measured": Meaning("The metric was not measured of these cells."),
     "divisor_median_0": Meaning("The median of the divisor is 0."),
-    "divisor_value_0": Meaning("A value of the divisor is 0."),
+    "ratio_value_0": Meaning("A value is 0, so the ratio has no interval."),
     "no_sample_interval": Meaning("The recording has no interval of its samples."),
     "few_valid_repetitions": Meaning("There are too few valid repetitions for an interval."),
     "below_bound": Meaning("The whole interval is below the lower bound."),

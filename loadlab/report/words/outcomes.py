@@ -6,7 +6,7 @@ loadlab/stats, loadlab/scheduling and loadlab/analysis return them.
 from __future__ import annotations
 
 from loadlab.core import formatting
-from loadlab.core.model import Reason
+from loadlab.core.model import AblationPower, Reason
 from loadlab.report.words.quantities import is_united, percentile, quantity
 from loadlab.report.words.table import Entry, Table
 from loadlab.scheduling.slo import Judged
@@ -15,6 +15,7 @@ from loadlab.stats.inference import ABOVE
 _MORE = "Measure more repetitions (-e repetitions=)"
 _LONGER = "Measure for longer (-e duration=) or at a higher rate"
 _CONTROL = "Compare in one run, whose plan has an A/A control"
+_SEE_FAILED = "Compare at a load that both answer"
 _VOID = "See the void reasons of its repetitions in the report"
 
 
@@ -59,58 +60,70 @@ def _few_repetitions(why: Reason) -> str:
     return f"{there} of the {why.facts['side']} to go by, at least {why.limit} are needed"
 
 
-def _p_out_of_reach(why: Reason) -> str:
+def _few_blocks(why: Reason) -> str:
+    there = formatting.plural(int(_value(why)), "block")
+    return f"{there} with a value of both, at least {why.limit} are needed"
+
+
+def _few_sittings(why: Reason) -> str:
+    there = formatting.plural(int(_value(why)), "run")
     return (
-        f"{why.facts['base']} repetitions against {why.facts['head']} cannot tell: p is "
-        f"{formatting.significant(_value(why), 2)} at best, {_limit(why):g} is needed"
+        "two sittings: not told apart from the difference between sittings, which takes "
+        f"{why.limit} runs a side ({there} of one side)"
     )
 
 
-def _too_noisy(why: Reason) -> str:
-    return (
-        f"the interval goes beyond {formatting.percent(_limit(why))}, and all of it is within "
-        f"{_noise(why.facts['noise_floor'])}: too noisy to tell"
-    )
+def _value_0(why: Reason) -> str:
+    zeros, of = int(_value(why)), why.facts["of"]
+    return f"not comparable: {zeros} of {of} values of the {why.facts['side']} are 0"
+
+
+def _margin(why: Reason) -> str:
+    return f"{formatting.percent(_limit(why))}"
+
+
+def _interval_within_margin(why: Reason) -> str:
+    return f"the interval includes 0, and all of it is within {_margin(why)}"
 
 
 def _interval_includes_0(why: Reason) -> str:
-    floor = why.facts["noise_floor"]
-    if floor is None:
-        return "the interval includes 0, no noise floor was measured"
-    return f"the interval includes 0 and goes beyond {_noise(floor)}"
+    return f"the interval includes 0 and goes beyond {_margin(why)}"
 
 
-def _corrected(why: Reason) -> str:
-    return f"corrected p {formatting.significant(_value(why), 2)}"
+def _corrected(p: float) -> str:
+    return f"corrected p {formatting.significant(p, 2)}"
 
 
-def _many_comparisons(why: Reason) -> str:
-    best = formatting.significant(_fact(why, "p_best"), 2)
-    return (
-        f"{_corrected(why)}, {best} at best with so many comparisons: more repetitions are needed"
-    )
-
-
-def _difference(why: Reason) -> str:
+def _beside_noise(why: Reason) -> str:
     measured = why.facts["noise_floor"] is not None
     ground = "above the noise floor" if measured else "no noise floor was measured"
-    return f"{_corrected(why)}, {ground}"
+    return f"{_corrected(_fact(why, 'p_corrected'))}, {ground}"
+
+
+def _p_high(why: Reason) -> str:
+    return (
+        f"the interval excludes 0, but {_corrected(_value(why))} is above {_limit(why):g}: with so "
+        "many comparisons this may be chance"
+    )
 
 
 CONCLUSIONS: Table = {
     "few_repetitions": Entry(_few_repetitions, _MORE),
-    "p_out_of_reach": Entry(_p_out_of_reach, _MORE),
-    "base_median_0": Entry(lambda why: "the base's median is 0"),
-    "base_value_0": Entry(lambda why: "a repetition of the base is 0"),
-    "interval_within_noise": Entry(lambda why: f"the whole interval is within {_noise(why.limit)}"),
-    "too_noisy": Entry(_too_noisy, "Measure on quieter hosts, for longer, or more repetitions"),
+    "few_blocks": Entry(_few_blocks, _MORE),
+    "few_sittings": Entry(
+        _few_sittings, "Name several runs a side (-e base=<run_id>,<run_id>,<run_id> -e head=...)"
+    ),
+    "value_0": Entry(_value_0),
+    "interval_within_margin": Entry(_interval_within_margin),
     "interval_includes_0": Entry(_interval_includes_0, _MORE),
     "value_within_noise": Entry(
-        lambda why: f"within {_noise(why.limit)}, which its interval goes beyond", _MORE
+        lambda why: f"within the noise here: no larger than {_noise(why.limit)}", _MORE
     ),
-    "many_comparisons": Entry(_many_comparisons, _MORE),
-    "p_high": Entry(lambda why: f"{_corrected(why)} is above {_limit(why):g}", _MORE),
-    "difference": Entry(_difference),
+    "p_high": Entry(_p_high, _MORE),
+    "difference": Entry(_beside_noise),
+    "difference_within_margin": Entry(
+        lambda why: f"by less than {_margin(why)}; {_beside_noise(why)}"
+    ),
 }
 
 
@@ -133,6 +146,26 @@ def _few_answers_compared(why: Reason) -> str:
     )
 
 
+def _few_answers_each(why: Reason) -> str:
+    name = percentile(str(why.facts["percentile"]))
+    answers = formatting.plural(int(_value(why)), "answer")
+    return f"a repetition has {answers}, an interval of a {name} takes {_limit(why):,.0f}"
+
+
+def _side_failed(why: Reason) -> str:
+    return (
+        f"{formatting.part_of(_value(why))} of the requests of the {why.facts['side']} failed, and "
+        "the latencies are of the answers alone"
+    )
+
+
+def _better_failed_more(why: Reason) -> str:
+    return (
+        f"the {why.facts['side']} is faster, but {formatting.part_of(_value(why))} more of its "
+        "requests failed"
+    )
+
+
 COMPARISONS: Table = {
     "side_not_measured": Entry(lambda why: f"the {why.facts['side']} was not measured"),
     "side_not_valid": Entry(_no_valid_repetition, _VOID),
@@ -141,6 +174,9 @@ COMPARISONS: Table = {
     ),
     "few_answers": Entry(_few_answers, _LONGER),
     "few_answers_compared": Entry(_few_answers_compared, _LONGER),
+    "few_answers_each": Entry(_few_answers_each, _LONGER),
+    "side_failed": Entry(_side_failed, _SEE_FAILED),
+    "better_failed_more": Entry(_better_failed_more, _SEE_FAILED),
 }
 
 
@@ -170,7 +206,7 @@ CLAIMS: Table = {
         lambda why: f"{why.facts['metric']} was not measured of {_listed(why, 'cells')}"
     ),
     "divisor_median_0": Entry(lambda why: "the median that it would be divided by is 0"),
-    "divisor_value_0": Entry(lambda why: "a value that it would be divided by is 0"),
+    "ratio_value_0": Entry(lambda why: "a value is 0, so the ratio has no interval"),
     "no_sample_interval": Entry(lambda why: "no interval of its samples was recorded"),
     "few_valid_repetitions": Entry(_few_valid_repetitions, _MORE),
     "below_bound": Entry(lambda why: f"all of it is below {_bound(why)}"),
@@ -281,6 +317,23 @@ def _void_share(why: Reason) -> str:
 
 
 VOIDS: Table = {"void_share": Entry(_void_share, _VOID)}
+
+
+def ablation_power(found: AblationPower) -> str:
+    """Return from how many repetitions an ablation finds one key."""
+    noise, effect = formatting.percent(found.noise), formatting.percent(found.effect)
+    ground = "as measured here" if found.measured else "as expected"
+    needed = (
+        "no number of repetitions finds it"
+        if found.repetitions is None
+        else f"{found.repetitions} repetitions find it in {formatting.percent(found.power)} of runs"
+    )
+    return (
+        f"If one key alone changes goodput by {effect}, {needed}, with {found.rows} rows to "
+        f"compare and a noise of {noise} a repetition, {ground}."
+    )
+
+
 ABLATIONS: Table = {"key_changes_nothing": Entry(_key_changes_nothing)}
 
 

@@ -25,13 +25,12 @@ def bounds(found: PercentileInterval) -> str:
 
 
 def levels() -> str:
-    """Return a sentence on the coverage of intervals of few repetitions."""
+    """Return a sentence on the coverage of medians of few repetitions."""
     least, level = inference.LEAST, inference.level
-    shares = " or ".join(f"{100 * level(count):.0f}" for count in (least, least + 1))
+    shares = [f"{100 * level(count):.0f}" for count in (least, least + 1, least + 2)]
     return (
-        f"An interval of {least} or {least + 1} repetitions holds the true median in {shares} % of "
-        f"cases only, that of a ratio with {least} on a side the true ratio in "
-        f"{100 * level(least, least):.0f} %; of more it is {100 * level(least + 2):.0f} or "
+        f"An interval of a median of {least}, {least + 1} or {least + 2} repetitions holds the "
+        f"true median in {', '.join(shares[:-1])} or {shares[-1]} % of cases, of more in "
         f"{100 * inference.LEVEL:.0f} %."
     )
 

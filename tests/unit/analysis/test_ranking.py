@@ -28,6 +28,7 @@ def cell(
     assert recorded is not None
     reps = [
         builders.repetition(
+            repetition=index + 1,
             goodput=one,
             response_time=None if waits is None else replace(recorded, mean_us=waits[index]),
         )
@@ -38,7 +39,9 @@ def cell(
 
 
 def around(middle: float) -> list[float]:
-    return [middle * part for part in NOISE]
+    """Five values in the order of blocks, in which each middle has another noise."""
+    turn = int(middle) % len(NOISE)
+    return [middle * part for part in NOISE[turn:] + NOISE[:turn]]
 
 
 def ranks(*cells: CellSummary, controls: Sequence[tuple[str, str]] = ()) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -9,12 +10,17 @@ from loadlab.analysis import run_comparison
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Difference, NoiseFloor, Sample
+from loadlab.report import words
+from loadlab.report.sections import comparison as section
 from tests.unit import builders
 
 
 def write(results: Path, name: str, factor: float = 1.0, cell_id: str = "index") -> None:
     """Write a run of one cell and its A/A control, five repetitions each, at this speed."""
-    reps = [builders.repetition(goodput=factor * (1000 + number)) for number in range(5)]
+    reps = [
+        builders.repetition(repetition=number, goodput=factor * (1000 + number))
+        for number in range(1, 6)
+    ]
     cells = [
         builders.cell_summary(cell_id, reps),
         builders.cell_summary("control", reps, purpose="aa_control", base=cell_id),
@@ -28,7 +34,6 @@ def write(results: Path, name: str, factor: float = 1.0, cell_id: str = "index")
         head=sample,
         difference=Difference(value=None, low=None, high=None),
         p=None,
-        effect_size=None,
         noise_floor=None,
     )
     found = replace(builders.summary(), run_id=name, cells=cells, noise_floor=[row], ranking=[])
@@ -36,18 +41,44 @@ def write(results: Path, name: str, factor: float = 1.0, cell_id: str = "index")
     documents.write(results / name / "summary.json", documents.encode(found))
 
 
-def test_the_cells_of_two_runs(tmp_path: Path) -> None:
+def test_two_sittings_do_not_tell_a_difference(tmp_path: Path) -> None:
     write(tmp_path, "old")
     write(tmp_path, "new", 1.5)
     found = run_comparison.compare(tmp_path, "old", "new")
     documents.encode(found)
+    assert (found.base, found.head) == (["old"], ["new"])
     (compared,) = found.comparisons
     assert (compared.by, compared.base.name, compared.head.name) == ("run", "old", "new")
     assert compared.head.cell_id == "new/index"
     goodput = compared.rows[0]
     assert goodput.difference.value == pytest.approx(0.5)
-    assert (goodput.conclusion, goodput.noise_floor_scope) == ("higher", "cell")
+    assert (goodput.difference.low, goodput.p, goodput.method) == (None, None, "runs")
+    assert (goodput.conclusion, goodput.noise_floor_scope) == ("inconclusive", "cell")
+    assert words.reason(goodput.reason) == (
+        "two sittings: not told apart from the difference between sittings, which takes 3 runs a "
+        "side (1 run of one side)"
+    )
     assert {row.control_id for row in found.noise_floor} == {"old/control", "new/control"}
+
+
+def test_several_runs_a_side_tell_a_difference(tmp_path: Path) -> None:
+    for index, factor in enumerate((1.0, 1.01, 0.99)):
+        write(tmp_path, f"old{index}", factor)
+        write(tmp_path, f"new{index}", 1.5 * factor)
+    found = run_comparison.compare(tmp_path, "old0,old1, old2", "new0,new1,new2")
+    (compared,) = found.comparisons
+    goodput = compared.rows[0]
+    # A run has one value: its median.
+    assert (goodput.n, goodput.base.n, goodput.conclusion) == (3, 3, "higher")
+    assert goodput.base.median == pytest.approx(1003)
+    assert goodput.difference.value == pytest.approx(0.5)
+    assert goodput.difference.low is not None
+    logs = np.log([1.0, 1.01, 0.99])
+    # Welch's interval of equal variances has 4 degrees of freedom, of which t is 2.776.
+    half = 2.776 * float(logs.std(ddof=1)) * (2 / 3) ** 0.5
+    assert np.log1p(goodput.difference.low) == pytest.approx(np.log(1.5) - half, rel=1e-3)
+    assert compared.head.n == 15
+    assert any("new0, new1, new2 against" in line for line in section.lines(found.comparisons))
 
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
@@ -55,7 +86,8 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "new", cell_id="agents")
     with pytest.raises(PlanError, match="head: 'none' is no run with a summary"):
         run_comparison.compare(tmp_path, "old", "none")
-    with pytest.raises(PlanError, match="have no cell in common"):
-        run_comparison.compare(tmp_path, "old", "new")
-    with pytest.raises(PlanError, match="have no cell in common"):
-        run_comparison.compare(tmp_path, "old", "old")
+    with pytest.raises(PlanError, match="base: none was given"):
+        run_comparison.compare(tmp_path, "", "old")
+    for base, head in (("old", "new"), ("old", "old"), ("old", "new,old")):
+        with pytest.raises(PlanError, match="have no cell in common"):
+            run_comparison.compare(tmp_path, base, head)

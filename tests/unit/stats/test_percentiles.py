@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from loadlab.core.model import PercentileInterval, Reason
 from loadlab.stats import histograms, percentiles
+from tests.simulation import samples
 
 
-def test_a_percentile_that_few_answers_carry_is_refused_with_the_reason() -> None:
+def test_a_percentile_takes_answers_above_it() -> None:
     assert percentiles.refusal(1000, "p99_99") == Reason(
         code="few_answers", value=1000, limit=100_000, facts={"percentile": "p99_99"}
     )
@@ -19,56 +19,45 @@ def test_a_percentile_that_few_answers_carry_is_refused_with_the_reason() -> Non
     assert percentiles.refusal(0, "max") is None
 
 
-def test_bounds_are_answers_of_the_sample_by_rank() -> None:
-    values = np.arange(1, 1001)
-    found = percentiles.intervals(histograms.from_values(values))
-    # Of 1,000 the 469th and the 532nd bound the median: 500 and half of 2 * 1.96 * 15.8.
-    assert found.p50 == PercentileInterval(low=469, high=532)
-    assert found.p99_9.low is found.p99_9.high is None
-    assert found.p99_9.reason is not None
-    assert found.p99_9.reason.limit == 10_000
-    empty = percentiles.intervals(histograms.empty())
-    assert all(getattr(empty, name).reason for name in histograms.PERCENTILES)
+def test_an_interval_is_the_jackknife_over_repetitions() -> None:
+    """Three repetitions, each of one value: the pooled p50 is the middle one's."""
+    values = (1000, 1024, 1056)
+    several = [histograms.from_values([value] * 1000) for value in values]
+    found = percentiles.intervals(several).p50
+    # Without one repetition the p50 is the lower of the other two.
+    without = np.log([1024, 1000, 1000])
+    error = np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum())
+    assert found.low == pytest.approx(1024 / np.exp(4.303 * error), rel=1e-3)
+    assert found.high == pytest.approx(1024 * np.exp(4.303 * error), rel=1e-3)
+    assert found.reason is None
 
 
-def waits(rng: np.random.Generator, count: int, load: float) -> npt.NDArray[np.float64]:
-    """Seconds in a queue of one server that is busy ``load`` of the time (M/M/1), one by one."""
-    times = np.zeros(count)
-    gaps, served = rng.exponential(1, count), rng.exponential(load, count)
-    wait = 0.0
-    for index in range(count):
-        wait = max(0.0, wait + (served[index - 1] if index else 0.0) - gaps[index])
-        times[index] = wait + served[index]
-    return times
+def test_equal_repetitions_leave_the_width_of_a_bucket() -> None:
+    several = [histograms.from_values(np.full(1000, 5000))] * 3
+    found = percentiles.intervals(several).p50
+    assert found.low == pytest.approx(5000, rel=1e-3)
+    assert found.high == pytest.approx(5000, rel=1e-3)
 
 
-@pytest.mark.parametrize(("name", "q"), [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)])
-def test_the_interval_of_independent_answers_holds_the_true_percentile(name: str, q: float) -> None:
-    """Of 300 merged samples of 2,000 lognormal latencies each, by way of histograms."""
-    rng = np.random.default_rng(3)
-    # The true percentile of exp(8 + N), by the normal's own quantile.
-    true = np.exp(8 + {"p50": 0.0, "p95": 1.6448536, "p99": 2.3263479}[name])
-    held = 0
-    for _ in range(300):
-        parts = np.rint(np.exp(8 + rng.standard_normal((2, 1000)))).astype(np.int64)
-        merged = histograms.merge(histograms.from_values(part) for part in parts)
-        found = getattr(percentiles.intervals(merged), name)
-        held += found.low <= true <= found.high
-    assert q < 1
-    # 0.95 at least; of 300 within three standard errors of it.
-    assert held / 300 >= 0.912, held / 300
+def test_what_gives_no_interval() -> None:
+    many = histograms.from_values(np.arange(1, 10_001))
+    few = histograms.from_values(np.arange(1, 1001))
+    two = percentiles.intervals([many, many])
+    assert two.p50 == PercentileInterval(
+        low=None, high=None, reason=Reason(code="few_valid_repetitions", value=2, limit=3)
+    )
+    # The sample supports the p99, each of its repetitions gives 10 values beyond it.
+    found = percentiles.intervals([many, many, few])
+    assert found.p50.reason is None
+    assert found.p99.reason == Reason(
+        code="few_answers_each", value=1000, limit=10_000, facts={"percentile": "p99"}
+    )
+    assert percentiles.intervals([many] * 3).p99.reason is None
+    empty = percentiles.intervals([])
+    assert all(getattr(empty, name).reason.code == "few_answers" for name in histograms.PERCENTILES)
 
 
-def test_answers_of_one_queue_make_the_interval_too_narrow() -> None:
-    """What the interval says of itself: that of a queue holds the true value in fewer cases."""
-    rng = np.random.default_rng(5)
-    # The time in an M/M/1 queue is exponential; half of it lies below ln 2 of its mean.
-    load, held = 0.8, 0
-    true = 1e6 * np.log(2) * load / (1 - load)
-    for _ in range(60):
-        values = np.rint(1e6 * waits(rng, 2500, load)[500:]).astype(np.int64)
-        found = percentiles.intervals(histograms.from_values(values)).p50
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= true <= found.high
-    assert held / 60 < 0.6, held / 60
+def test_the_interval_holds_the_percentile_of_a_queue() -> None:
+    """tests/simulation has more of them, of more kinds."""
+    held = samples.percentile_coverage("queue", "p50", size=2000, repetitions=5, runs=100)
+    assert held >= 0.88, held

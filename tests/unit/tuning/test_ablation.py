@@ -2,13 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from loadlab.analysis import comparison
 from loadlab.core.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
+from loadlab.report.words import outcomes
 from loadlab.scheduling.fixed import Fixed
 from loadlab.tuning import ablation
 from tests.unit import builders
+from tests.unit.analysis.test_comparison import asked, cell
 from tests.unit.scheduling.test_schedule import study
 
 WITHOUT = "production-without-a.b"
@@ -80,3 +84,33 @@ def test_skipped_tunings_are_named_once_in_the_plans_order() -> None:
         SkippedTuning(tuning=tuning, key=keys[tuning], reason=nothing("absent"))
         for tuning in ("production-without-c", WITHOUT)
     ]
+
+
+def test_the_power_of_an_ablation_is_planned_and_then_measured() -> None:
+    planned = ablation.planned_power(35)
+    assert (planned.rows, planned.repetitions, planned.measured) == (105, 13, False)
+    assert "13 repetitions find it in 80 % of runs" in outcomes.ablation_power(planned)
+    # Seven blocks with a noise of 1 % a repetition: a ratio of two has 1.4 %.
+    random = np.random.default_rng(3)
+    heads = {
+        f"head{index}": cell(f"head{index}", (1000 * np.exp(random.normal(0, 0.01, 7))).tolist())
+        for index in range(12)
+    }
+    base = cell("stock", (1000 * np.exp(random.normal(0, 0.01, 7))).tolist())
+    compared, _ = comparison.build([base, *heads.values()], [asked(name) for name in heads], [])
+    found = ablation.measured_power(ABLATION, compared)
+    assert found is not None
+    assert (found.rows, found.measured) == (36, True)
+    assert found.noise == pytest.approx(0.01, rel=0.25)
+    assert found.repetitions is not None
+    assert found.repetitions < 10
+    assert "as measured here" in outcomes.ablation_power(found)
+    assert ablation.measured_power(study("study"), compared) is None
+    assert ablation.measured_power(ABLATION, []) is None
+
+
+def test_the_plan_of_the_ablation_says_what_it_can_tell() -> None:
+    planned = builders.plan(study="ablation", framework=None).study
+    assert planned is not None
+    assert planned.ablation_power == ablation.planned_power(len(planned.left_out_keys))
+    assert builders.plan().study is None

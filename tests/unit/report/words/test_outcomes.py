@@ -24,8 +24,29 @@ TOLD: list[tuple[Reason, str]] = [
         "no repetitions of the head to go by, at least 3 are needed",
     ),
     (
-        Reason(code="p_out_of_reach", value=0.1, limit=0.05, facts={"base": 3, "head": 3}),
-        "3 repetitions against 3 cannot tell: p is 0.10 at best, 0.05 is needed",
+        Reason(code="few_blocks", value=1, limit=3),
+        "1 block with a value of both, at least 3 are needed",
+    ),
+    (
+        Reason(code="few_sittings", value=1, limit=3),
+        "two sittings: not told apart from the difference between sittings, which takes 3 runs a "
+        "side (1 run of one side)",
+    ),
+    (
+        Reason(code="value_0", value=5, facts={"side": "head", "of": 5}),
+        "not comparable: 5 of 5 values of the head are 0",
+    ),
+    (
+        Reason(code="side_failed", value=0.4, limit=0.001, facts={"side": "head"}),
+        "40 % of the requests of the head failed, and the latencies are of the answers alone",
+    ),
+    (
+        Reason(code="better_failed_more", value=0.4, limit=0.001, facts={"side": "head"}),
+        "the head is faster, but 40 % more of its requests failed",
+    ),
+    (
+        Reason(code="few_answers_each", value=6000, limit=10_000, facts={"percentile": "p99"}),
+        "a repetition has 6,000 answers, an interval of a p99 takes 10,000",
     ),
     (
         Reason(code="few_answers", value=1000, limit=100_000, facts={"percentile": "p99_99"}),
@@ -97,9 +118,9 @@ TOLD: list[tuple[Reason, str]] = [
     (
         Reason(
             code="difference",
-            value=0.012,
+            value=-0.2,
             limit=0.05,
-            facts={**NOISE, "metric": "response_time", "difference": -0.2},
+            facts={**NOISE, "p_corrected": 0.012, "metric": "response_time", "difference": -0.2},
         ),
         "response time -20 %: corrected p 0.012, above the noise floor",
     ),

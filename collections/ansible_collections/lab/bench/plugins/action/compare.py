@@ -17,7 +17,7 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         results = Path(args["results"])
         found = run_comparison.compare(results, args["base"], args["head"])
-        path = RunDir(results / args["head"]).comparison(args["base"])
+        path = RunDir(results / found.head[-1]).comparison(*found.base)
         changed = self.put(path, documents.encode(found))
         lines = comparison.lines(found.comparisons)
         return {"changed": changed, "path": str(path), "lines": lines}

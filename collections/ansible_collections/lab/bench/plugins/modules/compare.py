@@ -2,20 +2,20 @@
 
 DOCUMENTATION = """
 module: compare
-short_description: Compare the cells that two runs both measured
+short_description: Compare the cells that several runs all measured
 description:
-  - Writes compare-<base>.json into the head's directory. Writes nothing in check mode.
+  - Writes compare-<base>.json into the directory of the last head. Writes nothing in check mode.
 options:
   results:
     description: Directory of all runs.
     type: path
     required: true
   base:
-    description: Name of the run to compare with.
+    description: Names of the runs to compare with, with commas between.
     type: str
     required: true
   head:
-    description: Name of the run to compare.
+    description: Names of the runs to compare, with commas between.
     type: str
     required: true
 author: the lab's developers

@@ -1,0 +1,18 @@
+"""Filter ablation_power, from loadlab/report/words/outcomes.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+
+from loadlab.core.model import AblationPower
+from loadlab.report.words import outcomes
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "ablation_power": lambda found: outcomes.ablation_power(decode(found, AblationPower))
+        }
