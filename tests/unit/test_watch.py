@@ -22,7 +22,6 @@ ITEM = NextMeasurement(
     switch=Switch(stack=None, tuning=None, network=None),
     position=2,
     total=5,
-    most=5,
     seconds_left=40,
 )
 
