@@ -39,6 +39,7 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
         {**outcomes.SWEEPS, **outcomes.SEARCHES},
     ),
     ("Ablations", "Why a tuning was not measured.", outcomes.ABLATIONS),
+    ("Cells", "What a cell is to be read with.", outcomes.VOIDS),
 )
 
 
