@@ -91,7 +91,7 @@ def _interval_includes_0(why: Reason) -> str:
 
 
 def _corrected(p: float) -> str:
-    return f"corrected p {formatting.significant(p, 2)}"
+    return f"corrected p {formatting.significant(p, 2) if p >= 0.001 else 'below 0.001'}"
 
 
 def _beside_noise(why: Reason) -> str:
