@@ -71,7 +71,8 @@ def _stop(unit: str, stall: Stall, lead_s: float) -> str:
 
 
 def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fault:
-    unit = "loadlab-neighbour"
+    # Not loadlab-*: the recorder takes these services for the lab's own.
+    unit = "neighbour-of-loadlab"
     after, most = plain(lead_s + neighbour.after_s), plain(neighbour.duration_s)
     return Fault(
         host,

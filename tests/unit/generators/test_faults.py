@@ -44,7 +44,7 @@ def test_a_neighbour_runs_on_the_first_core_of_its_host() -> None:
     assert [one.host for one in found] == ["server", "client"]
     assert ["CPUAffinity=2" in found[0].begin, "CPUAffinity=3" in found[1].begin] == [True, True]
     assert "sleep 2.5; timeout 4 " in found[0].begin
-    assert all("systemctl stop loadlab-neighbour" in one.end for one in found)
+    assert all("systemctl stop neighbour-of-loadlab" in one.end for one in found)
 
 
 @pytest.fixture
