@@ -34,7 +34,8 @@ MEANINGS: dict[str, Meaning] = {
         "The load used so much of the link that the link may have been the limit.", ("link_max",)
     ),
     "generator_late": Meaning(
-        "The generator made so many requests later than an ideal generator that the p99 may be its own.",
+        "The generator made so many requests later than an ideal generator that the p99 may be "
+        "its own.",
         ("late_max", "late_least_s", "late_least_fraction"),
     ),
     "rate_missed": Meaning(
