@@ -42,7 +42,8 @@ MEANINGS: dict[str, Meaning] = {
         ("link_max", "link_seconds_max"),
     ),
     "generator_late": Meaning(
-        "The generator made so many requests later than an ideal one that the p99 may be its own.",
+        "The generator made so many requests later than an ideal generator that the p99 may be "
+        "its own.",
         ("late_max", "late_least_s", "late_least_fraction"),
     ),
     "rate_missed": Meaning(

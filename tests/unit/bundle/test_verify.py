@@ -71,7 +71,7 @@ STUDY = PlannedStudy(
     publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
 )
 # The recordings were made on a machine that was shared.
-THRESHOLDS = builders.thresholds(steal_max=0.1)
+THRESHOLDS = builders.thresholds(steal_max=0.1, late_max=0.02)
 
 
 def begun() -> Run:
