@@ -8,7 +8,7 @@ from loadlab.core.model.base import Above0, Count, Fraction, NotNegative, Record
 class Thresholds(Record, kw_only=True, frozen=True):
     """Thresholds that make a repetition void, and thresholds of findings, which do not.
 
-    A default is that of runs that began without the threshold.
+    A default is that of runs that began without the threshold; most of them judge nothing.
     """
 
     generator_cpu_max: Annotated[
@@ -68,45 +68,45 @@ class Thresholds(Record, kw_only=True, frozen=True):
             "Void above: fraction of the seconds in which the client's CPU utilization was above "
             "generator_cpu_max."
         ),
-    ]
+    ] = 1.0
     steal_second_max: Annotated[
         Fraction,
         doc("Steal above which a second counts as disturbed, fraction of the cores' time."),
-    ]
+    ] = 1.0
     steal_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds disturbed by steal, either host.")
-    ]
+    ] = 1.0
     foreign_cpu_second_max: Annotated[
         Fraction,
         doc("Foreign CPU above which a second counts as disturbed, fraction of the cores' time."),
-    ]
+    ] = 1.0
     foreign_cpu_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds disturbed by foreign CPU, either host.")
-    ]
+    ] = 1.0
     link_seconds_max: Annotated[
         Fraction, doc("Void above: fraction of the seconds in which the link was above link_max.")
-    ]
+    ] = 1.0
     iperf3_spread_max: Annotated[
         NotNegative,
         doc(
             "Link not judged above: (fastest - slowest second) / mean of iperf3, in either "
             "direction."
         ),
-    ]
+    ] = 100.0
     iperf3_retransmits_max: Annotated[
         Fraction,
         doc(
             "Link not judged above: segments retransmitted / sent by iperf3, in either direction; "
             "more than the loss of any network profile."
         ),
-    ]
+    ] = 1.0
     core_full: Annotated[
         Fraction,
         doc("Finding from: utilization of a host's busiest core, where its mean is below."),
-    ]
+    ] = 1.0
     retransmits_max: Annotated[
         Fraction, doc("Finding above: TCP segments retransmitted / sent, either host.")
-    ]
+    ] = 1.0
     link_max: Annotated[
         Fraction,
         doc(
