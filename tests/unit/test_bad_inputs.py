@@ -320,6 +320,10 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ["wrk2_binary: '/bin/true' is not wrk2: it has no option --rate"],
     ),
     (
+        "playbooks/certify.yml -e study=quick -e run_id=refused",
+        ["study: this playbook runs certificate. Leave study out, or give it to playbooks/study.yml"],
+    ),
+    (
         f"{A} -e oha_binary=/nosuch/oha -e run_id=refused",
         ["oha_binary: '/nosuch/oha' is not a file on this machine"],
     ),
