@@ -171,7 +171,7 @@ DIRECTION = builders.calibration_at(CAPACITY).iperf3.client_to_server
         ({}, {}, []),
         ({"spread": 0.31}, {}, ["iperf3_spread"]),
         ({"spread": 0.29, "retransmitted": 0.021}, {}, ["iperf3_retransmits"]),
-        ({}, {"server": recorded(foreign=0.2)}, ["foreign_cpu"]),
+        ({}, {"server": recorded(foreign=0.4)}, ["foreign_cpu"]),
         ({}, {"client": recorded(steal=0.2)}, ["steal"]),
         ({}, {"client": None, "server": recorded()}, []),
     ],

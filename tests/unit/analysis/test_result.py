@@ -24,8 +24,9 @@ from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
-# The recordings come from a shared machine with some steal, which is not what is tested here.
-LIMITS = builders.thresholds(steal_max=1.0, late_max=0.02)
+# The recordings come from a shared machine with some steal, and wrk filled its core in one of four
+# seconds, which is not what is tested here.
+LIMITS = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late_max=0.02)
 
 
 @pytest.fixture
