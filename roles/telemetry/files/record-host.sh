@@ -37,7 +37,9 @@ case $SESSION in */session-*.scope) own+=("$tree$SESSION/cpu.stat") ;; esac
 
 declare -A lists
 names=()
-for each in $UNITS; do
+# Not by the shell's own splitting, which would take a pattern of units for one of files.
+read -ra units <<<"$UNITS"
+for each in "${units[@]}"; do
     name=${each%%=*}
     names+=("$name")
     for group in $(systemctl show --property=ControlGroup --value "${each#*=}"); do

@@ -155,7 +155,7 @@ def test_the_manifest_of_a_run(run_dir: Path) -> None:
     locks = {pin.split("/")[0] for pin in found.pins}
     assert locks == {"controller", "aiohttp"}
     assert (ROOT / ".git").exists() == (found.lab.revision is not None)
-    assert found.lab.version == "0.2.0"
+    assert found.lab.version == "0.3.0"
 
 
 def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:

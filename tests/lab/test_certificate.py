@@ -1,0 +1,27 @@
+"""The lab measures itself: every injected fault comes out as what it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import ROOT, run
+from .figures import figures
+
+pytestmark = pytest.mark.lab
+
+
+def test_every_injected_fault_comes_out_as_what_it_is(run_id: str) -> None:
+    output = run("playbooks/certify.yml", run_id=run_id, repetitions=1)
+    certificate = json.loads((ROOT / "results" / run_id / "certificate.json").read_text())
+    tests = {test["name"]: test for test in certificate["tests"]}
+    assert len(tests) == 13
+    # What is injected is counted exactly, on whatever machine.
+    counted = [figure for test in tests.values() for figure in test["figures"]]
+    for figure in counted:
+        if figure["metric"].startswith("errors."):
+            assert figure["passed"], figure
+    assert f"Certificate {run_id}: the lab " in output
+    with figures():
+        assert [name for name, test in tests.items() if not test["passed"]] == []
