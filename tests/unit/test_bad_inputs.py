@@ -321,7 +321,9 @@ PROCESSES: list[tuple[str, list[str]]] = [
     ),
     (
         "playbooks/certify.yml -e study=quick -e run_id=refused",
-        ["study: this playbook runs certificate. Leave study out, or give it to playbooks/study.yml"],
+        [
+            "study: this playbook runs certificate. Leave study out, or give it to playbooks/study.yml"
+        ],
     ),
     (
         f"{A} -e oha_binary=/nosuch/oha -e run_id=refused",
