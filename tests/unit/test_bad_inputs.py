@@ -322,7 +322,8 @@ PROCESSES: list[tuple[str, list[str]]] = [
     (
         "playbooks/certify.yml -e study=quick -e run_id=refused",
         [
-            "study: this playbook runs certificate. Leave study out, or give it to playbooks/study.yml"
+            "study: this playbook runs certificate. Leave study out, "
+            "or give it to playbooks/study.yml"
         ],
     ),
     (
