@@ -87,20 +87,23 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     output = finish(loading)
 
     found = records(run_id)
-    assert [record["repetition"] for record in found] == [*range(1, 8)]
+    # On a busy machine some are void, and are repeated.
+    last = len(found)
+    assert [record["repetition"] for record in found] == [*range(1, last + 1)]
+    assert last >= 7
     errors = {record["repetition"]: record["error"] for record in found if record["error"]}
     assert set(errors) == {2, 3}, errors
     # By when it was resumed the load was over, but nobody had watched it.
     words = ("cut off: the controller went away", "telemetry-", "none of 0 scrapes succeeded")
     assert errors[2].startswith(words)
     assert "wrk" in errors[3]
-    assert "[2/5]" in output
+    assert "[2/" in output
     # What a worker was about to answer is lost and nothing else; without its database none is ok.
     assert found[4]["goodput"] > 0
     assert sum(found[5]["errors"].values()) > 0
     assert sum(found[6]["errors"].values()) == 0, "PostgreSQL is up again"
     progress = json.loads((ROOT / "results" / run_id / "progress.json").read_text())
-    assert (progress["done"], progress["total"], progress["abandoned"]) == (5, 5, {})
+    assert (progress["done"], progress["total"], progress["abandoned"]) == (last - 2, last - 2, {})
 
     # Elsewhere it does not go on.
     recorded = ROOT / "results" / run_id / "plan.json"
@@ -120,15 +123,17 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
 
     # One more is added, and none is measured again; without its server's recording it is none.
     adding = playbook("playbooks/load.yml", run_id=run_id, repetitions=6)
-    wait_until_measuring(adding, run_id, 8)
+    wait_until_measuring(adding, run_id, last + 1)
     ssh(SERVER, "systemctl kill --signal=KILL loadlab-record")
     finish(adding)
-    *before, unrecorded, added = records(run_id)
-    assert before == found
+    after = records(run_id)
+    assert after[:last] == found
+    unrecorded, *added = after[last:]
     assert unrecorded["error"].startswith("End the recording: "), unrecorded["error"]
     assert "no processes.txt.gz: " in unrecorded["error"]
     assert "Failed with result 'signal'" in unrecorded["error"]
-    assert (added["repetition"], added["error"]) == (9, None)
+    assert added
+    assert {record["error"] for record in added} == {None}
     begun = json.loads((ROOT / "results" / run_id / "plan.json").read_text())
     # Three times the load.
     assert len(begun["resumed"]) == 3

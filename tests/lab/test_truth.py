@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 
 import pytest
 
-from .conftest import SERVER, STATE, finish, playbook, results, ssh, stages
+from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh, stages
 from .figures import figures
 
 pytestmark = [pytest.mark.lab, pytest.mark.core]
@@ -40,7 +41,9 @@ def test_stalled_server(run_id: str) -> None:
     ssh(SERVER, "pkill -STOP nginx; sleep 2; pkill -CONT nginx")
     finish(loading)
 
-    result = results(run_id)["oha index"]
+    # On a busy machine the measurement may be void, and is then repeated without the stall.
+    (path,) = (ROOT / "results" / run_id).glob("cells/*-oha-*/rep-1/result.json")
+    result = json.loads(path.read_text())
     assert result["latency_basis"] == "scheduled"
     assert result["nginx_requests"] == result["requests"]
     latency = {key: result["latency_us"][key] for key in TRUTH}
