@@ -26,6 +26,18 @@ def _named(folder: RunDir | RepetitionDir, name: str, args: Sequence[object]) ->
     return value if isinstance(value, list) else str(getattr(value, "path", value))
 
 
+def calibration_recordings(folder: str, parts: Sequence[str], number: int) -> list[dict[str, str]]:
+    """Return the recordings on the server of the parts of a calibration: src there, dest here."""
+    found = []
+    for name in parts:
+        part = CalibrationDir(Path(folder)).part(name, number)
+        found += [
+            {"src": f"{part.on_hosts}/{path.name}", "dest": str(path)}
+            for path in (part.cores, part.processes)
+        ]
+    return found
+
+
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
@@ -34,6 +46,7 @@ class FilterModule:
             "calibration_path": lambda folder, part, number: str(
                 CalibrationDir(Path(folder)).part(part, number).path
             ),
+            "calibration_recordings": calibration_recordings,
             "rsync_options": lambda run_dir, server: arrivals.rsync_options(Path(run_dir), server),
             "document": lambda path: documents.load(Path(path)) if Path(path).exists() else {},
         }
