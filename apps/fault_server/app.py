@@ -24,6 +24,7 @@ import collections
 import json
 import os
 import resource
+import signal
 import time
 from typing import cast
 
@@ -195,13 +196,17 @@ class FaultServer(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Serve until the service is stopped."""
+    """Serve until the service is stopped, which also ends a load."""
     loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
     queue = int(os.environ["LAB_BACKLOG"])
-    server = await loop.create_server(FaultServer, sock=work.listen(), backlog=queue)
+    await loop.create_server(FaultServer, sock=work.listen(), backlog=queue)
+    watching = asyncio.create_task(FaultServer.watch())
     work.ready()
-    async with server:
-        await FaultServer.watch()
+    await stopped.wait()
+    watching.cancel()
+    FaultServer.end()
 
 
 if __name__ == "__main__":

@@ -168,6 +168,20 @@ def booted(page: str) -> int:
     return int(float(told[0][0]))
 
 
+def _clock_step(offsets: list[float]) -> float:
+    """Return by how much the clock was set, in seconds, from its offset at each of 2 or more
+    scrapes.
+
+    A page that arrives late changes a single offset, a clock that was set all that follow: so each
+    side of a step needs two scrapes, where there are that many.
+    """
+    side = 2 if len(offsets) >= 4 else 1
+    return max(
+        abs(statistics.median(offsets[place:]) - statistics.median(offsets[:place]))
+        for place in range(side, len(offsets) - side + 1)
+    )
+
+
 def clock_offset(samples: list[Sample]) -> float:
     """Return the host's clock minus the controller's in seconds, the median over the scrapes.
 
@@ -243,7 +257,7 @@ def summarise(
             rx_bits_per_second=float(mean.rx[0] * 8 / mean.seconds[0]),
             tx_bits_per_second=float(mean.tx[0] * 8 / mean.seconds[0]),
         ),
-        clock_step_s=max(abs(after - before) for before, after in pairwise(offsets)),
+        clock_step_s=_clock_step(offsets),
         samples=len(pages),
         missed=sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
         per_second=_per_second(each, [t - start for t in at[1:]]),

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,9 +19,17 @@ ROOT = Path(__file__).parents[2]
 BODY = b"Hello, World!"
 
 
+class Running(NamedTuple):
+    """A fault server: its port, the file of its log, and its process."""
+
+    port: int
+    log: Path
+    process: subprocess.Popen[bytes]
+
+
 @pytest.fixture
-def port(tmp_path: Path) -> Iterator[tuple[int, Path]]:
-    """Return the port of a running fault server, and the file of its log."""
+def running(tmp_path: Path) -> Iterator[Running]:
+    """Return a running fault server."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     log = tmp_path / "log"
@@ -44,7 +53,7 @@ def port(tmp_path: Path) -> Iterator[tuple[int, Path]]:
             break
         except OSError:
             time.sleep(0.05)
-    yield port, log
+    yield Running(port, log, process)
     process.terminate()
     process.wait()
 
@@ -66,48 +75,58 @@ def logged(log: Path) -> list[dict[str, object]]:
     raise AssertionError("the load never ended")
 
 
-def test_a_request_without_the_header_gets_the_contracts_answer(port: tuple[int, Path]) -> None:
-    assert ask(port[0], None) == (200, BODY)
+def test_a_request_without_the_header_gets_the_contracts_answer(running: Running) -> None:
+    assert ask(running.port, None) == (200, BODY)
 
 
-def test_every_nth_answer_is_the_fault_asked_for_and_is_counted(port: tuple[int, Path]) -> None:
+def test_every_nth_answer_is_the_fault_asked_for_and_is_counted(running: Running) -> None:
     header = "name=mixed; delay_ms=20; error_every=5; truncate_every=3"
     found = []
     began = time.monotonic()
     for _ in range(10):
         try:
-            found.append(ask(port[0], header)[0])
+            found.append(ask(running.port, header)[0])
         except http.client.HTTPException:
             found.append(0)
     assert time.monotonic() - began >= 0.2
     assert found == [200, 200, 0, 200, 503, 0, 200, 200, 0, 503]
-    (line,) = logged(port[1])
+    (line,) = logged(running.log)
     assert line["answers"] == {"right": 5, "truncated": 3, "error": 2}
     residence = line["residence_us"]
     assert isinstance(residence, list)
     assert min(us for us, _ in residence) >= 20_000
 
 
-def test_a_stall_holds_answers_until_its_end_and_cpu_time_is_burnt(port: tuple[int, Path]) -> None:
+def test_a_load_under_way_is_logged_when_the_server_is_stopped(
+    running: Running,
+) -> None:
+    ask(running.port, "name=stopped; delay_ms=1")
+    running.process.terminate()
+    running.process.wait(timeout=5)
+    (line,) = logged(running.log)
+    assert line["requests"] == 1
+
+
+def test_a_stall_holds_answers_until_its_end_and_cpu_time_is_burnt(running: Running) -> None:
     header = "name=stalled; cpu_ms=5; stall_at_s=0; stall_s=0.5"
     began = time.monotonic()
-    ask(port[0], header)
+    ask(running.port, header)
     assert time.monotonic() - began >= 0.5
     for _ in range(9):
-        ask(port[0], header)
-    (line,) = logged(port[1])
+        ask(running.port, header)
+    (line,) = logged(running.log)
     assert line["requests"] == 10
     assert isinstance(line["cpu_s"], float)
     assert line["cpu_s"] >= 0.05
 
 
-def test_a_single_queue_slows_to_half_of_its_capacity(port: tuple[int, Path]) -> None:
+def test_a_single_queue_slows_to_half_of_its_capacity(running: Running) -> None:
     header = "name=queue; service_ms=20; slow_at_s=0.5"
     before = time.monotonic()
-    ask(port[0], header)
+    ask(running.port, header)
     fast = time.monotonic() - before
     time.sleep(0.6)
     before = time.monotonic()
-    ask(port[0], header)
+    ask(running.port, header)
     assert fast >= 0.02
     assert time.monotonic() - before >= 0.04

@@ -123,7 +123,8 @@ def test_deltas_and_extremes() -> None:
 
 
 def test_a_clock_that_jumps_is_seen() -> None:
-    samples = [page(10), page(11), page(12, node_time_seconds=112.7), page(13)]
+    samples = [page(10), page(11), page(12, node_time_seconds=112.7)]
+    samples.append(page(13, node_time_seconds=113.7))
     assert node_exporter.summarise(samples, [0], 110, 113, "eth0").clock_step_s == pytest.approx(
         0.7
     )
@@ -222,3 +223,19 @@ def test_the_warm_ups_connections_are_not_those_of_the_load() -> None:
     # A load between two scrapes has none of its own.
     found = node_exporter.summarise(samples[:2], [0], 110.2, 110.8, "eth0")
     assert found.sockets.established_max == 64
+
+
+@pytest.mark.parametrize(
+    ("offsets", "step"),
+    [
+        ([0.0, 0.0, 0.0, 0.5, 0.5, 0.5], 0.5),
+        ([0.0, 0.0, 0.0, 0.5, 0.5], 0.5),
+        ([0.0, 0.5], 0.5),
+        # One page came late.
+        ([0.0, 0.0, -0.11, 0.0, 0.0, 0.0], 0.0),
+    ],
+)
+def test_a_clock_that_was_set_is_told_from_a_page_that_came_late(
+    offsets: list[float], step: float
+) -> None:
+    assert node_exporter._clock_step(offsets) == pytest.approx(step)
