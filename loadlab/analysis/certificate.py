@@ -20,6 +20,7 @@ from loadlab.core.model import (
     CertifiedTest,
     Expectation,
     PlannedStudy,
+    Reason,
     Repetition,
     Summary,
     Truth,
@@ -129,10 +130,16 @@ def _test(
         expected_reasons=expected.reasons,
         expected_findings=expected.findings,
         valid=rep.validity.valid if rep and rep.error is None else None,
-        reasons=[*rep.validity.reasons, *rep.validity.findings] if rep else [],
+        reasons=_reasons(expected, rep) if rep else [],
         figures=figures,
         passed=_is_as_expected(expected, rep) and all(figure.passed for figure in figures),
     )
+
+
+def _reasons(expected: Expectation, rep: Repetition) -> list[Reason]:
+    """Return the void reasons and the findings that are expected."""
+    findings = [found for found in rep.validity.findings if found.code in expected.findings]
+    return [*rep.validity.reasons, *findings]
 
 
 def _is_as_expected(expected: Expectation, rep: Repetition | None) -> bool:

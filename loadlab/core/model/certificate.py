@@ -40,7 +40,9 @@ class CertifiedTest(Record, kw_only=True, frozen=True):
     ]
     expected_findings: Annotated[list[str], doc("Codes of findings that it has to have.")]
     valid: Annotated[bool | None, doc("Whether it is valid; null where it was not measured.")]
-    reasons: Annotated[list[Reason], doc("Void reasons and findings of the repetition.")]
+    reasons: Annotated[
+        list[Reason], doc("Its void reasons, and those of its findings that are expected.")
+    ]
     figures: Annotated[list[CertifiedFigure], doc("Its figures whose true value is known.")]
     passed: Annotated[bool, doc("Whether validity, reasons, findings and figures are as expected.")]
 
