@@ -34,7 +34,7 @@ NAMED = 20  # how many files that were not verified are printed for one reason
 LISTING = "files.txt"
 
 # - same: a document that was derived again, and is the same
-# - differs: a document that the raw files do not give, or a raw file that is not the one that its
+# - differs: a document that the raw files do not give, or a raw file with another SHA-256 than its
 #   result names
 # - hashed: a raw file with the SHA-256 that its result names
 # - not verified: a document of another revision of the lab, which may word and draw it otherwise; a

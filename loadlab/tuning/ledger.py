@@ -162,7 +162,7 @@ def obstacle(key: str, found: Mapping[str, Reading]) -> LedgerState | None:
 
 
 def keep_more(wanted: Iterable[Wanted], own: Mapping[str, str]) -> list[Wanted]:
-    """Return the settings; one that would lower a capacity of the host has the host's own value.
+    """Return the settings. A setting that would lower a capacity keeps the host's own value.
 
     ``own``: key -> value before the lab's first change. Several numbers are lowered where one is.
     """

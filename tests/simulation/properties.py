@@ -79,8 +79,8 @@ def ideal_generator(case: Case) -> None:
 
 def ideal_server(case: Case) -> None:
     """A stall of the generator above the limit is always void."""
-    # 1 % of the load's time, so that twice the limit of the requests fall into it, and what is not
-    # noticed of a stall: those that wait too short, and the tail.
+    # 1 % of the load's time, so that twice the limit of the requests fall into it, and besides
+    # the requests of a stall that the rule leaves out: those with a short wait, and the tail.
     tail_s = LIMITS.send_delay_p99_max_us / 1e6
     least = 0.01 * case.duration_s + LIMITS.late_least_s + tail_s + 2 / case.rate
     length = max(case.stall[1], least)

@@ -94,8 +94,8 @@ def percentile_coverage(kind: str, name: str, size: int, repetitions: int, runs:
 
 
 def sittings(runs_a_side: int, between: float, runs: int) -> tuple[float, float]:
-    """Return how often equal sides are told apart: by the runs of each side, and as before, by the
-    repetitions of one run a side (Welch). Five repetitions with a noise of 1 %.
+    """Return how often equal sides are called different: by the runs of each side, and by the
+    repetitions of one run a side (Welch), the earlier method. Five repetitions with a noise of 1 %.
 
     ``between`` is the standard deviation between sittings, a fraction.
     """

@@ -37,7 +37,7 @@ class Neighbour(Record, kw_only=True, frozen=True):
 
 
 class Injection(Record, kw_only=True, frozen=True):
-    """Known faults beside those that the application itself is asked for."""
+    """Known faults that the hosts inject during the load, not the application."""
 
     generator_stop: Annotated[Stall | None, doc("The generator is stopped during the load.")] = None
     neighbour: Annotated[Neighbour | None, doc("A busy neighbour on a core of a host.")] = None
