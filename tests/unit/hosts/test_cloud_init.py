@@ -69,9 +69,7 @@ def test_cloud_init_refuses_a_warning_of_a_boot_that_is_done() -> None:
         extended_status="degraded done",
         recoverable_errors={"WARNING": ["Package update\nfailed"]},
     )
-    assert told == (
-        "cloud-init says 'done' of the first boot: WARNING: Package update failed"
-    )
+    assert told == "cloud-init says 'done' of the first boot: WARNING: Package update failed"
 
 
 def test_cloud_init_accepts_a_key_that_is_deprecated_only() -> None:
@@ -88,7 +86,9 @@ def test_cloud_init_refuses_an_error_without_a_message() -> None:
 
 def test_cloud_init_refuses_a_boot_that_it_took_no_part_in() -> None:
     told = refusal(status="disabled", detail="Cloud-init disabled by cloud-init-generator")
-    assert told.endswith("'disabled' of the first boot: Cloud-init disabled by cloud-init-generator")
+    assert told.endswith(
+        "'disabled' of the first boot: Cloud-init disabled by cloud-init-generator"
+    )
 
 
 def test_cloud_init_refuses_what_is_no_status() -> None:
