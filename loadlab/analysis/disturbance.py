@@ -177,6 +177,16 @@ def swapping(found: Evidence) -> Iterator[Reason]:
             yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
 
 
+def allowance(found: Evidence) -> Iterator[Reason]:
+    """Yield a reason for each counter by which the cloud held a host's packets back."""
+    limit = found.limits.allowance_packets_max
+    for role, host in found.hosts.items():
+        for counter, packets in (host.allowances_exceeded or {}).items():
+            if packets > limit:
+                facts = {"host": role, "counter": counter}
+                yield Reason(code="allowance", value=packets, limit=limit, facts=facts)
+
+
 def telemetry_gap(found: Evidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
     limit, asked = found.limits.samples_min, found.cell.load.duration_s

@@ -422,6 +422,7 @@ VOIDING: tuple[ClientRule, ...] = (
     disturbance.foreign_cpu,
     disturbance.clock_jump,
     disturbance.swapping,
+    disturbance.allowance,
     disturbance.telemetry_gap,
     _connections,
     disturbance.link,

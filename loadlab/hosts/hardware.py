@@ -37,7 +37,7 @@ def parse(text: str) -> Hardware:
         else:
             raise ValueError(f"not a line of the script: {line!r}")
     interrupts = [line.split(" ", 1) for line in lists["interrupt"]]
-    offloads = [line.split(" ", 1) for line in lists["offload"]]
+    offloads = [line.split(" ") for line in lists["offload"]]
     nic = None
     if "nic" in found:
         # A card without a link reports -1, or nothing.
@@ -49,7 +49,8 @@ def parse(text: str) -> Hardware:
             duplex=_DUPLEX.get(found.get("duplex", "")),
             queues=len(lists["queue"]) or None,
             interrupts={number: cpu_list(cpus) for number, cpus in interrupts} or None,
-            offloads={name: state == "on" for name, state in offloads} or None,
+            offloads={name: state == "on" for name, state, *_ in offloads} or None,
+            offloads_fixed=[name for name, _, *fixed in offloads if fixed] or None,
         )
     return Hardware(
         nic=nic,
@@ -162,11 +163,12 @@ def _of_card(nic: Nic, cpus: list[int], management: str | None) -> list[str]:
             "it is full when the others are idle. Have irqbalance running, or spread them "
             "(/proc/irq/*/smp_affinity_list)."
         )
-    off = [name for name, on in (nic.offloads or {}).items() if not on]
+    fixed = nic.offloads_fixed or []
+    off = [name for name, on in (nic.offloads or {}).items() if not on and name not in fixed]
     # The two ends of a veth pair have no interrupts, and packets stay whole between them.
     if off and interrupts:
         lines.append(
             f"{', '.join(off)} off on {nic.name}: processors cut and join packets one by one. "
-            f"Switch on with ethtool -K {nic.name} tso on gso on gro on."
+            f"Switch on with ethtool -K {nic.name} {' '.join(f'{name} on' for name in off)}."
         )
     return lines

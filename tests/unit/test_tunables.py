@@ -114,6 +114,19 @@ def test_what_is_read(host: Path, key: str, line: str | None) -> None:
     assert run(host, f"tunables {key}") == ([line] if line else [])
 
 
+def test_segmentation_that_ena_fixes_is_not_asked_for(host: Path) -> None:
+    recorded = Path(__file__).parents[1] / "fixtures" / "ena" / "ethtool-k.txt"
+    (host / "bin/ethtool").write_text(f"#!/bin/sh\n[ $1 = --show-features ] && cat {recorded}\n")
+    for name, line in (
+        ("tcp-segmentation-offload", "r 444 nic.feature.tcp-segmentation-offload off"),
+        ("tx-tcp6-segmentation", "r 444 nic.feature.tx-tcp6-segmentation off"),
+        ("tx-checksumming", "w 644 nic.feature.tx-checksumming on"),
+        ("generic-segmentation-offload", "w 644 nic.feature.generic-segmentation-offload on"),
+        ("rx-udp-gro-forwarding", "w 644 nic.feature.rx-udp-gro-forwarding off"),
+    ):
+        assert run(host, f"tunables nic.feature.{name}") == [line]
+
+
 def test_units_are_asked_for_all_at_once(host: Path) -> None:
     assert run(host, "tunables unit.cron.service swap unit.none.timer unit.masked.timer") == [
         "w 644 swap off",

@@ -115,6 +115,14 @@ def _swapping(why: Reason) -> str:
     return f"{why.value} pages on {why.facts['host']}, limit {why.limit}"
 
 
+def _allowance(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"the cloud held back or dropped {why.value:,} packets of {fact['host']} "
+        f"({fact['counter']}), limit {why.limit}"
+    )
+
+
 def _telemetry_gap(why: Reason) -> str:
     fact = why.facts
     return (
@@ -339,6 +347,11 @@ VOID: Table = {
     ),
     "clock_jump": Entry(_clock_jump, "Let chrony or systemd-timesyncd slew the host's clock"),
     "swapping": Entry(_swapping, "Give the host more memory, or the application fewer workers"),
+    "allowance": Entry(
+        _allowance,
+        "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
+        "ask for less",
+    ),
     "telemetry_gap": Entry(
         _telemetry_gap,
         "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",

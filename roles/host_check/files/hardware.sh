@@ -27,8 +27,15 @@ if [ -n "$nic" ]; then
         cpus=$(of "/proc/irq/${file##*/}/effective_affinity_list")
         say interrupt "${cpus:+${file##*/} $cpus}"
     done
-    ethtool -k "$nic" 2>/dev/null | sed -n \
-        's/^\(tcp-segmentation-offload\|generic-segmentation-offload\|generic-receive-offload\): \(on\|off\).*/offload\t\1 \2/p'
+    # A group of features is fixed where each of its members, which are indented below it, is marked so.
+    ethtool -k "$nic" 2>/dev/null | awk '
+        function tell() { if (name) print "offload\t" name, value (own || members && !free ? " fixed" : "") }
+        /^[^ \t]/ { tell(); name = "" }
+        /^(tcp-segmentation-offload|generic-segmentation-offload|generic-receive-offload):/ {
+            name = $1; sub(/:$/, "", name); value = $2; own = $3 == "[fixed]"; members = free = 0; next
+        }
+        { members++; free += $3 != "[fixed]" }
+        END { tell() }'
 fi
 for file in "$SYS"/devices/system/cpu/cpu*/cpufreq/scaling_governor; do say governor "$(of "$file")"; done
 # intel_pstate has a flag for off, the other drivers one for on.

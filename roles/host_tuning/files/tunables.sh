@@ -85,10 +85,16 @@ read_nic() {
     nic.feature.*) said=$(ethtool --show-features "$NIC" 2>/dev/null) ;;
     *) said='' ;;
     esac
-    # ethtool prints the maximum first and the current value last.
+    # ethtool prints the maximum first and the current value last. It marks a group of features as fixed only at
+    # each of its members, which are indented below it.
     echo "$said" | awk -v name="$name" -v key="$1" '
-        tolower($1) == name ":" { value = $2; mode = $3 == "[fixed]" ? "r 444" : "w 644" }
-        END { if (value != "" && value != "n/a") print mode, key, value }'
+        tolower($1) == name ":" { value = $2; members = free = 0; own = $3 != "[fixed]"; group = !/^[ \t]/; next }
+        group && /^[ \t]/ { members++; free += $3 != "[fixed]"; next }
+        { group = 0 }
+        END {
+            may = own && (!members || free)
+            if (value != "" && value != "n/a") print (may ? "w 644" : "r 444"), key, value
+        }'
 }
 
 read_boot() {

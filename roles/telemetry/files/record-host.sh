@@ -10,7 +10,7 @@
 # Writes three files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
 #   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
-#   control group of the lab
+#   control group of the lab; the first and the last reading also have "allowance <interface> <counter> <packets>"
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core
@@ -66,6 +66,15 @@ counters() {
         { read -r _ used <"$group"; } 2>/dev/null && printf 'own %s %s\n' "${group%/cpu.stat}" "$used"
     done
 }
+# Packets that the cloud held back or dropped because the host was above an allowance of its instance type, by the
+# counters of the network card; few cards have them.
+allowances() {
+    local device card
+    for device in /sys/class/net/*/device; do
+        card=${device%/device} card=${card##*/}
+        ethtool -S "$card" 2>/dev/null | sed -n "s/^ *\([a-z_]*_allowance_exceeded\): \([0-9]*\)$/allowance $card \1 \2/p"
+    done
+}
 # Processors of the machine, which may be more than the host's own.
 count=$(grep -c '^cpu[0-9]' /proc/stat)
 
@@ -90,7 +99,7 @@ reading() {
         grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" "${hardware[@]}" </dev/null
 }
 
-over='' asking=''
+over='' asking='' begun=''
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
@@ -104,12 +113,15 @@ while [ -z "$over" ]; do
     reading
     for _ in 1 2 3 4 5; do
         counters >&3
+        [ -n "$begun" ] || allowances >&3
+        begun=1
         read -r -t 0.2 -u 4
         [ -z "$over" ] || break
     done
 done
 # Final reading, of the counters up to now; psql's \watch is not part of it.
 counters >&3
+allowances >&3
 reading
 if [ -n "$asking" ]; then
     kill "$asking" 2>/dev/null

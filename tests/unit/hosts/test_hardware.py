@@ -150,7 +150,7 @@ def test_what_is_not_told_is_not_made_up_and_not_objected_to() -> None:
             "generic-receive-offload on",
             "generic-receive-offload off",
             "generic-receive-offload off on eth1",
-            "ethtool -K eth1 tso on gso on gro on",
+            "ethtool -K eth1 generic-receive-offload on",
         ),
         (
             "121 0\ninterrupt\t122 1\ninterrupt\t123 2\ninterrupt\t124 3\ninterrupt\t125 0-3",
@@ -293,6 +293,7 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
             queues=2,
             interrupts={"40": [0], "41": [0, 1]},
             offloads={"tcp-segmentation-offload": False, "generic-receive-offload": True},
+            offloads_fixed=["generic-receive-offload"],
         ),
         management_nic="eth0",
         governors={"powersave": 2},
@@ -301,6 +302,23 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
         numa_nodes=1,
         clock_synchronised=False,
     )
+
+
+def test_the_script_on_a_card_whose_segmentation_is_fixed(tmp_path: Path) -> None:
+    """ENA marks each member of the group as fixed, not the group itself."""
+    card = {f"{CARD}/device/msi_irqs/{number}": "msix\n" for number in (40, 41)}
+    machine(tmp_path, {**FILES, **card}, {f"{CARD}/device/driver": "../../../bus/pci/drivers/ena"})
+    recorded = f"[ $1 = -k ] && cat {ROOT}/tests/fixtures/ena/ethtool-k.txt"
+    found = look(tmp_path, ip=IP, ethtool=recorded, systemd_detect_virt="exit 1", timedatectl="")
+    assert found.nic
+    assert found.nic.offloads == {
+        "tcp-segmentation-offload": False,
+        "generic-segmentation-offload": True,
+        "generic-receive-offload": True,
+    }
+    assert found.nic.offloads_fixed == ["tcp-segmentation-offload"]
+    lines = hardware.warnings({"server": host("", hardware=found)})
+    assert not [line for line in lines if "offload" in line]
 
 
 def test_the_script_on_a_virtio_card_and_in_a_container(tmp_path: Path) -> None:
@@ -328,5 +346,11 @@ def test_the_script_where_there_is_next_to_nothing(tmp_path: Path) -> None:
     found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 0", timedatectl="")
     offloads = {"tcp-segmentation-offload": False, "generic-receive-offload": True}
     # The kernel knows the driver of a card that is on no bus.
-    card = replace(BARE, name="eth1", driver="veth", offloads=offloads)
+    card = replace(
+        BARE,
+        name="eth1",
+        driver="veth",
+        offloads=offloads,
+        offloads_fixed=["generic-receive-offload"],
+    )
     assert found == replace(NOTHING, nic=card, management_nic="eth0")
