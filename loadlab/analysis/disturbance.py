@@ -183,8 +183,12 @@ def allowance(found: Evidence) -> Iterator[Reason]:
     for role, host in found.hosts.items():
         for counter, packets in (host.allowances_exceeded or {}).items():
             if packets > limit:
-                facts = {"host": role, "counter": counter}
-                yield Reason(code="allowance", value=packets, limit=limit, facts=facts)
+                yield Reason(
+                    code="allowance",
+                    value=packets,
+                    limit=limit,
+                    facts={"host": role, "counter": counter},
+                )
 
 
 def telemetry_gap(found: Evidence) -> Iterator[Reason]:

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import to_builtins
 
-from loadlab.core.model import CertificateReference, Command, LabRevision, Manifest, ManifestHost
+from loadlab.core.model import (
+    CertificateReference,
+    CloudInstance,
+    Command,
+    LabRevision,
+    Manifest,
+    ManifestHost,
+)
 from loadlab.core.model.options import Options
 from loadlab.scheduling.plan import Run
 
@@ -87,11 +94,12 @@ def build(
     lab: LabRevision,
     pins: Mapping[str, str],
     certificate: CertificateReference | None,
+    instances: Sequence[CloudInstance] | None,
 ) -> Manifest:
     """Return manifest.json.
 
     ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``, ``lab``,
-    ``pins``, ``certificate``: its fields of these names.
+    ``pins``, ``certificate``, ``instances``: its fields of these names.
     """
     plan = begun.plan
     given = {name: value for name, value in plan.given.items() if value not in (None, "")}
@@ -110,4 +118,5 @@ def build(
         pins=dict(pins),
         plan={key: value for key, value in to_builtins(plan).items() if key in _PLANNED},
         certificate=certificate,
+        instances=None if instances is None else list(instances),
     )

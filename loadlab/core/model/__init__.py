@@ -29,6 +29,7 @@ from loadlab.core.model.claims import (
     Published,
     UnmeasuredCell,
 )
+from loadlab.core.model.cloud import CloudInstance
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
@@ -168,6 +169,7 @@ __all__ = [
     "ClientShare",
     "ClientStatistics",
     "ClockOffsets",
+    "CloudInstance",
     "Command",
     "ComparedCell",
     "Comparison",

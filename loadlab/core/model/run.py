@@ -18,6 +18,7 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.certificate import CertificateReference
+from loadlab.core.model.cloud import CloudInstance
 from loadlab.core.model.latency import Latency
 
 
@@ -161,6 +162,13 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     certificate: Annotated[
         CertificateReference | None,
         doc("Newest certificate of hosts like these; absent where there is none."),
+    ] = None
+    instances: Annotated[
+        list[CloudInstance] | None,
+        doc(
+            "Cloud instances that were its hosts, with their cost, also those that ended before "
+            "the run went on; absent where its hosts are none."
+        ),
     ] = None
 
 

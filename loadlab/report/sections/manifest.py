@@ -15,7 +15,7 @@ from loadlab.core.run_dir import MANIFEST, RESULT, RunDir
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import certificate, labels
+from loadlab.report.words import certificate, cost, labels
 
 # Programs whose versions are listed first; the full list has the others.
 PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
@@ -59,10 +59,18 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
             Fact("finished", manifest.finished or "not finished"),
             Fact("lab", labels.lab(manifest.lab)),
             Fact("certificate", certificate.reference(manifest.certificate)),
+            *([Fact("cost", cost.sentence(manifest.instances))] if manifest.instances else []),
             Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
         ],
         shlex.join(manifest.command.argv),
-        [*_warnings(hosts), _hosts(hosts), _options(options), _pins(manifest), _packages(hosts)],
+        [
+            *_warnings(hosts),
+            _hosts(hosts),
+            *_instances(manifest),
+            _options(options),
+            _pins(manifest),
+            _packages(hosts),
+        ],
         [link(MANIFEST)],
     )
 
@@ -81,6 +89,27 @@ def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
         rows += [[name, *map(_of(show), hosts.values())] for name, show in _HARDWARE_ROWS]
     rows += [row for row in _versions(hosts) if row[0] in PROGRAMS]
     return table("The hosts, as found.", ["", *hosts], rows)
+
+
+def _instances(manifest: Manifest) -> list[Table]:
+    rows = [
+        [
+            one.host,
+            one.instance_id,
+            one.type,
+            one.image,
+            one.zone,
+            one.tenancy,
+            "spot" if one.spot else "on demand",
+            one.launched,
+            f"{one.hours:.2f}",
+            "unknown" if one.usd is None else f"{one.usd:.2f}",
+        ]
+        for one in manifest.instances or []
+    ]
+    columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
+               "hours", "USD"]  # fmt: skip
+    return [table("The instances that were its hosts.", columns, rows)] if rows else []
 
 
 def _versions(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:

@@ -14,7 +14,7 @@ from loadlab.core import documents, lock
 from loadlab.core.model import Claims, Manifest, Progress, Record, Summary
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import results
-from loadlab.report.words import labels
+from loadlab.report.words import cost, labels
 from loadlab.scheduling import plan, progress
 
 # Repetitions in which most differences are found; docs/statistics.md has how many.
@@ -35,6 +35,11 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     return [
         *headlines,
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
+        *(
+            [f"Cost: {cost.sentence(manifest.instances)}"]
+            if manifest and manifest.instances
+            else []
+        ),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *following(run_dir),
     ]

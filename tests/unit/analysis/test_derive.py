@@ -62,7 +62,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 def everything(run_dir: Path, keep: bool = False) -> str:
     derive.results(run_dir, keep)
-    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"})
+    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
     return results.tables(*derive.summary(run_dir))
 
 
@@ -145,7 +145,7 @@ def test_a_result_that_the_schema_does_not_know_is_not_written(run_dir: Path) ->
 
 def test_the_manifest_of_a_run(run_dir: Path) -> None:
     derive.results(run_dir, False)
-    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"})
+    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
     found = documents.read(run_dir / "manifest.json", Manifest)
     # The last to end was wrk's, at 1795194780.33; the failed one has no end.
     assert documents.load(run_dir / WRK / "run.json")["finished"] == pytest.approx(
@@ -160,7 +160,7 @@ def test_the_manifest_of_a_run(run_dir: Path) -> None:
 
 def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "cells")
-    derive.describe(run_dir, ROOT, {}, {})
+    derive.describe(run_dir, ROOT, {}, {}, {})
     assert documents.read(run_dir / "manifest.json", Manifest).finished is None
     assert results.tables(*derive.summary(run_dir)).count("\n") == 0
 
@@ -168,7 +168,7 @@ def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
 def test_outside_a_repository_there_is_no_revision(run_dir: Path, tmp_path: Path) -> None:
     lab = tmp_path / "lab"
     shutil.copytree(ROOT / "files", lab / "files")
-    derive.describe(run_dir, lab, {}, {})
+    derive.describe(run_dir, lab, {}, {}, {})
     found = documents.read(run_dir / "manifest.json", Manifest)
     assert found.lab == LabRevision(version=None, revision=None, dirty=None)
     assert found.pins == {}
