@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -59,9 +60,10 @@ class Quiet(WSGIRequestHandler):
 
 
 class Cloud:
-    """The server, on a free port of the loopback, and the faults that a test gives it."""
+    """The server, on a port of the loopback (0: a free one), and the faults that a test gives
+    it."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         # Action to the code that it is answered with; "*" is every action.
         self.faults: dict[str, str] = {}
         # Every call that changes something, as (action, parameters).
@@ -78,7 +80,7 @@ class Cloud:
         self.ends: tuple[str, str] | None = None
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
-            "127.0.0.1", 0, self._answer, threaded=True, request_handler=Quiet
+            "127.0.0.1", port, self._answer, threaded=True, request_handler=Quiet
         )
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -180,8 +182,9 @@ class Cloud:
     def _dissociate(self, subnet: str) -> None:
         """As AWS does, and moto does not."""
         for table in self.backend.route_tables.values():
-            for name in [name for name, one in table.associations.items() if one == subnet]:
-                del table.associations[name]
+            for one in table.associations:
+                if one.get("SubnetId") == subnet:
+                    self.backend.disassociate_route_table(one["RouteTableAssociationId"])
 
     def _end(self, code: str, message: str) -> None:
         for instance in self.backend.all_running_instances():
@@ -224,3 +227,15 @@ class Cloud:
     def _DeletePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
         del self.groups[parameters["GroupName"]]
         return "<return>true</return>"
+
+
+def serve(port: int) -> None:
+    """Serve until it is interrupted. The console of an instance shows a key that is nobody's."""
+    with Cloud(port) as cloud:
+        cloud.reset()
+        print(f"EC2 of moto at {cloud.url}", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

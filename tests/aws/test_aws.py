@@ -7,8 +7,11 @@ import base64
 import datetime as dt
 import json
 import os
+import re
+import secrets
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -213,6 +216,15 @@ def test_a_pair_from_nothing_and_back(
     assert "server is there as 'c7i.2xlarge, debian-13, on demand" in told_other
     assert "playbooks/teardown.yml" in told_other
     assert cloud.calls == []
+
+    # This machine has another address since.
+    moved = play("tests/aws/reach.yml", "-e", "aws_hosts_controller=198.51.100.9")
+    assert moved.returncode != 0
+    assert (
+        "address in the internet is 198.51.100.9 now, and the security group lets SSH in from "
+        "203.0.113.7/32 only"
+    ) in " ".join(moved.stdout.split())
+    assert play("tests/aws/reach.yml", *MAKE[1:]).returncode == 0
 
     # Another user has not the key.
     (tmp_path / "other").mkdir()
@@ -490,6 +502,52 @@ def test_refuses(
     for word in words:
         assert word in output, refused.stdout
     assert cloud.calls == []
+
+
+def test_check_without_an_account_shows_plan_instances_and_price(
+    environment: dict[str, str],
+) -> None:
+    """The commands of docs/aws.md, on a free port."""
+    page = (ROOT / "docs/aws.md").read_text()
+    (section,) = re.findall("## Try it without an account\n(.*?)\n## ", page, re.DOTALL)
+    serve, *rest = re.findall("^    (.*)$", section, re.MULTILINE)
+    exports = [one.removeprefix("export ") for one in rest if one.startswith("export ")]
+    (check,) = [one for one in rest if not one.startswith("export ")]
+    *words, port = serve.split()
+    assert words == ["python", "-m", "tests.aws.cloud"]
+    with subprocess.Popen(
+        [sys.executable, *words[1:], "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout
+            url = server.stdout.readline().split()[-1]
+            given = dict(pair.split("=", 1) for line in exports for pair in line.split())
+            assert given["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
+            bare = {name: one for name, one in environment.items() if not name.startswith("AWS_")}
+            checked = subprocess.run(
+                [*check.split(), "-e", f"run_id=check-{secrets.token_hex(4)}"],
+                cwd=ROOT,
+                env={**bare, **given, "AWS_ENDPOINT_URL": url},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+            )
+        finally:
+            server.terminate()
+    assert checked.returncode == 0, checked.stdout
+    told = " ".join(checked.stdout.split())
+    for line in (
+        "measurements of aiohttp at",
+        "server: c7i.2xlarge, debian-13, on demand, default tenancy",
+        "image ami-00000004",
+        "the load takes about",
+        "about 0.73 USD an hour",
+        "no more than about 2.91 USD",
+        "list prices of 2026-11-21",
+    ):
+        assert line in told, checked.stdout
 
 
 def test_without_instances_a_stage_says_how_to_make_them(play: Play) -> None:

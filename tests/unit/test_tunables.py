@@ -42,6 +42,12 @@ PROGRAMS = {
             printf 'LoadState=masked\\nActiveState=failed\\n' ;;
         *) echo "systemctl $*" >>"$SAID" ;;
         esac""",
+    "snap": """
+        case "$*" in
+        'get system refresh.hold') echo 2026-12-01T00:00:00Z ;;
+        get*) echo 'error: snap "core" has no such option' >&2; exit 1 ;;
+        *) echo "snap $*" >>"$SAID" ;;
+        esac""",
     "systemd-run": "echo 1024",
     "su": "exit 1",
     "swapon": 'echo "swapon $*" >>"$SAID"',
@@ -94,6 +100,8 @@ def run(host: Path, *commands: str) -> list[str]:
         ("/sys/cpu/cpu*/governor", "w 644 /sys/cpu/cpu*/governor powersave ondemand"),
         ("/sys/gone/cpu*/governor", None),
         ("swap", "w 644 swap off"),
+        ("snap.refresh.hold", "w 644 snap.refresh.hold 2026-12-01T00:00:00Z"),
+        ("snap.refresh.timer", "w 644 snap.refresh.timer none"),
         ("limit.systemd.nofile", "w 644 limit.systemd.nofile 1024"),
         # A session cannot be had, or nobody knows of such a limit.
         ("limit.pam.nofile", None),
@@ -205,6 +213,8 @@ def test_what_is_set(host: Path) -> None:
         ("put swap off", ["swapoff -a"]),
         ("put swap '/dev/sda2 /swap:5'", ["swapon /dev/sda2", "swapon -p 5 /swap"]),
         ("put unit.cron.service inactive", ["systemctl stop cron.service"]),
+        ("put snap.refresh.hold forever", ["snap set system refresh.hold=forever"]),
+        ("put snap.refresh.hold none", ["snap unset system refresh.hold"]),
         ("put unit.cron.service active", ["systemctl start cron.service"]),
         ("put nic.ring.rx 4096", ["ethtool --set-ring eth0 rx 4096"]),
         ("put nic.channels.combined 4", ["ethtool --set-channels eth0 combined 4"]),

@@ -192,7 +192,7 @@ class LedgerRow(Record, kw_only=True, frozen=True):
         str,
         doc(
             "Kernel key as in sysctl, a file below /sys, swap, limit.<of>.<name>, "
-            "unit.<name>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
+            "unit.<name>, snap.<option>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
             "application.<name>."
         ),
     ]

@@ -18,8 +18,9 @@ from loadlab.core.errors import ResultError
 from loadlab.core.model import LabRevision, Manifest, Reason, Result, Summary, Validity
 from loadlab.core.model.study import PlannedStudy, StudyPublication
 from loadlab.generators import oha_database
+from loadlab.report.sections import manifest as manifest_section
 from loadlab.report.terminal import results
-from loadlab.report.words import repetitions
+from loadlab.report.words import cost, repetitions
 from tests.unit import builders
 from tests.unit.builders import present
 
@@ -156,6 +157,35 @@ def test_the_manifest_of_a_run(run_dir: Path) -> None:
     assert locks == {"controller", "aiohttp"}
     assert (ROOT / ".git").exists() == (found.lab.revision is not None)
     assert found.lab.version == "0.3.0"
+
+
+def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Path) -> None:
+    found = {
+        "instance_id": "i-1",
+        "type": "c7i.2xlarge",
+        "image": "ami-1",
+        "region": "us-east-1",
+        "zone": "us-east-1a",
+        "tenancy": "default",
+        "spot": False,
+        "launched": "2026-11-20T16:00:00+00:00",
+        "disk_gb": 20,
+    }
+    for name in ("i-1", "i-2"):
+        one = {**found, "instance_id": name}
+        derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {"server": one})
+    document = documents.read(run_dir / "manifest.json", Manifest)
+    # The first ended before the run went on.
+    assert document.instances
+    assert [one.instance_id for one in document.instances] == ["i-1", "i-2"]
+    for one in document.instances:
+        assert one.usd == pytest.approx(one.hours * (one.usd_per_hour or 0))
+    section = manifest_section.build(document, {})
+    assert section
+    assert [fact.value for fact in section.facts if fact.name == "cost"] == [
+        cost.sentence(document.instances)
+    ]
+    assert any(table.caption == "The instances that were its hosts." for table in section.tables)
 
 
 def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:

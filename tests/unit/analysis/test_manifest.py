@@ -157,6 +157,7 @@ def test_a_manifest(python: list[str]) -> None:
         LabRevision(version="0.2.0", revision=None, dirty=None),
         {"controller/aiohttp": "3.14.5"},
         None,
+        None,
     )
     assert found.command == Command(
         argv=["ansible-playbook", "lab.yml", "-e", f"rate=5 token={HIDDEN}"],
