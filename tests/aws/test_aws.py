@@ -122,7 +122,7 @@ def test_a_pair_from_nothing_and_back(
     assert "image ami-00000004" in told
     assert "ubuntu" not in told
     # Room for both or for none.
-    (one,) = cloud.called("RunInstances")
+    (asked,) = cloud.called("RunInstances")
     wanted = {
         "MinCount": "2",
         "MaxCount": "2",
@@ -141,9 +141,9 @@ def test_a_pair_from_nothing_and_back(
         "BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
         "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true",
     }
-    assert {key: one.get(key) for key in wanted} == wanted
-    assert tags_asked(one).keys() == {"instance", "volume", "network-interface"}
-    user_data = base64.b64decode(one["UserData"]).decode()
+    assert {key: asked.get(key) for key in wanted} == wanted
+    assert tags_asked(asked).keys() == {"instance", "volume", "network-interface"}
+    user_data = base64.b64decode(asked["UserData"]).decode()
     assert "+14400 seconds" in user_data
     # What whoever reads them may know.
     assert "PRIVATE" not in user_data
@@ -167,9 +167,9 @@ def test_a_pair_from_nothing_and_back(
     assert rules == {("tcp", 22, "203.0.113.7/32"), ("-1", None, group["GroupId"])}
     # Everything that carries the tag was made with it: no moment without.
     for action, kinds in CREATES.items():
-        (one,) = cloud.called(action)
+        (made_by,) = cloud.called(action)
         for kind in kinds:
-            assert tags_asked(one)[kind]["loadlab"] == "loadlab", action
+            assert tags_asked(made_by)[kind]["loadlab"] == "loadlab", action
 
     # Nothing is taken away that whoever has the account put there.
     ec2.create_tags(Resources=[group["GroupId"]], Tags=[{"Key": "owner", "Value": "somebody"}])
@@ -438,21 +438,22 @@ def test_the_policy_confines_changes_to_what_has_the_tag(cloud: Cloud) -> None:
     other = stranger.create_vpc(CidrBlock="10.2.0.0/16")["Vpc"]["VpcId"]
     (made,) = stranger.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
     name = made["InstanceId"]
-    for call in (
-        lambda: ec2.delete_vpc(VpcId=other),
-        lambda: ec2.create_vpc(CidrBlock="10.3.0.0/16"),
-        lambda: ec2.create_tags(Resources=[other], Tags=mine["Tags"]),
-        lambda: ec2.create_subnet(
-            VpcId=other,
-            CidrBlock="10.2.0.0/24",
-            TagSpecifications=[{**mine, "ResourceType": "subnet"}],
+    subnet = {**mine, "ResourceType": "subnet"}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("delete_vpc", {"VpcId": other}),
+        ("create_vpc", {"CidrBlock": "10.3.0.0/16"}),
+        ("create_tags", {"Resources": [other], "Tags": mine["Tags"]}),
+        (
+            "create_subnet",
+            {"VpcId": other, "CidrBlock": "10.2.0.0/24", "TagSpecifications": [subnet]},
         ),
-        lambda: ec2.terminate_instances(InstanceIds=[name]),
-        lambda: ec2.stop_instances(InstanceIds=[name]),
-        lambda: ec2.get_console_output(InstanceId=name),
-    ):
+        ("terminate_instances", {"InstanceIds": [name]}),
+        ("stop_instances", {"InstanceIds": [name]}),
+        ("get_console_output", {"InstanceId": name}),
+    ]
+    for call, words in calls:
         with pytest.raises(ClientError, match="UnauthorizedOperation"):
-            call()
+            getattr(ec2, call)(**words)
     ec2.delete_vpc(VpcId=own)
 
 

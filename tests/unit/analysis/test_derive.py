@@ -178,8 +178,8 @@ def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Pa
     # The first ended before the run went on.
     assert document.instances
     assert [one.instance_id for one in document.instances] == ["i-1", "i-2"]
-    for one in document.instances:
-        assert one.usd == pytest.approx(one.hours * (one.usd_per_hour or 0))
+    for each in document.instances:
+        assert each.usd == pytest.approx(each.hours * (each.usd_per_hour or 0))
     section = manifest_section.build(document, {})
     assert section
     assert [fact.value for fact in section.facts if fact.name == "cost"] == [

@@ -26,6 +26,8 @@ class ActionModule(Ec2Action):
                 for names, request in requests(launch, subnet):
                     found = ec2.run_instances(**request)["Instances"]
                     made += [one["InstanceId"] for one in found]
+                    # EC2 does not know a new id everywhere at once.
+                    ec2.get_waiter("instance_exists").wait(InstanceIds=made)
                     self._label(ec2, launch, dict(zip(names, found, strict=True)))
                 return {"changed": True, "zone": zone, "instances": made}
             except ClientError as problem:
@@ -70,6 +72,7 @@ class ActionModule(Ec2Action):
                 TagSpecifications=[tag_specification("subnet", launch.tags)],
             )["Subnet"]["SubnetId"]
         )
+        ec2.get_waiter("subnet_available").wait(SubnetIds=[name])
         # Both change nothing where they are so already.
         ec2.modify_subnet_attribute(SubnetId=name, MapPublicIpOnLaunch={"Value": True})
         ec2.associate_route_table(SubnetId=name, RouteTableId=args["route_table"])
