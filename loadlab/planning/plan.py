@@ -223,7 +223,9 @@ def _with_recorded(recorded: Run | None, given: GivenOptions) -> GivenOptions:
     """Return the options given, on top of those of the run unless they say what to measure."""
     if recorded is None or _says_what_to_measure(given):
         return given
-    return {**given, **studies.filled(recorded.plan.given), **studies.filled(given)}
+    its = studies.filled(recorded.plan.given)
+    renamed = {user_options.RENAMED.get(name, name): value for name, value in its.items()}
+    return {**given, **renamed, **studies.filled(given)}
 
 
 def _says_what_to_measure(given: GivenOptions) -> bool:
@@ -358,6 +360,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
 def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptions) -> PlannedCells:
     """Return what one cell of a study measures."""
     try:
+        user_options.refuse_renamed({**study.options, **entry.options}, "its file")
         for name in {**study.options, **entry.options}:
             known("option", name, sorted(ask.specs))
         chosen = options.options(ask.specs, {**filled, **entry.options}, ask.clients)

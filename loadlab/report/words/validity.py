@@ -268,7 +268,7 @@ def _local_ports(why: Reason) -> str:
     cause, remedy = "each connection under way needs one", "Have fewer under way"
     if not fact["reuse"]:
         cause = "a closed connection keeps its own for 60 s more (TIME-WAIT)"
-        remedy = "Reuse the connections (-e reuse=true)"
+        remedy = "Reuse the connections (-e python_keepalive=true)"
     return (
         f"{why.value:,} of {fact['requests']:,} requests found no free local port (EADDRNOTAVAIL): "
         f"net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, and {cause}. "
@@ -392,7 +392,7 @@ FINDINGS: Table = {
     "open_files": Entry(_open_files, _FILES),
     "local_ports": Entry(
         _local_ports,
-        "Reuse the connections (-e reuse=true), have fewer under way, or widen "
+        "Reuse the connections (-e python_keepalive=true), have fewer under way, or widen "
         "net.ipv4.ip_local_port_range",
     ),
     "overlap": Entry(_overlap),

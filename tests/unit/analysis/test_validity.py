@@ -473,7 +473,7 @@ def test_fewer_open_files_than_asked_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("reuse", "remedy", "other"),
-    [(False, "-e reuse=true", "fewer"), (True, "Have fewer under way", "TIME-WAIT")],
+    [(False, "-e python_keepalive=true", "fewer"), (True, "Have fewer under way", "TIME-WAIT")],
 )
 def test_local_ports_name_the_limit_and_the_remedy(reuse: bool, remedy: str, other: str) -> None:
     (finding,) = batch({"EADDRNOTAVAIL": 7_100}, {"reuse": reuse}).findings[:-1]

@@ -48,7 +48,7 @@ def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]
 
 @pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
-    chosen, cells = planned(framework=framework, front="none")
+    chosen, cells = planned(framework=framework, reverse_proxy="none")
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
     assert all(item.cell.front == "none" for item in cells)
     assert all("-direct-b4096-" in item.cell_id for item in cells)
@@ -56,9 +56,9 @@ def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> 
 
 def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
     ids = {
-        planned(framework="flask", server="uwsgi", front="none", upstream_keepalive=kept)[1][
-            0
-        ].cell_id
+        planned(framework="flask", server="uwsgi", reverse_proxy="none", upstream_keepalive=kept)[
+            1
+        ][0].cell_id
         for kept in (True, False)
     }
     assert len(ids) == 2
