@@ -27,7 +27,7 @@ from loadlab.core import documents
 from loadlab.hosts import pairs
 from loadlab.planning import options, user_options
 from loadlab.planning import plan as plans
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments
 from tests.unit import builders
 
@@ -78,7 +78,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "cell": {"cells": [CELL], "scales": {"smoke": {}, "large": {"duration": 60}}},
     "zero": of_rate(0),
     "typo": {"cells": [{**CELL, "options": {"raet": 1}}]},
-    "old": {"cells": [{**CELL, "options": {**CELL["options"], "front": "none"}}]},
+    "old": {"cells": [{**CELL, "options": {"framework": "aiohttp", "front": "none"}}]},
     "mute": {"cells": [CELL], "claims": [{"statement": "so"}]},
     "ghost": {"cells": [CELL], "claims": [{**CLAIM, "cell": "z"}]},
     "several": {"cells": [TWO], "claims": [{**CLAIM, "cell": "two"}]},

@@ -1,6 +1,6 @@
 """Words for the reasons that void a repetition, and for findings, which do not.
 
-analysis/validity.py and the generators return them.
+analysis/validity and the generators return them.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from loadlab.core.model import Item, Result
 from loadlab.planning import options
 from loadlab.planning import plan as plans
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments, ids, schedule
 from loadlab.scheduling.base import Experiment
 from loadlab.scheduling.experiments import Fixed, Scaled, Search, Sweep
@@ -35,7 +36,7 @@ ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "agents"}
 
 
 def make(root: Path = ROOT, **given: Any) -> Plan:
-    return plans.plan(plans.Request(root=root, specs=SPECS, given=given, now=NOW))
+    return plans.plan(Request(root=root, specs=SPECS, given=given, now=NOW))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.model import Item
 from loadlab.planning import cells, load_options, options
 from loadlab.planning import plan as plans
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments, schedule
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import CellRecords, cell_records
@@ -34,7 +35,7 @@ SPECS = options.specs_of(
 
 
 def make(**given: Any) -> Plan:
-    ask = plans.Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
+    ask = Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
     return plans.plan(ask)
 
 

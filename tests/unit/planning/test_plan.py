@@ -24,7 +24,7 @@ from loadlab.generators import registry
 from loadlab.planning import cells, options, studies
 from loadlab.planning import plan as plans
 from loadlab.planning.options import LIMITS
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments
 from loadlab.scheduling import plan as plan_json
 from loadlab.scheduling.plan import Plan, PlannedComparison

@@ -6,44 +6,17 @@ loadlab/report/words/validity.py has the words of the reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 from msgspec.structs import replace
 
-from loadlab.core.model import (
-    Calibration,
-    Cell,
-    HostTelemetry,
-    Iperf3Direction,
-    Reason,
-    Thresholds,
-)
-from loadlab.generators.measurement import Measurement
+from loadlab.analysis.validity.evidence import ClientEvidence, LoadEvidence
+from loadlab.core.model import Calibration, HostTelemetry, Iperf3Direction, Reason, Thresholds
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
 # Linux sends a segment again after 200 ms at the earliest (TCP_RTO_MIN), plus the round trip.
 RTO_US = 200_000
 RTO_TO_US = 300_000
-
-
-class Evidence(Protocol):
-    """What the load of one client is judged by, as far as the hosts are concerned."""
-
-    @property
-    def measurement(self) -> Measurement: ...
-    @property
-    def cell(self) -> Cell: ...
-    @property
-    def server(self) -> HostTelemetry: ...
-    @property
-    def client(self) -> HostTelemetry: ...
-    @property
-    def calibration(self) -> Calibration | None: ...
-    @property
-    def limits(self) -> Thresholds: ...
-    @property
-    def hosts(self) -> Mapping[str, HostTelemetry]: ...
 
 
 def marked(host: HostTelemetry, limits: Thresholds) -> HostTelemetry:
@@ -64,7 +37,7 @@ def above(values: Sequence[float], limit: float) -> float:
     return sum(value > limit for value in values) / len(values) if values else 0.0
 
 
-def generator_cpu(found: Evidence) -> Iterator[Reason]:
+def generator_cpu(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
 
     A closed loop may fill the client's CPU if the server's is full too: if the server had room
@@ -75,25 +48,18 @@ def generator_cpu(found: Evidence) -> Iterator[Reason]:
         yield from _full_client(found)
 
 
-def both_full(found: Evidence) -> Iterator[Reason]:
+def both_full(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where a closed loop filled both hosts."""
     if found.cell.load.mode == "closed" and server_full(found):
         yield from _full_client(found)
 
 
-class _Served(Protocol):
-    @property
-    def server(self) -> HostTelemetry: ...
-    @property
-    def limits(self) -> Thresholds: ...
-
-
-def server_full(found: _Served) -> bool:
+def server_full(found: LoadEvidence) -> bool:
     """Return whether the server's CPU was full."""
     return found.server.cpu_busy >= found.limits.server_cpu_full
 
 
-def _full_client(found: Evidence) -> Iterator[Reason]:
+def _full_client(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client was full on average, or in too many of the seconds."""
     limits, client = found.limits, found.client
     limit = limits.generator_cpu_max
@@ -112,7 +78,7 @@ def _full_client(found: Evidence) -> Iterator[Reason]:
         yield Reason(code="generator_cpu", value=max(each), limit=limit, facts=facts)
 
 
-def steal(found: Evidence) -> Iterator[Reason]:
+def steal(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose hypervisor took too much, on average or by the second."""
     limits = found.limits
     for role, host in found.hosts.items():
@@ -136,7 +102,7 @@ def _stolen(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Re
         )
 
 
-def foreign_cpu(found: Evidence) -> Iterator[Reason]:
+def foreign_cpu(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
     for role, host in found.hosts.items():
         each = host.per_second.foreign_cpu if host.per_second else None
@@ -159,7 +125,7 @@ def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[R
         )
 
 
-def clock_jump(found: Evidence) -> Iterator[Reason]:
+def clock_jump(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose clock stepped."""
     limit = found.limits.clock_step_max_s
     for role, host in found.hosts.items():
@@ -169,7 +135,7 @@ def clock_jump(found: Evidence) -> Iterator[Reason]:
             )
 
 
-def swapping(found: Evidence) -> Iterator[Reason]:
+def swapping(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that swapped."""
     limit = found.limits.swap_pages_max
     for role, host in found.hosts.items():
@@ -177,7 +143,7 @@ def swapping(found: Evidence) -> Iterator[Reason]:
             yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
 
 
-def telemetry_gap(found: Evidence) -> Iterator[Reason]:
+def telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
     limit, asked = found.limits.samples_min, found.cell.load.duration_s
     # Telemetry covers the duration asked, not the wait for the last answers.
@@ -193,7 +159,7 @@ def telemetry_gap(found: Evidence) -> Iterator[Reason]:
             )
 
 
-def link(found: Evidence) -> Iterator[Reason]:
+def link(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each direction in which the client came too close to the link's limit."""
     if found.calibration is not None:
         yield from full_link([found.client], [found.calibration], found.limits)
@@ -232,14 +198,20 @@ def full_link(
             yield Reason(code="link", value=max(each), limit=limits.link_max, facts=facts)
 
 
-def link_disturbed(found: Evidence) -> Iterator[Reason]:
+def uncalibrated(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where there is no calibration."""
+    if found.calibration is None:
+        yield Reason(code="uncalibrated")
+
+
+def link_disturbed(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where the link was not judged, because its calibration was disturbed."""
     if found.calibration is not None and found.calibration.link_reasons:
         codes = sorted({reason.code for reason in found.calibration.link_reasons})
         yield Reason(code="link_disturbed", facts={"codes": codes})
 
 
-def full_core(found: Evidence) -> Iterator[Reason]:
+def full_core(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host of several cores of which one was full and the others not."""
     limits = found.limits
     for role, host in found.hosts.items():
@@ -258,7 +230,7 @@ def full_core(found: Evidence) -> Iterator[Reason]:
             )
 
 
-def retransmits(found: Evidence) -> Iterator[Reason]:
+def retransmits(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host that had to send too many segments again."""
     limit = found.limits.retransmits_max
     p99 = found.measurement.latency_us.get("p99")
