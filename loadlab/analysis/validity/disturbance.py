@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from loadlab.analysis.validity.evidence import ClientEvidence, LoadEvidence
-from loadlab.core.model import Calibration, HostTelemetry, Iperf3Direction, Reason, Thresholds
+from loadlab.core.model import (
+    Calibration,
+    Facts,
+    HostTelemetry,
+    Iperf3Direction,
+    Reason,
+    Thresholds,
+)
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
@@ -64,8 +71,7 @@ def _full_client(found: ClientEvidence) -> Iterator[Reason]:
     limits, client = found.limits, found.client
     limit = limits.generator_cpu_max
     each = client.per_second.cpu_busy if client.per_second else []
-    seconds = above(each, limit)
-    facts: dict[str, int | float | str | bool | list[str] | None] = {}
+    facts: Facts = {}
     if found.cell.load.mode == "closed":
         facts = {
             "server_cpu_busy": found.server.cpu_busy,
@@ -73,9 +79,10 @@ def _full_client(found: ClientEvidence) -> Iterator[Reason]:
         }
     if client.cpu_busy > limit:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
-    elif seconds > limits.generator_cpu_seconds_max:
-        facts |= {"seconds": seconds, "seconds_max": limits.generator_cpu_seconds_max}
-        yield Reason(code="generator_cpu", value=max(each), limit=limit, facts=facts)
+    else:
+        yield from _in_seconds(
+            "generator_cpu", each, limit, limits.generator_cpu_seconds_max, facts
+        )
 
 
 def steal(found: ClientEvidence) -> Iterator[Reason]:
@@ -92,14 +99,19 @@ def steal(found: ClientEvidence) -> Iterator[Reason]:
 
 
 def _stolen(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
-    seconds = above(each, limits.steal_second_max)
-    if seconds > limits.steal_seconds_max:
-        yield Reason(
-            code="steal",
-            value=max(each),
-            limit=limits.steal_second_max,
-            facts={"host": role, "seconds": seconds, "seconds_max": limits.steal_seconds_max},
-        )
+    yield from _in_seconds(
+        "steal", each, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
+    )
+
+
+def _in_seconds(
+    code: str, each: Sequence[float], limit: float, fraction_max: float, facts: Facts
+) -> Iterator[Reason]:
+    """Yield a reason where too large a fraction of the seconds was above the limit."""
+    seconds = above(each, limit)
+    if seconds > fraction_max:
+        by_second: Facts = {"seconds": seconds, "seconds_max": fraction_max}
+        yield Reason(code=code, value=max(each), limit=limit, facts={**facts, **by_second})
 
 
 def foreign_cpu(found: ClientEvidence) -> Iterator[Reason]:
@@ -182,7 +194,7 @@ def full_link(
         ("server_to_client", "rx", max(one.server_to_client.bits_per_second for one in measured)),
     ):
         used = sum(getattr(one.network, f"{name}_bits_per_second") for one in clients)
-        facts = {
+        facts: Facts = {
             "direction": direction,
             "bits_per_second": used,
             "iperf3_bits_per_second": capacity,
@@ -190,12 +202,10 @@ def full_link(
         }
         series = clients[0].per_second if len(clients) == 1 else None
         each = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
-        seconds = above(each, limits.link_max)
         if used > limits.link_max * capacity:
             yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
-        elif seconds > limits.link_seconds_max:
-            facts |= {"seconds": seconds, "seconds_max": limits.link_seconds_max}
-            yield Reason(code="link", value=max(each), limit=limits.link_max, facts=facts)
+        else:
+            yield from _in_seconds("link", each, limits.link_max, limits.link_seconds_max, facts)
 
 
 def uncalibrated(found: ClientEvidence) -> Iterator[Reason]:
