@@ -495,7 +495,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("command", "words"), COMMANDS)
-def test_refused(lab: Path, command: str, words: str) -> None:
+def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, words: str) -> None:
     there = set(lab.rglob("*"))
     with pytest.raises(ValueError, match=re.escape(words)):
         carry_out(lab, command)
@@ -518,7 +518,7 @@ def test_refused(lab: Path, command: str, words: str) -> None:
         "lab.yml -e run_id=done",
     ],
 )
-def test_taken(lab: Path, command: str) -> None:
+def test_right_command_is_accepted(lab: Path, command: str) -> None:
     with pytest.raises(ValueError, match=r"^$"):
         carry_out(lab, command)
 
@@ -538,7 +538,9 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("command", "words"), PROCESSES)
-def test_refused_by_the_playbook(tmp_path: Path, command: str, words: list[str]) -> None:
+def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
+    tmp_path: Path, command: str, words: list[str]
+) -> None:
     playbook, inventory, given = typed(command)
     called = [playbook, *(word for pair in given.items() for word in ("-e", "=".join(pair)))]
     if inventory:

@@ -252,7 +252,7 @@ def test_not_a_number_and_integers_beyond_any_float_are_refused(name: str) -> No
     ("value", "meant"),
     [("true", True), (True, True), ("Yes", True), (False, False), ("no", False)],
 )
-def test_truths(value: Any, meant: bool) -> None:
+def test_bool_option_accepts_true_false_yes_and_no(value: Any, meant: bool) -> None:
     for name in ("keep_requests", "python_keepalive", "upstream_keepalive"):
         assert convert(name, value) is meant
 
@@ -649,7 +649,9 @@ def items_of(parts: dict[str, Any]) -> list[Item]:
 
 
 @given(CELLS_OF, CELLS_OF, st.data())
-def test_one_id_one_cell(first: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
+def test_two_items_share_an_id_only_where_cell_and_purpose_are_equal(
+    first: dict[str, Any], other: dict[str, Any], data: st.DataObject
+) -> None:
     # Mostly alike, so that a part left out of the id, or rounded in it, shows.
     changed = data.draw(st.sets(st.sampled_from(sorted(first)), max_size=2))
     items = items_of(first) + items_of({**first, **{key: other[key] for key in changed}})

@@ -44,7 +44,7 @@ def test_a_recording_reads_back() -> None:
     ]
 
 
-def test_real_fractions_add_up() -> None:
+def test_cpu_fractions_of_a_real_recording_add_up_to_1() -> None:
     samples = node_exporter.read(RECORDING)
     clocks = [s.values[(node_exporter.CLOCK,)] for s in samples if s.values]
     found = node_exporter.summarise(samples, [0], clocks[1], clocks[-2], "eth0")
