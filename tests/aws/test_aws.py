@@ -113,7 +113,7 @@ def test_a_pair_from_nothing_and_back(
     with_strangers = left(cloud)
     cloud.calls.clear()
 
-    made = play(*MAKE, "-e", "yes=true")
+    made = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
     assert made.returncode == 0, made.stdout
     assert "terminates itself at 2026-11-21 13:00:00 UTC" in made.stdout
     told = " ".join(made.stdout.split())
@@ -210,7 +210,9 @@ def test_a_pair_from_nothing_and_back(
     assert cloud.calls == []
 
     # What is there is not what is asked for now.
-    other = play(*MAKE, "-e", "aws_hosts_server_type=c7i.4xlarge", "-e", "yes=true")
+    other = play(
+        *MAKE, "-e", "aws_hosts_server_type=c7i.4xlarge", "-e", "aws_hosts_auto_approve=true"
+    )
     assert other.returncode != 0
     told_other = " ".join(other.stdout.split())
     assert "server is there as 'c7i.2xlarge, debian-13, on demand" in told_other
@@ -260,7 +262,7 @@ def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[s
         "aws_hosts_server_type": "c7g.2xlarge",
         "aws_hosts_tenancy": "dedicated",
         "aws_hosts_threads_per_core": 2,
-        "yes": True,
+        "aws_hosts_auto_approve": True,
     }
     made = play(*MAKE, "-e", json.dumps(asked))
     assert made.returncode == 0, made.stdout
@@ -291,7 +293,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     before = left(cloud)
     ec2 = cloud.client()
     process = subprocess.Popen(
-        ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "yes=true"],
+        ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "aws_hosts_auto_approve=true"],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -320,7 +322,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     cloud.full = {
         zone["ZoneName"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]
     }
-    spot = play(*MAKE, "-e", "yes=true", "-e", "aws_hosts_spot=true")
+    spot = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true")
     told = " ".join(spot.stdout.split())
     assert spot.returncode != 0
     assert "us-east-1a has no room for all of them now, the next zone is tried" in told
@@ -343,7 +345,7 @@ def test_the_next_zone_is_tried_for_the_whole_pair(cloud: Cloud, play: Play) -> 
     """Two types are two requests: what the first zone had room for goes again."""
     before = left(cloud)
     cloud.full_for = {("us-east-1a", "c7i.large"), ("us-east-1b", "c7i.2xlarge")}
-    made = play(*MAKE, "-e", "yes=true", "-e", "aws_hosts_client_type=c7i.large")
+    made = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_client_type=c7i.large")
     assert made.returncode == 0, made.stdout
     pair = instances(cloud)
     assert {one["InstanceType"] for one in pair} == {"c7i.2xlarge", "c7i.large"}
@@ -355,7 +357,7 @@ def test_the_next_zone_is_tried_for_the_whole_pair(cloud: Cloud, play: Play) -> 
     assert left(cloud) == before
     refused = play(
         *MAKE,
-        *("-e", "yes=true", "-e", "aws_hosts_zone=us-east-1a"),
+        *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_zone=us-east-1a"),
         *("-e", "aws_hosts_client_type=c7i.large"),
     )
     assert refused.returncode != 0
@@ -384,7 +386,7 @@ def test_an_instance_of_no_use_is_terminated_and_made_again(
 ) -> None:
     cloud.console = lambda name: console
     cloud.ends = ends
-    refused = play(*MAKE, "-e", "yes=true", "-e", "__aws_hosts_boot_s=1")
+    refused = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "__aws_hosts_boot_s=1")
     assert refused.returncode != 0
     told = " ".join(refused.stdout.split())
     assert words in told
@@ -393,7 +395,7 @@ def test_an_instance_of_no_use_is_terminated_and_made_again(
 
     cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
     cloud.ends = None
-    again = play(*MAKE, "-e", "yes=true")
+    again = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
     assert again.returncode == 0, again.stdout
     assert len(instances(cloud)) == 2
 
@@ -408,7 +410,7 @@ def test_a_run_goes_on_with_its_image(cloud: Cloud, play: Play, tmp_path: Path) 
     pin = ("-e", "aws_hosts_image_id=ami-00000006")
 
     def images(*words: str) -> list[str]:
-        made = play(*MAKE, "-e", "yes=true", *words)
+        made = play(*MAKE, "-e", "aws_hosts_auto_approve=true", *words)
         assert made.returncode == 0, made.stdout
         return [one["ImageId"] for one in instances(cloud)]
 
@@ -416,7 +418,7 @@ def test_a_run_goes_on_with_its_image(cloud: Cloud, play: Play, tmp_path: Path) 
     # One of the two ends: the other's image is that of the pair.
     cloud.client().terminate_instances(InstanceIds=[instances(cloud)[0]["InstanceId"]])
     assert images() == ["ami-00000004"] * 2
-    other = play(*MAKE, "-e", "yes=true", *pin)
+    other = play(*MAKE, "-e", "aws_hosts_auto_approve=true", *pin)
     assert other.returncode != 0
     assert "asked for is 'c7i.2xlarge, debian-13" in " ".join(other.stdout.split())
     assert play(*TEARDOWN).returncode == 0
@@ -424,7 +426,7 @@ def test_a_run_goes_on_with_its_image(cloud: Cloud, play: Play, tmp_path: Path) 
     assert play(*TEARDOWN).returncode == 0
     assert images() == ["ami-00000007"] * 2
     assert play(*TEARDOWN).returncode == 0
-    gone = play(*MAKE, "-e", "yes=true", "-e", "aws_hosts_image_id=ami-0000ffff")
+    gone = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_image_id=ami-0000ffff")
     assert gone.returncode != 0
     assert "ami-0000ffff" in gone.stdout
     assert instances(cloud) == []
@@ -490,7 +492,11 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         ({}, "RequestExpired", ["The credentials for AWS have expired", "aws sso login"]),
         ({"AWS_REGION": "eu-moon-1"}, "", ["'eu-moon-1' is not a region of EC2", "us-east-1"]),
         # Without a terminal nobody can answer.
-        ({}, "", ["about 0.73 USD an hour", "give -e yes=true", "Nothing was made"]),
+        (
+            {},
+            "",
+            ["about 0.73 USD an hour", "give -e aws_hosts_auto_approve=true", "Nothing was made"],
+        ),
     ],
 )
 def test_refuses(
