@@ -428,7 +428,10 @@ def test_a_run_goes_on_with_its_image(cloud: Cloud, play: Play, tmp_path: Path) 
     assert play(*TEARDOWN).returncode == 0
     gone = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_image_id=ami-0000ffff")
     assert gone.returncode != 0
-    assert "ami-0000ffff" in gone.stdout
+    assert (
+        "us-east-1 has no image ami-0000ffff for x86_64 with ENA. Name another with "
+        "-e aws_hosts_image_id="
+    ) in " ".join(gone.stdout.split())
     assert instances(cloud) == []
 
 
