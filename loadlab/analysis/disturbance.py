@@ -279,6 +279,33 @@ def retransmits(found: Evidence) -> Iterator[Reason]:
             )
 
 
+def packet_drops(found: Evidence) -> Iterator[Reason]:
+    """Yield a finding for each host that lost too many packets before TCP saw them.
+
+    A card also counts a packet of a protocol that the host does not speak, of which a switch sends
+    some.
+    """
+    limit = found.limits.drops_max
+    for role, host in found.hosts.items():
+        lost = host.drops
+        if lost is None:
+            continue
+        dropped = lost.dropped + lost.softnet_dropped
+        if dropped > limit * lost.received:
+            yield Reason(
+                code="packet_drops",
+                value=dropped / max(lost.received, 1),
+                limit=limit,
+                facts={
+                    "host": role,
+                    "received": lost.received,
+                    "card": lost.dropped,
+                    "softnet": lost.softnet_dropped,
+                    "squeezed": lost.softnet_squeezed,
+                },
+            )
+
+
 def calibration_link(
     directions: Mapping[str, Iperf3Direction],
     hosts: Mapping[str, Counters | None],

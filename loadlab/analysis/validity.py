@@ -433,6 +433,7 @@ FINDING: tuple[ClientRule, ...] = (
     disturbance.both_full,
     disturbance.full_core,
     disturbance.retransmits,
+    disturbance.packet_drops,
     disturbance.link_disturbed,
     _uncalibrated,
     _listen_overflows,

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, RepetitionSetup
 from loadlab.core.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import cores, node_exporter, processes
+from loadlab.telemetry import cores, drops, node_exporter, processes
+from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.processes import Recording, Window
 
@@ -28,8 +29,11 @@ def server(
     if setup.cpus is None or setup.interface is None:
         raise ResultError("no cpus or no interface: no load was offered")
     cpus, interface = setup.cpus.server, setup.interface.server
-    recorded = _counters(folder.cores, cpus, interface)
+    ticks, readings = _readings(folder.cores)
+    recorded = cores.counters(ticks, readings, cpus, interface)
     found = node_exporter.summarise(scrapes, cpus, window.start, window.end, interface, recorded)
+    lost = drops.drops(readings, window.start, window.end, cpus, interface)
+    found = replace(found, drops=lost)
     return _with_hardware(found, _processes(folder.processes), window, cpus)
 
 
@@ -46,8 +50,11 @@ def client(
     if setup.cpus is None or setup.interface is None:
         raise ResultError("no cpus or no interface: no load was offered")
     cpus, interface = setup.cpus.client, setup.interface.client
-    recorded = _counters(folder.own_cores, cpus, interface)
+    ticks, readings = _readings(folder.own_cores)
+    recorded = cores.counters(ticks, readings, cpus, interface)
     found = node_exporter.summarise(scrapes, cpus, window.start, window.end, interface, recorded)
+    lost = drops.drops(readings, window.start, window.end, cpus, interface)
+    found = replace(found, drops=lost)
     recording = _processes(folder.own_processes)
     if recording is not None:
         found = replace(found, generator=processes.generator(recording, window, len(cpus)))
@@ -73,9 +80,12 @@ def raw(folder: ClientDir) -> set[str]:
 
 
 def _counters(path: Path, cpus: Sequence[int], interface: str) -> Counters | None:
-    if not path.exists():
-        return None
-    return cores.counters(*cores.read(path), cpus, interface)
+    return cores.counters(*_readings(path), cpus, interface)
+
+
+def _readings(path: Path) -> tuple[int, list[Reading]]:
+    """Return the clock ticks per second, and the readings; none where nothing was recorded."""
+    return cores.read(path) if path.exists() else (1, [])
 
 
 def _processes(path: Path) -> Recording | None:

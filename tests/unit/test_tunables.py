@@ -17,7 +17,7 @@ tcp-segmentation-offload: on
 \ttx-tcp-segmentation: on
 large-receive-offload: off [fixed]
 """
-# Of ethtool 6.1, of a card of 4096 entries and of one of 2048 (ixgbe, tg3), as %s.
+# As ethtool 6.1 prints them; %s: the most that the card can.
 RING = """\
 Ring parameters for eth0:
 Pre-set maximums:

@@ -128,6 +128,7 @@ from loadlab.core.model.summary import (
 from loadlab.core.model.telemetry import (
     CpuModes,
     Database,
+    Drops,
     Frequency,
     FunctionFraction,
     HostSeries,
@@ -174,6 +175,7 @@ __all__ = [
     "CpuModes",
     "Database",
     "Difference",
+    "Drops",
     "EncodedHistogram",
     "Erratum",
     "ErrorCounts",

@@ -76,6 +76,11 @@ MEANINGS: dict[str, Meaning] = {
     "retransmits": Meaning(
         "A host sent many TCP segments again: the network lost them.", ("retransmits_max",)
     ),
+    "packet_drops": Meaning(
+        "A host's card or kernel dropped packets that arrived: the core that takes them was too "
+        "slow.",
+        ("drops_max",),
+    ),
     "link_disturbed": Meaning(
         "The measurement of the link was disturbed twice, so the link was not judged."
     ),

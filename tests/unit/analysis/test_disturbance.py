@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loadlab.analysis import disturbance
-from loadlab.core.model import HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
+from loadlab.core.model import Drops, HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
 from loadlab.report import words
 from loadlab.telemetry.counters import MODES, Counters
 from tests.unit import builders
@@ -123,6 +123,22 @@ def test_one_full_core_is_a_finding(cores: int, mean: float, busiest: float, tol
         assert "32 cores was 99% busy, all together 3%; softirq took at most 97%" in (
             words.reason(found.findings[0])
         )
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+@pytest.mark.parametrize(
+    ("card", "kernel", "told"), [(0, 0, False), (20, 0, False), (21, 0, True), (0, 21, True)]
+)
+def test_lost_packets_are_a_finding(role: str, card: int, kernel: int, told: bool) -> None:
+    lost = Drops(received=100_000, dropped=card, softnet_dropped=kernel, softnet_squeezed=1_000_000)
+    measured = host(drops=lost)
+    found = judged(server=measured) if role == "server" else judged(client=measured)
+    assert found.valid
+    assert codes(found.findings) == (["packet_drops"] if told else [])
+    if told:
+        text = words.reason(found.findings[0])
+        assert f"{role} lost 0.02% of 100,000 packets before TCP saw them, limit 0.02%" in text
+        assert f"{card} dropped by the card, {kernel} for a full backlog" in text
 
 
 @pytest.mark.parametrize(("p99", "network"), [(204_000, True), (4_000, False), (900_000, False)])
