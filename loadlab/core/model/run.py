@@ -222,6 +222,16 @@ class Iperf3Direction(Record, kw_only=True, frozen=True):
             "earlier runs."
         ),
     ] = None
+    streams: Annotated[
+        Positive | None, doc("TCP connections at once; absent in earlier runs, which had one.")
+    ] = None
+    core_limited: Annotated[
+        bool | None,
+        doc(
+            "True where iperf3 filled the cores that it can use, one for each stream (before "
+            "iperf3 3.16 one in all): the link may carry more. Absent in earlier runs."
+        ),
+    ] = None
 
 
 class Iperf3(Record, kw_only=True, frozen=True):
@@ -229,6 +239,14 @@ class Iperf3(Record, kw_only=True, frozen=True):
 
     client_to_server: Annotated[Iperf3Direction, doc("Direction of the requests.")]
     server_to_client: Annotated[Iperf3Direction, doc("Direction of the answers.")]
+    lower: Annotated[
+        dict[str, Iperf3Direction] | None,
+        doc(
+            "Direction to its lower figure, where one stream filled a core and several were "
+            "measured too. The link's figure is the higher, above. Absent where one stream "
+            "filled no core."
+        ),
+    ] = None
 
 
 class Ceiling(Record, kw_only=True, frozen=True):
