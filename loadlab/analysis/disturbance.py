@@ -240,15 +240,18 @@ def link_disturbed(found: Evidence) -> Iterator[Reason]:
 
 
 def full_core(found: Evidence) -> Iterator[Reason]:
-    """Yield a finding for each host of several cores of which one was full and the others not."""
-    limits = found.limits
+    """Yield a finding for each host of several cores of which one was full and the others not, or
+    one was full of softirq."""
+    limit = found.limits.core_full
     for role, host in found.hosts.items():
-        busiest = host.cpu_busiest_core
-        if busiest is not None and host.cores > 1 and busiest >= limits.core_full > host.cpu_busy:
+        busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core or 0.0
+        if busiest is None or host.cores == 1 or busiest < limit:
+            continue
+        if host.cpu_busy < limit or softirq >= limit:
             yield Reason(
                 code="full_core",
                 value=busiest,
-                limit=limits.core_full,
+                limit=limit,
                 facts={
                     "host": role,
                     "cores": host.cores,

@@ -72,7 +72,10 @@ MEANINGS: dict[str, Meaning] = {
     "listen_overflows": Meaning(
         "The server dropped connections, as an accept queue was full.", ("listen_overflows_max",)
     ),
-    "full_core": Meaning("One core of a host was full while the others had room.", ("core_full",)),
+    "full_core": Meaning(
+        "One core of a host was full while the others had room, or was full of softirq.",
+        ("core_full",),
+    ),
     "retransmits": Meaning(
         "A host sent many TCP segments again: the network lost them.", ("retransmits_max",)
     ),

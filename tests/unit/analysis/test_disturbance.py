@@ -111,18 +111,29 @@ def test_a_disturbed_calibration_voids_no_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "mean", "busiest", "told"),
-    [(32, 0.03, 0.99, True), (1, 0.99, 0.99, False), (4, 0.97, 0.99, False), (4, 0.3, 0.9, False)],
+    ("cores", "mean", "busiest", "softirq", "told"),
+    [
+        (32, 0.03, 0.99, 0.97, True),
+        (32, 0.03, 0.99, 0.1, True),
+        (1, 0.99, 0.99, 0.97, False),
+        (4, 0.97, 0.99, 0.5, False),
+        # All are full, and one of them with packets.
+        (4, 0.97, 0.99, 0.97, True),
+        (4, 0.3, 0.9, 0.9, False),
+    ],
 )
-def test_one_full_core_is_a_finding(cores: int, mean: float, busiest: float, told: bool) -> None:
-    server = host(cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=0.97)
+def test_one_full_core_is_a_finding(
+    cores: int, mean: float, busiest: float, softirq: float, told: bool
+) -> None:
+    server = host(
+        cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=softirq
+    )
     found = judged(server=server)
     assert found.valid
     assert codes(found.findings) == (["full_core"] if told else [])
     if told:
-        assert "32 cores was 99% busy, all together 3%; softirq took at most 97%" in (
-            words.reason(found.findings[0])
-        )
+        text = f"{cores} cores was 99% busy, all together {mean:.0%}; softirq took at most "
+        assert f"{text}{softirq:.0%}" in words.reason(found.findings[0])
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
