@@ -148,7 +148,7 @@ def run(host: Path, *commands: str) -> list[str]:
         ("boot.nosmt", "r 444 boot.nosmt default"),
     ],
 )
-def test_what_is_read(host: Path, key: str, line: str | None) -> None:
+def test_tunables_prints_mode_and_value_of_a_key(host: Path, key: str, line: str | None) -> None:
     assert run(host, f"tunables {key}") == (line.splitlines() if line else [])
 
 
@@ -242,7 +242,7 @@ def test_deep_idle_states_are_switched_off_and_restored(host: Path) -> None:
     assert run(host, f"tunables {key}") == [f"w 644 {key} 0 0 0 1"]
 
 
-def test_what_is_read_at_boot_only(host: Path) -> None:
+def test_boot_parameters_are_written_to_grub(host: Path) -> None:
     grub = host / "grub.d"
     grub.mkdir()
     with_grub = f"GRUB={grub}"
@@ -260,7 +260,7 @@ def test_what_is_read_at_boot_only(host: Path) -> None:
     assert (host / "said").read_text().splitlines() == ["update-grub"] * 3
 
 
-def test_what_is_set(host: Path) -> None:
+def test_put_writes_every_file_of_a_key(host: Path) -> None:
     run(
         host,
         "put net.ipv4.ip_local_port_range '1024 65535'",
@@ -296,7 +296,9 @@ def test_what_is_set(host: Path) -> None:
         ),
     ],
 )
-def test_what_others_are_told(host: Path, command: str, said: list[str]) -> None:
+def test_put_calls_the_program_that_applies_a_setting(
+    host: Path, command: str, said: list[str]
+) -> None:
     run(host, command)
     assert (host / "said").read_text().splitlines() == said
 

@@ -100,7 +100,7 @@ def told(text: str, **changed: Any) -> list[str]:
     return hardware.warnings({"server": host(text, **changed)})
 
 
-def test_a_reading() -> None:
+def test_parse_returns_the_hardware_that_was_read() -> None:
     assert hardware.parse(NORMAL) == Hardware(
         nic=Nic(
             name="eth1",
@@ -213,7 +213,7 @@ def test_one_processor_takes_all_interrupts_because_there_is_one() -> None:
     assert told("nic\teth1\ninterrupt\t30 0\n") == []
 
 
-def test_one_queue_is_enough_where_its_packets_are_spread() -> None:
+def test_a_single_queue_warns_unless_its_packets_are_spread() -> None:
     one = "nic\teth1\nqueue\t0 {}\ninterrupt\t30 0\n"
     assert told(one.format("0000000f")) == []
     assert told(one.format("00000000"), cpus=[0]) == []
@@ -249,7 +249,7 @@ governor\tperformance
 """
 
 
-def test_the_cards_below_a_bond_are_judged_and_not_the_bond() -> None:
+def test_warnings_are_of_the_cards_below_a_bond() -> None:
     found = hardware.parse(BOND)
     assert found.nic
     assert (found.nic.name, found.nic.speed_mbit, found.nic.mtu) == ("vlan7", 20000, 9000)
@@ -259,7 +259,7 @@ def test_the_cards_below_a_bond_are_judged_and_not_the_bond() -> None:
     assert full.startswith("server: all 2 interrupts of eth2 come to processor 3")
 
 
-def test_packets_of_another_size() -> None:
+def test_warnings_name_hosts_whose_mtu_differs() -> None:
     hosts = {"server": host(NORMAL), "client": host(NORMAL.replace("mtu\t1500", "mtu\t9000"))}
     (line,) = hardware.warnings(hosts)
     assert line.startswith("different MTU (server 1500, client 9000)")
@@ -269,7 +269,7 @@ def test_no_card_needs_no_offloads() -> None:
     assert told("nic\ttest0\ndriver\tveth\noffload\tgeneric-receive-offload off\n") == []
 
 
-def test_a_guest() -> None:
+def test_virtual_machine_is_warned_about() -> None:
     (line,) = told(NORMAL, virtualisation="kvm")
     assert line.startswith("server: no machine of its own (kvm)")
 
@@ -431,7 +431,7 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
     )
 
 
-def test_the_script_on_a_vlan_on_a_bond(tmp_path: Path) -> None:
+def test_script_reads_the_cards_below_a_vlan_on_a_bond(tmp_path: Path) -> None:
     net = "class/net"
     machine(
         tmp_path,

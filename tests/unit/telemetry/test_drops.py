@@ -41,7 +41,7 @@ def recording(path: Path, below: str = BELOW) -> list[cores.Reading]:
 
 
 @pytest.mark.parametrize(("start", "end"), [(1.0, 2.0), (1.3, 1.9)])
-def test_what_a_bonds_cards_and_the_hosts_cores_lost(
+def test_drops_are_those_of_a_bonds_cards_and_of_the_hosts_cores(
     tmp_path: Path, start: float, end: float
 ) -> None:
     """From the last reading before the load to the first after it; a counter of 32 bits wraps."""
@@ -51,12 +51,12 @@ def test_what_a_bonds_cards_and_the_hosts_cores_lost(
     )
 
 
-def test_one_card_alone(tmp_path: Path) -> None:
+def test_drops_of_a_single_card(tmp_path: Path) -> None:
     found = drops.drops(recording(tmp_path, ""), 1, 2, [0], "eth2")
     assert found == Drops(received=3000, dropped=10, softnet_dropped=10, softnet_squeezed=1)
 
 
-def test_a_load_that_the_recording_does_not_cover_has_no_drops(tmp_path: Path) -> None:
+def test_drops_are_absent_where_the_recording_does_not_cover_the_load(tmp_path: Path) -> None:
     readings = recording(tmp_path)
     assert drops.drops(readings, -1, 2, [0], "eth1") is None
     assert drops.drops(readings, 1, 4, [0], "eth1") is None
@@ -66,7 +66,7 @@ def test_a_load_that_the_recording_does_not_cover_has_no_drops(tmp_path: Path) -
     assert drops.drops(readings, 1, 2, [0], "eth1") is None
 
 
-def test_a_card_that_was_reset_is_told(tmp_path: Path) -> None:
+def test_drops_refuse_a_counter_that_falls(tmp_path: Path) -> None:
     readings = recording(tmp_path)
     readings[-2].packets["eth2"] = (10, 0)
     with pytest.raises(TelemetryError, match="a counter of eth2 falls"):

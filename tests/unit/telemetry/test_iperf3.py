@@ -26,7 +26,7 @@ def test_the_receivers_rate_and_the_senders_retransmits(name: str) -> None:
     assert found.streams == len(end["streams"])
 
 
-def test_its_own_error_is_raised() -> None:
+def test_error_that_iperf3_reports_is_raised() -> None:
     with pytest.raises(iperf3.Iperf3Error, match="unable to connect to server"):
         iperf3.parse(text("error"))
 
@@ -66,7 +66,7 @@ def filled(name: str, local: float, remote: float, version: str = "iperf 3.18") 
         (filled("four", 99, 60, "iperf 3.17.1+"), False),
     ],
 )
-def test_cores_that_limit_the_figure(output: str, limited: bool) -> None:
+def test_full_cores_limit_the_figure(output: str, limited: bool) -> None:
     assert iperf3.parse(output).core_limited is limited
 
 

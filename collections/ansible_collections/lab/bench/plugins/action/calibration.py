@@ -39,6 +39,9 @@ class ActionModule(ControllerAction):
         link.mkdir(parents=True, exist_ok=True)
         several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
         names = {**IPERF3, **several, "ping": PING}
+        for name in names.values():
+            if (link / name).exists():
+                raise ValueError(f"{link / name} is there already: a measurement is kept.")
         for key, text in args["link"].items():
             documents.write(link / names[key], text.encode(errors="backslashreplace"))
         measured = CalibrationConditions(
