@@ -64,7 +64,7 @@ def parse(text: str) -> Hardware:
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
         taken = bool(separator) and host.take(name, value, _HOST_ONCE, _HOST_SEVERAL)
-        if separator and (name == "card" or (taken and name == "nic")):
+        if (taken and name == "nic") or (separator and cards and name == "card"):
             cards.append((value, _Lines()))
         elif not taken and not (
             separator and cards and cards[-1][1].take(name, value, _CARD_ONCE, _CARD_SEVERAL)
@@ -73,7 +73,7 @@ def parse(text: str) -> Hardware:
     interfaces = [_nic(name, lines) for name, lines in cards]
     found = host.once
     idle = [each.split(" ", 2) for each in host.several["idle"]]
-    tracked = [int(number) for number in found.get("conntrack", "").split()]
+    entries, most = _tracked(found["conntrack"]) if "conntrack" in found else (None, None)
     return Hardware(
         nic=interfaces[0] if interfaces else None,
         management_nic=found.get("management_nic"),
@@ -91,9 +91,15 @@ def parse(text: str) -> Hardware:
         numa_balancing=found["numa_balancing"] != "0" if "numa_balancing" in found else None,
         irqbalance=found.get("irqbalance"),
         firewall_rules=host.count("firewall_rules"),
-        conntrack_entries=tracked[0] if tracked else None,
-        conntrack_max=tracked[1] if tracked else None,
+        conntrack_entries=entries,
+        conntrack_max=most,
     )
+
+
+def _tracked(value: str) -> tuple[int, int]:
+    """Return how many connections are tracked, and how many can be."""
+    entries, most = map(int, value.split())
+    return entries, most
 
 
 def _nic(name: str, lines: _Lines) -> Nic:

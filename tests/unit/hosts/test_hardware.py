@@ -296,6 +296,12 @@ def test_another_line_is_refused(line: str) -> None:
         hardware.parse(f"{NORMAL}{line}\n")
 
 
+@pytest.mark.parametrize("text", ["card\teth1\n", "mtu\t1500\n", "conntrack\t1\n", "idle\t1 0\n"])
+def test_parse_refuses_a_card_without_interface_and_a_line_cut_short(text: str) -> None:
+    with pytest.raises(ValueError, match="not a line of the script|not enough values"):
+        hardware.parse(text)
+
+
 @given(st.dictionaries(st.sampled_from(["performance", "powersave", "schedutil"]),
                        st.integers(1, 200), min_size=1))  # fmt: skip
 def test_every_processors_governor_counts(governors: dict[str, int]) -> None:
