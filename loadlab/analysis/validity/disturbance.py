@@ -24,6 +24,8 @@ from loadlab.telemetry.counters import Counters
 # Linux sends a segment again after 200 ms at the earliest (TCP_RTO_MIN), plus the round trip.
 RTO_US = 200_000
 RTO_TO_US = 300_000
+# Part of the highest traffic of any second from which iperf3 was running.
+TRAFFIC_MIN = 0.1
 
 
 def marked(host: HostTelemetry, limits: Thresholds) -> HostTelemetry:
@@ -298,16 +300,19 @@ def calibration_link(
 ) -> list[Reason]:
     """Return why the measurement of the link was disturbed; empty where it was not.
 
-    ``hosts``: role -> what the host recorded during it, None where it did not.
+    ``hosts``: role -> what the host recorded during it, None where it did not. The recordings begin
+    before iperf3 and go on between its tests, so only the seconds with its traffic are judged.
     """
     reasons: list[Reason] = []
     for role, recorded in hosts.items():
         if recorded is not None:
             at = counters.edges(recorded, float(recorded.t[0]), float(recorded.t[-1]))
             used = counters.use(recorded, at)
-            foreign = [] if used.foreign is None else used.foreign.tolist()
+            traffic = (used.rx + used.tx) / used.seconds
+            ran = traffic >= TRAFFIC_MIN * traffic.max()
+            foreign = [] if used.foreign is None else used.foreign[ran].tolist()
             reasons += _foreign(role, foreign, limits)
-            reasons += _stolen(role, used.modes["steal"].tolist(), limits)
+            reasons += _stolen(role, used.modes["steal"][ran].tolist(), limits)
     for direction, found in directions.items():
         reasons += _unsteady(direction, found, limits)
     return reasons

@@ -298,7 +298,7 @@ def test_another_line_is_refused(line: str) -> None:
 
 @pytest.mark.parametrize("text", ["card\teth1\n", "mtu\t1500\n", "conntrack\t1\n", "idle\t1 0\n"])
 def test_parse_refuses_a_card_without_interface_and_a_line_cut_short(text: str) -> None:
-    with pytest.raises(ValueError, match="not a line of the script|not enough values"):
+    with pytest.raises(ValueError, match=r"not a line of the script|not enough values"):
         hardware.parse(text)
 
 

@@ -213,6 +213,20 @@ def test_the_calibration_of_a_link_is_judged(
         assert words.reason(reason)
 
 
+def test_work_of_others_between_the_tests_of_iperf3_disturbs_no_calibration() -> None:
+    """iperf3 runs in the seconds 1 to 3 and 5 to 8; in between somebody else has the core."""
+    t = np.arange(0, 8.01, 0.2)
+    with_pauses = np.interp(t, [0, 1, 3, 5, 8], [0, 0, 2e9, 2.01e9, 5.01e9])
+    foreign = np.interp(t, [0, 1, 3, 5, 8], [0, 0.9, 0.9, 2.7, 2.7])
+    limits, directions = builders.thresholds(), {"client_to_server": DIRECTION}
+    for moved, expected in ((with_pauses, []), (t, ["foreign_cpu"])):
+        spent = dict.fromkeys(MODES, np.zeros_like(t))
+        spent |= {"user": foreign, "idle": t - foreign}
+        host = Counters(t, {0: spent}, moved, moved, own=np.zeros_like(t), whole_seconds=True)
+        found = disturbance.calibration_link(directions, {"client": host}, limits)
+        assert codes(found) == expected
+
+
 def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
     late = replace(GOOD, duration_s=55.0)
     assert judged(late, server=host(samples=31)).valid
