@@ -6,7 +6,7 @@
 #   unit.cron.service            active or inactive
 #   snap.refresh.hold            until when snapd updates no snap: forever, a time, or none
 #   limit.systemd.nofile         open-file limit of a new service; limit.pam.nofile of a new session
-#   nic.ring.rx                  of the interface $NIC, by its ethtool name; also nic.channels.,
+#   nic.ring.rx                  of each card below the interface $NIC, by its ethtool name; also nic.channels.,
 #                                nic.coalesce. and nic.feature.
 #   boot.mitigations             a parameter of the kernel's command line, "default" if absent; a new
 #                                value takes effect at the next boot
@@ -16,6 +16,7 @@
 # be set is skipped; reading it back shows that.
 set -f
 PATH=$PATH:/usr/sbin:/sbin
+SYS=/sys
 # Directory of additions to Debian's GRUB configuration.
 GRUB=/etc/default/grub.d
 
@@ -81,26 +82,50 @@ read_limit() {
     if [ -n "$value" ]; then echo "w 644 $1 $value"; fi
 }
 
+# Prints "card value maximum w|r" for each card below $NIC that has the key; the maximum is - where there is none.
+nic_cards() {
+    name=${1#nic.*.} limited=''
+    for card in $(cards "$NIC"); do
+        case $1 in
+        nic.ring.*) limited=yes && said=$(ethtool --show-ring "$card" 2>/dev/null) ;;
+        nic.channels.*) limited=yes && said=$(ethtool --show-channels "$card" 2>/dev/null) ;;
+        nic.coalesce.*) said=$(ethtool --show-coalesce "$card" 2>/dev/null) ;;
+        nic.feature.*) said=$(ethtool --show-features "$card" 2>/dev/null) ;;
+        *) said='' ;;
+        esac
+        # ethtool prints the maximum first and the current value last. A card without such a ring has 0 or n/a. A group
+        # of features is fixed where each of its members, which are indented below it, is marked so.
+        echo "$said" | awk -v name="$name" -v card="$card" -v limited="$limited" '
+            tolower($1) == name ":" {
+                if (most == "") most = $2
+                value = $2; own = $3 != "[fixed]"; members = free = 0; group = !/^[ \t]/
+                next
+            }
+            group && /^[ \t]/ { members++; free += $3 != "[fixed]"; next }
+            { group = 0 }
+            END {
+                may = own && (!members || free) ? "w" : "r"
+                if (limited == "") most = "-"
+                if (value != "" && value != "n/a" && most != "0" && most != "n/a") print card, value, most, may
+            }'
+    done
+}
+
+# One word where all cards have the same, else the word of each. With a maximum also "m key maximum".
 read_nic() {
-    name=${1#nic.*.}
     # Without ethtool the value is unknown; that is different from the card lacking the feature.
     command -v ethtool >/dev/null || { echo "r 444 $1 unknown" && return; }
-    case $1 in
-    nic.ring.*) said=$(ethtool --show-ring "$NIC" 2>/dev/null) ;;
-    nic.channels.*) said=$(ethtool --show-channels "$NIC" 2>/dev/null) ;;
-    nic.coalesce.*) said=$(ethtool --show-coalesce "$NIC" 2>/dev/null) ;;
-    nic.feature.*) said=$(ethtool --show-features "$NIC" 2>/dev/null) ;;
-    *) said='' ;;
-    esac
-    # ethtool prints the maximum first and the current value last. It marks a group of features as fixed only at
-    # each of its members, which are indented below it.
-    echo "$said" | awk -v name="$name" -v key="$1" '
-        tolower($1) == name ":" { value = $2; members = free = 0; own = $3 != "[fixed]"; group = !/^[ \t]/; next }
-        group && /^[ \t]/ { members++; free += $3 != "[fixed]"; next }
-        { group = 0 }
+    nic_cards "$1" | awk -v key="$1" '
+        {
+            values = values " " $2; maxima = maxima " " $3
+            if (NR == 1) { value = $2; most = $3 }
+            if ($2 != value) several = 1
+            if ($3 != most) unlike = 1
+            if ($4 == "r") fixed = 1
+        }
         END {
-            may = own && (!members || free)
-            if (value != "" && value != "n/a") print (may ? "w 644" : "r 444"), key, value
+            if (NR) print fixed ? "r 444" : "w 644", key (several ? values : " " value)
+            if (NR && most != "-") print "m", key (unlike ? maxima : " " most)
         }'
 }
 
@@ -113,7 +138,8 @@ read_boot() {
     echo "$may $1 ${value:-default}"
 }
 
-# Prints "w|r mode key value" for each existing key: whether it is writable here, and its octal mode.
+# Prints "w|r mode key value" for each existing key: whether it is writable here, and its octal mode; and for a key
+# of a card "m key maximum".
 tunables() {
     units=''
     for key in "$@"; do
@@ -133,7 +159,7 @@ tunables() {
 
 put() { # key, value
     key=$1
-    # Several words if each file or area has its own value.
+    # Several words if each file, area or card has its own value.
     set -- $2
     case $key in
     /sys/*)
@@ -164,10 +190,17 @@ put() { # key, value
         fi
         ;;
     limit.*) ;;
-    nic.ring.*) ethtool --set-ring "$NIC" "${key#nic.*.}" "$1" ;;
-    nic.channels.*) ethtool --set-channels "$NIC" "${key#nic.*.}" "$1" ;;
-    nic.coalesce.*) ethtool --coalesce "$NIC" "${key#nic.*.}" "$1" ;;
-    nic.feature.*) ethtool --features "$NIC" "${key#nic.*.}" "$1" ;;
+    nic.*)
+        for card in $(nic_cards "$key" | cut -d ' ' -f 1); do
+            case $key in
+            nic.ring.*) ethtool --set-ring "$card" "${key#nic.*.}" "$1" ;;
+            nic.channels.*) ethtool --set-channels "$card" "${key#nic.*.}" "$1" ;;
+            nic.coalesce.*) ethtool --coalesce "$card" "${key#nic.*.}" "$1" ;;
+            nic.feature.*) ethtool --features "$card" "${key#nic.*.}" "$1" ;;
+            esac
+            [ $# = 1 ] || shift
+        done
+        ;;
     boot.*)
         if [ "$1" = default ]; then
             rm -f "$GRUB/90-loadlab-$key.cfg"
