@@ -277,8 +277,8 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         probe(sources="http://de.archive.ubuntu.com http://security.ubuntu.com"),
         demands(fetched_sources=["security.ubuntu.com:80"]),
         "its packages come from de.archive.ubuntu.com:80, which this machine does not fetch from "
-        "for a host without internet. Add that to package_sources in the inventory's "
-        "group_vars/lab.yml, or give the host sources that are listed there.",
+        "for a host without internet. Give the host the sources that this machine's own apt has, "
+        "or add that to package_sources in the inventory's group_vars/lab.yml.",
     ),
     "other_link": (
         probe() + "route\t10.0.0.2 eth0 10.9.0.7\nroute\t10.0.0.3 eth1 10.0.0.1\n",
@@ -357,7 +357,7 @@ def test_sources_that_nobody_fetches_from() -> None:
     assert told("", []) == []
     (refused,) = told("https://archive.ubuntu.com", known)
     assert "from archive.ubuntu.com:443, which" in refused
-    assert "Add that to package_sources" in refused
+    assert "add that to package_sources" in refused
 
 
 def test_the_probe_finds_the_sources(tmp_path: Path) -> None:
