@@ -62,9 +62,10 @@ def find(ask: Ask, read: Read, environ: Mapping[str, str], apt: Path, home: Path
     """Return what this machine fetches from.
 
     ``environ``: its environment; ``apt``: the directory of apt's settings, which may be absent;
-    ``home``: the user's own directory. Raises ValueError for an address without a name or port.
+    ``home``: the user's own directory. Raises ValueError for an invalid port in apt's settings.
     """
-    urls, environment, missing = apt_urls(apt), dict[str, str](), dict[str, str]()
+    sources = {name_and_port(url) for url in apt_urls(apt)}
+    environment, missing = dict[str, str](), dict[str, str]()
     tools: dict[str, Callable[[], _Tool]] = {
         "python": lambda: _pip(ask, read),
         "node": lambda: _npm(ask, environ, home),
@@ -73,13 +74,11 @@ def find(ask: Ask, read: Read, environ: Mapping[str, str], apt: Path, home: Path
     for language, tool in tools.items():
         try:
             found = tool()
-        except (ValueError, OSError) as problem:
-            missing[language] = str(problem)
-        else:
-            urls += found.urls
+            sources |= {name_and_port(url) for url in found.urls}
             environment |= found.environment
-    sources = sorted({name_and_port(url) for url in urls})
-    return Found(sources=sources, environment=environment, missing=missing)
+        except ValueError as problem:
+            missing[language] = str(problem)
+    return Found(sources=sorted(sources), environment=environment, missing=missing)
 
 
 def apt_urls(etc: Path) -> list[str]:
@@ -143,7 +142,11 @@ def _pip(ask: Ask, read: Read) -> _Tool:
                 "to one that this machine reaches."
             ) from problem
         urls += [page, place, *files_of(place, text)]
-    variables = {"PIP_INDEX_URL": own, "PIP_EXTRA_INDEX_URL": " ".join(indexes[1:])}
+    variables = {
+        "PIP_INDEX_URL": own,
+        "PIP_EXTRA_INDEX_URL": " ".join(indexes[1:]),
+        "PIP_TRUSTED_HOST": settings.get("trusted-host", ""),
+    }
     return _Tool(urls, {name: value for name, value in variables.items() if value})
 
 

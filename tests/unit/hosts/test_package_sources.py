@@ -86,7 +86,9 @@ enabled: no
 
 def test_apt_reads_the_mirrors_of_a_cloud_image(tmp_path: Path) -> None:
     mirrors = tmp_path / "debian.list"
-    mirrors.write_text("# near\nhttps://one.example.org/debian\tpriority:1\n\nhttps://two.example.org/\n")
+    mirrors.write_text(
+        "# near\nhttps://one.example.org/debian\tpriority:1\n\nhttps://two.example.org/\n"
+    )
     text = f"Types: deb\nURIs: mirror+file://{mirrors}\nSuites: trixie\n"
     assert ps.apt_urls(apt(tmp_path, debian_sources=text)) == [
         "https://one.example.org/debian",
@@ -119,6 +121,7 @@ def test_defaults_of_the_tools_need_no_setting(tmp_path: Path) -> None:
 def test_a_mirror_of_pip_is_the_hosts_too(tmp_path: Path) -> None:
     listed = (
         "global.index-url='https://old.example.org/simple'\n"
+        "install.trusted-host='mirror.example.org'\n"
         "install.index-url='http://mirror.example.org:3141/root/pypi/+simple/'\n"
         "global.extra-index-url='\\nhttps://one.example.org/simple\\nhttps://two.example.org/simple'\n"
     )
@@ -128,6 +131,7 @@ def test_a_mirror_of_pip_is_the_hosts_too(tmp_path: Path) -> None:
     )
     assert "index.example.org:443" not in found.sources
     assert found.environment["PIP_INDEX_URL"] == "http://mirror.example.org:3141/root/pypi/+simple/"
+    assert found.environment["PIP_TRUSTED_HOST"] == "mirror.example.org"
     extra = "https://one.example.org/simple https://two.example.org/simple"
     assert found.environment["PIP_EXTRA_INDEX_URL"] == extra
 
@@ -137,6 +141,15 @@ def test_a_password_of_an_index_stays_here(tmp_path: Path) -> None:
     found = find(tmp_path, said={**SAID, "list": listed})
     assert "secret" not in repr(found)
     assert "PIP_INDEX_URL" in found.missing["python"]
+
+
+def test_an_index_on_a_disk_serves_no_other_host(tmp_path: Path) -> None:
+    listed = "global.index-url='file:///srv/simple'\n"
+    found = find(tmp_path, said={**SAID, "list": listed})
+    assert found.missing["python"] == (
+        "'file:///srv/simple/gunicorn/' is no address of http or https"
+    )
+    assert "PIP_INDEX_URL" not in found.environment
 
 
 def test_an_index_without_the_project_is_named(tmp_path: Path) -> None:
@@ -161,7 +174,8 @@ def test_tools_that_are_absent_leave_their_settings(tmp_path: Path) -> None:
     assert found.missing == {}
     wanted = {"npm.example.org:4873", "a.example.org:443", "b.example.org:80"}
     assert wanted <= set(found.sources)
-    found = find(tmp_path, said=absent, NPM_CONFIG_REGISTRY="http://c.example.org", GOPROXY="direct")
+    own = {"NPM_CONFIG_REGISTRY": "http://c.example.org", "GOPROXY": "direct"}
+    found = find(tmp_path, said=absent, **own)
     assert "c.example.org:80" in found.sources
     assert "npm.example.org:4873" not in found.sources
     assert sorted(found.missing) == ["go"]

@@ -18,10 +18,11 @@ from loadlab.hosts import package_sources
 
 DOCUMENTATION = """
 name: package_sources
-short_description: Find where the controller gets packages, from the settings of apt, pip, npm and Go
+short_description: Find where the controller gets packages, by its settings of apt, pip, npm and Go
 description:
-  - Asks pip, npm and Go, and the package index of pip for the servers of its files. Takes about a second.
-  - Returns C(sources), C(environment) and C(missing).
+  - Reads apt's files, asks pip, npm and Go, and asks pip's index which servers have its files.
+    Takes about a second.
+  - Returns C(sources), C(environment) and C(missing), see loadlab/hosts/package_sources.py.
 author: the lab's developers
 """
 
