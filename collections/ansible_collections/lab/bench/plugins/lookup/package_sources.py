@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import ssl
@@ -49,9 +50,14 @@ def read(url: str, certificates: str) -> tuple[str, str]:
         return answer.url, answer.read().decode()
 
 
+@functools.cache
+def found() -> package_sources.Found:
+    """Return what this machine fetches from; one task may ask several times."""
+    return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home())
+
+
 class LookupModule(LookupBase):  # type: ignore[misc]
     def run(
         self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[dict[str, Any]]:
-        found = package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home())
-        return [msgspec.to_builtins(found)]
+        return [msgspec.to_builtins(found())]
