@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 
 from loadlab.hosts import ec2
 
@@ -15,7 +14,6 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "aws_refusal": ec2.refusal,
-            "aws_console": lambda text: msgspec.to_builtins(ec2.console(plain(text))),
             "aws_unfit": lambda offer, *asked: ec2.unfit(decode(offer, ec2.Offer), *asked),
             "aws_estimate": lambda prices, *asked: ec2.estimate(decode(prices, ec2.Prices), *asked),
         }
