@@ -128,11 +128,7 @@ def _pip(ask: Ask, read: Read) -> _Tool:
     indexes += settings.get("extra-index-url", "").split()
     urls = []
     for index in indexes:
-        if urlsplit(index).username:
-            raise ValueError(
-                f"The package index {urlsplit(index).hostname} of pip has a password in its "
-                "address, which every user of a host could read. Set PIP_INDEX_URL to one without."
-            )
+        _refuse_password(index, "PIP_INDEX_URL")
         page = f"{index.rstrip('/')}/{PROJECT}/"
         try:
             place, text = read(page, settings.get("cert", ""))
@@ -148,6 +144,14 @@ def _pip(ask: Ask, read: Read) -> _Tool:
         "PIP_TRUSTED_HOST": settings.get("trusted-host", ""),
     }
     return _Tool(urls, {name: value for name, value in variables.items() if value})
+
+
+def _refuse_password(url: str, setting: str) -> None:
+    if urlsplit(url).username:
+        raise ValueError(
+            f"The address of {urlsplit(url).hostname} has a user or password, which others on a "
+            f"host could read. Set {setting} to an address without."
+        )
 
 
 def pip_settings(listed: str) -> dict[str, str]:
@@ -194,6 +198,7 @@ def _npm(ask: Ask, environ: Mapping[str, str], home: Path) -> _Tool:
             "The registry of npm is not known. Set npm_config_registry in the environment, or "
             f"registry in {file}, or install npm on this machine, which knows its own."
         )
+    _refuse_password(registry, "npm_config_registry")
     return _Tool([registry], {"npm_config_registry": registry})
 
 
@@ -212,6 +217,8 @@ def _go(ask: Ask, environ: Mapping[str, str]) -> _Tool:
             f"GOPROXY: '{proxy}' names no module proxy. Set it in the environment, or install Go "
             "on this machine, which knows its own."
         )
+    for url in urls:
+        _refuse_password(url, "GOPROXY")
     variables = {"GOPROXY": proxy, "GOSUMDB": sums}
     return _Tool(
         [*urls, *_go_sums(sums)], {name: value for name, value in variables.items() if value}

@@ -14,7 +14,7 @@
 # FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
 # NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS are words SERVER,CLIENT,CLIENT…
 #
-# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches), LAB_BRIDGE
+# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches, for up), LAB_BRIDGE
 # (interface name), LAB_TABLE (name in nftables, which begins with loadlab), LAB_NETWORK (a.b.c.0/24 of the management
 # link), LAB_GATEWAY (the controller's address on it).
 set -eu

@@ -136,11 +136,20 @@ def test_a_mirror_of_pip_is_the_hosts_too(tmp_path: Path) -> None:
     assert found.environment["PIP_EXTRA_INDEX_URL"] == extra
 
 
-def test_a_password_of_an_index_stays_here(tmp_path: Path) -> None:
-    listed = "global.index-url='https://me:secret@mirror.example.org/simple'\n"
-    found = find(tmp_path, said={**SAID, "list": listed})
+def test_a_password_in_an_address_stays_here(tmp_path: Path) -> None:
+    secret = "https://me:secret@mirror.example.org/x"
+    said = {
+        **SAID,
+        "list": f"global.index-url='{secret}'\n",
+        "registry": secret,
+        "GOSUMDB": f"https://goproxy.example.org,{secret}\noff\n",
+    }
+    found = find(tmp_path, said=said)
     assert "secret" not in repr(found)
-    assert "PIP_INDEX_URL" in found.missing["python"]
+    assert found.environment == {}
+    settings = {"python": "PIP_INDEX_URL", "node": "npm_config_registry", "go": "GOPROXY"}
+    for language, setting in settings.items():
+        assert f"Set {setting} to an address without" in found.missing[language]
 
 
 def test_an_index_on_a_disk_serves_no_other_host(tmp_path: Path) -> None:
