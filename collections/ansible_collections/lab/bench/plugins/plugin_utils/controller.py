@@ -66,6 +66,8 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
 
     TRANSFERS_FILES = False
     _requires_connection = False
+    # Of the task.
+    variables: dict[str, Any]
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         """Do the action's work; return the keys of its result.
@@ -85,6 +87,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
+        self.variables = task_vars or {}
         _, args = self.validate_argument_spec(options(type(self).__module__))
         try:
             return {**result, "changed": False, **self.work(plain(args))}
