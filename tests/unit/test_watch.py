@@ -78,8 +78,9 @@ class Watched:
         monkeypatch.setattr(Recorded, "ended", [])
         monkeypatch.setattr(watch, "time", self.clock)
         monkeypatch.setattr(watch, "Recording", Recorded)
-        monkeypatch.setattr(watch, "under_way", self.told.append)
+        monkeypatch.setattr(watch, "under_way", lambda status: self.told.append(status.words))
         self.action = watch.ActionModule.__new__(watch.ActionModule)
+        self.action.variables = {"inventory_hostname": "client"}
         monkeypatch.setattr(self.action, "_low_level_execute_command", self.answer)
 
     def answer(self, command: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.exporter import forwarde
 from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
 
 from loadlab.core import documents
+from loadlab.report.terminal.progress_line import Status
 from loadlab.scheduling import progress
 from loadlab.scheduling.progress import Measuring
 
@@ -72,7 +73,15 @@ class ActionModule(ControllerAction):
                 over, far = self._ask(args["until"])
                 if over:
                     break
-            under_way(f"{what}: {far}; {progress.until(ends, time.time())}")
+            until = progress.until(ends, time.time())
+            under_way(
+                Status(
+                    self.variables["inventory_hostname"],
+                    f"{what}: {far}; {until}",
+                    f"{args['server']} [{item.position}/{item.total}] {far}",
+                    ends,
+                )
+            )
 
     def _ask(self, command: str) -> tuple[bool, str]:
         """Return whether the host reports the end of the load, and the progress it reports."""

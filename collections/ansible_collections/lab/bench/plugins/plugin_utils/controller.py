@@ -20,6 +20,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from loadlab.core import documents
 from loadlab.core.formatting import printable
 from loadlab.core.model import Record
+from loadlab.report.terminal.progress_line import Status
 
 
 def tell(line: str) -> None:
@@ -27,10 +28,10 @@ def tell(line: str) -> None:
     Display().display(f"  {printable(line)}", color="bright blue")
 
 
-def under_way(words: str) -> None:
+def under_way(status: Status) -> None:
     """Show the running task's status in place of its name, as often as called."""
     # The missing newline marks the text as a status.
-    Display().display(words, newline=False)
+    Display().display(msgspec.json.encode(status).decode(), newline=False)
 
 
 def options(action: str) -> dict[str, Any]:
