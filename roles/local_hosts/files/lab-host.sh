@@ -5,7 +5,7 @@
 #   lab-host.sh up FRESH BASE HOSTS PAIRS  creates the management network, all hosts in parallel, and the
 #                                          test link of each pair; returns when SSH answers
 #   lab-host.sh alive RELEASE PAIR...      exit status 0 if all hosts run, on that release, and are linked
-#   lab-host.sh down NAME                  removes a host
+#   lab-host.sh down NAME...               removes hosts, in parallel
 #   lab-host.sh network-down               removes the management network
 #
 # FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
@@ -278,6 +278,6 @@ alive)
         linked "${members[@]}"
     done
     ;;
-down) down "$@" ;;
+down) each "$*" down ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
 esac
