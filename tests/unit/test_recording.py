@@ -37,9 +37,10 @@ class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         time.sleep(self.takes_s)
         self.send_response(200)
-        self.send_header("Content-Length", str(len(self.answer)))
+        # As node_exporter does.
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.wfile.write(self.answer.encode())
+        self.wfile.write(f"{len(self.answer):x}\r\n{self.answer}\r\n0\r\n\r\n".encode())
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -1,5 +1,5 @@
-"""Filters about hosts, from probe, identity, hardware and dropped in loadlab/hosts,
-and core/fingerprint.py."""
+"""Filters about hosts, from probe, identity and hardware in loadlab/hosts, and
+core/fingerprint.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 
 from loadlab.core import fingerprint
 from loadlab.core.model import HostDescription
-from loadlab.hosts import dropped, hardware, identity, probe
+from loadlab.hosts import hardware, identity, probe
 
 
 class FilterModule:
@@ -25,9 +25,6 @@ class FilterModule:
             ),
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])
-            ),
-            "dropped": lambda asked, go_on: dropped.refusal(
-                {one["__measure_missing_host"]: not one.get("unreachable") for one in asked}, go_on
             ),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
