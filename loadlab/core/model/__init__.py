@@ -29,6 +29,7 @@ from loadlab.core.model.claims import (
     Published,
     UnmeasuredCell,
 )
+from loadlab.core.model.hardware import Hardware, Nic
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
@@ -61,7 +62,6 @@ from loadlab.core.model.run import (
     Ceiling,
     ClockOffsets,
     Command,
-    Hardware,
     HostDescription,
     Iperf3,
     Iperf3Cpu,
@@ -71,7 +71,6 @@ from loadlab.core.model.run import (
     LedgerState,
     Manifest,
     ManifestHost,
-    Nic,
     Progress,
     RoundTrip,
     TuningLedger,
@@ -129,6 +128,7 @@ from loadlab.core.model.summary import (
 from loadlab.core.model.telemetry import (
     CpuModes,
     Database,
+    Drops,
     Frequency,
     FunctionFraction,
     HostSeries,
@@ -175,6 +175,7 @@ __all__ = [
     "CpuModes",
     "Database",
     "Difference",
+    "Drops",
     "EncodedHistogram",
     "Erratum",
     "ErrorCounts",
