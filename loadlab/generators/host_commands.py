@@ -5,11 +5,40 @@ Load and recorders are services of their own, so that a connection which drops d
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 from loadlab.core.formatting import plain
 from loadlab.core.run_dir import ERROR, RUN, STATUS
 
 _TOOLS = "/usr/local/lib/loadlab"
 _LOAD, _RECORD = "loadlab-load", "loadlab-record"
+# Exists on the server if the stack was restarted and has had no load since.
+_RESTARTED = "/run/loadlab-restarted"
+
+
+def restart(started: Sequence[str], restarted: Sequence[str], again: bool) -> str:
+    """Return the command that restarts the stack, and starts what it needs where that is down.
+
+    ``started``, ``restarted``: units of the server; empty where none of the latter is to be
+    restarted. ``again``: whether a restart that began at the end of the previous measurement counts
+    if nothing used the services since.
+    """
+    if not restarted:
+        return ""
+    early = f"[ ! -e {_RESTARTED} ] || verb=start; " if again else ""
+    needed = f"systemctl start {shlex.join(started)} && " if started else ""
+    return (
+        f"verb=restart; {early}rm -f {_RESTARTED} && {needed}"
+        f'systemctl "$verb" {" ".join(restarted)}'
+    )
+
+
+def restart_early(restarted: Sequence[str]) -> str:
+    """Return the command that begins the restart for the next measurement; empty for no units."""
+    if not restarted:
+        return ""
+    return f"touch {_RESTARTED} && systemctl --no-block restart {' '.join(restarted)}"
 
 
 def record(options: str, most_s: float) -> str:

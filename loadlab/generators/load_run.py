@@ -42,8 +42,6 @@ SCRAPE_S = 1.5
 BATCH_MAX_S = 86_400
 # Samples of py-spy per second.
 PROFILE_HZ = 100
-# Exists on the server if the stack was restarted and has had no load since.
-RESTARTED = "/run/loadlab-restarted"
 # Commands that tell several clients the moment of their start may take this many times as long as
 # the slowest took when all were run at once just before.
 COMMANDS = 2
@@ -196,10 +194,8 @@ def load_run(asked: Asked) -> LoadRun:
             path: Scraped(name, asked.hosts[name].exporter)
             for path, name in zip(recordings, [asked.server, *names], strict=True)
         },
-        restart=_restart(asked),
-        restart_early=f"touch {RESTARTED} && systemctl --no-block restart {' '.join(asked.restart)}"
-        if asked.restart
-        else "",
+        restart=host_commands.restart(asked.started, asked.restart, asked.again),
+        restart_early=host_commands.restart_early(asked.restart),
         recording=host_commands.record(_server_recorder(asked, remote), most_s),
         # The profiler starts with the load, takes about a second to find the busiest process, and
         # ends before the load does.
@@ -375,22 +371,6 @@ def _rights(generator: Generator, asked: Asked) -> str:
 
 def _set(variables: Mapping[str, str]) -> str:
     return shlex.join(f"--setenv={name}={value}" for name, value in variables.items())
-
-
-def _restart(asked: Asked) -> str:
-    """Return the command that restarts the stack, and starts what it needs where that is down.
-
-    A restart that began at the end of the previous measurement counts if nothing used the services
-    since.
-    """
-    if not asked.restart:
-        return ""
-    early = f"[ ! -e {RESTARTED} ] || verb=start; " if asked.again else ""
-    needed = f"systemctl start {shlex.join(asked.started)} && " if asked.started else ""
-    return (
-        f"verb=restart; {early}rm -f {RESTARTED} && {needed}"
-        f'systemctl "$verb" {" ".join(asked.restart)}'
-    )
 
 
 def until_begin_s(lead_s: float, slowest_s: float) -> float:
