@@ -1,5 +1,4 @@
-"""Filters about hosts, from probe, identity and hardware in loadlab/hosts, and
-core/fingerprint.py."""
+"""Filters about hosts, from loadlab/hosts and core/fingerprint.py."""
 
 from __future__ import annotations
 
@@ -8,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.core import fingerprint
 from loadlab.core.model import HostDescription
-from loadlab.hosts import hardware, identity, probe
+from loadlab.hosts import cloud_init, hardware, identity, probe
 
 
 class FilterModule:
@@ -26,6 +25,7 @@ class FilterModule:
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])
             ),
+            "cloud_init_refusal": lambda text: cloud_init.refusal(plain(text)),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
             "of_play": lambda root, *play: fingerprint.of_play(Path(root), *play),
