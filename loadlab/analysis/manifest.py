@@ -18,6 +18,7 @@ _PIN = re.compile(
 # Fields of the plan that the manifest keeps.
 _PLANNED = (
     "options", "stack", "stacks", "tunings", "networks", "endpoints", "experiments", "study",
+    "choice",
 )  # fmt: skip
 # -e, also after switches that take no value (-Kbe), with or without its value attached.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)

@@ -38,7 +38,13 @@ from loadlab.planning.options import Specs
 from loadlab.scheduling import ids, records, schedule
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.experiments import Fixed, PlannedExperiment, Scaled, Search, items
-from loadlab.scheduling.plan import CalibrationLoad, Plan, PlannedComparison, Run
+from loadlab.scheduling.plan import (
+    CalibrationLoad,
+    GeneratorChoice,
+    Plan,
+    PlannedComparison,
+    Run,
+)
 from loadlab.scheduling.records import Records
 from loadlab.stacks.stacks import stack
 from loadlab.tuning import ablation
@@ -70,6 +76,8 @@ class Request(Struct, kw_only=True, frozen=True):
     - needs_framework: False for stages that measure nothing, which then plan no cells
     - needs_run: whether the run must exist
     - now: the time, for a new run's id
+    - generator: to plan with where neither the user nor a study names one; None: the option's
+      default, and nothing is chosen
     - python: the server's Python version, None where it is not known yet
     - kind: "study" or "lesson" where one must have been given
     - pairs: number of host pairs; clients: of each pair
@@ -86,6 +94,7 @@ class Request(Struct, kw_only=True, frozen=True):
     begin: bool = True
     needs_framework: bool = True
     needs_run: bool = False
+    generator: str | None = None
     python: str | None = None
     kind: str | None = None
     pairs: int = 1
@@ -136,6 +145,9 @@ def plan(ask: Request) -> Plan:
     run = resolve_run(ask)
     study = studies.find(ask.root, run.given, ask.kind)
     given = words(ask, run.given, study)
+    choice = choose(ask, run.recorded, study, given)
+    if choice is not None:
+        given = {**given, "generator": choice.generator}
     planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
@@ -149,7 +161,7 @@ def plan(ask: Request) -> Plan:
     ]
     inputs.check(run_id, known_items, run.records)
     placed, aa_controls = place(ask, planned, controls, hashed, run.recorded)
-    draft = _draft(ask, run_id, run.given, planned, made_of)
+    draft = _draft(ask, run_id, run.given, planned, made_of, choice)
     draft = replace(
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
@@ -239,6 +251,26 @@ def words(ask: Request, given: GivenOptions, study: Study | None) -> GivenOption
         options.convert("default_generator", default, ask.specs["default_generator"])
         found = {"generator": default, **found}
     return found
+
+
+def choose(
+    ask: Request, recorded: Run | None, study: Study | None, given: GivenOptions
+) -> GeneratorChoice | None:
+    """Return the generator for cells of which nothing names one; None where all are named.
+
+    A run keeps the one that it began with. It is settled where nothing was measured with another.
+    """
+    if "generator" in given or (
+        study is not None and all("generator" in entry.options for entry in study.cells)
+    ):
+        return None
+    if recorded is not None:
+        kept = recorded.plan.choice
+        if kept is None or kept.settled:
+            return kept
+    if ask.generator is None:
+        return None
+    return GeneratorChoice(generator=ask.generator, settled=False, used=False, reasons=[])
 
 
 def plan_options(ask: Request, given: GivenOptions, filled: GivenOptions) -> PlannedCells:
@@ -529,6 +561,7 @@ def _draft(
     given: GivenOptions,
     planned: PlannedCells,
     made_of: inputs.Inputs,
+    choice: GeneratorChoice | None,
 ) -> Plan:
     """Return the plan before its experiments are placed and estimated."""
     run = RunDir(ask.root / "results" / run_id)
@@ -537,6 +570,10 @@ def _draft(
     setups = list(dict.fromkeys(schedule.setup(item) for item in measured))
     calibrations = [number for one in run.calibrations() for number in one.numbers()]
     default_rate = options.options(ask.specs, {}).rate
+    generators = {load.generator for load in loads} or {planned.options.generator}
+    if choice is not None:
+        choice = replace(choice, used=choice.generator in generators)
+        generators -= set() if choice.settled else {choice.generator}
     return Plan(
         run_id=run_id,
         run_dir=str(run.path),
@@ -552,7 +589,8 @@ def _draft(
         endpoints=planned.endpoints,
         tunings={name: dict(profile) for name, profile in made_of.tunings.items()},
         networks={name: dict(profile) for name, profile in made_of.networks.items()},
-        generators=sorted({load.generator for load in loads} or {planned.options.generator}),
+        generators=sorted(generators),
+        choice=choice,
         study=planned.study,
         comparisons=[],
         aa_controls=[],

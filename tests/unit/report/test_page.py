@@ -249,7 +249,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     server = replace(document.hosts["server"], hardware=found)
     document = replace(document, hosts={**document.hosts, "server": server})
     documents.write(run / "manifest.json", documents.encode(document))
-    shown = manifest.build(document, {})
+    shown = manifest.build(document, {}, None)
     assert shown
     warnings, hosts = shown.tables[:2]
     assert [row[0].split(":")[0] for row in cells_of(warnings)] == [
