@@ -17,7 +17,8 @@ from loadlab.core.model import Reason
 from loadlab.generators import registry
 from loadlab.hosts.probe import HostProbe
 from loadlab.planning import client_programs
-from loadlab.planning.plan import Request, plan
+from loadlab.planning.plan import plan
+from loadlab.planning.request import Request
 from loadlab.scheduling.plan import Plan
 
 

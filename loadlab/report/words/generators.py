@@ -51,7 +51,7 @@ OBSTACLES: Table = {
     "snap_offline": Entry(
         lambda why: (
             f"the generator {_fact(why, 'generator')} is not there, and snapd cannot "
-            "install its snap without internet on the host (internet=false)"
+            "install its snap without internet on the host (hosts_online=false)"
         ),
         _OTHER,
     ),

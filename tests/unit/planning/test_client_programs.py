@@ -24,7 +24,7 @@ WITHOUT_SNAPD = (
 )
 WITHOUT_INTERNET = (
     "the generator wrk2 is not there, and snapd cannot install its snap without internet on the "
-    f"host (internet=false). {REMEDY}"
+    f"host (hosts_online=false). {REMEDY}"
 )
 ABSENT = "the generator wrk2 is not there, and the snap store offers no snap wrk2 for x86_64: "
 

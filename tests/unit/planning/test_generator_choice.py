@@ -12,7 +12,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.run_dir import RunDir
 from loadlab.planning import generator_choice, options
 from loadlab.planning.generator_choice import Alternatives
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.report.words import generators
 from loadlab.scheduling.plan import Plan
 from tests.unit import builders

@@ -15,7 +15,7 @@ from loadlab.core import revision
 from loadlab.core.errors import PlanError
 from loadlab.planning import options
 from loadlab.planning.generator_choice import alternatives
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.report.words import generators as words
 
 

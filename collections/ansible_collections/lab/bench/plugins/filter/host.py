@@ -26,7 +26,7 @@ class FilterModule:
             ),
             "fetched_sources": lambda variables: (
                 None
-                if boolean(variables.get("internet", True))
+                if boolean(variables.get("hosts_online", True))
                 else variables.get("package_sources", [])
             ),
             "hardware_warnings": lambda hosts: hardware.warnings(
