@@ -206,9 +206,9 @@ def summarise(
     CPU and traffic are those between ``start`` and ``end``: from the host's own recording
     ``recorded`` where it covers them, else from the scrapes, linear between two. Other counters are
     the difference from the last scrape at or before ``start`` to the first at or after ``end``, or
-    between the outermost ones inside. Sockets are the largest counts after ``start``. CPU fractions,
-    0 to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets are those of
-    the host's network namespace.
+    between the outermost ones inside. Sockets are the largest counts after ``start``. CPU
+    fractions, 0 to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets
+    are those of the host's network namespace.
 
     Raises TelemetryError for fewer than two scrapes, for a counter that falls (named in the
     message), and for an absent interface or cpu.
