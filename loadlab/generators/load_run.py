@@ -342,12 +342,12 @@ def command(generator: Generator, request: Request, seconds: float, name: str) -
     return shlex.join(["timeout", limit, *generator.command(request, seconds, name), *headers])
 
 
-def rights(snap: bool, folder: str) -> str:
-    """Return the properties of the service that runs a generator, which writes to a folder.
+def rights(snap: bool, folder: str = "") -> str:
+    """Return the properties of the service that runs a generator.
 
-    It reads untrusted answers. In the sandbox it can write only to its folder, and its only
-    capability is binding low ports. A snap has a sandbox of its own, which only root may set up.
-    The OOM killer selects it first.
+    It reads untrusted answers. In the sandbox it can write only to this folder and to a /tmp of its
+    own, and its only capability is binding low ports. A snap has its own sandbox, which only root
+    may set up. The OOM killer selects it first.
     """
     sandbox = [
         "User=loadlab",
@@ -355,7 +355,7 @@ def rights(snap: bool, folder: str) -> str:
         "ProtectSystem=strict",
         "ProtectHome=true",
         "PrivateTmp=true",
-        f"ReadWritePaths={folder}",
+        *([f"ReadWritePaths={folder}"] if folder else []),
         "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
         "AmbientCapabilities=CAP_NET_BIND_SERVICE",
     ]

@@ -88,7 +88,7 @@ def _command(name: str, snap: bool) -> str:
     return (
         "systemd-run --quiet --collect --wait --pipe --unit=loadlab-prove "
         f"--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin "
-        f"{load_run.rights(snap, '/tmp')} /usr/bin/python3 {_SCRIPT} "
+        f"{load_run.rights(snap)} /usr/bin/python3 {_SCRIPT} "
         f"{load_run.command(generator, request, SECONDS, 'proof')}"
     )
 
