@@ -99,6 +99,11 @@ def build(
     argv = begun.argv
     if argv and "python" in argv[0].rpartition("/")[2]:
         argv = argv[1:]
+    planned = to_builtins(plan)
+    kept = {key: planned[key] for key in _PLANNED}
+    if plan.choice is not None:
+        # An older lab chose nothing.
+        kept["choice"] = planned["choice"]
     return Manifest(
         run_id=plan.run_id,
         started=begun.started,
@@ -108,6 +113,6 @@ def build(
         controller=dict(controller),
         hosts=dict(hosts),
         pins=dict(pins),
-        plan={key: value for key, value in to_builtins(plan).items() if key in _PLANNED},
+        plan=kept,
         certificate=certificate,
     )

@@ -32,6 +32,8 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     - own_address: the address that SSH connected to
     - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
     - programs: name -> path, or "", of each generator's program that was asked for
+    - snaps: name -> what `snap info` says, of each generator's snap that was asked about; absent
+      where there is no snapd, or where the program is there
     - sources: "name:port" of each package source; deployed: fingerprints, or ""
     - manifest: the host's fields in manifest.json
     """
@@ -51,6 +53,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     sources: list[str]
     deployed: str
     manifest: HostDescription
+    snaps: dict[str, str] = {}
 
 
 class PythonStack(Struct, frozen=True, kw_only=True):
@@ -105,6 +108,7 @@ def parse(text: str) -> HostProbe:
     packages: dict[str, str] = {}
     programs: dict[str, str] = {}
     routes: dict[str, list[str]] = {}
+    snaps: dict[str, str] = {}
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
         if not separator:
@@ -118,6 +122,9 @@ def parse(text: str) -> HostProbe:
         elif name == "program":
             program, _, path = value.partition(" ")
             programs[program] = path
+        elif name == "snap":
+            snap, _, said = value.partition(" ")
+            snaps[snap] = snaps.get(snap, "") + f"{said}\n"
         elif name == "route":
             peer, *way = value.split()
             routes[peer] = way
@@ -138,6 +145,7 @@ def parse(text: str) -> HostProbe:
             python=found["python"],
             netem=found["netem"] == "yes",
             programs=programs,
+            snaps=snaps,
             sources=[name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
             manifest=HostDescription(

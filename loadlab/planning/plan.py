@@ -29,7 +29,7 @@ from loadlab.planning.study_cells import plan_study
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records, schedule
 from loadlab.scheduling.experiments import PlannedExperiment, items
-from loadlab.scheduling.plan import CalibrationLoad, Plan, Run
+from loadlab.scheduling.plan import CalibrationLoad, GeneratorChoice, Plan, Run
 from loadlab.scheduling.records import Records
 from loadlab.tuning import ablation
 from loadlab.tuning.profiles import TuningProfile, tuning_profile
@@ -45,6 +45,9 @@ def plan(ask: Request) -> Plan:
     run = resolve_run(ask)
     study = studies.find(ask.root, run.given, ask.kind)
     given = words(ask, run.given, study)
+    choice = choose(ask, run.recorded, study, given)
+    if choice is not None:
+        given = {**given, "generator": choice.generator}
     planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
@@ -58,7 +61,7 @@ def plan(ask: Request) -> Plan:
     ]
     inputs.check(run_id, known_items, run.records)
     placed, aa_controls = place(ask, planned, controls, hashed, run.recorded)
-    draft = _draft(ask, run_id, run.given, planned, made_of)
+    draft = _draft(ask, run_id, run.given, planned, made_of, choice)
     draft = replace(
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
@@ -79,6 +82,26 @@ def words(ask: Request, given: GivenOptions, study: Study | None) -> GivenOption
         options.convert("default_generator", default, ask.specs["default_generator"])
         found = {"generator": default, **found}
     return found
+
+
+def choose(
+    ask: Request, recorded: Run | None, study: Study | None, given: GivenOptions
+) -> GeneratorChoice | None:
+    """Return the generator for cells of which nothing names one; None where all are named.
+
+    A run keeps the one that it began with, once it is settled.
+    """
+    if "generator" in given or (
+        study is not None and all("generator" in entry.options for entry in study.cells)
+    ):
+        return None
+    if recorded is not None:
+        kept = recorded.plan.choice
+        if kept is None or kept.settled:
+            return kept
+    if ask.generator is None:
+        return None
+    return GeneratorChoice(generator=ask.generator, settled=False, used=False, reasons=[])
 
 
 def _tunings(ask: Request, planned: PlannedCells) -> dict[str, TuningProfile]:
@@ -120,6 +143,7 @@ def _draft(
     given: GivenOptions,
     planned: PlannedCells,
     made_of: inputs.Inputs,
+    choice: GeneratorChoice | None,
 ) -> Plan:
     """Return the plan before its experiments are placed and estimated."""
     run = RunDir(ask.root / "results" / run_id)
@@ -128,6 +152,10 @@ def _draft(
     setups = list(dict.fromkeys(schedule.setup(item) for item in measured))
     calibrations = [number for one in run.calibrations() for number in one.numbers()]
     default_rate = options.options(ask.specs, {}).rate
+    generators = {load.generator for load in loads} or {planned.options.generator}
+    if choice is not None:
+        choice = replace(choice, used=choice.generator in generators)
+        generators -= set() if choice.settled else {choice.generator}
     return Plan(
         run_id=run_id,
         run_dir=str(run.path),
@@ -143,7 +171,8 @@ def _draft(
         endpoints=planned.endpoints,
         tunings={name: dict(profile) for name, profile in made_of.tunings.items()},
         networks={name: dict(profile) for name, profile in made_of.networks.items()},
-        generators=sorted({load.generator for load in loads} or {planned.options.generator}),
+        generators=sorted(generators),
+        choice=choice,
         study=planned.study,
         comparisons=[],
         aa_controls=[],

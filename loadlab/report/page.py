@@ -49,6 +49,7 @@ from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.scheduling.plan import GeneratorChoice
 
 # Control characters, characters that change the direction of text, and lone surrogates.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -74,6 +75,7 @@ class _PlannedStudy(msgspec.Struct):
 class _Plan(msgspec.Struct):
     """What the page needs of the plan in the manifest."""
 
+    choice: GeneratorChoice | None = None
     endpoints: dict[str, _Endpoint] = {}
     options: GivenOptions = {}
     study: _PlannedStudy | None = None
@@ -230,7 +232,7 @@ class _Builder:
             endpoints=endpoints,
             calibration=calibration.build(self._run_dir, self._calibration),
             tunings=tuning.build(self._run_dir, self._study.left_out_keys),
-            manifest=manifest.build(self._manifest, self._plan.options),
+            manifest=manifest.build(self._manifest, self._plan.options, self._plan.choice),
             files=manifest.raw_files(listed),
         )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from loadlab.core import documents
-from loadlab.core.model import SCHEMA, Record, Thresholds
+from loadlab.core.model import SCHEMA, Reason, Record, Thresholds
 from loadlab.core.model.base import Count, Json, Name, NotNegative, Positive, doc
 from loadlab.core.model.options import Options
 from loadlab.core.model.study import GivenOptions, PlannedStudy
@@ -39,6 +39,23 @@ class CalibrationLoad(Record, kw_only=True, frozen=True):
     connections: Annotated[Positive, doc("Connections.")]
 
 
+class GeneratorChoice(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """The generator of the cells for which neither the user nor a study names one."""
+
+    generator: Annotated[str, doc("The generator of these cells.")]
+    settled: Annotated[
+        bool,
+        doc(
+            "Whether it stays. If not, the clients are asked first, before anything is changed on "
+            "them, and another is taken if one of them cannot have it."
+        ),
+    ]
+    used: Annotated[bool, doc("Whether the plan has a cell of it.")]
+    reasons: Annotated[
+        list[Reason], doc("Why this one, or why not the preferred one; empty before it is settled.")
+    ]
+
+
 class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     """What a run measures, on what, and how far it is."""
 
@@ -61,7 +78,14 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     endpoints: Annotated[dict[str, dict[str, Json]], doc("Name -> contract (files/endpoints.yml).")]
     tunings: Annotated[dict[str, dict[str, Json]], doc("Name -> tuning profile (files/tuning).")]
     networks: Annotated[dict[str, dict[str, Json]], doc("Name -> network profile (files/network).")]
-    generators: Annotated[list[str], doc("Load generators and Python clients, sorted.")]
+    generators: Annotated[
+        list[str],
+        doc("Load generators and Python clients, sorted, without one that is not settled."),
+    ]
+    choice: Annotated[
+        GeneratorChoice | None,
+        doc("Where neither the user nor a study names the generator of every cell; else null."),
+    ] = None
     study: Annotated[PlannedStudy | None, doc("The study or lesson; null where there is none.")]
     comparisons: Annotated[list[PlannedComparison], doc("Cells that are compared.")]
     aa_controls: Annotated[

@@ -13,6 +13,7 @@ from loadlab.hosts import probe
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.planning import client_programs
+from loadlab.report.words import generators
 from loadlab.scheduling.experiments import items
 from loadlab.scheduling.plan import Plan
 from loadlab.tuning import sizing
@@ -42,9 +43,10 @@ class ActionModule(ControllerAction):
                 sizing.largest_pool(Path(args["root"])),
             )
         else:
-            reasons += client_programs.refusals(
+            missing = client_programs.obstacles(
                 host, plan.generators, args["binaries"], args["controller"], fetched_sources
             )
+            reasons += [generators.refusal(why) for why in missing]
         if reasons:
             raise ValueError(
                 f"{args['name']}: {' '.join(reasons)} Nothing was changed on the hosts."

@@ -14,14 +14,16 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from loadlab.core import revision
 from loadlab.core.errors import PlanError
 from loadlab.planning import options
-from loadlab.planning.plan import plan
+from loadlab.planning.generator_choice import alternatives
 from loadlab.planning.request import Request
+from loadlab.report.words import generators as words
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         root = Path(args["root"])
-        rest = {key: args[key] for key in args if key not in ("root", "specs", "given")}
+        own = ("root", "specs", "given", "binaries", "can_have_snaps")
+        rest = {key: args[key] for key in args if key not in own}
         try:
             request = Request(
                 **rest,
@@ -31,6 +33,12 @@ class ActionModule(ControllerAction):
                 now=datetime.datetime.now(),
                 lab=revision.revision(root),
             )
-            return {"plan": for_ansible(plan(request))}
+            found = alternatives(request, args["binaries"], args["can_have_snaps"])
+            instead = found.instead
+            return {
+                "plan": for_ansible(found.plan),
+                "instead": None if instead is None else for_ansible(instead),
+                "told": words.choice(found.plan.choice) if found.plan.choice else "",
+            }
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
