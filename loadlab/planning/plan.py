@@ -16,7 +16,16 @@ from msgspec.structs import replace
 from loadlab.core.catalog import known, load_yaml, names, runs
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plural
-from loadlab.core.model import GivenOptions, Item, Options, PlannedStudy, Purpose, Study, StudyCell
+from loadlab.core.model import (
+    GivenOptions,
+    Item,
+    Options,
+    Original,
+    PlannedStudy,
+    Purpose,
+    Study,
+    StudyCell,
+)
 from loadlab.core.model.base import Json
 from loadlab.core.run_dir import LATEST, RunDir
 from loadlab.generators import split
@@ -27,6 +36,7 @@ from loadlab.planning import (
     claims,
     experiments,
     inputs,
+    like,
     load_options,
     options,
     placement,
@@ -76,6 +86,7 @@ class Request(Struct, kw_only=True, frozen=True):
     - host_kind: what the hosts are, in words
     - inventory_args: the options that select them, "" where none are needed
     - lab: the lab's revision, None where unknown
+    - original: the run that the new one repeats, None where it repeats none
     """
 
     root: Path
@@ -93,6 +104,7 @@ class Request(Struct, kw_only=True, frozen=True):
     host_kind: str = ""
     inventory_args: str = ""
     lab: str | None = None
+    original: Original | None = None
 
 
 class ResolvedRun(Struct, kw_only=True, frozen=True):
@@ -133,6 +145,22 @@ def plan(ask: Request) -> Plan:
     and finished measurements are not repeated.
     """
     user_options.refuse_empty(ask.root, ask.specs, ask.given, ask.user)
+    like.refuse_stage(ask.user, ask.begin)
+    if ask.original is None:
+        return _plan(ask)
+    run_id = _run_id(ask)
+    source, recipe = ask.original.source, ask.original.recipe
+    like.refuse(source, recipe, ask.root / "results", run_id, ask.clients)
+    given = like.given(source, recipe, ask.specs, ask.given, ask.user)
+    try:
+        return _plan(replace(ask, given=given))
+    except PlanError as problem:
+        raise PlanError(
+            f"like: the run {source.run_id} cannot be repeated here. {problem}"
+        ) from None
+
+
+def _plan(ask: Request) -> Plan:
     run = resolve_run(ask)
     study = studies.find(ask.root, run.given, ask.kind)
     given = words(ask, run.given, study)

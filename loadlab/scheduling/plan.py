@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.core import documents
 from loadlab.core.model import SCHEMA, Record, Thresholds
 from loadlab.core.model.base import Count, Json, Name, NotNegative, Positive, doc
 from loadlab.core.model.options import Options
-from loadlab.core.model.study import GivenOptions, PlannedStudy
+from loadlab.core.model.study import GivenOptions, PlannedStudy, Scalar
 from loadlab.core.run_dir import RunDir
 from loadlab.scheduling.experiments import PlannedExperiment
 
@@ -105,6 +106,13 @@ class Run(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     hosts: Annotated[
         dict[str, dict[str, Json]] | None, doc("Identity of each host by name; absent before.")
     ] = None
+    made_with: Annotated[
+        dict[str, Scalar],
+        doc(
+            "Variables of the role that makes its hosts, which decide what the hosts are, name -> "
+            "value; absent where no role makes them."
+        ),
+    ] = field(default_factory=dict)
     resumed: Annotated[list[Resumption] | None, doc("Later calls; absent where none was.")] = None
 
 

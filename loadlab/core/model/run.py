@@ -15,6 +15,7 @@ from loadlab.core.model.base import (
     Positive,
     Reason,
     Record,
+    Sha256,
     doc,
 )
 from loadlab.core.model.certificate import CertificateReference
@@ -150,6 +151,10 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     ]
     hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
     pins: Annotated[dict[str, str], doc("Every pinned or resolved item, name to version.")]
+    locks: Annotated[
+        dict[str, Sha256] | None,
+        doc("Lock file of the lab to its SHA-256; absent in runs of an older lab."),
+    ] = None
     plan: Annotated[
         dict[str, Json],
         doc("Plan of the run: options, cells in their order, seed. Free in form."),

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from loadlab.analysis import summary as summaries
 from loadlab.core import documents, lock
-from loadlab.core.model import Claims, Manifest, Progress, Record, Summary
+from loadlab.core.model import Claims, Manifest, Progress, Record, Reproduction, Summary
 from loadlab.core.run_dir import RunDir
+from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
 from loadlab.report.words import labels
 from loadlab.scheduling import plan, progress
@@ -32,8 +33,10 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     commands."""
     run = RunDir(run_dir)
     manifest = _read(run.manifest, Manifest)
+    repeated = _read(run.reproduction, Reproduction)
     return [
         *headlines,
+        *(reproduction.lines(repeated) if repeated else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *following(run_dir),

@@ -11,16 +11,22 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
 )
 
-from loadlab.core import revision
+from loadlab.core import documents, revision
 from loadlab.core.errors import PlanError
+from loadlab.core.model import Original
 from loadlab.planning import options
 from loadlab.planning.plan import Request, plan
+from loadlab.report.words import reproduction as words
+from loadlab.reproduction import deviations, recipe
+from loadlab.scheduling.plan import Plan
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         root = Path(args["root"])
-        rest = {key: args[key] for key in args if key not in ("root", "specs", "given")}
+        own = ("root", "specs", "given", "original", "made_with")
+        rest = {key: args[key] for key in args if key not in own}
+        original = documents.read(Path(args["original"]), Original) if args["original"] else None
         try:
             request = Request(
                 **rest,
@@ -29,7 +35,17 @@ class ActionModule(ControllerAction):
                 given=options.given_of(args["given"]),
                 now=datetime.datetime.now(),
                 lab=revision.revision(root),
+                original=original,
             )
-            return {"plan": for_ansible(plan(request))}
+            planned = plan(request)
+            told = [] if original is None else self._unlike(original, planned, root, args)
+            return {"plan": for_ansible(planned), "unlike": told}
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
+
+    def _unlike(
+        self, original: Original, planned: Plan, root: Path, args: dict[str, Any]
+    ) -> list[str]:
+        """Return lines on what differs from the original before anything is changed."""
+        here = recipe.of_plan(planned, root, args["made_with"])
+        return words.before(deviations.planned(original.recipe, here))
