@@ -114,7 +114,7 @@ def describe(
 def describe_again(run_dir: Path, known: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
-    What they do not contain (hosts, controller, lab, pins) is copied from ``known``, an earlier
+    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an earlier
     manifest.json.
     """
     document = manifest.build(

@@ -45,7 +45,7 @@ State: TypeAlias = Literal["same", "differs", "hashed", "not verified"]
 _ONLY_LISTED = f"raw, and no {RESULT} names its SHA-256"
 _MISSING = f"named by its {RESULT}, and not in the bundle"
 # Fields of the manifest that no other file of the bundle has.
-_COPIED = "hosts, controller, lab and pins"
+_COPIED = "hosts, controller, lab, pins and locks"
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ def _recipe(
         given=filled(plan.given),
         options=plan.options,
         scale=plan.study.scale if plan.study else None,
-        made_with=dict(made_with),
+        # -e gives text, and a default of a role may be a number.
+        made_with={name: str(value) for name, value in made_with.items()},
         inputs=_inputs(plan),
         thresholds=limits,
         lab=lab,

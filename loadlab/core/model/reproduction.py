@@ -7,7 +7,7 @@ from msgspec import field
 from loadlab.core.model.base import SCHEMA, Count, Json, Name, Record, Sha256, doc
 from loadlab.core.model.options import Options
 from loadlab.core.model.run import LabRevision, ManifestHost, TuningLedger
-from loadlab.core.model.study import GivenOptions, Scalar
+from loadlab.core.model.study import GivenOptions
 from loadlab.core.model.summary import Comparison, NoiseFloor, Summary
 from loadlab.core.model.thresholds import Thresholds
 
@@ -54,7 +54,7 @@ class Recipe(Record, kw_only=True, frozen=True):
     options: Annotated[Options, doc("The checked values; of a study those of its first cell.")]
     scale: Annotated[str | None, doc("Scale of the study; absent without one.")] = None
     made_with: Annotated[
-        dict[str, Scalar],
+        dict[str, str],
         doc(
             "Variables of the role that made its hosts, such as the instance types; absent where "
             "no role made them, or an older lab did not record them."
