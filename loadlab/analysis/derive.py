@@ -114,8 +114,8 @@ def describe(
 def describe_again(run_dir: Path, known: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
-    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an earlier
-    manifest.json.
+    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an
+    earlier manifest.json.
     """
     document = manifest.build(
         plans.read(run_dir),

@@ -111,11 +111,14 @@ def _comparisons(
 
 def _side(cells: Sequence[CellSummary], run_ids: Sequence[str]) -> ComparedCell:
     """Return what a comparison holds on the same cell of several runs."""
+    n_failed, void_reasons = comparison.lost(cells)
     return ComparedCell(
         cell_id=", ".join(cell.cell_id for cell in cells),
         name=", ".join(run_ids),
         n=sum(cell.statistics.n for cell in cells),
         n_void=sum(cell.statistics.n_void for cell in cells),
+        n_failed=n_failed,
+        void_reasons=void_reasons,
         failed_fraction=comparison.failed(cells),
     )
 

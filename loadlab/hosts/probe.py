@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
+from loadlab.core.formatting import one_line, size
 from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.qdisc import NetworkProfile, needs_netem
@@ -32,6 +32,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
     - programs: name -> path, or "", of each generator's program that was asked for
     - sources: "name:port" of each package source; deployed: fingerprints, or ""
+    - free_bytes: of the file system of raw files; available_bytes: of memory
     - manifest: the host's fields in manifest.json
     """
 
@@ -49,6 +50,8 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     programs: dict[str, str]
     sources: list[str]
     deployed: str
+    free_bytes: int
+    available_bytes: int
     manifest: HostDescription
 
 
@@ -68,6 +71,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     - machine_ids: inventory name -> machine id of every host
     - stacks: what a server is to run; empty for a client or where nothing is planned
     - networks: the network profiles by name
+    - disk_bytes, memory_bytes: what the load needs there
     - fetched_sources: for a host without internet the "name:port" of each source that the
       controller fetches from, else None
     """
@@ -77,6 +81,8 @@ class Demands(Struct, frozen=True, kw_only=True):
     machine_ids: dict[str, str]
     stacks: list[PythonStack] = []
     networks: dict[str, NetworkProfile] = {}
+    disk_bytes: int = 0
+    memory_bytes: int = 0
     fetched_sources: list[str] | None = None
 
 
@@ -139,6 +145,8 @@ def parse(text: str) -> HostProbe:
             programs=programs,
             sources=[_name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
+            free_bytes=int(found["free_bytes"]),
+            available_bytes=int(found["available_kib"]) * 1024,
             manifest=HostDescription(
                 cpu_model=found["cpu_model"] or "unknown",
                 cores=int(found["cores"]),
@@ -254,6 +262,19 @@ def _same_machine(host: HostProbe, demands: Demands) -> list[Facts]:
     return [{"others": ", ".join(twins)}] if twins else []
 
 
+def _disk_full(host: HostProbe, demands: Demands) -> list[Facts]:
+    if host.free_bytes >= demands.disk_bytes:
+        return []
+    return [{"free": size(host.free_bytes), "needed": size(demands.disk_bytes)}]
+
+
+def _memory_short(host: HostProbe, demands: Demands) -> list[Facts]:
+    if host.available_bytes >= demands.memory_bytes:
+        return []
+    return [{"free": size(host.available_bytes), "needed": size(demands.memory_bytes)}]
+
+
+_LESS = "give a lower -e rate= or a shorter -e duration=."
 RULES = (
     Rule(
         "no_python",
@@ -293,6 +314,18 @@ RULES = (
         "link than the one that is looked at. Give it a route there "
         "(ip route replace {peer} dev {interface} src {address}), or set test_address of all hosts "
         "to their addresses on one link.",
+    ),
+    Rule(
+        "disk_full",
+        _disk_full,
+        "the disk of /var/lib has {free} free, and a measurement needs {needed}. Free some, or "
+        + _LESS,
+    ),
+    Rule(
+        "memory_short",
+        _memory_short,
+        "it has {free} of available memory, and the generator needs {needed}. Stop other work "
+        "there, or " + _LESS,
     ),
     Rule(
         "same_machine",

@@ -38,6 +38,7 @@ from loadlab.planning import (
     inputs,
     like,
     load_options,
+    needs,
     options,
     placement,
     studies,
@@ -608,9 +609,11 @@ def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:
     going = ablation.without_idle(draft, idle)
     ahead = schedule.outlook(going, kept, None)
     seconds = [schedule.outlook(going, kept, pair).seconds_left for pair in range(pairs)]
+    remaining = ahead.total - ahead.position + 1
     return replace(
         draft,
         measurements=ahead.total,
-        remaining=ahead.total - ahead.position + 1,
+        remaining=remaining,
         load_seconds=max(seconds),
+        needs=needs.of(going.experiments, draft.options, remaining, pairs),
     )

@@ -40,6 +40,22 @@ class CalibrationLoad(Record, kw_only=True, frozen=True):
     connections: Annotated[Positive, doc("Connections.")]
 
 
+class HostNeeds(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """What a run needs on one host, at the least."""
+
+    disk_bytes: Annotated[Count, doc("Disk, bytes.")]
+    memory_bytes: Annotated[Count, doc("Memory, bytes.")]
+
+
+class Needs(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """What a run needs on its machines, at the least; rates that are not known yet do not count."""
+
+    client: Annotated[HostNeeds, doc("Each client.")]
+    server: Annotated[HostNeeds, doc("Each server.")]
+    controller: Annotated[HostNeeds, doc("The controller, in results/.")]
+    temporary_bytes: Annotated[Count, doc("The controller's temporary files, bytes.")]
+
+
 class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     """What a run measures, on what, and how far it is."""
 
@@ -82,6 +98,9 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     load_seconds: Annotated[
         NotNegative, doc("Seconds of load that are left, of the pair that has the most.")
     ]
+    needs: Annotated[
+        Needs | None, doc("Disk and memory for what is left; null where nothing is left.")
+    ] = None
 
 
 class Resumption(Record, kw_only=True, frozen=True):

@@ -30,7 +30,7 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.words import labels, outcomes, quantities
+from loadlab.report.words import labels, outcomes, quantities, repetitions
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.stats import inference
 
@@ -266,12 +266,9 @@ def _metric(row: MetricComparison | NoiseFloor) -> str:
 
 
 def _counts(compared: Comparison) -> str:
-    """Return how many repetitions are compared: 4 (1 void, left out) against 5."""
-    head, base = (
-        f"{side.n:,}" + (f" ({side.n_void:,} void, left out)" if side.n_void else "")
-        for side in (compared.head, compared.base)
-    )
-    return f"valid repetitions: {head} against {base}"
+    """Return how many repetitions are compared: 4 valid of 5 (1 void: steal) against 5 valid."""
+    head, base = (repetitions.compared(side) for side in (compared.head, compared.base))
+    return f"repetitions: {head} against {base}"
 
 
 def _css(row: MetricComparison) -> str:
@@ -344,8 +341,10 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
         f"{'noise floor':>13}  conclusion"
     ]
     for one in _titled(comparisons, {}):
-        failed = _failed(one.comparison)
-        found.append(f"{one.subject} on {one.title}" + (f": {failed}" if failed else ""))
+        void = one.comparison.head.n_void or one.comparison.base.n_void
+        beside = [_failed(one.comparison), _counts(one.comparison) if void else ""]
+        more_words = "; ".join(filter(None, beside))
+        found.append(f"{one.subject} on {one.title}" + (f": {more_words}" if more_words else ""))
         found += [_line(row) for row in one.comparison.rows]
     return [*found, *more]
 

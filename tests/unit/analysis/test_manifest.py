@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.analysis import manifest
+from loadlab.analysis.manifest import Locked
 from loadlab.core import documents
 from loadlab.core.model import Command, LabRevision
 from loadlab.scheduling.plan import Run
@@ -155,7 +156,7 @@ def test_a_manifest(python: list[str]) -> None:
         builders.manifest().hosts,
         {"python": "3.11"},
         LabRevision(version="0.2.0", revision=None, dirty=None),
-        {"controller/aiohttp": "3.14.5"},
+        Locked({"controller/aiohttp": "3.14.5"}, {"requirements.txt": "0" * 64}),
         None,
     )
     assert found.command == Command(
