@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from loadlab.analysis import disturbance, result
+from loadlab.analysis import client_part, result
+from loadlab.analysis.validity import disturbance
 from loadlab.core import documents
 from loadlab.core.model import (
     Calibration,
@@ -101,7 +102,7 @@ def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibrati
     # The first pair's calibration has no suffix.
     own = pair if run.calibration(pair).path.is_dir() else ""
     found = []
-    for place, (client, _) in enumerate(result.parts(rep_dir, setup)):
+    for place, (client, _) in enumerate(client_part.parts(rep_dir, setup)):
         folder = run.calibration(own, client.path.name if place else "")
         load = _load(client)
         found.append(None if load is None else _in_force(folder, load.started, limits))

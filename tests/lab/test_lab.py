@@ -159,11 +159,14 @@ def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
     ceiling = folder / "calibration/ceiling"
     new = len(list(ceiling.glob("rep-*"))) + 1
     # What is there is somebody's measurement: the next of this run cannot be kept.
-    (folder / f"calibration/link/rep-{new}").mkdir()
+    taken = folder / f"calibration/link/rep-{new}/ping.txt"
+    taken.parent.mkdir()
+    taken.write_text("somebody's\n")
     output = run("playbooks/calibrate.yml", run_id=RUN_ID)
     assert "Calibration failed (recorded); retrying" in output
     results = [(ceiling / f"rep-{number}/result.json").exists() for number in (new, new + 1)]
     assert results == [False, True]
+    assert taken.read_text() == "somebody's\n"
     documents.read(folder / "calibration.json", Calibration)
 
 

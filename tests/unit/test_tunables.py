@@ -110,7 +110,7 @@ def run(host: Path, *commands: str) -> list[str]:
         ("boot.nosmt", "r 444 boot.nosmt default"),
     ],
 )
-def test_what_is_read(host: Path, key: str, line: str | None) -> None:
+def test_tunables_prints_mode_and_value_of_a_key(host: Path, key: str, line: str | None) -> None:
     assert run(host, f"tunables {key}") == ([line] if line else [])
 
 
@@ -151,7 +151,7 @@ def test_without_ethtool_nobody_can_tell_what_the_card_has(host: Path) -> None:
     assert run(host, hidden, "tunables nic.ring.rx") == ["r 444 nic.ring.rx unknown"]
 
 
-def test_what_is_read_at_boot_only(host: Path) -> None:
+def test_boot_parameters_are_written_to_grub(host: Path) -> None:
     grub = host / "grub.d"
     grub.mkdir()
     with_grub = f"GRUB={grub}"
@@ -169,7 +169,7 @@ def test_what_is_read_at_boot_only(host: Path) -> None:
     assert (host / "said").read_text().splitlines() == ["update-grub"] * 3
 
 
-def test_what_is_set(host: Path) -> None:
+def test_put_writes_every_file_of_a_key(host: Path) -> None:
     run(
         host,
         "put net.ipv4.ip_local_port_range '1024 65535'",
@@ -203,7 +203,9 @@ def test_what_is_set(host: Path) -> None:
         ),
     ],
 )
-def test_what_others_are_told(host: Path, command: str, said: list[str]) -> None:
+def test_put_calls_the_program_that_applies_a_setting(
+    host: Path, command: str, said: list[str]
+) -> None:
     run(host, command)
     assert (host / "said").read_text().splitlines() == said
 

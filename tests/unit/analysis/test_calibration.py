@@ -91,7 +91,7 @@ def test_a_ping_without_round_trips_is_shown(text: str) -> None:
     assert str(problem.value) == f"ping's output has no round-trip times: {text!r}"
 
 
-def test_a_calibration(folder: Path) -> None:
+def test_calibration_is_derived_from_its_raw_files(folder: Path) -> None:
     found = derive(folder)
     documents.encode(found)
     ceiling, floor = (

@@ -156,7 +156,7 @@ def test_calibrations_are_grouped_by_pair(tmp_path: Path) -> None:
         ("cells/a/rep-1/run.json", False),
     ],
 )
-def test_what_is_derived(name: str, is_derived: bool) -> None:
+def test_file_of_a_run_is_derived_or_raw_by_its_name(name: str, is_derived: bool) -> None:
     assert run_dir.derived(name) == is_derived
 
 

@@ -85,7 +85,7 @@ def told(text: str, **changed: Any) -> list[str]:
     return hardware.warnings({"server": host(text, **changed)})
 
 
-def test_a_reading() -> None:
+def test_parse_returns_the_hardware_that_was_read() -> None:
     assert hardware.parse(NORMAL) == Hardware(
         nic=Nic(
             name="eth1",
@@ -184,7 +184,7 @@ def test_no_card_needs_no_offloads() -> None:
     assert told("nic\ttest0\ndriver\tveth\noffload\tgeneric-receive-offload off\n") == []
 
 
-def test_a_guest() -> None:
+def test_virtual_machine_is_warned_about() -> None:
     (line,) = told(NORMAL, virtualisation="kvm")
     assert line.startswith("server: no machine of its own (kvm)")
 

@@ -15,7 +15,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.model import Original, Recipe, Source
 from loadlab.planning import options
 from loadlab.planning import plan as planning
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.reproduction import recipe
 from loadlab.scheduling.plan import Plan
 from tests.unit import builders

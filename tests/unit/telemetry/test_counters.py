@@ -151,7 +151,9 @@ def test_scrapes_alone_read_what_lies_between_them(
 
 @settings(max_examples=25)
 @given(phase=phases)
-def test_each_second_is_told(tmp_path_factory: pytest.TempPathFactory, phase: float) -> None:
+def test_cpu_use_is_found_for_each_second(
+    tmp_path_factory: pytest.TempPathFactory, phase: float
+) -> None:
     true = (0.94, 0.98, 0.98, 0.99, 0.16)
     found = Host(steps(*true)).seen(tmp_path_factory.mktemp("host"), 5, phase, exact=True)
     assert found.per_second

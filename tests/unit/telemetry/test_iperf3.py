@@ -25,7 +25,7 @@ def test_the_receivers_rate_and_the_senders_retransmits(name: str) -> None:
     assert found.cpu_percent.remote == end["cpu_utilization_percent"]["remote_total"]
 
 
-def test_its_own_error_is_raised() -> None:
+def test_error_that_iperf3_reports_is_raised() -> None:
     with pytest.raises(iperf3.Iperf3Error, match="unable to connect to server"):
         iperf3.parse(text("error"))
 

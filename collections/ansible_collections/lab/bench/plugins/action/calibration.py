@@ -38,6 +38,9 @@ class ActionModule(ControllerAction):
         # The hosts' recordings may be there already.
         link.mkdir(parents=True, exist_ok=True)
         names = {**IPERF3, "ping": PING}
+        for name in names.values():
+            if (link / name).exists():
+                raise ValueError(f"{link / name} is there already: a measurement is kept.")
         for key, text in args["link"].items():
             documents.write(link / names[key], text.encode(errors="backslashreplace"))
         measured = CalibrationConditions(

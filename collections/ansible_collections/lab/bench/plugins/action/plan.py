@@ -15,7 +15,8 @@ from loadlab.core import documents, revision
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Original
 from loadlab.planning import options
-from loadlab.planning.plan import Request, plan
+from loadlab.planning.plan import plan
+from loadlab.planning.request import Request
 from loadlab.report.words import reproduction as words
 from loadlab.reproduction import deviations, recipe
 from loadlab.scheduling.plan import Plan

@@ -7,12 +7,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from loadlab.analysis import disturbance
+from loadlab.analysis.validity import disturbance
 from loadlab.core.model import HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
 from loadlab.report import words
 from loadlab.telemetry.counters import MODES, Counters
 from tests.unit import builders
-from tests.unit.analysis.test_validity import CLOSED, CLOSED_LOOP, GOOD, codes, judged
+from tests.unit.analysis.validity.judging import CLOSED, CLOSED_LOOP, GOOD, codes, judged
 from tests.unit.builders import telemetry as host
 
 CAPACITY = 1e9
@@ -184,3 +184,33 @@ def test_the_calibration_of_a_link_is_judged(
     assert codes(found) == expected
     for reason in found:
         assert words.reason(reason)
+
+
+def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
+    late = replace(GOOD, duration_s=55.0)
+    assert judged(late, server=host(samples=31)).valid
+    assert codes(judged(late, server=host(samples=23)).reasons) == ["telemetry_gap"]
+
+
+def test_a_closed_loop_may_fill_the_client_where_the_server_is_full() -> None:
+    found = judged(CLOSED, host(cpu_busy=0.9), host(cpu_busy=0.97), load=CLOSED_LOOP)
+    assert found.valid
+    (told,) = found.findings
+    assert words.coded(told) == (
+        "generator_cpu: client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both were "
+        "full"
+    )
+
+
+def test_a_closed_loop_that_fills_the_client_alone_says_nothing_of_the_server() -> None:
+    found = judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.94), load=CLOSED_LOOP)
+    assert not found.valid
+    assert [words.coded(reason) for reason in found.reasons] == [
+        "generator_cpu: client 0.94 busy, limit 0.9, server 0.74 busy, full from 0.9: the "
+        "generator was the limit"
+    ]
+    assert judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.9), load=CLOSED_LOOP).valid
+    # The calibration is about what the client can do.
+    cell = builders.cell(expected_void=["generator_cpu"])
+    ceiling = judged(CLOSED, client=host(cpu_busy=1.0), load=CLOSED_LOOP, cell=cell)
+    assert (ceiling.valid, codes(ceiling.findings)) == (True, ["generator_cpu"])
