@@ -88,6 +88,7 @@ def _original(
         source=Source(
             run_id=known.run_id,
             started=known.started,
+            lab=known.lab,
             sha256=sha256,
             signer=signer,
             unverified=unverified or [],

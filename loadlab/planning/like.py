@@ -14,6 +14,7 @@ from loadlab.core.run_dir import RunDir
 from loadlab.planning import options
 from loadlab.planning.options import Specs
 from loadlab.planning.studies import FOLDERS, filled
+from loadlab.planning.user_options import RENAMED
 
 # What belongs to one run alone.
 _OWN = ("run_id", "like")
@@ -40,7 +41,8 @@ def given(
     decides. The inventory's own options are left out, as the original did not have them. ``asked``:
     all options of this call; ``user``: names of those given with -e.
     """
-    found: GivenOptions = {**_defaults(recipe, specs), **filled(recipe.given)}
+    before = {RENAMED.get(name, name): value for name, value in filled(recipe.given).items()}
+    found: GivenOptions = {**_defaults(recipe, specs), **before}
     if recipe.scale is not None:
         found["scale"] = recipe.scale
     found = {name: value for name, value in found.items() if name in specs and name not in _OWN}
@@ -53,8 +55,8 @@ def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     """Return the options that the original took from defaults which are others here."""
     if any(name in filled(recipe.given) for name in FOLDERS):
         return {}
-    before: GivenOptions = msgspec.to_builtins(recipe.options)
-    now: GivenOptions = msgspec.to_builtins(options.options(specs, {}))
+    before: GivenOptions = msgspec.structs.asdict(recipe.options)
+    now: GivenOptions = msgspec.structs.asdict(options.options(specs, {}))
     return filled({name: before[name] for name in specs if before[name] != now[name]})
 
 

@@ -90,7 +90,7 @@ def _given(name: str, original: Recipe, here: Recipe) -> bool:
 
 
 def _of_recipe(recipe: Recipe) -> _Things:
-    options: dict[str, Json] = msgspec.to_builtins(recipe.options)
+    options: dict[str, Json] = msgspec.to_builtins(msgspec.structs.asdict(recipe.options))
     chosen = {name: value for name, value in options.items() if name not in _OWN}
     return _things({**chosen, "scale": recipe.scale, **recipe.made_with})
 

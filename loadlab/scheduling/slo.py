@@ -185,4 +185,6 @@ def _is_exceeded(figure: Reason) -> bool:
     value, limit = figure.value, figure.limit
     if figure.code == "slo_failed":
         return True
+    if figure.code in _UNKNOWN:
+        return False
     return isinstance(value, float | int) and isinstance(limit, float | int) and value > limit

@@ -32,6 +32,7 @@ class Source(Record, kw_only=True, frozen=True):
 
     run_id: Annotated[Name, doc("Name of the run.")]
     started: Annotated[str, doc("Start of the run, ISO 8601 with its offset.")]
+    lab: Annotated[LabRevision, doc("The lab that measured it.")]
     sha256: Annotated[
         Sha256 | None, doc("SHA-256 of its bundle; absent where it is a run in results/.")
     ] = None

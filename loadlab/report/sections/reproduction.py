@@ -24,9 +24,11 @@ EXPLAINED = (
 
 @dataclass(frozen=True)
 class ReproductionSection:
-    """The section; ``parts``: what is the same and what differs besides the figures."""
+    """The section; ``source``: which run is repeated; ``parts``: what is the same and what differs
+    besides the figures."""
 
     headline: Headline
+    source: str
     explained: str
     endpoints: Sequence[PathTable]
     parts: Table
@@ -40,6 +42,7 @@ def build(found: Reproduction | None, paths: Paths) -> ReproductionSection | Non
     state = "inconclusive" if found.comparisons else "void"
     return ReproductionSection(
         Headline(state, words.headline(found)),
+        words.source(found.original),
         EXPLAINED,
         comparison.tables(found.comparisons, paths, REPRODUCTION),
         _parts(found),
@@ -92,6 +95,7 @@ def lines(found: Reproduction) -> list[str]:
     """Return the comparison for the terminal, below the headlines."""
     return [
         f"Compared with the original {found.original.run_id}:",
+        words.source(found.original),
         words.same(found.parts),
         *words.deviations(found.parts),
         *comparison.lines(found.comparisons),

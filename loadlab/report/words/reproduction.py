@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from loadlab.core import formatting
-from loadlab.core.model import Deviation, LabRevision, Reproduction, ReproductionPart, Source
+from loadlab.core.model import Deviation, Reproduction, ReproductionPart, Source
 from loadlab.core.model.base import Json
 from loadlab.core.model.reproduction import Part
 from loadlab.report.words import labels
@@ -31,9 +31,10 @@ PLURALS: dict[Part, str] = {
 }
 
 
-def source(found: Source, lab: LabRevision) -> str:
+def source(found: Source) -> str:
     """Return which run is repeated, and how far its bundle was verified."""
-    text = f"Repeats the run {found.run_id}, started {found.started} with lab {labels.lab(lab)}"
+    lab = labels.lab(found.lab)
+    text = f"Repeats the run {found.run_id}, started {found.started} with lab {lab}"
     if found.sha256 is None:
         return f"{text}."
     signed = f"signed by {found.signer}" if found.signer else "not signed"

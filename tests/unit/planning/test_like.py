@@ -39,7 +39,7 @@ def made(**given: Any) -> Recipe:
 def original(found: Recipe) -> Original:
     known = builders.manifest()
     return Original(
-        source=Source(run_id="before", started=known.started),
+        source=Source(run_id="before", started=known.started, lab=known.lab),
         recipe=found,
         hosts=known.hosts,
         controller=known.controller,
@@ -86,6 +86,14 @@ def test_a_default_of_its_lab_is_kept() -> None:
     other = replace(before, options=replace(before.options, rate=[750], tuning=["stock"]))
     again = repeated(other)
     assert (again.options.rate, again.options.tuning) == ([750], ["stock"])
+
+
+def test_a_renamed_option_has_its_new_name() -> None:
+    before = made(framework="flask", endpoint="index", reverse_proxy="none")
+    again = repeated(replace(before, given={"framework": "flask", "front": "none"}))
+    assert again.options.reverse_proxy == "none"
+    study = replace(made(study="quick", scale="smoke"), given={"study": "quick", "reuse": False})
+    assert repeated(study).given["python_keepalive"] is False
 
 
 def test_the_generator_of_its_inventory_is_kept() -> None:

@@ -47,7 +47,7 @@ def original(run: Path, **changed: Any) -> Original:
     """Write what the run repeats: a run like itself, with these changes."""
     known = documents.read(RunDir(run).manifest, Manifest)
     found = Original(
-        source=Source(run_id="before", started=known.started),
+        source=Source(run_id="before", started=known.started, lab=known.lab),
         recipe=recipe.of_run(run),
         hosts=known.hosts,
         controller=known.controller,

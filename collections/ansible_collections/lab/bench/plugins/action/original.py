@@ -27,5 +27,5 @@ class ActionModule(ControllerAction):
         return {
             "path": str(path),
             "made_with": found.recipe.made_with,
-            "line": reproduction.source(found.source, found.recipe.lab),
+            "line": reproduction.source(found.source),
         }
