@@ -93,13 +93,18 @@ def _seconds(load: Load) -> float:
 
 def words(found: Needs) -> str:
     """Return what a run needs, for the terminal."""
-    client, server, here = found.client, found.server, found.controller
+    here = _told(found.controller.disk_bytes, found.controller.memory_bytes)
+    temporary = [f"{size(found.temporary_bytes)} for temporary files"]
     return (
-        f"Needs at least, on each client {size(client.disk_bytes)} of disk and "
-        f"{size(client.memory_bytes)} of memory, on each server {size(server.disk_bytes)} of disk, "
-        f"here {size(here.disk_bytes)} of disk, {size(found.temporary_bytes)} for temporary files "
-        f"and {size(here.memory_bytes)} of memory"
+        f"Needs at least, on each client {_told(found.client.disk_bytes, found.client.memory_bytes)}"
+        f"; on each server {_told(found.server.disk_bytes, found.server.memory_bytes)}; here "
+        + ", ".join([here, *(temporary if found.temporary_bytes else [])])
     )
+
+
+def _told(disk_bytes: int, memory_bytes: int) -> str:
+    memory = f" and {size(memory_bytes)} of memory" if memory_bytes else ""
+    return f"{size(disk_bytes)} of disk{memory}"
 
 
 def refuse_controller(

@@ -36,6 +36,7 @@ from loadlab.report.sections import (
     comparison,
     flame_graph,
     headlines,
+    hosts,
     manifest,
     processes,
     python_clients,
@@ -97,6 +98,7 @@ class EndpointSection:
     cells: Sequence[CellSection]
     server: ServerSection
     closed_loop: Table | None
+    hosts: Table | None
 
 
 @dataclass(frozen=True)
@@ -280,6 +282,7 @@ class _Builder:
                     [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
                     processes.section(own, loops),
                     cells.closed_loop(loops),
+                    hosts.section(own, loops),
                 )
             )
         return sections

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, RepetitionSetup
 from loadlab.core.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import cores, node_exporter, processes
+from loadlab.telemetry import cores, drops, node_exporter, processes
+from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.processes import Recording, Window
 
@@ -79,9 +80,12 @@ def _hosts(setup: RepetitionSetup) -> dict[str, _Host]:
 
 
 def _counters(path: Path, host: _Host) -> Counters | None:
-    if not path.exists():
-        return None
-    return cores.counters(*cores.read(path), host.cpus, host.interface)
+    return cores.counters(*_readings(path), host.cpus, host.interface)
+
+
+def _readings(path: Path) -> tuple[int, list[Reading]]:
+    """Return the clock ticks per second, and the readings; none where nothing was recorded."""
+    return cores.read(path) if path.exists() else (1, [])
 
 
 def _processes(path: Path) -> Recording | None:
@@ -96,9 +100,11 @@ def _during(
     recording: Recording | None,
 ) -> HostTelemetry:
     """Return a host's telemetry in the window, with its hardware where processes were recorded."""
-    found = node_exporter.summarise(
-        scrapes, host.cpus, window.start, window.end, host.interface, _counters(cores_path, host)
-    )
+    ticks, readings = _readings(cores_path)
+    recorded = cores.counters(ticks, readings, host.cpus, host.interface)
+    start, end, interface = window.start, window.end, host.interface
+    found = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
+    found = replace(found, drops=drops.drops(readings, start, end, host.cpus, interface))
     if recording is None:
         return found
     frequency, throttled = processes.hardware(recording, window, host.cpus)

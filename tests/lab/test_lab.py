@@ -56,6 +56,10 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         assert found[name]["scheduled"] == 200 * 5
         assert found[name]["requests"] + found[name]["unsent"] == 200 * 5
         assert found[name]["telemetry"]["server"]["cpu"]["steal"] >= 0
+        # At least a packet for each request, and none lost on a link of memory.
+        for telemetry in found[name]["telemetry"].values():
+            assert telemetry["drops"]["received"] >= found[name]["responses"]
+            assert telemetry["drops"]["dropped"] == 0
     for name in closed:
         # The closed loop cuts what is under way at its end: one request a connection at most.
         assert 0 <= found[name]["nginx_requests"] - found[name]["requests"] <= 64

@@ -236,6 +236,8 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
         assert host["hardware"]["nic"]["name"] == "test0"
         assert host["hardware"]["nic"]["driver"] == "veth"
         assert host["hardware"]["management_nic"] == "mgmt0"
+        assert host["hardware"]["nic"]["mtu"] == 1500
+        assert host["hardware"]["irqbalance"] == "absent"
     assert "Warnings about this hardware" in (place / "report.html").read_text()
     text = "".join(path.read_text() for path in place.glob("*.json")) + output
     assert PASSWORD not in text

@@ -24,6 +24,8 @@ from loadlab.telemetry.counters import Counters
 # Linux sends a segment again after 200 ms at the earliest (TCP_RTO_MIN), plus the round trip.
 RTO_US = 200_000
 RTO_TO_US = 300_000
+# Part of the highest traffic of any second from which iperf3 was running.
+TRAFFIC_MIN = 0.1
 
 
 def marked(host: HostTelemetry, limits: Thresholds) -> HostTelemetry:
@@ -222,15 +224,18 @@ def link_disturbed(found: ClientEvidence) -> Iterator[Reason]:
 
 
 def full_core(found: ClientEvidence) -> Iterator[Reason]:
-    """Yield a finding for each host of several cores of which one was full and the others not."""
-    limits = found.limits
+    """Yield a finding for each host of several cores of which one was full and the others not, or
+    one was full of softirq."""
+    limit = found.limits.core_full
     for role, host in found.hosts.items():
-        busiest = host.cpu_busiest_core
-        if busiest is not None and host.cores > 1 and busiest >= limits.core_full > host.cpu_busy:
+        busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core or 0.0
+        if busiest is None or host.cores == 1 or busiest < limit:
+            continue
+        if host.cpu_busy < limit or softirq >= limit:
             yield Reason(
                 code="full_core",
                 value=busiest,
-                limit=limits.core_full,
+                limit=limit,
                 facts={
                     "host": role,
                     "cores": host.cores,
@@ -261,6 +266,33 @@ def retransmits(found: ClientEvidence) -> Iterator[Reason]:
             )
 
 
+def packet_drops(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding for each host that lost too many packets before TCP saw them.
+
+    A card also counts a packet of a protocol that the host does not speak, of which a switch sends
+    some.
+    """
+    limit = found.limits.drops_max
+    for role, host in found.hosts.items():
+        lost = host.drops
+        if lost is None:
+            continue
+        dropped = lost.dropped + lost.softnet_dropped
+        if dropped > limit * lost.received:
+            yield Reason(
+                code="packet_drops",
+                value=dropped / max(lost.received, 1),
+                limit=limit,
+                facts={
+                    "host": role,
+                    "received": lost.received,
+                    "card": lost.dropped,
+                    "softnet": lost.softnet_dropped,
+                    "squeezed": lost.softnet_squeezed,
+                },
+            )
+
+
 def calibration_link(
     directions: Mapping[str, Iperf3Direction],
     hosts: Mapping[str, Counters | None],
@@ -268,16 +300,19 @@ def calibration_link(
 ) -> list[Reason]:
     """Return why the measurement of the link was disturbed; empty where it was not.
 
-    ``hosts``: role -> what the host recorded during it, None where it did not.
+    ``hosts``: role -> what the host recorded during it, None where it did not. The recordings begin
+    before iperf3 and go on between its tests, so only the seconds with its traffic are judged.
     """
     reasons: list[Reason] = []
     for role, recorded in hosts.items():
         if recorded is not None:
             at = counters.edges(recorded, float(recorded.t[0]), float(recorded.t[-1]))
             used = counters.use(recorded, at)
-            foreign = [] if used.foreign is None else used.foreign.tolist()
+            traffic = (used.rx + used.tx) / used.seconds
+            ran = traffic >= TRAFFIC_MIN * traffic.max()
+            foreign = [] if used.foreign is None else used.foreign[ran].tolist()
             reasons += _foreign(role, foreign, limits)
-            reasons += _stolen(role, used.modes["steal"].tolist(), limits)
+            reasons += _stolen(role, used.modes["steal"][ran].tolist(), limits)
     for direction, found in directions.items():
         reasons += _unsteady(direction, found, limits)
     return reasons

@@ -93,6 +93,7 @@ FINDING: tuple[ClientRule, ...] = (
     disturbance.both_full,
     disturbance.full_core,
     disturbance.retransmits,
+    disturbance.packet_drops,
     disturbance.link_disturbed,
     disturbance.uncalibrated,
     requests.listen_overflows,

@@ -29,6 +29,7 @@ from loadlab.core.model.claims import (
     Published,
     UnmeasuredCell,
 )
+from loadlab.core.model.hardware import Hardware, Nic
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
@@ -70,7 +71,6 @@ from loadlab.core.model.run import (
     Ceiling,
     ClockOffsets,
     Command,
-    Hardware,
     HostDescription,
     Iperf3,
     Iperf3Cpu,
@@ -80,7 +80,6 @@ from loadlab.core.model.run import (
     LedgerState,
     Manifest,
     ManifestHost,
-    Nic,
     Progress,
     RoundTrip,
     TuningLedger,
@@ -138,6 +137,7 @@ from loadlab.core.model.summary import (
 from loadlab.core.model.telemetry import (
     CpuModes,
     Database,
+    Drops,
     Frequency,
     FunctionFraction,
     HostSeries,
@@ -185,6 +185,7 @@ __all__ = [
     "Database",
     "Deviation",
     "Difference",
+    "Drops",
     "EncodedHistogram",
     "Erratum",
     "ErrorCounts",

@@ -68,6 +68,15 @@ def _retransmits(why: Reason) -> str:
     return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
 
 
+def _packet_drops(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"{fact['host']} lost {why.value:.2%} of {fact['received']:,} packets before TCP saw them, "
+        f"limit {why.limit:.2%}: {fact['card']:,} dropped by the card, {fact['softnet']:,} for a "
+        f"full backlog of a core; {fact['squeezed']:,} times a core left packets for later"
+    )
+
+
 def _link_disturbed(why: Reason) -> str:
     codes = why.facts["codes"]
     assert isinstance(codes, list)
@@ -208,6 +217,11 @@ FINDINGS: Table = {
     ),
     "retransmits": Entry(
         _retransmits, "See what the network loses, and compare with ping and iperf3"
+    ),
+    "packet_drops": Entry(
+        _packet_drops,
+        "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
+        "net.core.netdev_max_backlog",
     ),
     "link_disturbed": Entry(_link_disturbed, "Resume the run with -e recalibrate=true"),
     "iperf3_spread": Entry(

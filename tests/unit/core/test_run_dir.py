@@ -31,7 +31,13 @@ NAMES = {
     value
     for name, value in vars(run_dir).items()
     if name.isupper() and isinstance(value, str) and "." in value
-} | {*run_dir.IPERF3.values(), *run_dir.COUNTERS, "calibration.json", "tuning.json"}
+} | {
+    *run_dir.IPERF3.values(),
+    *run_dir.IPERF3_SEVERAL.values(),
+    *run_dir.COUNTERS,
+    "calibration.json",
+    "tuning.json",
+}
 PARTS = [
     r"\bcells/",
     r"\brep-", r"\.arriving", r"\bcalibration[-+*/]", r"\btuning[-*]", r"\banswers(-|\.json)",
