@@ -93,13 +93,12 @@ def _seconds(load: Load) -> float:
 
 def words(found: Needs) -> str:
     """Return what a run needs, for the terminal."""
-    here = _told(found.controller.disk_bytes, found.controller.memory_bytes)
-    temporary = [f"{size(found.temporary_bytes)} for temporary files"]
-    return (
-        f"Needs at least, on each client {_told(found.client.disk_bytes, found.client.memory_bytes)}"
-        f"; on each server {_told(found.server.disk_bytes, found.server.memory_bytes)}; here "
-        + ", ".join([here, *(temporary if found.temporary_bytes else [])])
+    client, server, here = (
+        _told(one.disk_bytes, one.memory_bytes)
+        for one in (found.client, found.server, found.controller)
     )
+    beside = f", {size(found.temporary_bytes)} for temporary files" if found.temporary_bytes else ""
+    return f"Needs at least, on each client {client}; on each server {server}; here {here}{beside}"
 
 
 def _told(disk_bytes: int, memory_bytes: int) -> str:

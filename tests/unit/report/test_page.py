@@ -29,19 +29,9 @@ from loadlab.report.sections import (
     manifest,
     processes,
     python_clients,
-)
-from loadlab.report.sections import cells as report_cells
-<<<<<<< HEAD
-from loadlab.report.sections import (
-    comparison,
-    headlines,
-    manifest,
-    processes,
-    python_clients,
     ranking,
 )
-=======
->>>>>>> main
+from loadlab.report.sections import cells as report_cells
 from loadlab.report.sections.cells import CellSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.words import labels
