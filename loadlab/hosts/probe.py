@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -12,6 +11,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.formatting import one_line, size
 from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
+from loadlab.hosts.package_sources import name_and_port
 from loadlab.hosts.qdisc import NetworkProfile, needs_netem
 from loadlab.stacks.stacks import PythonLimit, refuse_python
 
@@ -143,7 +143,7 @@ def parse(text: str) -> HostProbe:
             python=found["python"],
             netem=found["netem"] == "yes",
             programs=programs,
-            sources=[_name_and_port(url) for url in found["sources"].split()],
+            sources=[name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
             free_bytes=int(found["free_bytes"]),
             available_bytes=int(found["available_kib"]) * 1024,
@@ -163,13 +163,6 @@ def parse(text: str) -> HostProbe:
         )
     except KeyError as missing:
         raise ValueError(f"the probe did not report {missing}: {text[:200]!r}") from None
-
-
-def _name_and_port(url: str) -> str:
-    """Return name:port, as SSH's PermitRemoteOpen takes it. Raises ValueError for an
-    invalid port."""
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
 
 
 def out_of_reach(address: str, said: str, make: str) -> str:
@@ -304,8 +297,8 @@ RULES = (
         "sources_not_fetched",
         _sources_not_fetched,
         "its packages come from {sources}, which this machine does not fetch from for a host "
-        "without internet. Add that to package_sources in the inventory's group_vars/lab.yml, or "
-        "give the host sources that are listed there.",
+        "without internet. Give the host the sources that this machine's own apt has, or add that "
+        "to package_sources in the inventory's group_vars/lab.yml.",
     ),
     Rule(
         "other_link",
