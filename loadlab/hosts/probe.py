@@ -24,6 +24,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     """What the probe reports of a host.
 
     - user: who logs in; booted: unix seconds
+    - machine_id: the machine's own id and that of its kernel's boot
     - os: such as "debian 13"; machine: as `uname -m` prints it
     - cpus: processor numbers that services may use
     - interface: the one with the test address, or ""
@@ -68,7 +69,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     """What a run asks of one host.
 
     - name: of the host in the inventory; test_address: its address there, or ""
-    - machine_ids: inventory name -> machine id of every host
+    - machine_ids: inventory name -> machine id of every host, as in HostProbe
     - stacks: what a server is to run; empty for a client or where nothing is planned
     - networks: the network profiles by name
     - disk_bytes, memory_bytes: what the load needs there

@@ -339,6 +339,21 @@ def test_an_address_that_is_on_no_interface() -> None:
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "same"),
+    [
+        ("5e0c b001", "5e0c b001", True),
+        # Two machines from copies of one image, and two containers of one machine.
+        ("5e0c b001", "5e0c b002", False),
+        ("5e0c b001", "aaaa b001", False),
+    ],
+)
+def test_a_machine_is_told_by_its_id_and_its_boot(own: str, other: str, same: bool) -> None:
+    ids = {"server": own, "client": other}
+    told = messages(probe(machine_id=own), demands(machine_ids=ids))
+    assert [one.startswith("it is the same machine as client;") for one in told] == [True] * same
+
+
 def test_load_that_would_take_another_link() -> None:
     def told(*routes: str, others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
         lines = "".join(f"route\t{route}\n" for route in routes)

@@ -11,7 +11,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, p
 
 from loadlab.core import fingerprint
 from loadlab.core.model import HostDescription
-from loadlab.hosts import cloud_init, dropped, hardware, identity, probe
+from loadlab.hosts import cloud_init, hardware, identity, probe
 
 
 class FilterModule:
@@ -26,9 +26,6 @@ class FilterModule:
                 decode(hosts, dict[str, HostDescription])
             ),
             "cloud_init_refusal": lambda text: cloud_init.refusal(plain(text)),
-            "dropped": lambda asked, go_on: dropped.refusal(
-                {one["__measure_missing_host"]: not one.get("unreachable") for one in asked}, go_on
-            ),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
             "of_play": lambda root, *play: fingerprint.of_play(Path(root), *play),
