@@ -10,6 +10,7 @@ from pathlib import Path
 from loadlab.analysis import calibration, certificate, client_part, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
+from loadlab.analysis.manifest import Locked
 from loadlab.core import documents, revision
 from loadlab.core.model import (
     Claims,
@@ -93,21 +94,19 @@ def describe(
     ``hosts`` and ``controller``: the manifest's fields of these names.
     """
     measured = _measured(run_dir)
-    locks = {"controller": root / "requirements.txt"}
-    for framework in {found.cell.framework for found in measured}:
-        locks[framework] = root / "apps" / framework / "requirements.txt"
-    if any(found.cell.load.mode == "batch" for found in measured):
-        locks["clients"] = root / "files" / "clients" / "requirements.txt"
-    if any(found.purpose == "py_spy" for found in measured):
-        locks["profiler"] = root / "files" / "profiler" / "requirements.txt"
-    texts = {name: documents.text(path) for name, path in locks.items() if path.exists()}
+    locked = manifest.locked(
+        root,
+        {found.cell.framework for found in measured},
+        {found.cell.load.generator for found in measured},
+        any(found.purpose == "py_spy" for found in measured),
+    )
     document = manifest.build(
         plans.read(run_dir),
         _finished(measured),
         {name: documents.decode(host, ManifestHost, name) for name, host in hosts.items()},
         controller,
         revision.of(root),
-        manifest.pins(texts),
+        locked,
         certificate.newest(run_dir),
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
@@ -116,8 +115,8 @@ def describe(
 def describe_again(run_dir: Path, known: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
-    What they do not contain (hosts, controller, lab, pins) is copied from ``known``, an earlier
-    manifest.json.
+    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an
+    earlier manifest.json.
     """
     document = manifest.build(
         plans.read(run_dir),
@@ -125,7 +124,7 @@ def describe_again(run_dir: Path, known: Manifest) -> None:
         known.hosts,
         known.controller,
         known.lab,
-        known.pins,
+        Locked(known.pins, known.locks or {}),
         known.certificate,
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))

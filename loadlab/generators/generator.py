@@ -85,6 +85,8 @@ class Generator:
     - http2: whether it can use HTTP/2
     - whole: whether it takes only whole rates and seconds
     - duration_min_s: shortest duration it can measure; duration_min_why: why, in words
+    - row_bytes, row_memory_bytes: of a file with a row for each request, bytes of disk for a row,
+      and of the generator's memory; 0 where it writes none
     - at_once: of a batch, (requests, connections asked) -> requests under way at once; manner: the
       same in words. connections: default of the option connections, None for the common one
     """
@@ -109,6 +111,8 @@ class Generator:
     whole: bool = False
     duration_min_s: int = 0
     duration_min_why: str = ""
+    row_bytes: int = 0
+    row_memory_bytes: int = 0
     at_once: Callable[[int, int], int] | None = None
     manner: str = ""
     connections: int | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
+from loadlab.core.formatting import one_line, size
 from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.package_sources import name_and_port
@@ -35,6 +35,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     - snaps: name -> what `snap info` says, of each generator's snap that was asked about; absent
       where there is no snapd, or where the program is there
     - sources: "name:port" of each package source; deployed: fingerprints, or ""
+    - free_bytes: of the file system of raw files; available_bytes: of memory
     - manifest: the host's fields in manifest.json
     """
 
@@ -52,6 +53,8 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     programs: dict[str, str]
     sources: list[str]
     deployed: str
+    free_bytes: int
+    available_bytes: int
     manifest: HostDescription
     snaps: dict[str, str] = {}
 
@@ -72,6 +75,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     - machine_ids: inventory name -> machine id of every host, as in HostProbe
     - stacks: what a server is to run; empty for a client or where nothing is planned
     - networks: the network profiles by name
+    - disk_bytes, memory_bytes: what the load needs there
     - fetched_sources: for a host without internet the "name:port" of each source that the
       controller fetches from, else None
     """
@@ -81,6 +85,8 @@ class Demands(Struct, frozen=True, kw_only=True):
     machine_ids: dict[str, str]
     stacks: list[PythonStack] = []
     networks: dict[str, NetworkProfile] = {}
+    disk_bytes: int = 0
+    memory_bytes: int = 0
     fetched_sources: list[str] | None = None
 
 
@@ -148,6 +154,8 @@ def parse(text: str) -> HostProbe:
             snaps=snaps,
             sources=[name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
+            free_bytes=int(found["free_bytes"]),
+            available_bytes=int(found["available_kib"]) * 1024,
             manifest=HostDescription(
                 cpu_model=found["cpu_model"] or "unknown",
                 cores=int(found["cores"]),
@@ -256,6 +264,19 @@ def _same_machine(host: HostProbe, demands: Demands) -> list[Facts]:
     return [{"others": ", ".join(twins)}] if twins else []
 
 
+def _disk_full(host: HostProbe, demands: Demands) -> list[Facts]:
+    if host.free_bytes >= demands.disk_bytes:
+        return []
+    return [{"free": size(host.free_bytes), "needed": size(demands.disk_bytes)}]
+
+
+def _memory_short(host: HostProbe, demands: Demands) -> list[Facts]:
+    if host.available_bytes >= demands.memory_bytes:
+        return []
+    return [{"free": size(host.available_bytes), "needed": size(demands.memory_bytes)}]
+
+
+_LESS = "give a lower -e rate= or a shorter -e duration=."
 RULES = (
     Rule(
         "no_python",
@@ -295,6 +316,18 @@ RULES = (
         "link than the one that is looked at. Give it a route there "
         "(ip route replace {peer} dev {interface} src {address}), or set test_address of all hosts "
         "to their addresses on one link.",
+    ),
+    Rule(
+        "disk_full",
+        _disk_full,
+        "the disk of /var/lib has {free} free, and a measurement needs {needed}. Free some, or "
+        + _LESS,
+    ),
+    Rule(
+        "memory_short",
+        _memory_short,
+        "it has {free} of available memory, and the generator needs {needed}. Stop other work "
+        "there, or " + _LESS,
     ),
     Rule(
         "same_machine",

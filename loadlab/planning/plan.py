@@ -17,6 +17,8 @@ from loadlab.core.run_dir import RunDir
 from loadlab.hosts.qdisc import network_profile
 from loadlab.planning import (
     inputs,
+    like,
+    needs,
     options,
     studies,
     user_options,
@@ -24,7 +26,7 @@ from loadlab.planning import (
 from loadlab.planning.controls import Controls, attach_controls, place
 from loadlab.planning.planned_cells import PlannedCells, plan_options
 from loadlab.planning.request import Request
-from loadlab.planning.resolve import resolve_run
+from loadlab.planning.resolve import named_run, resolve_run
 from loadlab.planning.study_cells import plan_study
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records, schedule
@@ -42,6 +44,21 @@ def plan(ask: Request) -> Plan:
     and finished measurements are not repeated.
     """
     user_options.refuse_empty(ask.root, ask.specs, ask.given, ask.user)
+    like.refuse_stage(ask.user, ask.begin)
+    if ask.original is None:
+        return _plan(ask)
+    source, recipe = ask.original.source, ask.original.recipe
+    like.refuse(source, recipe, ask.root / "results", named_run(ask), ask.clients)
+    given = like.given(source, recipe, ask.specs, ask.given, ask.user)
+    try:
+        return _plan(replace(ask, given=given))
+    except PlanError as problem:
+        raise PlanError(
+            f"like: the run {source.run_id} cannot be repeated here. {problem}"
+        ) from None
+
+
+def _plan(ask: Request) -> Plan:
     run = resolve_run(ask)
     study = studies.find(ask.root, run.given, ask.kind)
     given = words(ask, run.given, study)
@@ -200,9 +217,11 @@ def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:
     going = ablation.without_idle(draft, idle)
     ahead = schedule.outlook(going, kept, None)
     seconds = [schedule.outlook(going, kept, pair).seconds_left for pair in range(pairs)]
+    remaining = ahead.total - ahead.position + 1
     return replace(
         draft,
         measurements=ahead.total,
-        remaining=ahead.total - ahead.position + 1,
+        remaining=remaining,
         load_seconds=max(seconds),
+        needs=needs.of(going.experiments, draft.options, remaining, pairs),
     )

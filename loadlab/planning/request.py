@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from loadlab.core.model import GivenOptions
+from loadlab.core.model import GivenOptions, Original
 from loadlab.planning.options import Specs
 
 
@@ -31,6 +31,7 @@ class Request(Struct, kw_only=True, frozen=True):
     - host_kind: what the hosts are, in words
     - inventory_args: the options that select them, "" where none are needed
     - lab: the lab's revision, None where unknown
+    - original: the run that the new one repeats, None where it repeats none
     """
 
     root: Path
@@ -49,3 +50,4 @@ class Request(Struct, kw_only=True, frozen=True):
     host_kind: str = ""
     inventory_args: str = ""
     lab: str | None = None
+    original: Original | None = None

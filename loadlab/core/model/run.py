@@ -115,6 +115,10 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     ]
     hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
     pins: Annotated[dict[str, str], doc("Every pinned or resolved item, name to version.")]
+    locks: Annotated[
+        dict[str, Sha256] | None,
+        doc("Lock file of the lab to its SHA-256; absent in runs of an older lab."),
+    ] = None
     plan: Annotated[
         dict[str, Json],
         doc("Plan of the run: options, cells in their order, seed. Free in form."),

@@ -158,6 +158,12 @@ MEANINGS: dict[str, Meaning] = {
     "few_answers_each": Meaning(
         "A repetition has too few answers for an interval of this percentile."
     ),
+    "among_censored": Meaning(
+        "Requests without an answer reach up to the percentile, so it or its interval is not known."
+    ),
+    "percentile_withheld": Meaning(
+        "The generator made requests later (late_tail), so the percentile may be its own."
+    ),
     "side_failed": Meaning(
         "Requests of one cell failed, and only latencies of answers are known. Requests that fail "
         "fast would make the cell look better.",
@@ -197,6 +203,13 @@ MEANINGS: dict[str, Meaning] = {
     "slo_failed": Meaning(
         "More requests failed than the percentile of the objective leaves out. A request that "
         "failed never meets a limit on latency."
+    ),
+    "slo_withheld": Meaning(
+        "A percentile is above the objective and may be the generator's own (late_tail), so the "
+        "measurement decides nothing."
+    ),
+    "slo_unknown": Meaning(
+        "Requests without an answer reach up to the percentile, so the measurement decides nothing."
     ),
     "slo_errors": Meaning("Failed requests against the objective."),
     "slo_unsent": Meaning(

@@ -22,6 +22,9 @@ say cpu_model "${model:-$(LC_ALL=C lscpu | sed -n '/^ *Model name: */ { s///p; q
 say cores "$(grep -c '^processor' /proc/cpuinfo)"
 say cpus "$(first '^Cpus_allowed_list' /proc/1/status)"
 say memory_kib "$(first ^MemTotal /proc/meminfo | sed 's/ kB//')"
+say available_kib "$(first ^MemAvailable /proc/meminfo | sed 's/ kB//')"
+# Free bytes where the raw files of a load are written.
+say free_bytes "$(df --output=avail -B1 /var/lib | tail -n 1 | tr -d ' ')"
 say virtualisation "$(systemd-detect-virt)"
 say clock_source "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.analysis import manifest
+from loadlab.analysis.manifest import Locked
 from loadlab.core import documents
 from loadlab.core.model import Command, LabRevision
 from loadlab.scheduling.plan import GeneratorChoice, Run
@@ -159,7 +160,7 @@ def test_manifest_has_the_command_without_secrets(python: list[str]) -> None:
         builders.manifest().hosts,
         {"python": "3.11"},
         LabRevision(version="0.2.0", revision=None, dirty=None),
-        {"controller/aiohttp": "3.14.5"},
+        Locked({"controller/aiohttp": "3.14.5"}, {"requirements.txt": "0" * 64}),
         None,
     )
     assert found.command == Command(
@@ -178,7 +179,7 @@ def test_the_choice_of_a_generator_is_kept_where_there_was_one() -> None:
 
     def plan_of(choice: GeneratorChoice | None) -> dict[str, Any]:
         chosen = replace(run, plan=replace(run.plan, choice=choice))
-        return manifest.build(chosen, None, {}, {}, lab, {}, None).plan
+        return manifest.build(chosen, None, {}, {}, lab, Locked({}, {}), None).plan
 
     # The manifest of a run that an older lab made stays as it is.
     assert "choice" not in plan_of(None)

@@ -39,6 +39,7 @@ from loadlab.report.sections import (
     manifest,
     processes,
     python_clients,
+    ranking,
 )
 from loadlab.report.sections import cells as report_cells
 from loadlab.report.sections.cells import CellSection
@@ -619,7 +620,7 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
          "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
          "the interval includes 0, and all of it is within 5.0 %"],
         ["failed requests", "0 %", "0 %", "", "", "",
-         "valid repetitions: 5 against 5"],
+         "repetitions: 5 valid against 5 valid"],
     ]  # fmt: skip
     title, *rows = endpoint.table.rows
     assert title.title == "stock against production"
@@ -695,7 +696,8 @@ def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, control: b
     for hole in ("None", "nan", "NaN", "null"):
         assert not re.search(rf"\b{hole}\b", words), hole
     assert ("the noise floor is not known" in words) is not control
-    assert f"valid repetitions: {count - 1} (1 void, left out) against {count}" in words
+    lost = f"repetitions: {count - 1} valid of {count} (1 void: steal) against {count} valid"
+    assert lost in words
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
 
@@ -930,10 +932,21 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
         ["1", "/index (aiohttp)", "403"],
         ["2", "/index (flask)", "201"],
     ]
-    assert cells_of(table)[1][4].startswith("goodput -50 %: corrected p below 0.001")
+    assert [row[4] for row in cells_of(table)] == ["5 valid", "5 valid"]
+    assert cells_of(table)[1][5].startswith("goodput -50 %: corrected p below 0.001")
     text = page(run)
     assert "Ranking on /index" in text
     assert text.index("Ranking on") < text.index('id="endpoint-1"')
+    # A median of survivors says so, in the page and on the terminal.
+    path = other / "rep-2" / "result.json"
+    lost = documents.load(path)
+    void(lost)
+    documents.write(path, documents.dump(lost))
+    again = summaries.summary(run)
+    documents.write(run / "summary.json", documents.encode(again))
+    (table,) = report.build(run).ranking
+    assert cells_of(table)[1][4] == "4 valid of 5 (1 void: steal)"
+    assert "(4 valid of 5 (1 void: steal); goodput" in ranking.lines(again)[-1]
 
 
 def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:

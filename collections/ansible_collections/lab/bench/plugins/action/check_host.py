@@ -25,12 +25,15 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         host, plan = decode(args["host"], HostProbe), decode(args["plan"], Plan)
         is_server, fetched_sources = args["is_server"], args["fetched_sources"]
+        needs = plan.needs and (plan.needs.server if is_server else plan.needs.client)
         demands = Demands(
             name=args["name"],
             test_address=args["test_address"],
             machine_ids=args["machine_ids"],
             stacks=decode(list(plan.stacks.values()) if is_server else [], list[PythonStack]),
             networks=decode(plan.networks, dict[str, NetworkProfile]),
+            disk_bytes=needs.disk_bytes if needs else 0,
+            memory_bytes=needs.memory_bytes if needs else 0,
             fetched_sources=fetched_sources,
         )
         reasons = [problem.message for problem in probe.problems(host, demands)]

@@ -67,6 +67,14 @@ options:
       Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
     type: str
     default: ""
+  original:
+    description: File with the run to repeat, which lab.bench.original wrote; empty to repeat none.
+    type: path
+    default: ""
+  made_with:
+    description: Variables of the role that makes the hosts, which decide what the hosts are.
+    type: dict
+    default: {}
 author: the lab's developers
 """
 
@@ -91,5 +99,10 @@ instead:
 told:
   description: Which generator is taken and why, empty where it was named.
   type: str
+  returned: success
+unlike:
+  description: Lines on what differs from the run to repeat; empty where none is repeated.
+  type: list
+  elements: str
   returned: success
 """
