@@ -11,7 +11,14 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from loadlab.core import catalog, documents
-from loadlab.core.model import CertificateReference, Command, LabRevision, Manifest, ManifestHost
+from loadlab.core.model import (
+    CertificateReference,
+    CloudInstance,
+    Command,
+    LabRevision,
+    Manifest,
+    ManifestHost,
+)
 from loadlab.core.model.options import Options
 from loadlab.generators import registry
 from loadlab.scheduling.plan import Run
@@ -136,11 +143,12 @@ def build(
     lab: LabRevision,
     locked: Locked,
     certificate: CertificateReference | None,
+    instances: Sequence[CloudInstance] | None,
 ) -> Manifest:
     """Return manifest.json.
 
     ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``, ``lab``,
-    ``certificate``: its fields of these names. ``locked``: its pins and locks.
+    ``certificate``, ``instances``: its fields of these names. ``locked``: its pins and locks.
     """
     plan = begun.plan
     given = {name: value for name, value in plan.given.items() if value not in (None, "")}
@@ -165,4 +173,5 @@ def build(
         locks=locked.locks or None,
         plan=kept,
         certificate=certificate,
+        instances=None if instances is None else list(instances),
     )

@@ -221,9 +221,17 @@ def _no_interface(host: HostProbe, demands: Demands) -> list[Facts]:
     return [] if host.interface else [{"address": demands.test_address or "(none)"}]
 
 
+def _netem_from(host: HostProbe) -> str:
+    """Return how the host can have netem. Ubuntu has the module of its cloud kernels in a package
+    of its own."""
+    if host.os.startswith("ubuntu"):
+        return f"Install the package linux-modules-extra-{host.manifest.kernel} there, or use"
+    return "Use a host with that module, or use"
+
+
 def _no_netem(host: HostProbe, demands: Demands) -> list[Facts]:
     return [
-        {"network": name, "kernel": host.manifest.kernel}
+        {"network": name, "kernel": host.manifest.kernel, "remedy": _netem_from(host)}
         for name, profile in demands.networks.items()
         if needs_netem(profile) and not host.netem
     ]
@@ -299,8 +307,8 @@ RULES = (
         "no_netem",
         _no_netem,
         "the network profile {network} needs netem (delay, jitter, loss), which its kernel "
-        "{kernel} does not have (module sch_netem). Use a profile with a rate only "
-        "(-e network=gigabit), or a host with that module.",
+        "{kernel} does not have (module sch_netem). {remedy} a profile with a rate only "
+        "(-e network=gigabit).",
     ),
     Rule(
         "sources_not_fetched",

@@ -461,7 +461,7 @@ def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     assert profiles.tuning_profile(ROOT, profile.stem).description
     # What is none of these has a key that tells what it is.
-    machine = re.compile(r"/sys/\S+|swap|(unit|limit|nic|boot)\.\S+")
+    machine = re.compile(r"/sys/\S+|swap|(unit|snap|limit|nic|boot)\.\S+")
     for part in ("sysctl", "machine"):
         for entry in document.get(part, []):
             # Only a capacity can be lowered.

@@ -29,6 +29,7 @@ from loadlab.core.model.claims import (
     Published,
     UnmeasuredCell,
 )
+from loadlab.core.model.cloud import CloudInstance
 from loadlab.core.model.hardware import Hardware, Nic
 from loadlab.core.model.latency import (
     EncodedHistogram,
@@ -178,6 +179,7 @@ __all__ = [
     "ClientShare",
     "ClientStatistics",
     "ClockOffsets",
+    "CloudInstance",
     "Command",
     "ComparedCell",
     "Comparison",

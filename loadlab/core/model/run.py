@@ -19,6 +19,7 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.certificate import CertificateReference
+from loadlab.core.model.cloud import CloudInstance
 from loadlab.core.model.hardware import Hardware
 from loadlab.core.model.latency import Latency
 
@@ -127,6 +128,13 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
         CertificateReference | None,
         doc("Newest certificate of hosts like these; absent where there is none."),
     ] = None
+    instances: Annotated[
+        list[CloudInstance] | None,
+        doc(
+            "Cloud instances that were its hosts, with their cost, also those that ended before "
+            "the run went on; absent where its hosts are none."
+        ),
+    ] = None
 
 
 LedgerState = Literal[
@@ -149,7 +157,7 @@ class LedgerRow(Record, kw_only=True, frozen=True):
         str,
         doc(
             "Kernel key as in sysctl, a file below /sys, swap, limit.<of>.<name>, "
-            "unit.<name>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
+            "unit.<name>, snap.<option>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
             "application.<name>."
         ),
     ]

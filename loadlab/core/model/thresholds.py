@@ -134,6 +134,13 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
             "on the controller's clock."
         ),
     ]
+    allowance_packets_max: Annotated[
+        Count,
+        doc(
+            "Void above: packets that the cloud held back or dropped because either host was above "
+            "one allowance of its instance type."
+        ),
+    ] = 0
     swap_pages_max: Annotated[Count, doc("Void above: pages swapped in and out, either host.")]
     duration_min: Annotated[Fraction, doc("Void below: measured / requested duration.")]
     samples_min: Annotated[NotNegative, doc("Void below: telemetry scrapes a second, either host.")]

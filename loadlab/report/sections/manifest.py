@@ -15,7 +15,7 @@ from loadlab.core.run_dir import MANIFEST, RESULT, RunDir
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import certificate, generators, labels
+from loadlab.report.words import certificate, cost, generators, labels
 from loadlab.scheduling.plan import GeneratorChoice
 
 # Programs whose versions are listed first; the full list has the others.
@@ -66,10 +66,18 @@ def build(
             Fact("lab", labels.lab(manifest.lab)),
             Fact("certificate", certificate.reference(manifest.certificate)),
             *([Fact("generator", generators.choice(choice))] if choice else []),
+            *([Fact("cost", cost.sentence(manifest.instances))] if manifest.instances else []),
             Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
         ],
         shlex.join(manifest.command.argv),
-        [*_warnings(hosts), _hosts(hosts), _options(options), _pins(manifest), _packages(hosts)],
+        [
+            *_warnings(hosts),
+            _hosts(hosts),
+            *_instances(manifest),
+            _options(options),
+            _pins(manifest),
+            _packages(hosts),
+        ],
         [link(MANIFEST)],
     )
 
@@ -106,6 +114,27 @@ def _program(program: GeneratorProgram | None) -> str:
         return formatting.NONE
     snap = f", revision {program.snap_revision} of its snap" if program.snap_revision else ""
     return f"{program.version}{snap}, SHA-256 {program.sha256}"
+
+
+def _instances(manifest: Manifest) -> list[Table]:
+    rows = [
+        [
+            one.host,
+            one.instance_id,
+            one.type,
+            one.image,
+            one.zone,
+            one.tenancy,
+            "spot" if one.spot else "on demand",
+            one.launched,
+            f"{one.hours:.2f}",
+            "unknown" if one.usd is None else f"{one.usd:.2f}",
+        ]
+        for one in manifest.instances or []
+    ]
+    columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
+               "hours", "USD"]  # fmt: skip
+    return [table("The instances that were its hosts.", columns, rows)] if rows else []
 
 
 def _versions(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:

@@ -23,7 +23,7 @@ from loadlab.core.model import (
 from loadlab.core.run_dir import RunDir
 from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
-from loadlab.report.words import labels
+from loadlab.report.words import cost, labels
 from loadlab.scheduling import plan, progress
 
 # Repetitions in which most differences are found; docs/statistics.md has how many.
@@ -46,6 +46,11 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
         *headlines,
         *(reproduction.lines(repeated) if repeated else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
+        *(
+            [f"Cost: {cost.sentence(manifest.instances)}"]
+            if manifest and manifest.instances
+            else []
+        ),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *following(run_dir),
     ]

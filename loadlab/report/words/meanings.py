@@ -33,6 +33,11 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "clock_jump": Meaning("The clock of a host was set during the load.", ("clock_step_max_s",)),
     "swapping": Meaning("A host moved memory to or from swap.", ("swap_pages_max",)),
+    "allowance": Meaning(
+        "The cloud held back packets of a host that was above an allowance of its instance type: "
+        "bandwidth, packets per second or tracked connections.",
+        ("allowance_packets_max",),
+    ),
     "telemetry_gap": Meaning(
         "A host could not be observed for part of the load.", ("samples_min",)
     ),

@@ -162,6 +162,7 @@ def test_manifest_has_the_command_without_secrets(python: list[str]) -> None:
         LabRevision(version="0.2.0", revision=None, dirty=None),
         Locked({"controller/aiohttp": "3.14.5"}, {"requirements.txt": "0" * 64}),
         None,
+        None,
     )
     assert found.command == Command(
         argv=["ansible-playbook", "lab.yml", "-e", f"rate=5 token={HIDDEN}"],
@@ -179,7 +180,7 @@ def test_the_choice_of_a_generator_is_kept_where_there_was_one() -> None:
 
     def plan_of(choice: GeneratorChoice | None) -> dict[str, Any]:
         chosen = replace(run, plan=replace(run.plan, choice=choice))
-        return manifest.build(chosen, None, {}, {}, lab, Locked({}, {}), None).plan
+        return manifest.build(chosen, None, {}, {}, lab, Locked({}, {}), None, None).plan
 
     # The manifest of a run that an older lab made stays as it is.
     assert "choice" not in plan_of(None)

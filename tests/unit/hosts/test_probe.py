@@ -293,8 +293,8 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         probe(),
         demands(networks=FAR),
         "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
-        "6.18.5 does not have (module sch_netem). Use a profile with a rate only "
-        "(-e network=gigabit), or a host with that module.",
+        "6.18.5 does not have (module sch_netem). Use a host with that module, or use a profile "
+        "with a rate only (-e network=gigabit).",
     ),
     "sources_not_fetched": (
         probe(sources="http://de.archive.example.org http://security.example.org"),

@@ -24,7 +24,8 @@ class ActionModule(ControllerAction):
             for host, log in args["logs"].items():
                 documents.write(run.log(host), log.encode(errors="backslashreplace"))
             derive.results(run_dir, args["keep_requests"])
-            derive.describe(run_dir, root, args["hosts"], args["controller"])
+            instances = {name: one for name, one in args["instances"].items() if one}
+            derive.describe(run_dir, root, args["hosts"], args["controller"], instances)
             table = results.tables(*derive.summary(run_dir))
             reproduction.write(run_dir)
         except ValueError as problem:

@@ -20,6 +20,12 @@ from loadlab.scheduling import plan
 from loadlab.scheduling.plan import Run
 
 
+def _instance(args: dict[str, Any], name: str) -> dict[str, str]:
+    """Return the instance type and image of a host that is a cloud instance."""
+    found = args["instances"].get(name) or {}
+    return {"instance_type": found["type"], "image": found["image"]} if found else {}
+
+
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run = RunDir(Path(args["run_dir"]))
@@ -28,7 +34,7 @@ class ActionModule(ControllerAction):
             return {}
         earlier = plan.read(run.path)
         present = {
-            name: {"pair": pair["number"], **args["hosts"][name]}
+            name: {"pair": pair["number"], **args["hosts"][name], **_instance(args, name)}
             for pair in args["pairs"]
             for name in pair["hosts"]
         }

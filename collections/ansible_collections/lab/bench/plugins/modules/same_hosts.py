@@ -19,6 +19,10 @@ options:
     description: Identity of each host by its name, from the filter lab.bench.host_identity.
     type: dict
     required: true
+  instances:
+    description: Host to its cloud instance with type and image; empty for a host that is none.
+    type: dict
+    default: {}
   pairs:
     description: The host pairs, from the filter lab.bench.pairs.
     type: list
