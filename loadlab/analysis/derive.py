@@ -12,6 +12,7 @@ import msgspec
 from loadlab.analysis import calibration, certificate, client_part, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
+from loadlab.analysis.manifest import Locked
 from loadlab.core import documents, revision
 from loadlab.core.catalog import load_yaml
 from loadlab.core.model import (
@@ -103,21 +104,19 @@ def describe(
     cloud instance, see Found in hosts/ec2_price.py; empty where the hosts are none.
     """
     measured = _measured(run_dir)
-    locks = {"controller": root / "requirements.txt"}
-    for framework in {found.cell.framework for found in measured}:
-        locks[framework] = root / "apps" / framework / "requirements.txt"
-    if any(found.cell.load.mode == "batch" for found in measured):
-        locks["clients"] = root / "files" / "clients" / "requirements.txt"
-    if any(found.purpose == "py_spy" for found in measured):
-        locks["profiler"] = root / "files" / "profiler" / "requirements.txt"
-    texts = {name: documents.text(path) for name, path in locks.items() if path.exists()}
+    locked = manifest.locked(
+        root,
+        {found.cell.framework for found in measured},
+        {found.cell.load.generator for found in measured},
+        any(found.purpose == "py_spy" for found in measured),
+    )
     document = manifest.build(
         plans.read(run_dir),
         _finished(measured),
         {name: documents.decode(host, ManifestHost, name) for name, host in hosts.items()},
         controller,
         revision.of(root),
-        manifest.pins(texts),
+        locked,
         certificate.newest(run_dir),
         _instances(RunDir(run_dir).manifest, root, instances),
     )
@@ -140,8 +139,8 @@ def _instances(
 def describe_again(run_dir: Path, known: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
-    What they do not contain (hosts, controller, lab, pins) is copied from ``known``, an earlier
-    manifest.json.
+    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an
+    earlier manifest.json.
     """
     document = manifest.build(
         plans.read(run_dir),
@@ -149,7 +148,7 @@ def describe_again(run_dir: Path, known: Manifest) -> None:
         known.hosts,
         known.controller,
         known.lab,
-        known.pins,
+        Locked(known.pins, known.locks or {}),
         known.certificate,
         known.instances,
     )

@@ -174,6 +174,14 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
     # Read through SSH, as nothing else is let in.
     assert result["telemetry"]["server"]["cpu"]["steal"] >= 0
     assert result["telemetry"]["client"]["cpu"]["steal"] >= 0
+    # So that a run like this one asks for the same instances.
+    assert {
+        "aws_hosts_image",
+        "aws_hosts_server_type",
+        "aws_hosts_client_type",
+        "aws_hosts_threads_per_core",
+        "aws_hosts_tenancy",
+    } == json.loads((folder / "plan.json").read_text())["made_with"].keys()
     manifest = json.loads((folder / "manifest.json").read_text())
     assert {host["role"] for host in manifest["hosts"].values()} == {"server", "client"}
     # What the run cost, and on what.

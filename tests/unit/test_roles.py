@@ -141,7 +141,8 @@ def test_rsync_forwards_nothing() -> None:
     ]
     assert len(found) > 3
     for task in found:
-        assert task["vars"]["ansible_ssh_extra_args"] == "-o ClearAllForwardings=yes", task["name"]
+        words = task["vars"]["ansible_ssh_extra_args"]
+        assert words.startswith("-o ClearAllForwardings=yes"), task["name"]
 
 
 def test_the_limits_are_the_ones_that_are_documented() -> None:
@@ -195,12 +196,9 @@ def test_the_main_variables_describe_the_generators() -> None:
         assert name in options["generator"]["description"]
         assert f"{entry.duration_min_s or ''}" in options["duration"]["description"]
         assert f"{entry.connections or ''}" in options["connections"]["description"]
-    inventories = {
-        path.parents[1].name: yaml.safe_load(path.read_text()).get("default_generator")
-        for path in (ROOT / "inventory").glob("*/group_vars/all.yml")
-    }
-    own = dict.fromkeys(("local", "local_pairs", "local_clients", "aws"))
-    assert inventories == {**own, "bare_metal": "wrk2"}
+    # The clients decide.
+    for path in (ROOT / "inventory").glob("*/group_vars/*.yml"):
+        assert not {"generator", "default_generator"} & set(yaml.safe_load(path.read_text()))
     assert CLIENTS_ENDPOINT in ENDPOINTS
 
 

@@ -130,7 +130,7 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 ) -> None:
     monkeypatch.setattr(exporter, "PAGE_BYTES_MAX", 1_000_000)
     parts, words = PAGES[name]
-    found = exporter.page(f"{serving(*parts)}/metrics")
+    found = exporter.Exporter(f"{serving(*parts)}/metrics").block()
     assert found.startswith("# scrape ")
     assert words in found
     assert (" failed: " in found) == (name != "right")
@@ -160,7 +160,7 @@ def test_a_scrape_ends_though_a_byte_comes_now_and_then(
     monkeypatch.setattr(exporter, "SCRAPE_S", 0.4)
     url = serving(head, repeat(b"x"), apart_s=0.1)
     began = time.monotonic()
-    assert " failed: " in exporter.page(f"{url}/metrics")
+    assert " failed: " in exporter.Exporter(f"{url}/metrics").block()
     assert time.monotonic() - began < 2
 
 
@@ -172,9 +172,11 @@ ANSWERS: dict[str, tuple[list[Any], str]] = {
     "other": ([LONG, EVIL.encode().ljust(99)[:99]],
               "answers otherwise than when it was verified: with more than 17 bytes"),
     "as long": ([SAME, b"\x1b[31m<script>\0\xff".ljust(17)],
-                "answers otherwise than when it was verified: sha256 "),
+                "answers otherwise than when it was verified: status 200, sha256 "),
+    "error": ([b"HTTP/1.1 503 No database\r\nContent-Length: 4\r\n\r\n", b"gone"],
+              "answers otherwise than when it was verified: status 503, sha256 "),
     "gzip": ([b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", b"\x1f\x8b".ljust(17)],
-             "answers otherwise than when it was verified: sha256 "),
+             "answers otherwise than when it was verified: status 200, sha256 "),
     "no HTTP": ([EVIL.encode(), b"\n\n"], "does not answer: curl: "),
     "endless headers": ([OK.encode(), repeat(b"X: " + b"x" * 60000 + b"\r\n")],
                         "does not answer: curl: "),

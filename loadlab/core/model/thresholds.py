@@ -5,7 +5,7 @@ from typing import Annotated
 from loadlab.core.model.base import Above0, Count, Fraction, NotNegative, Record, doc
 
 
-class Thresholds(Record, kw_only=True, frozen=True):
+class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     """Thresholds that make a repetition void, and thresholds of findings, which do not.
 
     A default is that of runs that began without the threshold; most of them judge nothing.

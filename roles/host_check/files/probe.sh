@@ -1,13 +1,15 @@
 # shellcheck shell=sh
 # Prints what this host is, one "name<tab>value" per line. Changes nothing.
 # Reads TEST_ADDRESS (IPv4 address on the test link), PEERS (test addresses of the hosts that it measures with,
-# separated by spaces), ANSWERS (not empty on a server) and PROGRAMS (of the generators, separated by spaces).
+# separated by spaces), ANSWERS (not empty on a server), PROGRAMS (of the generators, separated by spaces) and SNAPS (of
+# the generators: for each "program=snap").
 # loadlab/hosts/probe.py parses the output.
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
 say user "$(id -un)"
-say machine_id "$(cat /etc/machine-id)"
+# With the kernel's boot: machines from copies of one image may share the machine id, containers the boot.
+say machine_id "$(cat /etc/machine-id) $(cat /proc/sys/kernel/random/boot_id)"
 # Boot time in seconds since 1970. Hosts on the same machine have the same one.
 say booted "$(awk '$1 == "btime" { print $2 }' /proc/stat)"
 say os "$(first ^ID= /etc/os-release) $(first ^VERSION_ID= /etc/os-release)"
@@ -20,6 +22,9 @@ say cpu_model "${model:-$(LC_ALL=C lscpu | sed -n '/^ *Model name: */ { s///p; q
 say cores "$(grep -c '^processor' /proc/cpuinfo)"
 say cpus "$(first '^Cpus_allowed_list' /proc/1/status)"
 say memory_kib "$(first ^MemTotal /proc/meminfo | sed 's/ kB//')"
+say available_kib "$(first ^MemAvailable /proc/meminfo | sed 's/ kB//')"
+# Free bytes where the raw files of a load are written.
+say free_bytes "$(df --output=avail -B1 /var/lib | tail -n 1 | tr -d ' ')"
 say virtualisation "$(systemd-detect-virt)"
 say clock_source "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
@@ -46,6 +51,11 @@ netem() {
 if (netem); then say netem yes; else say netem no; fi
 for program in $PROGRAMS; do
     say program "$program $(PATH=$PATH:/snap/bin && command -v "$program")"
+done
+# What the snap store offers this host of a program that is not there.
+for snap in $SNAPS; do
+    (PATH=$PATH:/snap/bin && ! command -v "${snap%%=*}" && command -v snap) >/dev/null || continue
+    timeout 60 snap info "${snap#*=}" 2>&1 | while IFS= read -r line; do say snap "${snap#*=} $line"; done
 done
 # Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |

@@ -8,7 +8,7 @@
 #                                          only the files of TREE and what its first boot makes of them, as an image
 #                                          of a cloud; returns at once
 #   lab-host.sh alive RELEASE PAIR...      exit status 0 if all hosts run, on that release, and are linked
-#   lab-host.sh down NAME                  removes a host
+#   lab-host.sh down NAME...               removes hosts, in parallel
 #   lab-host.sh network-down               removes the management network
 #
 # FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
@@ -315,6 +315,6 @@ alive)
         linked "${members[@]}"
     done
     ;;
-down) down "$@" ;;
+down) each "$*" down ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
 esac

@@ -154,7 +154,9 @@ def test_the_manifest_of_a_run(run_dir: Path) -> None:
     )
     assert found.finished == "2026-11-20T17:13:00Z"
     locks = {pin.split("/")[0] for pin in found.pins}
-    assert locks == {"controller", "aiohttp"}
+    assert locks == {"controller", "aiohttp", "oha"}
+    assert found.locks is not None
+    assert found.locks.keys() == {"requirements.txt", "apps/aiohttp/requirements.txt"}
     assert (ROOT / ".git").exists() == (found.lab.revision is not None)
     assert found.lab.version == "0.3.0"
 
@@ -180,7 +182,7 @@ def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Pa
     assert [one.instance_id for one in document.instances] == ["i-1", "i-2"]
     for each in document.instances:
         assert each.usd == pytest.approx(each.hours * (each.usd_per_hour or 0))
-    section = manifest_section.build(document, {})
+    section = manifest_section.build(document, {}, None)
     assert section
     assert [fact.value for fact in section.facts if fact.name == "cost"] == [
         cost.sentence(document.instances)

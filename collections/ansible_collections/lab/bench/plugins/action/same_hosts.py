@@ -48,7 +48,10 @@ class ActionModule(ControllerAction):
         hosts = msgspec.to_builtins(found)
         content = replace(earlier, hosts=hosts)
         now = documents.decode(args["now"], Run, run.plan.name) if args["now"] else None
-        if now is not None and now.plan.experiments:
+        if now is not None and args["new"]:
+            # Its generator may have been settled since.
+            content = replace(content, plan=now.plan)
+        elif now is not None and now.plan.experiments:
             content = resume.resumed(content, now)
         if content != earlier and not self._task.check_mode:
             documents.write(run.plan, documents.encode(content))

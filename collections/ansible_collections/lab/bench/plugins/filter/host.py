@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.core import fingerprint
 from loadlab.core.model import HostDescription
-from loadlab.hosts import cloud_init, dropped, hardware, identity, probe
+from loadlab.hosts import cloud_init, hardware, identity, probe
 
 
 class FilterModule:
@@ -22,13 +23,15 @@ class FilterModule:
             "host_identity": lambda host: msgspec.to_builtins(
                 identity.identity(decode(host, probe.HostProbe))
             ),
+            "fetched_sources": lambda variables: (
+                None
+                if boolean(variables.get("hosts_online", True))
+                else variables.get("package_sources", [])
+            ),
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])
             ),
             "cloud_init_refusal": lambda text: cloud_init.refusal(plain(text)),
-            "dropped": lambda asked, go_on: dropped.refusal(
-                {one["__measure_missing_host"]: not one.get("unreachable") for one in asked}, go_on
-            ),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
             "of_play": lambda root, *play: fingerprint.of_play(Path(root), *play),

@@ -29,8 +29,12 @@ options:
     elements: dict
     required: true
   now:
-    description: What plan.json would be for a new run, if the run already exists.
+    description: What plan.json would be for a new run.
     type: dict
+  new:
+    description: Whether the run is new; then only the plan of plan.json is written again.
+    type: bool
+    default: false
 author: the lab's developers
 """
 
