@@ -32,6 +32,7 @@ from loadlab.core.model.claims import (
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
+    LatencyBins,
     PercentileInterval,
     PercentileIntervals,
     ResponseTime,
@@ -200,6 +201,7 @@ __all__ = [
     "Item",
     "LabRevision",
     "Latency",
+    "LatencyBins",
     "LatencyOf",
     "LedgerRow",
     "LedgerState",
