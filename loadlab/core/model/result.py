@@ -100,7 +100,6 @@ class PerSecond(Record, kw_only=True, frozen=True):
         ),
     ]
 
-
     latency_bins: Annotated[
         LatencyBins | None,
         doc(
