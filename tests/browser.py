@@ -134,7 +134,7 @@ def browser() -> Iterator[Browser]:
         back, writes = os.pipe()
         process = subprocess.Popen(
             # Chromium reads from descriptor 3 and writes to 4.
-            ["sh", "-c", f'exec "$@" 3<&{reads} 4>&{writes}', "sh", *COMMAND,
+            ["bash", "-c", f'exec "$@" 3<&{reads} 4>&{writes}', "bash", *COMMAND,
              f"--user-data-dir={profile}"],
             pass_fds=(reads, writes),
             stderr=subprocess.DEVNULL,

@@ -58,13 +58,14 @@ LOG_FROM = 20  # ratio of highest to lowest value from which a latency axis is l
 # Where numbers are rounded: in no label and in no transform.
 _ROUNDED = re.compile(r' (?:d|x|y|points)="[^"]*"')
 
+# Every point can be read from the page. A path takes this setting when it is made.
+matplotlib.rcParams["path.simplify"] = False
+
 _STYLE = {
     "svg.fonttype": "none",
     "font.family": ["DejaVu Sans"],
     "font.size": FONT,
     "text.parse_math": False,
-    # Every point can be read from the page.
-    "path.simplify": False,
     "axes.edgecolor": _AXIS,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,

@@ -28,7 +28,7 @@ MODES = {
     "steal": svg.VERMILION,
 }
 LEFT, RIGHT, ABOVE, BELOW = 59.4, 13.8, 29.9, 45.0  # px around the panels
-LATENCY, STRIP, GAP = 170.0, 46.0, 16.0  # px: heights of the panels, and between them
+LATENCY, STRIP, GAP = 170.0, 46.0, 20.0  # px: heights of the panels, and between them
 COLUMNS = 150  # most columns of the figure; a longer load has several seconds in each
 LEVELS = 50  # rows of an image of CPU
 # From few answers to many: light enough and dark enough for both themes, and safe for colour-blind
@@ -227,13 +227,13 @@ def _cpu(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host, end: float) -> 
         pixels[levels[:, None] < tops[index][None, :]] = index + 1
     middles = (edges[1:] + edges[:-1]) / 2
     busy = _mean(host.series.t, host.series.cpu_busy, edges)
-    lines = [("busy", busy, svg.INK, "-")]
+    lines = [("busy", busy, "solid")]
     if host.series.foreign_cpu:
         foreign = _mean(host.series.t, host.series.foreign_cpu, edges)
-        lines.append(("foreign CPU", foreign, svg.INK, (0, (2, 2))))
-    for text, values, colour, style in lines:
+        lines.append(("foreign CPU", foreign, "dotted"))
+    for text, values, style in lines:
         (line,) = axes.plot(
-            middles, 100 * values, color=colour, linewidth=1.0, linestyle=style,
+            middles, 100 * values, color=svg.INK, linewidth=1.0, linestyle=style,
             marker="o" if columns == 1 else None, markersize=3,
         )  # fmt: skip
         plot.curve(line, f"{text} of the {host.name}, %", panel)
@@ -253,7 +253,8 @@ def _mean(t: Sequence[float], values: Sequence[float], edges: Floats) -> Floats:
     total = np.concatenate([[0.0], np.cumsum(np.diff(ends) * np.array(values))])
     found: Floats = np.diff(np.interp(edges, ends, total))
     covered = np.diff(np.interp(edges, ends, ends))
-    return np.divide(found, covered, out=np.zeros_like(found), where=covered > 1e-9)
+    np.divide(found, covered, out=found, where=covered > 1e-9)
+    return found
 
 
 def _title(axes: svg.Axes, text: str) -> None:

@@ -1,7 +1,5 @@
 // Reads, hides and zooms curves; filters, sorts and compares results.
 "use strict";
-/** Left, top, width, height in px; scale, low and high of x, then of y.
- * @typedef {[number, number, number, number, string, number, number, string, number, number]} Panel */
 /** @type {(css: string, root?: ParentNode) => any[]} */
 const all = (css, root = document) => [...root.querySelectorAll(css)];
 /** @type {(to: Element, tag: string, set?: object, text?: string) => any} */
@@ -13,7 +11,7 @@ const add = (to, tag, set = {}, text = "") => {
   return made;
 };
 /** @type {(value: number, digits: number) => string} */
-const show = (value, digits) => value.toLocaleString("en", { maximumSignificantDigits: digits });
+const show = (value, maximumSignificantDigits) => value.toLocaleString("en", { maximumSignificantDigits });
 /** @type {(part: number, scale: string, low: number, high: number) => number} */
 const valueAt = (part, scale, low, high) => scale === "log" ? low * (high / low) ** part : low + part * (high - low);
 
@@ -21,7 +19,7 @@ const valueAt = (part, scale, low, high) => scale === "log" ? low * (high / low)
 const zooms = new Map();
 for (const svg of all("svg[data-axes]")) {
   const box = svg.parentElement, { x: words, y: unit } = svg.dataset;
-  /** @type {Panel[]} */
+  /** Of each: left, top, width, height in px; scale, low, high of x, then of y. @type {any[][]} */
   const panels = JSON.parse(svg.dataset.axes), [left, , width, , scale, low, high] = panels[0];
   const [, top, , down] = panels[panels.length - 1], percent = words.includes("%"), time = panels[1];
   const curves = all('g[data-s]:not([data-p="-1"])', svg).map((group) => ({
@@ -61,8 +59,8 @@ for (const svg of all("svg[data-axes]")) {
       add(ticks, "text", { x: at, y: top + down + 16 }, across((at - shift) / zoom));
   }]);
   const zoomTo = (times, px) => {
-    const by = left + width / 2 - px * times;
-    for (const one of zooms.get(key) ?? []) one(times, Math.max((left + width) * (1 - times), Math.min(left * (1 - times), by)));
+    const by = Math.max((left + width) * (1 - times), Math.min(left * (1 - times), left + width / 2 - px * times));
+    for (const one of zooms.get(key) ?? []) one(times, by);
   };
   const place = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
   svg.onpointermove = (event) => {
@@ -76,10 +74,10 @@ for (const svg of all("svg[data-axes]")) {
         });
     if (best < Infinity) tell();
   };
-  svg.ondblclick = (event) => zoomTo(event.shiftKey ? 1 : zoom * 2, (place(event).x - shift) / zoom);
+  svg.ondblclick = (event) => zoomTo(zoom > 7 ? 1 : zoom * 2, (place(event).x - shift) / zoom);
   box.tabIndex = 0;
   box.role = "application";
-  box.ariaLabel = `${svg.ariaLabel}. Arrows read values; + and double click zoom, - shows all.`;
+  box.ariaLabel = `${svg.ariaLabel}. Arrows read values, + zooms, - shows all.`;
   box.onkeydown = (event) => {
     const turn = { ArrowRight: 1, ArrowLeft: -1 }[event.key] ?? 0, step = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0;
     if (event.key === "+") zoomTo(zoom * 2, curve?.points[Math.max(point, 0)][0]);
@@ -107,17 +105,17 @@ const update = () => {
   for (const one of pills) one.ariaPressed = `${chosen.has(one.name, one.value)}`;
   for (const row of rows) row.hidden = [...chosen.keys()].some((name) => name in row.dataset && !chosen.has(name, row.dataset[name]));
   const order = [...rows];
-  const rank = (row) => worth(row, column) * Math.sign(sort) || Infinity;
+  const rank = (row) => isNaN(worth(row, column)) ? Infinity : worth(row, column) * sort;
   if (sort) order.sort((a, b) => rank(a) - rank(b) || 0);
   for (const row of order) row.parentNode.append(row, row.more);
   heads.forEach((head, index) => {
-    head.ariaSort = index === column ? sort > 0 ? "ascending" : "descending" : "none";
+    head.ariaSort = index !== column ? null : sort > 0 ? "ascending" : "descending";
     const [better, floor] = (head.dataset.v ?? "").split(" ");
     for (const row of better ? rows : []) {
       const own = worth(row, index), known = rows.filter((one) => !one.hidden && one.dataset.g === row.dataset.g).map((one) => worth(one, index)).filter((one) => one > 0);
       const ratio = better === "high" ? Math.max(...known) / own : own / Math.min(...known);
       const { dataset } = row.cells[index];
-      dataset.r = known.length < 2 || !(ratio >= 1) ? "" : ratio === 1 ? "best" : ratio <= 1 + +floor ? "noise" : ratio < 1.2 ? "near" : ratio < 2 ? "far" : "worst";
+      dataset.r = !known[1] || !(ratio >= 1) ? "" : ratio === 1 ? "best" : ratio <= 1 + +floor ? "noise" : ratio < 1.2 ? "near" : ratio < 2 ? "far" : "worst";
       dataset.x = dataset.r && ratio > 1 ? `×${show(ratio, 3)}` : "";
     }
   });
@@ -128,7 +126,7 @@ const choose = (change) => {
   history.replaceState(null, "", `#?${chosen}`);
   update();
 };
-for (const one of pills) one.onclick = () => choose((chosen) => chosen.has(one.name, one.value) ? chosen.delete(one.name, one.value) : chosen.append(one.name, one.value));
+for (const one of pills) one.onclick = () => choose((chosen) => chosen[one.ariaPressed === "true" ? "delete" : "append"](one.name, one.value));
 for (const row of rows) {
   row.more = row.nextElementSibling;
   const open = add(row.cells[0], "button", { type: "button", "aria-expanded": false, "aria-label": "Repetitions" }, "▸");

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
@@ -129,7 +130,8 @@ def result(
     each = latencies(stack, rate, seconds, seed)
     every = np.concatenate(each)
     histogram = histograms.from_values(every)
-    found = Latency(**histograms.summary(histogram, histograms.count_values(every)))
+    summed = histograms.summary(histogram, histograms.count_values(every))
+    found = msgspec.convert(summed, Latency)
     answered, due = len(every), int(rate * seconds)
     use = min(rate / stack.capacity, 1.0)
     void = rate > 20_000
@@ -185,7 +187,7 @@ def result(
         goodput=answered / seconds,
         errors=replace(present(whole.errors), **dict.fromkeys(("timeout", "read"), 0)),
         latency_us=found,
-        histogram=EncodedHistogram(**histograms.document(histogram)),
+        histogram=msgspec.convert(histograms.document(histogram), EncodedHistogram),
         censored=None,
         response_time=None,
         per_second=series,
@@ -201,6 +203,12 @@ def result(
     return replace(made, **changes)
 
 
+def voided(found: Result) -> Result:
+    """Return a repetition that the hypervisor disturbed."""
+    reason = Reason(code="steal", value=0.05, limit=0.01, facts={"host": "server"})
+    return replace(found, validity=Validity(valid=False, reasons=[reason], findings=[]))
+
+
 def write(run: Path, results: list[Result]) -> Summary:
     """Write the results and their summary beside the other documents of the recorded run."""
     for name in ("manifest.json", "calibration.json", "tuning.json"):
@@ -212,7 +220,7 @@ def write(run: Path, results: list[Result]) -> Summary:
     return documents.read(RunDir(run).summary, Summary)
 
 
-def many(run: Path, cells: int = 50, repetitions: int = 3) -> Summary:
+def many(run: Path, cells: int = 50, repetitions: int = 3, seconds: int = 20) -> Summary:
     """Write a run of stacks, each at one rate on several endpoints."""
     chosen = [
         (stack, endpoint)
@@ -222,7 +230,7 @@ def many(run: Path, cells: int = 50, repetitions: int = 3) -> Summary:
     return write(
         run,
         [
-            result(stack, endpoint, 1000.0, number)
+            result(stack, endpoint, 1000.0, number, seconds)
             for stack, endpoint in chosen
             for number in range(1, repetitions + 1)
         ],
