@@ -16,7 +16,8 @@ import numpy as np
 
 from loadlab.analysis import response_time
 from loadlab.analysis.due import over_due, withheld
-from loadlab.analysis.validity import ClientEvidence, judge
+from loadlab.analysis.validity.evidence import ClientEvidence
+from loadlab.analysis.validity.judgement import judge
 from loadlab.core.model import Latency, Load, Validity
 from loadlab.generators import registry
 from loadlab.generators.generator import Answer

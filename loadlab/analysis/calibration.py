@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from loadlab.analysis import disturbance, result
+from loadlab.analysis import client_part, result
+from loadlab.analysis.validity import disturbance
 from loadlab.core import documents
 from loadlab.core.model import (
     Calibration,
@@ -15,6 +16,7 @@ from loadlab.core.model import (
     ClockOffsets,
     GeneratorRun,
     Iperf3,
+    Iperf3Direction,
     RepetitionSetup,
     Result,
     RoundTrip,
@@ -24,6 +26,7 @@ from loadlab.core.run_dir import (
     CEILING,
     FLOOR,
     IPERF3,
+    IPERF3_SEVERAL,
     LINK,
     PING,
     CalibrationDir,
@@ -101,7 +104,7 @@ def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibrati
     # The first pair's calibration has no suffix.
     own = pair if run.calibration(pair).path.is_dir() else ""
     found = []
-    for place, (client, _) in enumerate(result.parts(rep_dir, setup)):
+    for place, (client, _) in enumerate(client_part.parts(rep_dir, setup)):
         folder = run.calibration(own, client.path.name if place else "")
         load = _load(client)
         found.append(None if load is None else _in_force(folder, load.started, limits))
@@ -141,17 +144,17 @@ def _document(
     floor = None
     if _has_floor(generator):
         floor = documents.read(folder.part(FLOOR, repetition).result, Result)
-    directions = {
-        direction: iperf3.parse(documents.text(link / name)) for direction, name in IPERF3.items()
-    }
+    directions = {direction: _throughputs(link, direction) for direction in IPERF3}
+    highest = {direction: several[-1] for direction, several in directions.items()}
+    lower = {name: several[0] for name, several in directions.items() if len(several) > 1}
     ceiling = documents.read(top.result, Result)
     return Calibration(
         origin=_origin(folder.conditions(repetition)),
         generator=generator,
-        iperf3=Iperf3(**directions),
+        iperf3=Iperf3(**highest, lower=lower or None),
         ceiling=_ceiling(ceiling),
         link_reasons=disturbance.calibration_link(
-            directions,
+            highest,
             host.recorded(RepetitionDir(link), documents.read(top.cell, RepetitionSetup)),
             limits,
         )
@@ -165,6 +168,16 @@ def _document(
             client=node_exporter.clock_offset(node_exporter.read(top.telemetry)),
         ),
     )
+
+
+def _throughputs(link: Path, direction: str) -> list[Iperf3Direction]:
+    """Return what iperf3 measured in a direction, with one stream and perhaps with several; the
+    highest last."""
+    found = [iperf3.parse(documents.text(link / IPERF3[direction]))]
+    several = link / IPERF3_SEVERAL[direction]
+    if several.exists():
+        found.append(iperf3.parse(documents.text(several)))
+    return sorted(found, key=lambda one: one.bits_per_second)
 
 
 def _ceiling(measured: Result) -> Ceiling:

@@ -11,14 +11,16 @@ failed: fast refusals would make them look better.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from msgspec.structs import astuple
 
-from loadlab.analysis import metrics
+from loadlab.analysis import metrics, noise
+from loadlab.analysis.metrics import METRICS, Sides
+from loadlab.analysis.noise import Floor, NoiseScope
 from loadlab.core import formatting
 from loadlab.core.errors import ResultError
 from loadlab.core.methods import comparison_rule
@@ -27,7 +29,6 @@ from loadlab.core.model import (
     CellSummary,
     ComparedCell,
     Comparison,
-    Difference,
     Facts,
     LatencyOf,
     Load,
@@ -36,7 +37,6 @@ from loadlab.core.model import (
     NoiseFloor,
     Reason,
     Repetition,
-    Sample,
 )
 from loadlab.core.run_dir import PLAN
 from loadlab.scheduling.plan import PlannedComparison
@@ -45,30 +45,8 @@ from loadlab.stats.inference import Decision
 from loadlab.stats.paired import Change
 
 Method: TypeAlias = Literal["blocks", "repetitions", "runs"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
-# The base, then the head: one cell, or the same cell of several runs.
-Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
+
 SIDES = ("base", "head")
-
-
-class Floor(NamedTuple):
-    """What a cell and its A/A control differ by in one metric.
-
-    ``value`` is a fraction, None where there is no interval. ``endpoint`` and ``load`` are the
-    cell's. ``between_pairs``: whether two host pairs measured them.
-    """
-
-    value: float | None
-    endpoint: str
-    load: Load
-    between_pairs: bool
-
-
-class NoiseScope(NamedTuple):
-    """A noise floor, a fraction, and the scope of the A/A controls that it is from."""
-
-    value: float | None
-    scope: Literal["cell", "run"] | None
 
 
 @dataclass(frozen=True)
@@ -106,7 +84,7 @@ def build(
     """
     measured = {one.cell_id: one for one in cells}
     known = {**planned, **{one.cell_id: one.cell for one in cells}}
-    floors = {metric: latency_floors(measured, controls, metric) for metric in METRICS}
+    floors = {metric: noise.latency_floors(measured, controls, metric) for metric in METRICS}
     pairs: list[Pair] = []
     compared = []
     for one in asked:
@@ -119,7 +97,7 @@ def build(
                 f"{PLAN} compares {one.head} with {one.base}, and neither is a cell of the plan "
                 "or of the results"
             )
-        sides = _one_each(measured.get(one.base), measured.get(one.head))
+        sides = metrics.one_each(measured.get(one.base), measured.get(one.head))
         compared.append((one, cell, base, head))
         pairs += [_pair(metric, sides, cell, floors[metric]) for metric in METRICS]
     rows = iter(conclude(pairs))
@@ -133,115 +111,12 @@ def build(
         )
         for one, cell, base, head in compared
     ]
-    return comparisons, noise_floors(measured, controls)
-
-
-def noise_floors(
-    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
-) -> list[NoiseFloor]:
-    """Return a row for each metric of each A/A control; ``measured``: cell_id -> cell."""
-    return [
-        _noise_floor(metric, cell_id, control_id, measured)
-        for cell_id, control_id in controls
-        for metric in METRICS
-    ]
-
-
-def _one_each(base: CellSummary | None, head: CellSummary | None) -> Sides:
-    return ([base] if base else []), ([head] if head else [])
-
-
-def sample(of: Sequence[float]) -> Sample:
-    """Return the number of values, their median and its interval."""
-    middle = inference.median(of)
-    return Sample(n=len(of), median=middle.value, low=middle.low, high=middle.high)
-
-
-def _difference(found: Change) -> Difference:
-    return Difference(value=found.value, low=found.low, high=found.high)
-
-
-def path(metric: Metric, sides: Sides) -> tuple[str, LatencyOf | None]:
-    """Return the path of a metric that the cells of both sides are compared by, and what it is of.
-
-    It is of the response time where every valid repetition has one.
-    """
-    if metric == "goodput":
-        return metric, None
-    reps = [rep for side in sides for cell in side for rep in metrics.valid(cell)]
-    if all(rep.response_time is not None for rep in reps):
-        return f"response_time.{metric}_us", "due"
-    return f"latency_us.{metric}", "answers"
-
-
-def _noise_floor(
-    metric: Metric, cell_id: str, control_id: str, measured: Mapping[str, CellSummary]
-) -> NoiseFloor:
-    """Return how a cell's A/A control, the head, differs from the cell, the base."""
-    cells = measured.get(cell_id), measured.get(control_id)
-    at, latency_of = path(metric, _one_each(*cells))
-    base, head = (metrics.measured(one, at) for one in cells)
-    apart = metrics.change([head], [base])
-    return NoiseFloor(
-        metric=metric,
-        latency_of=latency_of,
-        cell_id=cell_id,
-        control_id=control_id,
-        base=sample(metrics.values(cells[0], at)),
-        head=sample(metrics.values(cells[1], at)),
-        difference=_difference(apart),
-        p=apart.p,
-        noise_floor=inference.noise_floor([apart]),
-    )
-
-
-def latency_floors(
-    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: Metric
-) -> list[Floor]:
-    """Return what each measured cell and its A/A control differ by in a metric of a comparison."""
-    known = _both_measured(measured, controls)
-    return [floor(*pair, path(metric, _one_each(*pair))[0]) for pair in known]
-
-
-def control_floors(
-    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]], metric: str
-) -> list[Floor]:
-    """Return what each measured cell and its A/A control differ by in a metric of metrics.py."""
-    return [floor(*pair, metric) for pair in _both_measured(measured, controls)]
-
-
-def _both_measured(
-    measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
-) -> list[tuple[CellSummary, CellSummary]]:
-    found = [(measured.get(cell_id), measured.get(control)) for cell_id, control in controls]
-    return [(cell, control) for cell, control in found if cell and control]
-
-
-def floor(cell: CellSummary, control: CellSummary, metric: str, over: str | None = None) -> Floor:
-    """Return what a cell and its A/A control differ by in a metric, divided by ``over`` if
-    given."""
-    base, head = (metrics.measured(one, metric, over) for one in (cell, control))
-    return Floor(
-        value=inference.noise_floor([metrics.change([head], [base])]),
-        endpoint=cell.cell.endpoint,
-        load=cell.cell.load,
-        between_pairs=not metrics.on_one_pair(base, head),
-    )
-
-
-def noise(cell: Cell, floors: Iterable[Floor]) -> NoiseScope:
-    """Return the noise floor of a cell: the highest of its endpoint and load, else of any."""
-    known = [(one.value, one) for one in floors if one.value is not None]
-    own = [value for value, one in known if (one.endpoint, one.load) == (cell.endpoint, cell.load)]
-    if own:
-        return NoiseScope(max(own), "cell")
-    most = max((value for value, _ in known), default=None)
-    return NoiseScope(most, None if most is None else "run")
+    return comparisons, noise.rows(measured, controls)
 
 
 def _pair(metric: Metric, sides: Sides, cell: Cell, floors: Sequence[Floor]) -> Pair:
     """Return a metric of two cells of one run; a side is empty where it was not measured."""
-    at, latency_of = path(metric, sides)
+    at, latency_of = metrics.path(metric, sides)
     base, head = (metrics.measured(next(iter(side), None), at) for side in sides)
     across = bool(sides[0] and sides[1]) and not metrics.on_one_pair(base, head)
     change = metrics.change([head], [base])
@@ -252,7 +127,7 @@ def _pair(metric: Metric, sides: Sides, cell: Cell, floors: Sequence[Floor]) -> 
         base=_all_values(sides[0], at),
         head=_all_values(sides[1], at),
         change=change,
-        noise=noise(cell, [found for found in floors if across or not found.between_pairs]),
+        noise=noise.of_cell(cell, [found for found in floors if across or not found.between_pairs]),
         failed=_failed(sides, latency_of),
         incomparable=_unmeasured(sides)
         or _few(sides, at)
@@ -267,9 +142,13 @@ def pair_of_runs(metric: Metric, sides: Sides, floors: Sequence[Floor]) -> Pair:
     The value of a run is the median of its repetitions: the runs of a side show how much two
     sittings differ without any change.
     """
-    at, latency_of = path(metric, sides)
+    at, latency_of = metrics.path(metric, sides)
     base, head = (
-        [sample(found).median or 0.0 for cell in side if (found := metrics.values(cell, at))]
+        [
+            metrics.sample(found).median or 0.0
+            for cell in side
+            if (found := metrics.values(cell, at))
+        ]
         for side in sides
     )
     few = min(len(base), len(head))
@@ -282,7 +161,7 @@ def pair_of_runs(metric: Metric, sides: Sides, floors: Sequence[Floor]) -> Pair:
         base=base,
         head=head,
         change=unpaired.difference(base, head),
-        noise=noise(sides[0][0].cell, floors),
+        noise=noise.of_cell(sides[0][0].cell, floors),
         failed=_failed(sides, latency_of),
         incomparable=_unmeasured(sides)
         or (sittings if few < inference.LEAST else None)
@@ -419,9 +298,9 @@ def conclude(pairs: Sequence[Pair]) -> list[MetricComparison]:
                 latency_of=pair.latency_of,
                 method=pair.method,
                 n=pair.change.n,
-                base=sample(pair.base),
-                head=sample(pair.head),
-                difference=_difference(pair.change),
+                base=metrics.sample(pair.base),
+                head=metrics.sample(pair.head),
+                difference=metrics.difference(pair.change),
                 p=pair.change.p,
                 p_corrected=p_corrected,
                 noise_floor=pair.noise.value,

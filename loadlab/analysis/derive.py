@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadlab.analysis import calibration, certificate, claims, manifest, openmetrics, result
+from loadlab.analysis import calibration, certificate, client_part, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
+from loadlab.analysis.claims import document as claims
 from loadlab.core import documents, revision
 from loadlab.core.model import (
     Claims,
@@ -74,7 +75,7 @@ def unfinished(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> li
         if repetition.result.exists() or repetition.error.exists():
             continue
         setup = documents.read(repetition.cell, RepetitionSetup)
-        folders = [folder for folder, _ in result.parts(repetition.path, setup)]
+        folders = [folder for folder, _ in client_part.parts(repetition.path, setup)]
         going = [folder for folder in folders if not folder.run.exists()]
         reasons = [one["reason"] for one in unfetched if one["server"] == setup.server]
         if going or reasons:
@@ -174,7 +175,7 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     study = plans.read(run_dir).plan.study
     if study is None:
         return document, None
-    judged = claims.document(document, study)
+    judged = claims.build(document, study)
     documents.write(run.claims, documents.encode(judged))
     if study.expectations:
         finished = _finished(_measured(run_dir))

@@ -13,14 +13,19 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from loadlab.core.errors import ResultError
-from loadlab.core.model import CellSummary, Load, Repetition
-from loadlab.stats import paired, unpaired
+from loadlab.core.model import CellSummary, Difference, LatencyOf, Load, Metric, Repetition, Sample
+from loadlab.stats import inference, paired, unpaired
 from loadlab.stats.paired import Change
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+# The base, then the head: one cell, or the same cell of several runs.
+Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
 
 
 @dataclass(frozen=True)
@@ -119,3 +124,30 @@ def change(above: Sequence[Measured], below: Sequence[Measured]) -> Change:
 def on_one_pair(*several: Measured) -> bool:
     """Return whether one host pair measured all."""
     return len({one.server for one in several}) < 2
+
+
+def sample(of: Sequence[float]) -> Sample:
+    """Return the number of values, their median and its interval."""
+    middle = inference.median(of)
+    return Sample(n=len(of), median=middle.value, low=middle.low, high=middle.high)
+
+
+def difference(found: Change) -> Difference:
+    return Difference(value=found.value, low=found.low, high=found.high)
+
+
+def one_each(base: CellSummary | None, head: CellSummary | None) -> Sides:
+    return ([base] if base else []), ([head] if head else [])
+
+
+def path(metric: Metric, sides: Sides) -> tuple[str, LatencyOf | None]:
+    """Return the path of a metric that the cells of both sides are compared by, and what it is of.
+
+    It is of the response time where every valid repetition has one.
+    """
+    if metric == "goodput":
+        return metric, None
+    reps = [rep for side in sides for cell in side for rep in valid(cell)]
+    if all(rep.response_time is not None for rep in reps):
+        return f"response_time.{metric}_us", "due"
+    return f"latency_us.{metric}", "answers"

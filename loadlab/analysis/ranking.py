@@ -18,7 +18,7 @@ from itertools import combinations
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison, metrics
+from loadlab.analysis import comparison, metrics, noise
 from loadlab.core.methods import comparison_rule
 from loadlab.core.model import CellSummary, Ranking, RankingRow, Reason
 from loadlab.stats import inference
@@ -44,7 +44,7 @@ def build(cells: Sequence[CellSummary], controls: Sequence[tuple[str, str]]) -> 
     `measure` with a valid repetition are ranked, and no Python clients.
     """
     measured = {one.cell_id: one for one in cells}
-    floors = {key: comparison.control_floors(measured, controls, KEYS[key]) for key in KEYS}
+    floors = {key: noise.control_floors(measured, controls, KEYS[key]) for key in KEYS}
     groups: dict[bytes, list[CellSummary]] = {}
     for one in cells:
         cell = one.cell
@@ -56,7 +56,7 @@ def build(cells: Sequence[CellSummary], controls: Sequence[tuple[str, str]]) -> 
             endpoint=first.endpoint,
             network=first.network,
             load=first.load,
-            rows=rank(several, {key: comparison.noise(first, floors[key]).value for key in KEYS}),
+            rows=rank(several, {key: noise.of_cell(first, floors[key]).value for key in KEYS}),
         )
         for several in groups.values()
         if len(several) > 1

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.analysis import disturbance, response_time
+from loadlab.analysis import client_part, response_time
+from loadlab.analysis.client_part import ClientPart
 from loadlab.analysis.due import over_due, withheld
-from loadlab.analysis.validity import ClientEvidence, LoadEvidence, judge, judge_together
+from loadlab.analysis.validity import disturbance
+from loadlab.analysis.validity.evidence import ClientEvidence, LoadEvidence
+from loadlab.analysis.validity.judgement import judge, judge_together
 from loadlab.core import documents
-from loadlab.core.errors import ResultError
 from loadlab.core.model import (
     Calibration,
     ClientLoad,
     ErrorCounts,
-    GeneratorRun,
     HostTelemetry,
     Latency,
-    Load,
     Reason,
     RepetitionSetup,
     ResponseTime,
@@ -33,27 +31,12 @@ from loadlab.core.model import (
     Thresholds,
     Validity,
 )
-from loadlab.core.run_dir import (
-    CELL,
-    COUNTERS,
-    ERROR,
-    PROFILE,
-    PROFILE_LOG,
-    RUN,
-    ClientDir,
-    RepetitionDir,
-)
+from loadlab.core.run_dir import CELL, PROFILE, PROFILE_LOG, RepetitionDir
 from loadlab.generators import merge, registry
-from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
-from loadlab.telemetry import host, node_exporter, processes, pyspy
-
-_STUB_STATUS = re.compile(
-    r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
-    r"Reading: \d+ Writing: \d+ Waiting: \d+ \n"
-)
+from loadlab.telemetry import node_exporter, processes, pyspy
 
 
 def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) -> Result:
@@ -126,7 +109,9 @@ def keep(rep_dir: Path, limits: Thresholds, keep_requests: bool) -> None:
     derived from it and has its hash. A file that cannot be reduced stays; the result then says why.
     """
     repetition = RepetitionDir(rep_dir)
-    for folder, alone in parts(rep_dir, documents.read(repetition.cell, RepetitionSetup)):
+    for folder, alone in client_part.parts(
+        rep_dir, documents.read(repetition.cell, RepetitionSetup)
+    ):
         load = alone.cell.load
         generator = registry.GENERATORS.get(load.generator)
         if generator and generator.keep:
@@ -140,61 +125,15 @@ def discard(rep_dir: Path, limits: Thresholds) -> None:
     Where the repetition failed the file is evidence: the whole of it is kept, compressed.
     """
     repetition = RepetitionDir(rep_dir)
-    for folder, alone in parts(rep_dir, documents.read(repetition.cell, RepetitionSetup)):
+    for folder, alone in client_part.parts(
+        rep_dir, documents.read(repetition.cell, RepetitionSetup)
+    ):
         load = alone.cell.load
         generator = registry.GENERATORS.get(load.generator)
         if generator and generator.keep and generator.discard:
             if documents.read(repetition.result, Result).error is not None:
                 generator.keep(folder.path, load, limits, True)
             generator.discard(folder.path)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The load of one client and its results; the client is a cell's only one, or one of several.
-
-    - name: the client's folder; setup: the repetition's, with this client's share of the load
-    - counters: nginx's requests before and after, None where nginx is not used
-    - server, client: telemetry of each host during this client's load
-    - window: the load by the server's clock
-    - started, finished: unix seconds of the client's clock
-    - clock_offset_s: the client's clock minus the controller's
-    - raw_sha256: of its own raw files, by name below the repetition
-    """
-
-    name: str
-    setup: RepetitionSetup
-    measurement: Measurement
-    counters: tuple[int, int] | None
-    server: HostTelemetry
-    client: HostTelemetry
-    window: processes.Window
-    started: float
-    finished: float
-    clock_offset_s: float
-    exit_code: int
-    raw_sha256: dict[str, str]
-
-
-def parts(rep_dir: Path, setup: RepetitionSetup) -> list[tuple[ClientDir, RepetitionSetup]]:
-    """Return (folder of raw files, cell.json as if for that client alone) of each client.
-
-    The folder of an only client is the repetition's.
-    """
-    repetition = RepetitionDir(rep_dir)
-    if setup.clients is None:
-        return [(repetition, setup)]
-    found = []
-    for one in setup.clients:
-        load = replace(setup.cell.load, clients=None, rate=one.rate, connections=one.connections)
-        alone = replace(
-            setup,
-            cell=replace(setup.cell, load=load),
-            cpus=setup.cpus and replace(setup.cpus, client=one.cpus),
-            interface=setup.interface and replace(setup.interface, client=one.interface),
-        )
-        found.append((repetition.client(one.name), alone))
-    return found
 
 
 def _measured(
@@ -204,16 +143,17 @@ def _measured(
     calibrations: Sequence[Calibration | None],
 ) -> Result:
     repetition = RepetitionDir(rep_dir)
-    _refuse_failed(repetition)
+    client_part.refuse_failed(repetition)
     recording = repetition.server_telemetry
 
     # Read once, and only after a client's own files.
     @cache
     def server() -> list[node_exporter.Sample]:
-        return node_exporter.read(_there(recording))
+        return node_exporter.read(client_part.there(recording))
 
     offered = [
-        _part(rep_dir, folder, alone, limits, server) for folder, alone in parts(rep_dir, setup)
+        client_part.read(rep_dir, folder, alone, limits, server)
+        for folder, alone in client_part.parts(rep_dir, setup)
     ]
     evidence = [
         ClientEvidence(
@@ -225,7 +165,7 @@ def _measured(
             calibration=calibration,
             exit_code=one.exit_code,
             # Of several clients nginx counts the sum.
-            nginx_requests=_counted(offered) if len(offered) == 1 else None,
+            nginx_requests=client_part.counted(offered) if len(offered) == 1 else None,
         )
         for one, calibration in zip(offered, calibrations, strict=True)
     ]
@@ -244,7 +184,7 @@ def _measured(
     if setup.purpose == "py_spy":
         profile = pyspy.reduce(rep_dir)
         raw |= {PROFILE, PROFILE_LOG}
-    hashes = _hashes(rep_dir, raw)
+    hashes = client_part.hashes(rep_dir, raw)
     for one in offered:
         hashes |= one.raw_sha256
     first = offered[0]
@@ -257,12 +197,12 @@ def _measured(
             cell=setup.cell,
             server=first.server,
             limits=limits,
-            nginx_requests=_counted(offered),
+            nginx_requests=client_part.counted(offered),
         )
         found = _together(setup, offered, whole, validities, waits, censored, calibrations)
     return replace(
         found,
-        nginx_requests=_counted(offered),
+        nginx_requests=client_part.counted(offered),
         py_spy=profile,
         telemetry=Telemetry(
             server=disturbance.marked(_with_processes(rep_dir, first), limits),
@@ -324,7 +264,7 @@ def _latency(measurement: Measurement, censored: Histogram, limits: Thresholds) 
     )
 
 
-def _with_processes(rep_dir: Path, part: _Part) -> HostTelemetry:
+def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
     """Return the server's telemetry with its processes and database, where they were recorded."""
     found, database = processes.server(rep_dir, part.window, part.server.cores)
     return replace(part.server, processes=found, database=database)
@@ -332,7 +272,7 @@ def _with_processes(rep_dir: Path, part: _Part) -> HostTelemetry:
 
 def _together(
     setup: RepetitionSetup,
-    offered: Sequence[_Part],
+    offered: Sequence[ClientPart],
     whole: LoadEvidence,
     validities: Sequence[Validity],
     waits: Sequence[ResponseTime | None],
@@ -366,7 +306,7 @@ def _together(
     )
 
 
-def _client(part: _Part, validity: Validity, latency: Latency) -> ClientLoad:
+def _client(part: ClientPart, validity: Validity, latency: Latency) -> ClientLoad:
     load, measurement = part.setup.cell.load, part.measurement
     return ClientLoad(
         name=part.name,
@@ -383,134 +323,3 @@ def _client(part: _Part, validity: Validity, latency: Latency) -> ClientLoad:
         started=part.started,
         clock_offset_s=part.clock_offset_s,
     )
-
-
-def _part(
-    rep_dir: Path,
-    folder: ClientDir,
-    setup: RepetitionSetup,
-    limits: Thresholds,
-    server: Callable[[], list[node_exporter.Sample]],
-) -> _Part:
-    """Return one client's part of a repetition, from the raw files in its folder.
-
-    ``server``: returns the server's scrapes. Raises ResultError, with the client's name if there
-    are several.
-    """
-    if folder.path == rep_dir:
-        return _read(rep_dir, folder, setup, limits, server)
-    try:
-        _refuse_failed(folder)
-        return _read(rep_dir, folder, setup, limits, server)
-    except ValueError as problem:
-        raise ResultError(f"{folder.path.name}: {problem}") from problem
-
-
-def _refuse_failed(folder: ClientDir) -> None:
-    """Raise ResultError with the error that a script or the controller wrote down."""
-    if folder.error.exists():
-        raise ResultError(documents.text(folder.error).strip() or f"{ERROR} is empty")
-
-
-def _read(
-    rep_dir: Path,
-    folder: ClientDir,
-    setup: RepetitionSetup,
-    limits: Thresholds,
-    server: Callable[[], list[node_exporter.Sample]],
-) -> _Part:
-    if setup.cpus is None or setup.interface is None:
-        raise ResultError(f"{CELL} has no cpus or no interface: no load was offered")
-    cell, run = setup.cell, documents.read(folder.run, GeneratorRun)
-    recording = folder.telemetry
-    raw = {RUN, recording.name}
-    generator = registry.get(cell.load.generator)
-    if run.exit_code != 0 and not (folder.path / generator.output).exists():
-        raise ResultError(
-            f"the generator ended with exit code {run.exit_code} and left no {generator.output}"
-        )
-    measurement, beside = generator.measure(
-        folder.path, cell.load, Answer(setup.body_bytes, setup.wire_bytes), limits
-    )
-    raw |= {generator.output, *beside}
-    started, end, finished = _times(run, cell.load, measurement)
-    scrapes, own_scrapes = server(), node_exporter.read(_there(recording))
-    offset_s = node_exporter.clock_offset(own_scrapes)
-    # The server's clock relative to the client's, by way of the controller's.
-    ahead_s = node_exporter.clock_offset(scrapes) - offset_s
-    # Several clients wait for each other after the warm-up.
-    warmed = cell.load.warmup_s > 0 and folder.path == rep_dir
-    own_window = processes.Window(started, end, warmed)
-    window = processes.Window(started + ahead_s, end + ahead_s, warmed)
-    counters = None
-    if cell.front == "none":
-        measurement.findings.append(Reason(code="uncounted"))
-    else:
-        before, after = map(_stub_requests, folder.counters)
-        counters = before, after
-        raw |= set(COUNTERS)
-    raw |= host.raw(folder)
-    hashes = _hashes(folder.path, raw)
-    below = "" if folder.path == rep_dir else f"{folder.path.relative_to(rep_dir).as_posix()}/"
-    return _Part(
-        name=folder.path.name,
-        setup=setup,
-        measurement=measurement,
-        counters=counters,
-        server=host.server(RepetitionDir(rep_dir), scrapes, setup, window),
-        client=host.client(folder, own_scrapes, setup, own_window),
-        window=window,
-        started=started,
-        finished=finished,
-        clock_offset_s=offset_s,
-        exit_code=run.exit_code,
-        raw_sha256={f"{below}{name}": sha256 for name, sha256 in hashes.items()},
-    )
-
-
-def _there(path: Path) -> Path:
-    if not path.exists():
-        raise ResultError(f"{path.name} is not there")
-    return path
-
-
-def _hashes(folder: Path, names: set[str]) -> dict[str, str]:
-    return {name: documents.digest_of(folder / name) for name in names}
-
-
-def _counted(offered: Sequence[_Part]) -> int | None:
-    """Return the requests that nginx counted from the last page before the load to the last after
-    it.
-
-    Each page fetched after the load counts itself, so these are subtracted. None without nginx.
-    """
-    counters = [one.counters for one in offered if one.counters is not None]
-    if not counters:
-        return None
-    last_before = max(before for before, _ in counters)
-    last_after = max(after for _, after in counters)
-    return last_after - last_before - len(counters)
-
-
-def _stub_requests(path: Path) -> int:
-    page = documents.text(path)
-    match = _STUB_STATUS.fullmatch(page)
-    if match is None:
-        raise ResultError(f"{path.name} is no stub_status page: {page[:120]!r}")
-    return int(match[1])
-
-
-def _times(run: GeneratorRun, load: Load, measurement: Measurement) -> tuple[float, float, float]:
-    """Return the start of the load, the end for telemetry, and the finish.
-
-    All are unix seconds of the client's clock. Telemetry ends with the duration asked, not at the
-    finish: while the last answers arrive, a full machine would look idle. A batch has no deadline,
-    and its client knows the start better than its process.
-    """
-    if measurement.span:
-        started, finished = measurement.span
-        return started, finished, finished
-    end = run.finished
-    if load.duration_s is not None:
-        end = min(end, run.started + load.duration_s)
-    return run.started, end, run.finished

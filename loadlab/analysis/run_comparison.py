@@ -11,7 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison
+from loadlab.analysis import comparison, noise
+from loadlab.analysis.metrics import METRICS
 from loadlab.core import documents
 from loadlab.core.catalog import runs
 from loadlab.core.errors import PlanError
@@ -62,7 +63,7 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
         base=sides["base"],
         head=sides["head"],
         comparisons=_comparisons(measured, controls, sides, common),
-        noise_floor=comparison.noise_floors(measured, controls),
+        noise_floor=noise.rows(measured, controls),
     )
 
 
@@ -73,8 +74,8 @@ def _comparisons(
     common: Sequence[str],
 ) -> list[Comparison]:
     """Return the comparison of each common cell; ``measured``: <run_id>/<cell_id> -> cell."""
-    metrics = comparison.METRICS
-    floors = {metric: comparison.latency_floors(measured, controls, metric) for metric in metrics}
+    metrics = METRICS
+    floors = {metric: noise.latency_floors(measured, controls, metric) for metric in metrics}
     both = [
         tuple([measured[f"{run}/{cell_id}"] for run in sides[side]] for side in comparison.SIDES)
         for cell_id in common

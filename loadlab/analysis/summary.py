@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
-from loadlab.analysis import comparison, ranking, response_time, sweeps_searches, voids
+from loadlab.analysis import comparison, ranking, response_time, sweeps_searches
 from loadlab.analysis.due import over_due
+from loadlab.analysis.validity import voids
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import astuple
 
-from loadlab.analysis import comparison, metrics
+from loadlab.analysis import metrics
 from loadlab.core.model import (
     CellSummary,
     Confirmation,
@@ -99,7 +99,7 @@ def _level(value: float, cell: CellSummary) -> SweepLevel:
     return SweepLevel(
         value=value,
         cell_id=cell.cell_id,
-        goodput=comparison.sample(metrics.values(cell, "goodput")),
+        goodput=metrics.sample(metrics.values(cell, "goodput")),
         server_cpu=statistics.median(busy) if busy else None,
         p99_us=cell.statistics.latency_us.p99,
         responses=cell.statistics.responses,

@@ -69,6 +69,11 @@ IPERF3 = {
     "client_to_server": "iperf3-client_to_server.json",
     "server_to_client": "iperf3-server_to_client.json",
 }
+# The same with several streams, where one filled a core.
+IPERF3_SEVERAL = {
+    "client_to_server": "iperf3-several-client_to_server.json",
+    "server_to_client": "iperf3-several-server_to_client.json",
+}
 
 # Runs on the hosts, with the same folders as on the controller.
 ON_HOSTS = PurePosixPath("/var/lib/loadlab-runs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -11,6 +12,20 @@ from loadlab.core.model import Load, Neighbour, Stall
 
 # Table of nftables that exists during a load with a network fault.
 TABLE = "loadlab_fault"
+
+# A neighbour: waits, then uses CPU in one piece in each tenth of a second.
+# Its arguments: seconds to wait, seconds to run, fraction of a core.
+NEIGHBOUR = """
+import sys, time
+after, duration, cpu = map(float, sys.argv[1:])
+time.sleep(after)
+begin = time.monotonic()
+for period in range(round(duration * 10)):
+    time.sleep(max(0, begin + period / 10 - time.monotonic()))
+    used = time.thread_time() + cpu / 10
+    while time.thread_time() < used and time.monotonic() < begin + duration:
+        pass
+"""
 
 
 class Fault(Struct):
@@ -43,7 +58,7 @@ def faults(
     if injection.generator_stop:
         found.append(Fault(client, _stop("loadlab-load", injection.generator_stop, lead_s)))
     if injection.neighbour:
-        host = server if injection.neighbour.host == "server" else client
+        host = client if injection.neighbour.host == "client" else server
         found.append(_neighbour(host, core[host], injection.neighbour, lead_s))
     port = urlsplit(url).port or 80
     if injection.refused_every:
@@ -71,13 +86,15 @@ def _stop(unit: str, stall: Stall, lead_s: float) -> str:
 
 
 def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fault:
+    arguments = [lead_s + neighbour.after_s, neighbour.duration_s, neighbour.cpu]
+    program = shlex.join(["python3", "-c", NEIGHBOUR, *map(plain, arguments)])
+    if neighbour.host == "controller":
+        return Fault("localhost", f"setsid --fork {program} </dev/null >/dev/null 2>&1")
     # Not loadlab-*: the recorder takes these services for the lab's own.
     unit = "neighbour-of-loadlab"
-    after, most = plain(lead_s + neighbour.after_s), plain(neighbour.duration_s)
     return Fault(
         host,
-        f"systemd-run --quiet --collect --unit={unit} --property=CPUAffinity={core} "
-        f"sh -c 'sleep {after}; timeout {most} sh -c \"while :; do :; done\"'",
+        f"systemd-run --quiet --collect --unit={unit} --property=CPUAffinity={core} {program}",
         f"! systemctl --quiet is-active {unit} || systemctl stop {unit}",
     )
 

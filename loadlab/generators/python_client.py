@@ -295,7 +295,7 @@ def _client(
         name=name,
         mode="batch",
         role="python_clients",
-        options=("requests", "open_files", "reuse", *options),
+        options=("requests", "open_files", "python_keepalive", *options),
         output=f"{name}.json.gz",
         command=partial(_command, kind),
         measure=_measured,

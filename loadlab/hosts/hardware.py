@@ -5,8 +5,8 @@ The input is the output of roles/host_check/files/hardware.sh.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from typing import Literal
 
 from loadlab.core.model import Hardware, HostDescription, Nic
@@ -15,10 +15,44 @@ from loadlab.hosts.cpu_list import cpu_list
 # Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
 SLOW_MBIT = 1000
 STEADY_GOVERNOR = "performance"
-ONE_BY_ONE = ("nic", "management_nic", "driver", "speed_mbit", "duplex", "no_turbo", "boost", "smt",
-              "clock_synchronised")  # fmt: skip
+# µs. A shorter wake-up is small beside the baseline latency of any link.
+SLOW_WAKE_US = 10
 _DUPLEX: dict[str, Literal["full", "half"]] = {"full": "full", "half": "half"}
-SEVERAL = ("queue", "interrupt", "offload", "governor", "node")
+# Lines of a host, and those of the interface that the last line `nic` or `card` names: each at most
+# once, or several times.
+_HOST_ONCE = frozenset({"nic", "management_nic", "no_turbo", "boost", "smt", "clock_synchronised",
+                        "idle_driver", "numa_balancing", "irqbalance", "firewall_rules",
+                        "conntrack"})  # fmt: skip
+_HOST_SEVERAL = frozenset({"governor", "node", "idle"})
+_CARD_ONCE = frozenset({"driver", "speed_mbit", "duplex", "mtu"})
+_CARD_SEVERAL = frozenset({"queue", "sender", "interrupt", "offload", "coalescing"})
+
+
+class _Lines:
+    """The lines of the host, or of one interface."""
+
+    def __init__(self) -> None:
+        self.once: dict[str, str] = {}
+        self.several: defaultdict[str, list[str]] = defaultdict(list)
+
+    def take(self, name: str, value: str, once: Set[str], several: Set[str]) -> bool:
+        """Add a line; return whether it belongs here and is the first of its name."""
+        if name in several:
+            self.several[name].append(value)
+        elif name in once and name not in self.once:
+            self.once[name] = value
+        else:
+            return False
+        return True
+
+    def pairs(self, name: str) -> list[tuple[str, str]]:
+        """Return the first word and the rest of each line of this name."""
+        return [
+            (first, rest) for first, _, rest in (one.partition(" ") for one in self.several[name])
+        ]
+
+    def count(self, name: str) -> int | None:
+        return int(self.once[name]) if name in self.once else None
 
 
 def parse(text: str) -> Hardware:
@@ -26,43 +60,73 @@ def parse(text: str) -> Hardware:
 
     Raises ValueError for a malformed line.
     """
-    found: dict[str, str] = {}
-    lists: dict[str, list[str]] = {name: [] for name in SEVERAL}
+    host, cards = _Lines(), list[tuple[str, _Lines]]()
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
-        if separator and name in lists:
-            lists[name].append(value)
-        elif separator and name in ONE_BY_ONE and name not in found:
-            found[name] = value
-        else:
+        taken = bool(separator) and host.take(name, value, _HOST_ONCE, _HOST_SEVERAL)
+        if (taken and name == "nic") or (separator and cards and name == "card"):
+            cards.append((value, _Lines()))
+        elif not taken and not (
+            separator and cards and cards[-1][1].take(name, value, _CARD_ONCE, _CARD_SEVERAL)
+        ):
             raise ValueError(f"not a line of the script: {line!r}")
-    interrupts = [line.split(" ", 1) for line in lists["interrupt"]]
-    offloads = [line.split(" ", 1) for line in lists["offload"]]
-    nic = None
-    if "nic" in found:
-        # A card without a link reports -1, or nothing.
-        speed = int(found.get("speed_mbit", -1))
-        nic = Nic(
-            name=found["nic"],
-            driver=found.get("driver"),
-            speed_mbit=speed if speed > 0 else None,
-            duplex=_DUPLEX.get(found.get("duplex", "")),
-            queues=len(lists["queue"]) or None,
-            interrupts={number: cpu_list(cpus) for number, cpus in interrupts} or None,
-            offloads={name: state == "on" for name, state in offloads} or None,
-        )
+    interfaces = [_nic(name, lines) for name, lines in cards]
+    found = host.once
+    idle = [each.split(" ", 2) for each in host.several["idle"]]
+    entries, most = _tracked(found["conntrack"]) if "conntrack" in found else (None, None)
     return Hardware(
-        nic=nic,
+        nic=interfaces[0] if interfaces else None,
         management_nic=found.get("management_nic"),
-        governors=dict(sorted(Counter(lists["governor"]).items())) or None,
+        governors=dict(sorted(Counter(host.several["governor"]).items())) or None,
         turbo=_turbo(found),
         smt=found["smt"] == "1" if "smt" in found else None,
         # NUMA nodes without processors have memory only; the script does not list them.
-        numa_nodes=len(lists["node"]) or None,
+        numa_nodes=len(host.several["node"]) or None,
         clock_synchronised=found["clock_synchronised"] == "yes"
         if "clock_synchronised" in found
         else None,
+        cards=interfaces[1:] or None,
+        idle_driver=found.get("idle_driver"),
+        idle_states_us={name: int(us) for us, off, name in idle if off == "0"} if idle else None,
+        numa_balancing=found["numa_balancing"] != "0" if "numa_balancing" in found else None,
+        irqbalance=found.get("irqbalance"),
+        firewall_rules=host.count("firewall_rules"),
+        conntrack_entries=entries,
+        conntrack_max=most,
     )
+
+
+def _tracked(value: str) -> tuple[int, int]:
+    """Return how many connections are tracked, and how many can be."""
+    entries, most = map(int, value.split())
+    return entries, most
+
+
+def _nic(name: str, lines: _Lines) -> Nic:
+    found = lines.once
+    # A card without a link reports -1, or nothing.
+    speed = int(found.get("speed_mbit", -1))
+    receiving, sending = lines.pairs("queue"), lines.pairs("sender")
+    interrupts, offloads = lines.pairs("interrupt"), lines.pairs("offload")
+    return Nic(
+        name=name,
+        driver=found.get("driver"),
+        speed_mbit=speed if speed > 0 else None,
+        duplex=_DUPLEX.get(found.get("duplex", "")),
+        queues=len(receiving) or None,
+        interrupts={number: cpu_list(cpus) for number, cpus in interrupts} or None,
+        offloads={name: state == "on" for name, state in offloads} or None,
+        mtu=lines.count("mtu"),
+        rps_queues=_with_processors(receiving),
+        xps_queues=_with_processors(sending),
+        coalescing=dict(lines.pairs("coalescing")) or None,
+    )
+
+
+def _with_processors(queues: Sequence[tuple[str, str]]) -> int | None:
+    """Return how many queues have a processor in their mask, as 00000000,0000000f; None without
+    queues."""
+    return sum(bool(mask.strip("0,")) for _, mask in queues) if queues else None
 
 
 def _turbo(found: Mapping[str, str]) -> bool | None:
@@ -89,6 +153,14 @@ def warnings(hosts: Mapping[str, HostDescription]) -> list[str]:
             f"different kernels ({each}): what one host's network code can do the other's cannot. "
             "Boot the same on all."
         )
+    sizes = {name: host.hardware.nic.mtu for name, host in hosts.items()
+             if host.hardware and host.hardware.nic and host.hardware.nic.mtu}  # fmt: skip
+    if len(set(sizes.values())) > 1:
+        each = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        lines.append(
+            f"different MTU ({each}): larger packets are lost or cut on the way. Set the same on "
+            "all (ip link set mtu)."
+        )
     return lines
 
 
@@ -102,8 +174,13 @@ def _of_one(host: HostDescription) -> list[str]:
     hardware = host.hardware
     if hardware is None:
         return lines
-    if hardware.nic:
-        lines += _of_card(hardware.nic, host.cpus, hardware.management_nic)
+    if hardware.nic and hardware.nic.name == hardware.management_nic:
+        lines.append(
+            f"{hardware.nic.name} carries management and load: SSH and telemetry share the link "
+            "that is measured. Set test_address to an address of another card."
+        )
+    for card in hardware.cards or ([hardware.nic] if hardware.nic else []):
+        lines += _of_card(card, host.cpus)
     governors = hardware.governors or {}
     slower = {name: cpus for name, cpus in governors.items() if name != STEADY_GOVERNOR}
     if slower:
@@ -111,6 +188,14 @@ def _of_one(host: HostDescription) -> list[str]:
         lines.append(
             f"CPU governor {each} of {sum(governors.values())} processors: one that has slowed "
             f"down answers late. Give -e tuning=production, which sets {STEADY_GOVERNOR}."
+        )
+    deep = {name: us for name, us in (hardware.idle_states_us or {}).items() if us > SLOW_WAKE_US}
+    if deep:
+        each = ", ".join(f"{name} ({us} µs)" for name, us in deep.items())
+        lines.append(
+            f"idle states {each} are on: a processor that sleeps wakes up that much later, most "
+            "often at low rates. Give -e tuning=production, or write 1 into cpuidle/state*/disable "
+            "below /sys/devices/system/cpu/cpu*."
         )
     if hardware.turbo:
         lines.append(
@@ -137,7 +222,7 @@ def _of_one(host: HostDescription) -> list[str]:
     return lines
 
 
-def _of_card(nic: Nic, cpus: list[int], management: str | None) -> list[str]:
+def _of_card(nic: Nic, cpus: list[int]) -> list[str]:
     lines = []
     if nic.speed_mbit is not None and nic.speed_mbit < SLOW_MBIT:
         lines.append(
@@ -149,21 +234,22 @@ def _of_card(nic: Nic, cpus: list[int], management: str | None) -> list[str]:
             f"{nic.name} runs half duplex: requests and answers get in each other's way. See "
             f"cable and switch (ethtool {nic.name})."
         )
-    if nic.name == management:
-        lines.append(
-            f"{nic.name} carries management and load: SSH and telemetry share the link that is "
-            "measured. Set test_address to an address of another card."
-        )
     interrupts = nic.interrupts or {}
     takers = {cpu for taken in interrupts.values() for cpu in taken}
-    if len(interrupts) > 1 and len(takers) == 1 and len(cpus) > 1:
+    # The two ends of a veth pair have no interrupts.
+    if nic.queues == 1 and interrupts and len(cpus) > 1 and not nic.rps_queues:
+        lines.append(
+            f"{nic.name} has one queue: one of {len(cpus)} processors takes all of its packets. "
+            f"Spread them (rps_cpus in /sys/class/net/{nic.name}/queues/rx-0), or use another card."
+        )
+    elif len(interrupts) > 1 and len(takers) == 1 and len(cpus) > 1:
         lines.append(
             f"all {len(interrupts)} interrupts of {nic.name} come to processor {min(takers)}: "
             "it is full when the others are idle. Have irqbalance running, or spread them "
             "(/proc/irq/*/smp_affinity_list)."
         )
     off = [name for name, on in (nic.offloads or {}).items() if not on]
-    # The two ends of a veth pair have no interrupts, and packets stay whole between them.
+    # Between the two ends of a veth pair packets stay whole.
     if off and interrupts:
         lines.append(
             f"{', '.join(off)} off on {nic.name}: processors cut and join packets one by one. "

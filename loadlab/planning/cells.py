@@ -89,7 +89,7 @@ def _batch(options: Options) -> Load:
         connections=at_once(options.requests, options.connections[0]),
         clients=options.clients if options.clients > 1 else None,
         open_files=options.open_files,
-        reuse=options.reuse,
+        reuse=options.python_keepalive,
         duration_s=None,
         warmup_s=0,
         timeout_s=options.request_timeout,

@@ -31,8 +31,8 @@ def refusals(
             if fetched is not None:
                 reasons.append(
                     f"the generator {entry.name} is not there, and snapd cannot install its snap "
-                    "without internet on the host (internet=false). Name an executable of yours "
-                    f"with {named}, or measure with -e generator={other}."
+                    "without internet on the host (hosts_online=false). Name an executable of "
+                    f"yours with {named}, or measure with -e generator={other}."
                 )
             elif "snapd" not in host.manifest.packages:
                 reasons.append(

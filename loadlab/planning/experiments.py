@@ -98,8 +98,10 @@ def experiments(root: Path, options: Options, items: Iterable[Item]) -> list[Pla
 def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExperiment:
     """Return the experiment of items that differ in their load alone."""
     first = items[0]
-    # A batch may take hours, so a void one is not repeated.
-    tries = 1 if first.cell.load.mode == "batch" else _methods(root)["void_tries"]
+    load = first.cell.load
+    # A batch may take hours, and an injected fault may void each measurement.
+    once = load.mode == "batch" or load.injection is not None
+    tries = 1 if once else _methods(root)["void_tries"]
     if first.purpose == "closed_loop":
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole

@@ -54,10 +54,11 @@ def headers(value: OptionValue) -> dict[str, str]:
 
 
 def refuse(options: Options) -> None:
-    """Raise PlanError where tls, http2, keepalive, front and generator cannot be combined."""
-    if options.tls and options.front == "none":
+    """Raise PlanError for a combination of load options and reverse_proxy that cannot work."""
+    if options.tls and options.reverse_proxy == "none":
         raise PlanError(
-            "tls: nginx speaks it, and front=none leaves nginx out. Leave one of the two out."
+            "tls: nginx speaks it, and reverse_proxy=none leaves nginx out. Leave one of the two "
+            "out."
         )
     if options.http2 and not options.tls:
         raise PlanError("http2: it is spoken over TLS only. Give -e tls=true with it.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
@@ -96,7 +97,8 @@ def options(specs: Specs, given: GivenOptions, clients: int = 1) -> Options:
             values |= {"rate": [], "saturation_rate": saturation_rate(value)}
         else:
             values[name] = convert(name, value, spec)
-    return msgspec.convert(values, Options)
+    stored = {each.name: each.encode_name for each in fields(Options)}
+    return msgspec.convert({stored.get(name, name): values[name] for name in values}, Options)
 
 
 def saturation_rate(value: object) -> SaturationRate:

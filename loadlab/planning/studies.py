@@ -36,14 +36,11 @@ from loadlab.core.catalog import known, load_yaml, names
 from loadlab.core.errors import PlanError
 from loadlab.core.model import (
     ClaimStatement,
-    Expectation,
     GivenOptions,
-    Injection,
     OptionValue,
     PublishedFigures,
     Record,
     SaturationRate,
-    Stall,
     Study,
     StudyCell,
     StudyClaim,
@@ -55,7 +52,7 @@ from loadlab.core.model import (
 )
 from loadlab.core.model.base import doc
 from loadlab.core.model.claims import Published
-from loadlab.core.model.study import Scalar
+from loadlab.core.model.study import Scalar, StudyLoad
 from loadlab.tuning.profiles import tuning_keys, without
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}
@@ -83,7 +80,7 @@ _RENAMED = {
 }
 
 
-class FileCell(Record, kw_only=True, frozen=True):
+class FileCell(StudyLoad, kw_only=True, frozen=True):
     """An entry of `cells`: one cell, or the product of its matrix."""
 
     name: Annotated[str, doc("Name of the cell, or the beginning of each product's.")]
@@ -98,18 +95,6 @@ class FileCell(Record, kw_only=True, frozen=True):
         dict[str, list[Scalar] | dict[str, GivenOptions]],
         doc("Option -> its values, or any name -> {label: options}."),
     ] = field(default_factory=dict)
-    expected_void: Annotated[
-        list[str] | None, doc("Codes of void reasons that are its subject.")
-    ] = None
-    stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
-    background_endpoint: Annotated[
-        str | None, doc("Endpoint that one more client asks throughout the load.")
-    ] = None
-    injection: Annotated[Injection | None, doc("Known faults during the load.")] = None
-    expectation: Annotated[
-        Expectation | None,
-        doc("What it has to show; it is then measured once and is in no comparison."),
-    ] = None
 
 
 class FileRate(Record, kw_only=True, frozen=True):

@@ -6,7 +6,7 @@ Values of an inventory or a study are defaults for many runs, so an unused one i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -21,6 +21,13 @@ from loadlab.planning.options import Spec, Specs, choices, range_of, specs_of
 
 # Prefix of Ansible's own variables.
 ANSIBLE = "ansible_"
+# Options that had another name before: old name -> name.
+RENAMED = {
+    "front": "reverse_proxy",
+    "reuse": "python_keepalive",
+    "internet": "hosts_online",
+    "yes": "aws_hosts_auto_approve",
+}
 # Main variables whose values name files, and where these files are.
 _CATALOGUES = {
     "framework": ("apps", "*/app.yml"),
@@ -52,13 +59,18 @@ def refuse_names(
     main: Sequence[str],
     given: GivenOptions,
     playbooks: Iterable[Path],
-    inventory: Iterable[Mapping[str, object]],
+    inventory: Collection[Mapping[str, object]],
 ) -> None:
-    """Raise PlanError for a name that nothing reads, and for a wrong value of a role's option.
+    """Raise PlanError for a renamed option, a name that nothing reads, and a wrong value of a
+    role's option.
 
     ``main``: the main variables, whose narrower limits the plan checks. ``playbooks``: those that
     were called. ``inventory``: the variables of each host and group.
     """
+    refuse_renamed(given, "-e")
+    refuse_renamed(dict.fromkeys(name for each in inventory for name in each), "the inventory")
+    if not given:
+        return
     options = role_options(root)
     refuse_unknown(given, main, known(root, options, playbooks, inventory))
     refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
@@ -126,6 +138,13 @@ def _set(value: object) -> Iterator[str]:
             elif key in ("register", "loop_var", "index_var"):
                 yield str(each)
             yield from _set(each)
+
+
+def refuse_renamed(names: Iterable[str], where: str) -> None:
+    """Raise PlanError for names that options had before. ``where``: what gives these names."""
+    told = [f"{name} is now called {RENAMED[name]}" for name in names if name in RENAMED]
+    if told:
+        raise PlanError(f"{', '.join(told)}. Use the new name in {where}; the values are the same.")
 
 
 def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str]) -> None:

@@ -33,6 +33,7 @@ from loadlab.report.sections import (
     comparison,
     flame_graph,
     headlines,
+    hosts,
     manifest,
     processes,
     python_clients,
@@ -98,6 +99,7 @@ class EndpointSection:
     cells: Sequence[CellSection]
     server: ServerSection
     closed_loop: Table | None
+    hosts: Table | None
 
 
 @dataclass(frozen=True)
@@ -320,6 +322,7 @@ class _Builder:
                     [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
                     processes.section(own, loops),
                     cells.closed_loop(loops),
+                    hosts.section(own, loops),
                 )
             )
         return sections

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec.structs import replace
 
@@ -77,6 +77,25 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
     def with_rate_ceiling(self, ceiling: float | None) -> Experiment:
         """Return it with the calibrated ceiling of the generators, requests/s, as its limit."""
         return self
+
+
+class OfOneItem(Experiment, kw_only=True, frozen=True):
+    """An experiment of one cell."""
+
+    item: Annotated[Item, doc("The cell; of a rate that is scaled, without the rate.")]
+
+    @property
+    def items(self) -> list[Item]:
+        """The item."""
+        return [self.item]
+
+    def map_items(self, change: Callable[[Item], Item]) -> Self:
+        """Return it with its item changed."""
+        return replace(self, item=change(self.item))
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Self:
+        """Return the experiment that measures the cell again."""
+        return replace(self, item=again(self.item, cell_id, purpose))
 
 
 def with_rate(item: Item, rate: float) -> Item:

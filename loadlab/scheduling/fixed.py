@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
-
-from msgspec.structs import replace
-
-from loadlab.core.model import Item, Purpose
-from loadlab.core.model.base import doc
-from loadlab.scheduling.base import ONCE, Experiment, again
+from loadlab.core.model import Item
+from loadlab.scheduling.base import ONCE, OfOneItem
 from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
 # How often a saturation is measured until one is valid.
 SATURATION_TRIES = 2
 
 
-class Fixed(Experiment, kw_only=True, frozen=True, tag="fixed"):
+class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
     """One cell. No statistics use a saturation or a py-spy profile: these are measured once."""
-
-    item: Annotated[Item, doc("The cell.")]
-
-    @property
-    def items(self) -> list[Item]:
-        """The item."""
-        return [self.item]
-
-    def map_items(self, change: Callable[[Item], Item]) -> Fixed:
-        """Return it with its item changed."""
-        return replace(self, item=change(self.item))
-
-    def repeated(self, cell_id: str, purpose: Purpose) -> Fixed:
-        """Return the experiment that measures the cell again."""
-        return replace(self, item=again(self.item, cell_id, purpose))
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item, until the block is complete."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
-from msgspec.structs import replace
-
-from loadlab.core.model import Item, Purpose
+from loadlab.core.model import Item
 from loadlab.core.model.base import Above0, doc
-from loadlab.scheduling.base import ONCE, Experiment, again, with_rate
+from loadlab.scheduling.base import ONCE, OfOneItem, with_rate
 from loadlab.scheduling.fixed import SATURATION_TRIES
 from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
@@ -17,28 +14,14 @@ from loadlab.scheduling.records import Records, likely_left, measured, tries_lef
 DIGITS = 2
 
 
-class Scaled(Experiment, kw_only=True, frozen=True, tag="scaled"):
+class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
     """One cell, in every block, or once with py-spy, at a fraction of the least saturation."""
 
-    item: Annotated[Item, doc("The cell; its rate is not known yet.")]
     fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
     saturations: Annotated[
         dict[str, str], doc("The study's name of each cell -> cell_id of its saturation.")
     ]
     whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
-
-    @property
-    def items(self) -> list[Item]:
-        """The item, without its rate."""
-        return [self.item]
-
-    def map_items(self, change: Callable[[Item], Item]) -> Scaled:
-        """Return it with its item changed."""
-        return replace(self, item=change(self.item))
-
-    def repeated(self, cell_id: str, purpose: Purpose) -> Scaled:
-        """Return the experiment that measures the cell again."""
-        return replace(self, item=again(self.item, cell_id, purpose))
 
     def goodputs(self, records: Records) -> dict[str, float | None]:
         """Return name -> goodput of its saturation in requests/s; None where none is valid."""

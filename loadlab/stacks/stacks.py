@@ -20,9 +20,9 @@ Choice = Literal[
 CHOICES: tuple[Choice, ...] = (
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive",
 )  # fmt: skip
-# Port that clients connect to, by the option front: nginx, or the application server itself.
+# Port that clients connect to, by the option reverse_proxy; none: of the application server.
 PORTS = {"nginx": 80, "none": 8000}
-# Transport and protocol that front=none requires.
+# Transport and protocol that reverse_proxy=none requires.
 DIRECT = ("tcp", "http")
 
 
@@ -273,26 +273,27 @@ def _driver(values: Asked, app: App) -> str | None:
 
 
 def _refuse_direct(values: Asked, app: App) -> None:
-    """Raise PlanError where front=none is asked and clients cannot reach the application server."""
+    """Raise PlanError where reverse_proxy=none is asked and clients cannot reach the server."""
     if values["front"] != "none":
         return
     if app["language"] == "none":
         raise PlanError(
-            f"front: {values['framework']} is answered by nginx itself, front=none leaves nobody. "
-            "Leave front out."
+            f"reverse_proxy: {values['framework']} is answered by nginx itself, reverse_proxy=none "
+            "leaves nobody. Leave reverse_proxy out."
         )
     fixed: tuple[tuple[Choice, str], ...] = (("transport", "tcp"), ("protocol", "http"))
     for name, wanted in fixed:
         if values[name] not in (None, wanted):
             raise PlanError(
-                f"front: without nginx the generator asks the application server itself, which is "
-                f"{wanted} and not {name}={values[name]}. Leave {name} out, or front."
+                f"reverse_proxy: without nginx the generator asks the application server itself, "
+                f"which is {wanted} and not {name}={values[name]}. Leave {name} out, or "
+                "reverse_proxy."
             )
     # uWSGI alone keeps connections open without nginx, on a separate socket.
     if values["upstream_keepalive"] is not None and values["server"] != "uwsgi":
         raise PlanError(
-            "front: upstream_keepalive is of nginx's connections, and front=none leaves nginx out. "
-            "Leave it out; the generator's own are kept or not by -e keepalive=."
+            "reverse_proxy: upstream_keepalive is of nginx's connections, and reverse_proxy=none "
+            "leaves nginx out. Leave it out; the generator's own are kept or not by -e keepalive=."
         )
 
 

@@ -20,6 +20,8 @@ _CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
 _LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
 _PRESSURE = re.compile(r"some .* total=(\d+)")
 _OWN = re.compile(r"own (\S+) (\d+)")
+_SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
+_BELOW = re.compile(r"below (\S+) (\S+)")
 
 
 @dataclass
@@ -27,7 +29,10 @@ class Reading:
     """One reading at ``t``, unix seconds of the host's clock.
 
     - cores: core -> clock ticks in each of _FIELDS; links: interface -> (bytes received, sent)
+    - packets: interface -> (packets received, and dropped by the card or its driver)
     - own: control group -> µs of CPU; pressure: µs, None where the kernel has none
+    - softnet: core -> (packets dropped, squeezes); below: interface -> interfaces that it consists
+      of. Both once a second
     """
 
     t: float
@@ -35,6 +40,9 @@ class Reading:
     links: dict[str, tuple[int, int]] = field(default_factory=dict)
     own: dict[str, int] = field(default_factory=dict)
     pressure: int | None = None
+    packets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
+    below: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read(path: Path) -> tuple[int, list[Reading]]:
@@ -60,10 +68,17 @@ def _take(reading: Reading, line: str) -> bool:
     elif match := _LINK.fullmatch(line):
         counts = match[2].split()
         reading.links[match[1]] = int(counts[0]), int(counts[8])
+        reading.packets[match[1]] = int(counts[1]), int(counts[3])
     elif match := _OWN.fullmatch(line):
         reading.own[match[1]] = int(match[2])
     elif match := _PRESSURE.fullmatch(line):
         reading.pressure = int(match[1])
+    elif match := _SOFTNET.fullmatch(line):
+        # Processed, dropped, squeezed, …, and the number of the core (Linux 5.7 and later).
+        numbers = [int(word, 16) for word in match[1].split()]
+        reading.softnet[numbers[12]] = numbers[1], numbers[2]
+    elif match := _BELOW.fullmatch(line):
+        reading.below.setdefault(match[1], []).append(match[2])
     else:
         return False
     return True

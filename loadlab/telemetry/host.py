@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, RepetitionSetup
 from loadlab.core.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import cores, node_exporter, processes
+from loadlab.telemetry import cores, drops, node_exporter, processes
+from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.processes import Recording, Window
+
+
+class _Host(NamedTuple):
+    """The cores of a host that the lab uses, and the interface that carries the load."""
+
+    cpus: list[int]
+    interface: str
 
 
 def server(
@@ -25,12 +33,8 @@ def server(
 
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
-    if setup.cpus is None or setup.interface is None:
-        raise ResultError("no cpus or no interface: no load was offered")
-    cpus, interface = setup.cpus.server, setup.interface.server
-    recorded = _counters(folder.cores, cpus, interface)
-    found = node_exporter.summarise(scrapes, cpus, window.start, window.end, interface, recorded)
-    return _with_hardware(found, _processes(folder.processes), window, cpus)
+    host, recording = _hosts(setup)["server"], _processes(folder.processes)
+    return _during(window, scrapes, host, folder.cores, recording)
 
 
 def client(
@@ -43,15 +47,11 @@ def client(
 
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
-    if setup.cpus is None or setup.interface is None:
-        raise ResultError("no cpus or no interface: no load was offered")
-    cpus, interface = setup.cpus.client, setup.interface.client
-    recorded = _counters(folder.own_cores, cpus, interface)
-    found = node_exporter.summarise(scrapes, cpus, window.start, window.end, interface, recorded)
-    recording = _processes(folder.own_processes)
-    if recording is not None:
-        found = replace(found, generator=processes.generator(recording, window, len(cpus)))
-    return _with_hardware(found, recording, window, cpus)
+    host, recording = _hosts(setup)["client"], _processes(folder.own_processes)
+    found = _during(window, scrapes, host, folder.own_cores, recording)
+    if recording is None:
+        return found
+    return replace(found, generator=processes.generator(recording, window, len(host.cpus)))
 
 
 def recorded(folder: RepetitionDir, setup: RepetitionSetup) -> dict[str, Counters | None]:
@@ -59,12 +59,8 @@ def recorded(folder: RepetitionDir, setup: RepetitionSetup) -> dict[str, Counter
 
     Raises ValueError for a recording that is not understood.
     """
-    if setup.cpus is None or setup.interface is None:
-        raise ResultError("no cpus or no interface: no load was offered")
-    return {
-        "server": _counters(folder.cores, setup.cpus.server, setup.interface.server),
-        "client": _counters(folder.own_cores, setup.cpus.client, setup.interface.client),
-    }
+    paths = {"server": folder.cores, "client": folder.own_cores}
+    return {role: _counters(paths[role], host) for role, host in _hosts(setup).items()}
 
 
 def raw(folder: ClientDir) -> set[str]:
@@ -72,20 +68,44 @@ def raw(folder: ClientDir) -> set[str]:
     return {path.name for path in (folder.own_cores, folder.own_processes) if path.exists()}
 
 
-def _counters(path: Path, cpus: Sequence[int], interface: str) -> Counters | None:
-    if not path.exists():
-        return None
-    return cores.counters(*cores.read(path), cpus, interface)
+def _hosts(setup: RepetitionSetup) -> dict[str, _Host]:
+    """Return both hosts by role. Raises ResultError where no load was offered."""
+    cpus, interface = setup.cpus, setup.interface
+    if cpus is None or interface is None:
+        raise ResultError("no cpus or no interface: no load was offered")
+    return {
+        "server": _Host(cpus.server, interface.server),
+        "client": _Host(cpus.client, interface.client),
+    }
+
+
+def _counters(path: Path, host: _Host) -> Counters | None:
+    return cores.counters(*_readings(path), host.cpus, host.interface)
+
+
+def _readings(path: Path) -> tuple[int, list[Reading]]:
+    """Return the clock ticks per second, and the readings; none where nothing was recorded."""
+    return cores.read(path) if path.exists() else (1, [])
 
 
 def _processes(path: Path) -> Recording | None:
     return processes.read(path) if path.exists() else None
 
 
-def _with_hardware(
-    found: HostTelemetry, recording: Recording | None, window: Window, cpus: Sequence[int]
+def _during(
+    window: Window,
+    scrapes: list[node_exporter.Sample],
+    host: _Host,
+    cores_path: Path,
+    recording: Recording | None,
 ) -> HostTelemetry:
+    """Return a host's telemetry in the window, with its hardware where processes were recorded."""
+    ticks, readings = _readings(cores_path)
+    recorded = cores.counters(ticks, readings, host.cpus, host.interface)
+    start, end, interface = window.start, window.end, host.interface
+    found = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
+    found = replace(found, drops=drops.drops(readings, start, end, host.cpus, interface))
     if recording is None:
         return found
-    frequency, throttled = processes.hardware(recording, window, cpus)
+    frequency, throttled = processes.hardware(recording, window, host.cpus)
     return replace(found, frequency=frequency, throttled=throttled)

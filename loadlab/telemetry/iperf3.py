@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
+from collections.abc import Mapping
 
 from loadlab.core.model import Iperf3Cpu, Iperf3Direction
+from loadlab.core.run_dir import IPERF3
+
+# Percent of each core that iperf3 can use, from which they count as full.
+FULL_PERCENT = 90
+# Since this version each stream has a thread (release notes of iperf3 3.16).
+THREADS_SINCE = (3, 16)
+_VERSION = re.compile(r"iperf (\d+)\.(\d+)")
 
 
 class Iperf3Error(ValueError):
@@ -37,12 +46,16 @@ def parse(text: str) -> Iperf3Direction:
         moved, size = float(sent["bytes"]), float(document["start"]["tcp_mss_default"])
         each = [float(one["sum"]["bits_per_second"]) for one in document["intervals"]]
         percent = Iperf3Cpu(local=float(cpu["host_total"]), remote=float(cpu["remote_total"]))
+        streams = int(document["start"]["test_start"]["num_streams"])
+        version = _VERSION.match(document["start"]["version"])
     except (KeyError, TypeError) as error:
         raise Iperf3Error(
             f"iperf3's JSON is not of a TCP test: {error!r} missing; keys are {sorted(document)}"
         ) from error
     if bits <= 0 or seconds <= 0:
         raise Iperf3Error(f"iperf3 moved {bits} bits/s in {seconds} s: no traffic passed")
+    threads = version is None or (int(version[1]), int(version[2])) >= THREADS_SINCE
+    cores = streams if threads else 1
     # The last interval may be a fraction of a second.
     whole = each[: int(seconds)]
     return Iperf3Direction(
@@ -52,4 +65,23 @@ def parse(text: str) -> Iperf3Direction:
         cpu_percent=percent,
         spread=(max(whole) - min(whole)) / statistics.mean(whole) if len(whole) > 1 else None,
         retransmitted=min(1.0, retransmits * size / moved) if moved and size else None,
+        streams=streams,
+        core_limited=max(percent.local, percent.remote) >= FULL_PERCENT * cores,
     )
+
+
+def to_repeat(outputs: Mapping[str, str], streams: int) -> list[str]:
+    """Return the directions to measure again with several streams, because one filled a core.
+
+    ``outputs``: iperf3's output by direction; other keys are skipped. ``streams``: how many the
+    hosts have cores for.
+    """
+    return [name for name in IPERF3 if streams > 1 and _limited(outputs[name])]
+
+
+def _limited(text: str) -> bool:
+    try:
+        return parse(text).core_limited is True
+    except Iperf3Error:
+        # Told with its reason when the calibration is derived, after the raw files were kept.
+        return False

@@ -206,9 +206,9 @@ def summarise(
     CPU and traffic are those between ``start`` and ``end``: from the host's own recording
     ``recorded`` where it covers them, else from the scrapes, linear between two. Other counters are
     the difference from the last scrape at or before ``start`` to the first at or after ``end``, or
-    between the outermost ones inside. Sockets are the largest counts in between. CPU fractions, 0
-    to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets are those of
-    the host's network namespace.
+    between the outermost ones inside. Sockets are the largest counts after ``start``. CPU
+    fractions, 0 to 1, cover only ``cpus``. Memory, swap and CPU are the machine's; TCP and sockets
+    are those of the host's network namespace.
 
     Raises TelemetryError for fewer than two scrapes, for a counter that falls (named in the
     message), and for an absent interface or cpu.
@@ -226,7 +226,9 @@ def summarise(
         return last[1][key] - first[1][key]
 
     # Leave out the scrape before the start: it shows the warm-up's connections, which may be more.
-    during = [page for page in pages if start < _clock(page) < end] or pages
+    # The one after the end counts: after a short load it alone shows what is left in TIME-WAIT.
+    inside = [page for page in pages if start < _clock(page) < end]
+    during = [*inside, pages[-1]] if inside else pages
 
     def highest(name: str) -> float:
         return max(page[(name,)] for _, page in during)

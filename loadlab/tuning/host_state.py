@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadlab.core.model import LedgerRow
 from loadlab.tuning import ledger
@@ -16,6 +17,7 @@ SETTLED = "settled"
 # Keys that are no kernel parameter; tunables.sh describes the forms.
 _NO_SYSCTL = re.compile(r"/|swap$|(unit|limit|nic|boot)\.")
 _READING = re.compile(r"[wr] ")
+_MAXIMUM = re.compile(r"m (\S+) (.+)")
 # systemd's default hard limit of open files.
 _HARD_NOFILE = 524_288
 _HEAD = "# Written by the load-testing lab; playbooks/untune.yml removes it.\n"
@@ -68,7 +70,7 @@ def decide(
     found = ledger.parse_readings(filter(_READING.match, lines))
     originals = ledger.parse_originals(line for line in lines if line.startswith("o "))
     before = earlier.before if earlier else {key: each.value for key, each in found.items()}
-    asked = ledger.keep_more(profile, {**before, **originals})
+    asked = _asked(profile, lines, {**before, **originals})
     wanted = ledger.plus_restores(asked, originals)
     settled = SETTLED in lines
     changes = [] if settled else ledger.changes(wanted, found)
@@ -85,10 +87,40 @@ def decide(
 
 def rows(profile: Sequence[Wanted], state: HostState, lines: Iterable[str]) -> list[LedgerRow]:
     """Return the ledger rows of a host; ``lines``: what tunables.sh printed after the change."""
+    lines = list(lines)
     after = ledger.parse_readings(filter(_READING.match, lines))
-    asked = ledger.keep_more(profile, {**state.before, **state.originals})
+    asked = _asked(profile, lines, {**state.before, **state.originals})
     wanted = ledger.plus_restores(asked, state.originals)
     return ledger.rows(wanted, state.before, after, state.originals)
+
+
+def _asked(profile: Sequence[Wanted], lines: Iterable[str], own: Mapping[str, str]) -> list[Wanted]:
+    """Return the profile with what this host can take and with the capacities that it keeps."""
+    return ledger.keep_more(_possible(profile, _maxima(lines)), own)
+
+
+def _maxima(lines: Iterable[str]) -> dict[str, str]:
+    """Return the most that a card can, key -> value or the value of each card, from lines
+    "m key value". Other lines are skipped."""
+    return {match[1]: match[2] for line in lines if (match := _MAXIMUM.fullmatch(line.rstrip()))}
+
+
+def _possible(wanted: Iterable[Wanted], maxima: Mapping[str, str]) -> list[Wanted]:
+    """Return the settings. One that asks more than the cards can asks each for its maximum.
+
+    ``maxima``: _maxima(). ethtool refuses a larger value and sets nothing.
+    """
+    return [_cut(each, maxima[each.key].split()) if each.key in maxima else each for each in wanted]
+
+
+def _cut(wanted: Wanted, most: Sequence[str]) -> Wanted:
+    if not all(word.isdecimal() for word in (wanted.text, *most)):
+        return wanted
+    each = [min(int(wanted.text), int(one)) for one in most]
+    if all(one == int(wanted.text) for one in each):
+        return wanted
+    value = str(each[0]) if len(set(each)) == 1 else " ".join(map(str, each))
+    return replace(wanted, value=value, instead_of=wanted.text, cut=True)
 
 
 def _files(

@@ -55,6 +55,7 @@ CAPACITIES = frozenset(
         "net.ipv4.tcp_mem",
         "net.ipv4.tcp_rmem",
         "net.ipv4.tcp_wmem",
+        "net.netfilter.nf_conntrack_max",
         "nic.ring.rx",
     }
 )
@@ -80,7 +81,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """A setting of a profile, or one to be restored.
 
     - lower: the value applies even where the host has more
-    - instead_of: what the profile asks for, where ``value`` is the host's own, which is more
+    - instead_of: what the profile asks for, where ``value`` is the host's own, which is more, or
+      the most that its cards can
+    - cut: whether ``value`` is that maximum
     """
 
     key: str
@@ -90,6 +93,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     restore: bool = False
     lower: bool = False
     instead_of: str | None = None
+    cut: bool = False
 
     @property
     def text(self) -> str:
@@ -176,6 +180,8 @@ def _lowers(wanted: Wanted, own: Mapping[str, str]) -> bool:
     if wanted.lower or wanted.key not in CAPACITIES or wanted.key not in own:
         return False
     asked, has = wanted.text.split(), own[wanted.key].split()
+    # Of several cards each has its own value.
+    asked = asked * len(has) if len(asked) == 1 else asked
     if len(asked) != len(has) or not all(word.isdecimal() for word in (*asked, *has)):
         return False
     return any(int(one) < int(other) for one, other in zip(asked, has, strict=True))
@@ -266,7 +272,7 @@ def _row(
     if wanted.restore and (state == "absent" or wanted.gone):
         state, required, reason = "absent", False, "it is no more: nothing to restore"
     elif now == wanted.text and wanted.instead_of is not None:
-        state = state or "kept"
+        state = state or ("clamped" if wanted.cut else "kept")
     elif now == wanted.text and wanted.restore:
         state = "restored"
     elif now == wanted.text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -137,5 +138,5 @@ def _keys(file: _File) -> Iterator[str]:
 
 
 def word(key: str) -> str:
-    """Return a ledger key as part of a name: without slashes and stars."""
-    return key.strip("/").replace("/", ".").replace("*", "")
+    """Return a ledger key as part of a name: without slashes, stars and brackets."""
+    return re.sub(r"[*\[\]]", "", key.strip("/").replace("/", "."))

@@ -109,7 +109,7 @@ def test_a_pair_from_nothing_and_back(
 
     # An instance that would not end itself is not gone on with.
     cloud.console = lambda name: CONSOLE.partition("\n")[2].format(key=HOST_KEY)
-    refused = play(*MAKE, "-e", "yes=true")
+    refused = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
     assert refused.returncode != 0
     told = " ".join(refused.stdout.split())
     assert "about 0.73 USD an hour" in told
@@ -194,7 +194,9 @@ def test_a_pair_from_nothing_and_back(
     assert cloud.calls == []
 
     # What is there is not what is asked for now.
-    other = play(*MAKE, "-e", "aws_hosts_server_type=c7i.4xlarge", "-e", "yes=true")
+    other = play(
+        *MAKE, "-e", "aws_hosts_server_type=c7i.4xlarge", "-e", "aws_hosts_auto_approve=true"
+    )
     assert other.returncode != 0
     told_other = " ".join(other.stdout.split())
     assert "server is there as 'c7i.2xlarge, ubuntu-24.04, on demand" in told_other
@@ -236,7 +238,7 @@ def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[s
         "aws_hosts_server_type": "c7g.2xlarge",
         "aws_hosts_tenancy": "dedicated",
         "aws_hosts_threads_per_core": 2,
-        "yes": True,
+        "aws_hosts_auto_approve": True,
     }
     made = play(*MAKE, "-e", json.dumps(asked))
     assert made.returncode == 0, made.stdout
@@ -266,7 +268,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     before = left(cloud)
     ec2 = cloud.client()
     process = subprocess.Popen(
-        ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "yes=true"],
+        ["ansible-playbook", "-i", "inventory/aws", *MAKE, "-e", "aws_hosts_auto_approve=true"],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -300,7 +302,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     cloud.later_faults["RunInstances"] = "InsufficientInstanceCapacity"
     spot = play(
         *MAKE,
-        *("-e", "yes=true", "-e", "aws_hosts_spot=true"),
+        *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true"),
         PYTHONPATH=str(tmp_path / "at_once"),
         AWS_MAX_ATTEMPTS="1",
     )
@@ -357,7 +359,11 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         ({}, "RequestExpired", ["The credentials for AWS have expired", "aws sso login"]),
         ({"AWS_REGION": "eu-moon-1"}, "", ["'eu-moon-1' is not a region of EC2", "us-east-1"]),
         # Without a terminal nobody can answer.
-        ({}, "", ["about 0.73 USD an hour", "give -e yes=true", "Nothing was made"]),
+        (
+            {},
+            "",
+            ["about 0.73 USD an hour", "give -e aws_hosts_auto_approve=true", "Nothing was made"],
+        ),
     ],
 )
 def test_refuses(

@@ -159,7 +159,7 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
             duration=3,
             warmup=1,
             run_id=run_id,
-            yes="true",
+            aws_hosts_auto_approve="true",
             aws_hosts_controller="203.0.113.7",
         )
     folder = ROOT / "results" / run_id

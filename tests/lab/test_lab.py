@@ -56,6 +56,10 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         assert found[name]["scheduled"] == 200 * 5
         assert found[name]["requests"] + found[name]["unsent"] == 200 * 5
         assert found[name]["telemetry"]["server"]["cpu"]["steal"] >= 0
+        # At least a packet for each request, and none lost on a link of memory.
+        for telemetry in found[name]["telemetry"].values():
+            assert telemetry["drops"]["received"] >= found[name]["responses"]
+            assert telemetry["drops"]["dropped"] == 0
     for name in closed:
         # The closed loop cuts what is under way at its end: one request a connection at most.
         assert 0 <= found[name]["nginx_requests"] - found[name]["requests"] <= 64
@@ -159,11 +163,14 @@ def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
     ceiling = folder / "calibration/ceiling"
     new = len(list(ceiling.glob("rep-*"))) + 1
     # What is there is somebody's measurement: the next of this run cannot be kept.
-    (folder / f"calibration/link/rep-{new}").mkdir()
+    taken = folder / f"calibration/link/rep-{new}/ping.txt"
+    taken.parent.mkdir()
+    taken.write_text("somebody's\n")
     output = run("playbooks/calibrate.yml", run_id=RUN_ID)
     assert "Calibration failed (recorded); retrying" in output
     results = [(ceiling / f"rep-{number}/result.json").exists() for number in (new, new + 1)]
     assert results == [False, True]
+    assert taken.read_text() == "somebody's\n"
     documents.read(folder / "calibration.json", Calibration)
 
 

@@ -29,7 +29,7 @@ def test_clients_ask_the_application_server_itself(run_id: str) -> None:
         # One connection for each request.
         "unkept": {"server": "uwsgi", "generator": "wrk", "upstream_keepalive": False},
     }
-    with study_file(cells, **SHORT, framework="plain_wsgi", front="none") as name:
+    with study_file(cells, **SHORT, framework="plain_wsgi", reverse_proxy="none") as name:
         run("lab.yml", study=name, run_id=run_id)
     assert "10.77.1.11:8000" in ssh(SERVER, "ss -Hltnp src 10.77.1.11")
     found = results(run_id)

@@ -46,7 +46,7 @@ echo '{rule}' >/etc/sudoers.d/{name}
 install -d -o {name} -m 700 /home/{name}/.ssh
 install -o {name} -m 600 /root/.ssh/authorized_keys /home/{name}/.ssh/"""
 # When of docs/security.md what listens there and not on local hosts; and what may beside it.
-HERE = {"on your own machines, on AWS", "with `-e internet=false`, while it is connected"}
+HERE = {"on your own machines, on AWS", "with `-e hosts_online=false`, while it is connected"}
 BESIDE = {"always", "over a unix socket", "for endpoints that ask it"}
 # The server has another name too.
 SSH_CONFIG = f"""Host twin
@@ -214,7 +214,7 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
         {"ansible_user": "owner"},
         {"ansible_user": "guest", "ansible_become_password": PASSWORD},
     )
-    asked = {"inventory": str(folder), "internet": False, "run_id": run_id}
+    asked = {"inventory": str(folder), "hosts_online": False, "run_id": run_id}
     output = finish(
         playbook("lab.yml", framework="aiohttp", endpoint="index", generator="oha", rate=200,
                  duration=3, warmup=1, **asked)
@@ -236,6 +236,8 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
         assert host["hardware"]["nic"]["name"] == "test0"
         assert host["hardware"]["nic"]["driver"] == "veth"
         assert host["hardware"]["management_nic"] == "mgmt0"
+        assert host["hardware"]["nic"]["mtu"] == 1500
+        assert host["hardware"]["irqbalance"] == "absent"
     assert "Warnings about this hardware" in (place / "report.html").read_text()
     text = "".join(path.read_text() for path in place.glob("*.json")) + output
     assert PASSWORD not in text

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import scipy
 from msgspec.structs import replace
 
-from loadlab.analysis import claims, metrics
-from loadlab.analysis.claims import Level
+from loadlab.analysis import metrics
+from loadlab.analysis.claims import sampling
+from loadlab.analysis.claims.sampling import Level
 from loadlab.core.methods import comparison_rule
 from loadlab.core.model import CellSummary
 from loadlab.stats import histograms, inference, paired, percentiles, unpaired
@@ -135,10 +136,10 @@ def sweep_bias(levels: int, noise: float, repetitions: int, runs: int) -> tuple[
     before, after = [], []
     for _ in range(runs):
         sweep = swept(random, levels, noise, repetitions)
-        best = claims.representative(sweep)
+        best = sampling.representative(sweep)
         assert best is not None
         before.append(np.median(metrics.values(best.cell, "goodput")))
-        after.append(np.median([*claims.sample(sweep, "goodput").by_block.values()]))
+        after.append(np.median([*sampling.sample(sweep, "goodput").by_block.values()]))
     return float(np.mean(before)) / 1000 - 1, float(np.mean(after)) / 1000 - 1
 
 

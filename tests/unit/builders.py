@@ -36,6 +36,7 @@ from loadlab.core.run_dir import RunDir
 from loadlab.hosts.probe import HostProbe
 from loadlab.planning import options
 from loadlab.planning import plan as planning
+from loadlab.planning.request import Request
 from loadlab.scheduling.plan import Plan, PlannedComparison, Run
 
 T = TypeVar("T")
@@ -255,7 +256,7 @@ def store(run_dir: Path, *results: Result) -> Path:
 def plan(**given: Any) -> Plan:
     """Return the plan of a new run of the lab with these options; aiohttp unless another is."""
     specs = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
-    ask = planning.Request(
+    ask = Request(
         root=ROOT,
         specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
         given={"framework": "aiohttp", **given},

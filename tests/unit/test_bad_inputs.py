@@ -27,7 +27,7 @@ from loadlab.core import documents
 from loadlab.hosts import pairs
 from loadlab.planning import options, user_options
 from loadlab.planning import plan as plans
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments
 from tests.unit import builders
 
@@ -48,6 +48,8 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     "away": {"servers": {"server": {**AWAY, "mine": 1}}, "clients": {"client": AWAY_TOO}},
     "one-name": {"servers": {"host": AWAY}, "clients": {"host": AWAY}},
     "one-address": {"servers": {"a": AWAY}, "clients": {"b": AWAY}},
+    "cut-off": {"servers": {"a": {**AWAY, "internet": False}}, "clients": {"b": AWAY_TOO}},
+    "inventory/aws": {"servers": {"server": AWAY}, "clients": {"client": AWAY_TOO}},
     "no-client": {"servers": {"a": AWAY}, "clients": {}},
     "no-host": {"servers": {}, "clients": {}},
     "spare": {"servers": {"a": {}}, "clients": {"b": {}, "c": {}}},
@@ -76,6 +78,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "cell": {"cells": [CELL], "scales": {"smoke": {}, "large": {"duration": 60}}},
     "zero": of_rate(0),
     "typo": {"cells": [{**CELL, "options": {"raet": 1}}]},
+    "old": {"cells": [{**CELL, "options": {"framework": "aiohttp", "front": "none"}}]},
     "mute": {"cells": [CELL], "claims": [{"statement": "so"}]},
     "ghost": {"cells": [CELL], "claims": [{**CLAIM, "cell": "z"}]},
     "several": {"cells": [TWO], "claims": [{**CLAIM, "cell": "two"}]},
@@ -111,6 +114,16 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is neither true nor false."),
     (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: ubuntu-24"),
     (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
+    # Names that options had before.
+    (
+        f"{A} -e front=none -e reuse=no",
+        "front is now called reverse_proxy, reuse is now called python_keepalive. Use the new name "
+        "in -e; the values are the same.",
+    ),
+    ("playbooks/hosts.yml -e internet=false", "internet is now called hosts_online. Use the new"),
+    ("lab.yml -i inventory/aws -e yes=true", "yes is now called aws_hosts_auto_approve."),
+    ("playbooks/hosts.yml -i cut-off", "internet is now called hosts_online. Use the new name in"),
+    ("lab.yml -e study=old", "study old, cell one: front is now called reverse_proxy. Use the new"),
     # Empty.
     (f"{A} -e endpoint=", "endpoint: it is empty. There are: agents, agents_with_orm,"),
     ("lab.yml -e framework=", "framework: it is empty. There are: aiohttp, api_hour, bottle,"),
@@ -136,7 +149,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e tls=maybe", "tls: 'maybe' is neither true nor false. Give -e tls=true."),
     (f"{A} -e generator=ab", f"generator: 'ab' is not known. There are: {GENERATORS}."),
     (f"{A} -e default_generator=ab", "default_generator: 'ab' is not known. There are: oha, wrk2"),
-    (f"{A} -e front=apache", "front: 'apache' is not known. There are: nginx, none."),
+    (
+        f"{A} -e reverse_proxy=apache",
+        "reverse_proxy: 'apache' is not known. There are: nginx, none.",
+    ),
     # Files that are not there.
     ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
     ("lab.yml -e framework=nosuch", "framework: 'nosuch' is not known. There are: aiohttp, api_h"),
@@ -160,12 +176,24 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=nginx -e workers=2", "nginx does not run with workers=2."),
     ("lab.yml -e framework=tornado -e server=uwsgi", "tornado does not run with server=uwsgi on "),
     (f"{A} -e backlog=65535", "backlog: 65535 is more than the tuning profile production admits"),
-    (f"{F} -e front=none -e transport=unix", "which is tcp and not transport=unix"),
-    (f"{F} -e front=none -e server=uwsgi -e protocol=fastcgi", "is http and not protocol=fastcg"),
-    ("lab.yml -e framework=nginx -e front=none", "front: nginx is answered by nginx itself"),
-    (f"{F} -e front=none -e upstream_keepalive=no", "upstream_keepalive is of nginx's connectio"),
+    (f"{F} -e reverse_proxy=none -e transport=unix", "which is tcp and not transport=unix"),
+    (
+        f"{F} -e reverse_proxy=none -e server=uwsgi -e protocol=fastcgi",
+        "is http and not protocol=fastcg",
+    ),
+    (
+        "lab.yml -e framework=nginx -e reverse_proxy=none",
+        "reverse_proxy: nginx is answered by nginx itself",
+    ),
+    (
+        f"{F} -e reverse_proxy=none -e upstream_keepalive=no",
+        "upstream_keepalive is of nginx's connectio",
+    ),
     # The load.
-    (f"{F} -e front=none -e tls=true", "tls: nginx speaks it, and front=none leaves nginx out."),
+    (
+        f"{F} -e reverse_proxy=none -e tls=true",
+        "tls: nginx speaks it, and reverse_proxy=none leaves nginx out.",
+    ),
     (f"{A} -e http2=true", "http2: it is spoken over TLS only. Give -e tls=true with it."),
     (f"{A} -e http2=true -e tls=true -e generator=wrk", "http2: generator=wrk speaks HTTP/1.1 on"),
     (f"{A} -e http2=true -e tls=true -e keepalive=no", "keepalive: HTTP/2 keeps its connections"),
@@ -203,7 +231,10 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{A} -e requests=10", "python-sync, python-async, python-bounded alone would. Leave request"),
     (f"{A} -e open_files=99", "open_files: '99' would change nothing: generator=oha"),
-    (f"{A} -e generator=wrk -e reuse=no", "reuse: 'no' would change nothing: generator=wrk"),
+    (
+        f"{A} -e generator=wrk -e python_keepalive=no",
+        "python_keepalive: 'no' would change nothing: generator=wrk",
+    ),
     (f"{A} -e generator=wrk -e rate=9", "rate: '9' would change nothing: generator=wrk does not"),
     (f"{A} -e generator=wrk -e keep_requests=yes", "keep_requests: 'yes' would change nothing:"),
     (f"{A} -e generator=wrk -e oha_binary=/x", "oha_binary: it would change nothing: generator="),
@@ -464,7 +495,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("command", "words"), COMMANDS)
-def test_refused(lab: Path, command: str, words: str) -> None:
+def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, words: str) -> None:
     there = set(lab.rglob("*"))
     with pytest.raises(ValueError, match=re.escape(words)):
         carry_out(lab, command)
@@ -481,12 +512,13 @@ def test_refused(lab: Path, command: str, words: str) -> None:
         "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",
         """playbooks/deploy.yml -e framework=aiohttp -e '{"local_hosts_preinstalled": []}'""",
         f"{A} -e generator=python-bounded -e connections=9 -e requests=10 -e open_files=99",
-        f"{A} -e oha_binary=/x -e 'internet=no yes=true max_lifetime=2 mine=3'",
+        f"{A} -e oha_binary=/x -e 'hosts_online=no max_lifetime=2 mine=3'",
+        f"{A} -e aws_hosts_auto_approve=true",
         "lab.yml -e study=cell -e rate=5 -e scale=large -e duration=3",
         "lab.yml -e run_id=done",
     ],
 )
-def test_taken(lab: Path, command: str) -> None:
+def test_right_command_is_accepted(lab: Path, command: str) -> None:
     with pytest.raises(ValueError, match=r"^$"):
         carry_out(lab, command)
 
@@ -501,12 +533,14 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
     )
     hosts = [{"password": "{{ vaulted }}"}]
     known = user_options.known(lab, [], [play], hosts)
-    assert {"wanted", "vaulted", "password", "bundle", "base", "yes"} <= known
+    assert {"wanted", "vaulted", "password", "bundle", "base"} <= known
     assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & known
 
 
 @pytest.mark.parametrize(("command", "words"), PROCESSES)
-def test_refused_by_the_playbook(tmp_path: Path, command: str, words: list[str]) -> None:
+def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
+    tmp_path: Path, command: str, words: list[str]
+) -> None:
     playbook, inventory, given = typed(command)
     called = [playbook, *(word for pair in given.items() for word in ("-e", "=".join(pair)))]
     if inventory:

@@ -15,7 +15,9 @@ FAILED = '{"failed": true, "cmd": ["cargo"], "msg": "non-zero return code", "rc"
 @pytest.mark.parametrize(
     ("text", "over"), [(RUNNING, False), (RUNNING[:30], False), (DONE, True), (FAILED, True)]
 )
-def test_finished(tmp_path: Path, text: str, over: bool) -> None:
+def test_job_is_finished_once_its_status_file_says_so(
+    tmp_path: Path, text: str, over: bool
+) -> None:
     status = tmp_path / "j5410.17277"
     assert not finished(status)
     status.write_text(text)

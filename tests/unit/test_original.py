@@ -118,7 +118,7 @@ def test_one_that_the_lab_installed_has_the_packages_own_and_does_not_run(host: 
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["before", "after"])
-def test_a_crash_while_it_is_kept(host: Path, later: bool) -> None:
+def test_original_interrupted_while_saved_is_saved_again(host: Path, later: bool) -> None:
     conf = install(host)
     (host / "kept").mkdir()
     (host / "kept/part").write_text("half of it")

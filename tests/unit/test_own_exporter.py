@@ -28,7 +28,9 @@ def ask(monkeypatch: pytest.MonkeyPatch, page: str | Exception) -> None:
 
 
 @pytest.mark.parametrize("told", ["1.795224996e+09", "1795224996"])
-def test_the_hosts_own(monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+def test_own_exporter_that_answers_for_this_host_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
     ask(monkeypatch, PAGE.format(told))
 
 

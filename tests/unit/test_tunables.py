@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "roles" / "host_tuning" / "files" / "tunables.sh"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "roles" / "host_tuning" / "files" / "tunables.sh"
+CARDS = ROOT / "files" / "cards.sh"
 
 FEATURES = """\
 Features for eth0:
@@ -15,22 +17,56 @@ tcp-segmentation-offload: on
 \ttx-tcp-segmentation: on
 large-receive-offload: off [fixed]
 """
+# As ethtool 6.1 prints them; %s: the most that the card can.
 RING = """\
 Ring parameters for eth0:
 Pre-set maximums:
-RX:\t\t4096
+RX:\t\t%s
 RX Mini:\tn/a
 TX:\t\t4096
 Current hardware settings:
 RX:\t\t512
 RX Mini:\tn/a
 TX:\t\t256
+RX Buf Len:\t\tn/a
+CQE Size:\t\tn/a
+TX Push:\toff
+"""
+CHANNELS = """\
+Channel parameters for eth0:
+Pre-set maximums:
+RX:\t\tn/a
+TX:\t\tn/a
+Other:\t\t1
+Combined:\t63
+Current hardware settings:
+RX:\t\tn/a
+TX:\t\tn/a
+Other:\t\t1
+Combined:\t8
+"""
+# Each queue receives or sends; there is none of both.
+APART = """\
+Channel parameters for eth2:
+Pre-set maximums:
+RX:\t\t4
+TX:\t\t4
+Other:\t\t0
+Combined:\t0
+Current hardware settings:
+RX:\t\t4
+TX:\t\t4
+Other:\t\t0
+Combined:\t0
 """
 PROGRAMS = {
     "ethtool": f"""
-        case $1 in
-        --show-ring) cat <<E\n{RING}E\n ;;
-        --show-features) cat <<E\n{FEATURES}E\n ;;
+        case "$1 $2" in
+        "--show-ring eth0") cat <<E\n{RING % 4096}E\n ;;
+        "--show-ring eth1") cat <<E\n{RING % 2048}E\n ;;
+        "--show-channels eth0") cat <<E\n{CHANNELS}E\n ;;
+        "--show-channels eth2") cat <<E\n{APART}E\n ;;
+        "--show-features "*) cat <<E\n{FEATURES}E\n ;;
         --show-*) echo 'netlink error: Operation not supported' >&2; exit 1 ;;
         *) echo "ethtool $*" >>"$SAID" ;;
         esac""",
@@ -75,7 +111,8 @@ def host(tmp_path: Path) -> Path:
 
 def run(host: Path, *commands: str) -> list[str]:
     """What the commands say, paths as they would be on a host."""
-    script = SCRIPT.read_text().replace("/proc/", f"{host}/proc/").replace("/sys/*)", f"{host}/*)")
+    script = (CARDS.read_text() + SCRIPT.read_text()).replace("/proc/", f"{host}/proc/")
+    script = script.replace("/sys/*)", f"{host}/*)").replace("SYS=/sys\n", f"SYS={host}/sys\n")
     (host / "conf").write_text("DefaultLimitNOFILE=65536:524288\n")
     variables = f"PATH={host}/bin:$PATH NIC=eth0 SERVICES='nginx loadlab-app' SAID={host}/said"
     text = "\n".join([script, f"export {variables} KEPT={host}/kept FILES={host}/conf", *commands])
@@ -99,9 +136,10 @@ def run(host: Path, *commands: str) -> list[str]:
         ("limit.pam.nofile", None),
         ("limit.pam.nproc", None),
         # What it has, not what it could have.
-        ("nic.ring.rx", "w 644 nic.ring.rx 512"),
+        ("nic.ring.rx", "w 644 nic.ring.rx 512\nm nic.ring.rx 4096"),
         ("nic.ring.rx-mini", None),
-        ("nic.channels.combined", None),
+        ("nic.channels.rx", None),
+        ("nic.coalesce.rx-usecs", None),
         ("nic.feature.tcp-segmentation-offload", "w 644 nic.feature.tcp-segmentation-offload on"),
         ("nic.feature.large-receive-offload", "r 444 nic.feature.large-receive-offload off"),
         ("nic.other.x", None),
@@ -110,8 +148,8 @@ def run(host: Path, *commands: str) -> list[str]:
         ("boot.nosmt", "r 444 boot.nosmt default"),
     ],
 )
-def test_what_is_read(host: Path, key: str, line: str | None) -> None:
-    assert run(host, f"tunables {key}") == ([line] if line else [])
+def test_tunables_prints_mode_and_value_of_a_key(host: Path, key: str, line: str | None) -> None:
+    assert run(host, f"tunables {key}") == (line.splitlines() if line else [])
 
 
 def test_units_are_asked_for_all_at_once(host: Path) -> None:
@@ -151,7 +189,60 @@ def test_without_ethtool_nobody_can_tell_what_the_card_has(host: Path) -> None:
     assert run(host, hidden, "tunables nic.ring.rx") == ["r 444 nic.ring.rx unknown"]
 
 
-def test_what_is_read_at_boot_only(host: Path) -> None:
+def bond(host: Path) -> None:
+    """A VLAN on a bond of two cards, and the card of management."""
+    net = host / "sys/class/net"
+    for upper, lower in (("vlan7", "bond0"), ("bond0", "eth0"), ("bond0", "eth1")):
+        for name in (upper, lower, "eth2"):
+            (net / name).mkdir(parents=True, exist_ok=True)
+        (net / upper / f"lower_{lower}").symlink_to(f"../{lower}")
+
+
+@pytest.mark.parametrize("interface", ["bond0", "vlan7"])
+def test_the_cards_below_a_bond_or_a_vlan_are_read_and_set(host: Path, interface: str) -> None:
+    bond(host)
+    below = f"NIC={interface}"
+    assert run(host, below, 'cards "$NIC"') == ["eth0", "eth1"]
+    # Each has 512, and could have another number; only one of them tells its channels.
+    lines = ["w 644 nic.ring.rx 512", "m nic.ring.rx 4096 2048"]
+    assert run(host, below, "tunables nic.ring.rx") == lines
+    lines = ["w 644 nic.channels.combined 8", "m nic.channels.combined 63"]
+    assert run(host, below, "tunables nic.channels.combined") == lines
+    run(host, below, "put nic.ring.rx '4096 2048'", "put nic.channels.combined 16")
+    assert (host / "said").read_text().splitlines() == [
+        "ethtool --set-ring eth0 rx 4096",
+        "ethtool --set-ring eth1 rx 2048",
+        "ethtool --set-channels eth0 combined 16",
+    ]
+
+
+def test_a_card_without_rings_has_no_such_keys(host: Path) -> None:
+    alone = "NIC=eth2"
+    assert run(host, alone, "tunables nic.ring.rx nic.channels.combined") == []
+    # Those that it has are told with their maximum.
+    lines = ["w 644 nic.channels.rx 4", "m nic.channels.rx 4"]
+    assert run(host, alone, "tunables nic.channels.rx") == lines
+    run(host, alone, "put nic.ring.rx 4096")
+    assert not (host / "said").exists()
+
+
+def test_deep_idle_states_are_switched_off_and_restored(host: Path) -> None:
+    cpu = host / "sys/devices/system/cpu"
+    for core in (0, 1):
+        for state in range(4):
+            path = cpu / f"cpu{core}/cpuidle/state{state}/disable"
+            path.parent.mkdir(parents=True)
+            path.write_text("1\n" if (core, state) == (1, 3) else "0\n")
+    key = "/sys/devices/system/cpu/cpu*/cpuidle/state[2-9]/disable"
+    assert run(host, f"tunables {key}") == [f"w 644 {key} 0 0 0 1"]
+    run(host, f"put {key} 1")
+    assert run(host, f"tunables {key}") == [f"w 644 {key} 1"]
+    assert (cpu / "cpu0/cpuidle/state1/disable").read_text() == "0\n"
+    run(host, f"put {key} '0 0 0 1'")
+    assert run(host, f"tunables {key}") == [f"w 644 {key} 0 0 0 1"]
+
+
+def test_boot_parameters_are_written_to_grub(host: Path) -> None:
     grub = host / "grub.d"
     grub.mkdir()
     with_grub = f"GRUB={grub}"
@@ -169,7 +260,7 @@ def test_what_is_read_at_boot_only(host: Path) -> None:
     assert (host / "said").read_text().splitlines() == ["update-grub"] * 3
 
 
-def test_what_is_set(host: Path) -> None:
+def test_put_writes_every_file_of_a_key(host: Path) -> None:
     run(
         host,
         "put net.ipv4.ip_local_port_range '1024 65535'",
@@ -195,15 +286,19 @@ def test_what_is_set(host: Path) -> None:
         ("put unit.cron.service active", ["systemctl start cron.service"]),
         ("put nic.ring.rx 4096", ["ethtool --set-ring eth0 rx 4096"]),
         ("put nic.channels.combined 4", ["ethtool --set-channels eth0 combined 4"]),
-        ("put nic.coalesce.rx-usecs 8", ["ethtool --coalesce eth0 rx-usecs 8"]),
-        ("put nic.feature.gro off", ["ethtool --features eth0 gro off"]),
+        (
+            "put nic.feature.tcp-segmentation-offload off",
+            ["ethtool --features eth0 tcp-segmentation-offload off"],
+        ),
         (
             "put limit.systemd.nofile 65536",
             ["systemctl daemon-reload", "systemctl try-restart nginx loadlab-app"],
         ),
     ],
 )
-def test_what_others_are_told(host: Path, command: str, said: list[str]) -> None:
+def test_put_calls_the_program_that_applies_a_setting(
+    host: Path, command: str, said: list[str]
+) -> None:
     run(host, command)
     assert (host / "said").read_text().splitlines() == said
 

@@ -29,11 +29,18 @@ class Stall(Record, kw_only=True, frozen=True):
 
 
 class Neighbour(Record, kw_only=True, frozen=True):
-    """A program of somebody else keeps one core of a host busy during the load."""
+    """A program of somebody else uses CPU during the load."""
 
-    host: Annotated[Literal["server", "client"], doc("The host whose first core it uses.")]
+    host: Annotated[
+        Literal["server", "client", "controller"],
+        doc("Where it runs: on the first core of a host, or on any core of the controller."),
+    ]
     after_s: Annotated[NotNegative, doc("Time from the start of the measured load, seconds.")]
     duration_s: Annotated[Above0, doc("How long it runs, seconds.")]
+    cpu: Annotated[
+        Annotated[float, Meta(gt=0, le=1)],
+        doc("CPU time that it uses in each tenth of a second, as a fraction of one core."),
+    ] = 1
 
 
 class Injection(Record, kw_only=True, frozen=True):

@@ -2,18 +2,23 @@
 
 from typing import Annotated
 
+from msgspec import field
+
 from loadlab.core.model.base import Record, doc
 from loadlab.core.model.study import SaturationRate
 
 
 class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
-    """The main variables (roles/run/meta/argument_specs.yml), checked and with defaults."""
+    """The main variables (roles/run/meta/argument_specs.yml), checked and with defaults.
+
+    plan.json keeps the first name of a variable that was renamed, so that it can be read.
+    """
 
     framework: Annotated[str | None, doc("Folder in apps/; null where none is measured.")]
     server: Annotated[str | None, doc("Application server; null: the first that fits.")]
     transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
     protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
-    front: Annotated[str, doc("nginx, or none.")]
+    reverse_proxy: Annotated[str, doc("nginx, or none.")] = field(name="front")
     worker_class: Annotated[str | None, doc("Gunicorn's worker class; null: the first that fits.")]
     event_loop: Annotated[str | None, doc("asyncio or uvloop; null: the first that fits.")]
     upstream_keepalive: Annotated[
@@ -40,7 +45,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     default_generator: Annotated[str | None, doc("The inventory's default generator.")]
     requests: Annotated[int, doc("Requests of a Python client.")]
     open_files: Annotated[int, doc("Limit of open files of a Python client.")]
-    reuse: Annotated[bool, doc("Whether a Python client uses connections again.")]
+    python_keepalive: Annotated[bool, doc("Whether a Python client keeps its connections.")] = (
+        field(name="reuse")
+    )
     keepalive: Annotated[bool, doc("Whether a load generator keeps its connections.")]
     tls: Annotated[bool, doc("HTTPS.")]
     http2: Annotated[bool, doc("HTTP/2.")]

@@ -18,6 +18,7 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.certificate import CertificateReference
+from loadlab.core.model.hardware import Hardware
 from loadlab.core.model.latency import Latency
 
 
@@ -37,60 +38,6 @@ class Command(Record, kw_only=True, frozen=True):
     argv: Annotated[list[str], doc("Words of the command line.")]
     extra_vars: Annotated[
         dict[str, Json], doc("Variables given with -e, without secrets; values as given.")
-    ]
-
-
-class Nic(Record, kw_only=True, frozen=True):
-    """Network card of the link that carries the load."""
-
-    name: Annotated[str, doc("Name of the interface.")]
-    driver: Annotated[str | None, doc("Driver of the card; null where unknown.")]
-    speed_mbit: Annotated[
-        Positive | None, doc("Speed of the link, Mb/s, 1 or more; null where unknown.")
-    ]
-    duplex: Annotated[
-        Literal["full", "half"] | None,
-        doc("full: both directions at once. half: one at a time. Null where unknown."),
-    ]
-    queues: Annotated[
-        Positive | None, doc("Number of receive queues, 1 or more; null where unknown.")
-    ]
-    interrupts: Annotated[
-        dict[str, list[Count]] | None,
-        doc("Interrupt number of the card to the processors that handle it; null where unknown."),
-    ]
-    offloads: Annotated[
-        dict[str, bool] | None,
-        doc("Offloads of the card or the kernel, by ethtool's name; null where unknown."),
-    ]
-
-
-class Hardware(Record, kw_only=True, frozen=True):
-    """Hardware properties that affect the steadiness of a measurement, read when the load
-    began; null where the host lacks or does not report a property. Absent from runs of an older
-    lab.
-    """
-
-    nic: Annotated[
-        Nic | None, doc("Network card of the link that carries the load; null where unknown.")
-    ]
-    management_nic: Annotated[
-        str | None, doc("Interface that the controller connects to; null where unknown.")
-    ]
-    governors: Annotated[
-        dict[str, Positive] | None,
-        doc("CPU frequency governor to the number of processors that use it; null where unknown."),
-    ]
-    turbo: Annotated[
-        bool | None,
-        doc("True where processors may exceed their nominal frequency; null where unknown."),
-    ]
-    smt: Annotated[bool | None, doc("True where processors share cores; null where unknown.")]
-    numa_nodes: Annotated[
-        Positive | None, doc("Number of NUMA nodes with processors, 1 or more; null where unknown.")
-    ]
-    clock_synchronised: Annotated[
-        bool | None, doc("True where the kernel's clock is synchronised; null in a container.")
     ]
 
 
@@ -199,7 +146,8 @@ class LedgerRow(Record, kw_only=True, frozen=True):
         doc(
             "applied: changed to the value requested. already: had that value before. "
             "absent: this host has no such key. read_only: this host must not write it. "
-            "clamped: accepted, but reads back as another value. not_namespaced: belongs to "
+            "clamped: accepted, but reads back as another value; a card gets the most that it "
+            "can. not_namespaced: belongs to "
             "the whole machine, not to this host. restored: the value found first is back. "
             "rejected: refused and unchanged, or no such setting exists here. kept: the host "
             "has more than requested, and keeps it."
@@ -274,6 +222,16 @@ class Iperf3Direction(Record, kw_only=True, frozen=True):
             "earlier runs."
         ),
     ] = None
+    streams: Annotated[
+        Positive | None, doc("TCP connections at once; absent in earlier runs, which had one.")
+    ] = None
+    core_limited: Annotated[
+        bool | None,
+        doc(
+            "True where iperf3 filled the cores that it can use, one for each stream (before "
+            "iperf3 3.16 one in all): the link may carry more. Absent in earlier runs."
+        ),
+    ] = None
 
 
 class Iperf3(Record, kw_only=True, frozen=True):
@@ -281,6 +239,14 @@ class Iperf3(Record, kw_only=True, frozen=True):
 
     client_to_server: Annotated[Iperf3Direction, doc("Direction of the requests.")]
     server_to_client: Annotated[Iperf3Direction, doc("Direction of the answers.")]
+    lower: Annotated[
+        dict[str, Iperf3Direction] | None,
+        doc(
+            "Direction to its lower figure, where one stream filled a core and several were "
+            "measured too. The link's figure is the higher, above. Absent where one stream "
+            "filled no core."
+        ),
+    ] = None
 
 
 class Ceiling(Record, kw_only=True, frozen=True):

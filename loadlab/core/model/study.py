@@ -146,11 +146,9 @@ class Expectation(Record, kw_only=True, frozen=True):
     )
 
 
-class StudyCell(Record, kw_only=True, frozen=True):
-    """One named set of options of a study, after its matrix and scale are applied."""
+class StudyLoad(Record, kw_only=True, frozen=True):
+    """What a cell of a study has besides its options."""
 
-    name: Annotated[str, doc("Name that claims and figures use.")]
-    options: Annotated[GivenOptions, doc("Main variables of this cell, which nothing overrides.")]
     expected_void: Annotated[
         list[str] | None, doc("Codes of void reasons that are the subject of the cell.")
     ] = None
@@ -163,6 +161,13 @@ class StudyCell(Record, kw_only=True, frozen=True):
         Expectation | None,
         doc("What it has to show; it is then measured once and is in no comparison."),
     ] = None
+
+
+class StudyCell(StudyLoad, kw_only=True, frozen=True):
+    """One named set of options of a study, after its matrix and scale are applied."""
+
+    name: Annotated[str, doc("Name that claims and figures use.")]
+    options: Annotated[GivenOptions, doc("Main variables of this cell, which nothing overrides.")]
 
 
 class Study(Record, kw_only=True, frozen=True):

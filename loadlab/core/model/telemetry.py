@@ -50,6 +50,25 @@ class TcpCounts(Record, kw_only=True, frozen=True):
     ] = None
 
 
+class Drops(Record, kw_only=True, frozen=True):
+    """Packets that a host received and lost before TCP saw them, by its own readings once a second,
+    from the last before the load to the first after it.
+    """
+
+    received: Annotated[Count, doc("Packets that the cards of the load received.")]
+    dropped: Annotated[
+        Count,
+        doc("Packets that these cards or their drivers dropped (rx_dropped, rx_missed_errors)."),
+    ]
+    softnet_dropped: Annotated[
+        Count,
+        doc("Packets that the kernel dropped because the backlog of a core was full."),
+    ]
+    softnet_squeezed: Annotated[
+        Count, doc("How often a core stopped receiving with packets left; nothing is lost by it.")
+    ]
+
+
 class SocketCounts(Record, kw_only=True, frozen=True):
     """Largest counts at any scrape during the load."""
 
@@ -299,6 +318,10 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     memory: Annotated[Memory, doc("Memory of the machine.")]
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
     tcp: Annotated[TcpCounts, doc("Counts of TCP events.")]
+    drops: Annotated[
+        Drops | None,
+        doc("Packets that the host received and lost; absent where it was not recorded."),
+    ] = None
     sockets: Annotated[SocketCounts, doc("Largest counts at any scrape during the load.")]
     network: Annotated[Traffic, doc("Traffic on the interface that carries the load.")]
     clock_step_s: Annotated[

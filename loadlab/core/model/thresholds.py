@@ -107,6 +107,13 @@ class Thresholds(Record, kw_only=True, frozen=True):
     retransmits_max: Annotated[
         Fraction, doc("Finding above: TCP segments retransmitted / sent, either host.")
     ] = 1.0
+    drops_max: Annotated[
+        Fraction,
+        doc(
+            "Finding above: packets dropped by a host's card, its driver or the kernel's backlog / "
+            "received."
+        ),
+    ] = 1.0
     link_max: Annotated[
         Fraction,
         doc(

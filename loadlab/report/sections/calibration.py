@@ -7,13 +7,21 @@ from pathlib import Path
 
 from loadlab.core import formatting
 from loadlab.core.formatting import ms
-from loadlab.core.model import Calibration, CalibrationOrigin, Ceiling, Iperf3Direction, Latency
+from loadlab.core.model import (
+    Calibration,
+    CalibrationOrigin,
+    Ceiling,
+    Iperf3,
+    Iperf3Direction,
+    Latency,
+)
 from loadlab.core.run_dir import (
     CEILING,
     CONDITIONS,
     FLOOR,
     HERE,
     IPERF3,
+    IPERF3_SEVERAL,
     LINK,
     PING,
     RESULT,
@@ -33,8 +41,8 @@ def build(run_dir: Path, found: Calibration | None) -> Table | None:
     trip, offset = found.round_trip_us, found.clock_offset_s
     ceiling_output = registry.get(found.ceiling.generator).output
     rows: list[Cells] = [
-        _link(run_dir, "client to server", "client_to_server", found.iperf3.client_to_server),
-        _link(run_dir, "server to client", "server_to_client", found.iperf3.server_to_client),
+        *_link(run_dir, "client to server", "client_to_server", found.iperf3),
+        *_link(run_dir, "server to client", "server_to_client", found.iperf3),
         [
             "Round trip",
             f"mean {formatting.significant(trip.mean)} µs, {formatting.significant(trip.min)} to "
@@ -87,14 +95,26 @@ def _newest(run_dir: Path, part: str, *names: str) -> TableCell:
     return links(*(link(path.relative_to(run_dir)) for path in paths if path.exists()))
 
 
-def _link(run_dir: Path, words: str, direction: str, found: Iperf3Direction) -> Cells:
-    return [
-        f"Link, {words}",
-        f"{formatting.bits(found.bits_per_second)}, "
-        f"{formatting.plural(found.retransmits, 'segment')} sent again in {found.seconds:.0f} s",
-        "throughput of the network (iperf3)",
-        _newest(run_dir, LINK, IPERF3[direction]),
-    ]
+def _link(run_dir: Path, words: str, direction: str, found: Iperf3) -> list[Cells]:
+    """Return the row of the link's throughput, and that of a lower figure with other streams."""
+    link, lower = getattr(found, direction), (found.lower or {}).get(direction)
+    sources = _newest(run_dir, LINK, IPERF3[direction], IPERF3_SEVERAL[direction])
+    meaning = "throughput of the network (iperf3)"
+    if link.core_limited:
+        meaning += "; iperf3 filled its cores, so the network may carry more"
+    rows: list[Cells] = [[f"Link, {words}", _throughput(link), meaning, sources]]
+    if lower:
+        meaning = "not the link's: the other figure is higher"
+        rows.append([f"Link, {words}", _throughput(lower), meaning, sources])
+    return rows
+
+
+def _throughput(found: Iperf3Direction) -> str:
+    streams = "" if found.streams is None else f" with {formatting.plural(found.streams, 'stream')}"
+    return (
+        f"{formatting.bits(found.bits_per_second)}{streams}, "
+        f"{formatting.plural(found.retransmits, 'segment')} sent again in {found.seconds:.0f} s"
+    )
 
 
 def _ceiling(found: Ceiling) -> str:

@@ -156,11 +156,6 @@ def _known(value: T | None, show: Callable[[T], str]) -> str:
     return "unknown" if value is None else show(value)
 
 
-def _nic(found: Hardware) -> Nic:
-    """Return the card of the load; one of unknown properties where there is none."""
-    return found.nic or _UNKNOWN
-
-
 def _switch(on: bool) -> str:
     return "on" if on else "off"
 
@@ -169,8 +164,52 @@ def _link(nic: Nic) -> str:
     speed = _known(nic.speed_mbit, lambda mbit: formatting.bits(mbit * 1e6))
     return (
         f"{nic.name} ({_known(nic.driver, str)}): {speed}, {_known(nic.duplex, str)} duplex, "
-        f"{_known(nic.queues, lambda n: formatting.plural(n, 'queue'))}"
+        f"{_known(nic.queues, lambda n: formatting.plural(n, 'queue'))}, MTU {_known(nic.mtu, str)}"
     )
+
+
+def _cards(found: Hardware) -> Sequence[Nic]:
+    """Return the cards of the load: that of the test address, or those below a bond or a VLAN."""
+    return found.cards or ([found.nic] if found.nic else [])
+
+
+def _of_cards(show: Callable[[Nic], str]) -> Callable[[Hardware], str]:
+    """Return what shows a property of each card, with its name where there are several."""
+
+    def shown(found: Hardware) -> str:
+        cards = _cards(found)
+        named = [f"{card.name}: {show(card)}" for card in cards]
+        return "; ".join(named) if len(cards) > 1 else "".join(map(show, cards)) or "unknown"
+
+    return shown
+
+
+def _steering(nic: Nic) -> str:
+    return (
+        f"RPS on {_known(nic.rps_queues, lambda n: formatting.plural(n, 'queue'))}, "
+        f"XPS on {_known(nic.xps_queues, lambda n: formatting.plural(n, 'queue'))}"
+    )
+
+
+def _coalescing(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
+
+
+def _idle_states(found: Hardware) -> str:
+    if found.idle_driver is None:
+        return "unknown"
+    if found.idle_states_us is None:
+        return f"none (cpuidle driver: {found.idle_driver})"
+    states = sorted(found.idle_states_us.items(), key=lambda item: item[1])
+    return ", ".join(f"{name} {us} µs" for name, us in states) or "all off"
+
+
+def _conntrack(found: Hardware) -> str:
+    if found.conntrack_max is None:
+        return "unknown"
+    if found.conntrack_max == 0:
+        return "not loaded"
+    return f"{found.conntrack_entries or 0:,} of {found.conntrack_max:,}"
 
 
 def _interrupts(interrupts: Mapping[str, Sequence[int]]) -> str:
@@ -182,19 +221,24 @@ def _offloads(offloads: Mapping[str, bool]) -> str:
     return ", ".join(f"{name} {_switch(on)}" for name, on in sorted(offloads.items()))
 
 
-_UNKNOWN = Nic(
-    name="", driver=None, speed_mbit=None, duplex=None, queues=None, interrupts=None, offloads=None
-)
 # Rows on a host's hardware, as it was when the load began.
 _HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
     ("card of the load", lambda found: _known(found.nic, _link)),
-    ("its interrupts", lambda found: _known(_nic(found).interrupts, _interrupts)),
-    ("its offloads", lambda found: _known(_nic(found).offloads, _offloads)),
+    ("cards below it", lambda found: "; ".join(map(_link, found.cards or [])) or "none"),
+    ("its interrupts", _of_cards(lambda card: _known(card.interrupts, _interrupts))),
+    ("its offloads", _of_cards(lambda card: _known(card.offloads, _offloads))),
+    ("its coalescing", _of_cards(lambda card: _known(card.coalescing, _coalescing))),
+    ("its packet steering", _of_cards(_steering)),
     ("card of management", lambda found: _known(found.management_nic, str)),
     ("governor under load", lambda found: _known(found.governors, ", ".join)),
     ("turbo", lambda found: _known(found.turbo, _switch)),
+    ("idle states", _idle_states),
     ("SMT", lambda found: _known(found.smt, _switch)),
     ("NUMA nodes", lambda found: _known(found.numa_nodes, str)),
+    ("NUMA balancing", lambda found: _known(found.numa_balancing, _switch)),
+    ("irqbalance", lambda found: _known(found.irqbalance, str)),
+    ("firewall rules", lambda found: _known(found.firewall_rules, str)),
+    ("connections tracked", _conntrack),
     ("clock synchronised", lambda found: _known(found.clock_synchronised,
                                                 lambda yes: "yes" if yes else "no")),
 ]  # fmt: skip

@@ -37,7 +37,8 @@ def _recorded(entry: Entry) -> list[tuple[Repetition, ServiceProcesses]]:
     ]
 
 
-def _label(entry: Entry, named: bool) -> list[str]:
+def label(entry: Entry, named: bool) -> list[str]:
+    """Return the first columns of a load's row: the cell where it is ``named``, and the load."""
     load = entry.cell.cell.load
     pace = formatting.asked(load) + ("/s" if load.mode == "constant" else "")
     return [*([entry.title] if named else []), f"{load.generator}, {pace}"]
@@ -113,7 +114,7 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     """
     rows: list[Cells] = [
         [
-            *_label(entry, named),
+            *label(entry, named),
             *(_shown(_median(entry, group, _cpu_us)) for group in GROUPS),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
@@ -168,7 +169,7 @@ def _detail(entry: Entry, group: str, named: bool) -> Iterator[list[str]]:
     if processes is None or memory is None:
         return
     yield [
-        *_label(entry, named),
+        *label(entry, named),
         NAMES[group],
         formatting.count(processes),
         formatting.count(_median(entry, group, lambda used, _: used.threads_max)),
@@ -206,7 +207,7 @@ def _statements(entry: Entry, named: bool) -> Iterator[Cells]:
     for rep, found in recorded[-1:]:
         for statement in found.statements:
             yield [
-                *_label(entry, named),
+                *label(entry, named),
                 formatting.count(found.connections_max),
                 formatting.count(found.transactions),
                 statement.query,

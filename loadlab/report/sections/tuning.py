@@ -18,7 +18,7 @@ STATES = {
     "already": "had that value before",
     "absent": "this kernel does not have the key",
     "read_only": "this host must not write it",
-    "clamped": "accepted, and reads back as another value",
+    "clamped": "accepted, and reads back as another value; of a card the most that it can",
     "not_namespaced": "belongs to the machine, not to this host: left alone",
     "restored": "the value found first is back",
     "rejected": "refused and unchanged, or nothing here has the setting",

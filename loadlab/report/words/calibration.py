@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loadlab.core.formatting import count
-from loadlab.core.model import Calibration, CalibrationOrigin
+from loadlab.core.formatting import count, plural
+from loadlab.core.model import Calibration, CalibrationOrigin, Iperf3, Iperf3Direction
 from loadlab.report.words import reason as reason_words
 
 
@@ -11,11 +11,14 @@ def summary(calibration: Calibration) -> str:
     """Return the calibration in one or two lines."""
     link, ceiling = calibration.iperf3, calibration.ceiling
     there, back = (
-        direction.bits_per_second / 1e9
-        for direction in (link.client_to_server, link.server_to_client)
+        f"{found.bits_per_second / 1e9:.1f} {towards}{_streams(found, link, direction)}"
+        for direction, towards, found in (
+            ("client_to_server", "Gb/s to the server", link.client_to_server),
+            ("server_to_client", "back", link.server_to_client),
+        )
     )
     lines = [
-        f"Link {there:.1f} Gb/s to the server, {back:.1f} back, round trip "
+        f"Link {there}, {back}, round trip "
         f"{calibration.round_trip_us.mean:.0f} µs; ceiling {ceiling.generator} against nginx alone "
         f"{count(ceiling.requests_per_second)} requests/s"
     ]
@@ -29,6 +32,15 @@ def summary(calibration: Calibration) -> str:
             + ("" if late is None else f"; send delay p99 {_ms(late, 2)} ms")
         )
     return "\n".join([*lines, *disturbed(calibration)])
+
+
+def _streams(found: Iperf3Direction, link: Iperf3, direction: str) -> str:
+    """Return with how many streams the link's figure was measured, where one filled a core."""
+    lower = (link.lower or {}).get(direction)
+    if lower is None:
+        return ""
+    other = f"{lower.bits_per_second / 1e9:.1f} with {lower.streams or 1}"
+    return f" (iperf3 with {plural(found.streams or 1, 'stream')}; {other})"
 
 
 def disturbed(calibration: Calibration) -> list[str]:

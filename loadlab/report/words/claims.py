@@ -1,4 +1,4 @@
-"""Words for claims.json, which loadlab/analysis/claims.py judges."""
+"""Words for claims.json, which loadlab/analysis/claims judges."""
 
 from __future__ import annotations
 

@@ -72,9 +72,17 @@ MEANINGS: dict[str, Meaning] = {
     "listen_overflows": Meaning(
         "The server dropped connections, as an accept queue was full.", ("listen_overflows_max",)
     ),
-    "full_core": Meaning("One core of a host was full while the others had room.", ("core_full",)),
+    "full_core": Meaning(
+        "One core of a host was full while the others had room, or was full of softirq.",
+        ("core_full",),
+    ),
     "retransmits": Meaning(
         "A host sent many TCP segments again: the network lost them.", ("retransmits_max",)
+    ),
+    "packet_drops": Meaning(
+        "A host's card or kernel dropped packets that arrived: the core that takes them was too "
+        "slow.",
+        ("drops_max",),
     ),
     "link_disturbed": Meaning(
         "The measurement of the link was disturbed twice, so the link was not judged."

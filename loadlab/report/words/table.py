@@ -15,4 +15,9 @@ class Entry(NamedTuple):
     remedy: str | None = None
 
 
+def template(text: str) -> Callable[[Reason], str]:
+    """Return the words that ``text`` is once a reason's value, limit and facts are filled in."""
+    return lambda why: text.format(value=why.value, limit=why.limit, **why.facts)
+
+
 Table: TypeAlias = dict[str, Entry]

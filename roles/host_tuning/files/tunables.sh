@@ -5,7 +5,7 @@
 #   swap                         off, or each area in use: PATH, or PATH:PRIORITY if one was given
 #   unit.cron.service            active or inactive
 #   limit.systemd.nofile         open-file limit of a new service; limit.pam.nofile of a new session
-#   nic.ring.rx                  of the interface $NIC, by its ethtool name; also nic.channels.,
+#   nic.ring.rx                  of each card below the interface $NIC, by its ethtool name; also nic.channels.,
 #                                nic.coalesce. and nic.feature.
 #   boot.mitigations             a parameter of the kernel's command line, "default" if absent; a new
 #                                value takes effect at the next boot
@@ -15,6 +15,7 @@
 # be set is skipped; reading it back shows that.
 set -f
 PATH=$PATH:/usr/sbin:/sbin
+SYS=/sys
 # Directory of additions to Debian's GRUB configuration.
 GRUB=/etc/default/grub.d
 
@@ -74,21 +75,43 @@ read_limit() {
     if [ -n "$value" ]; then echo "w 644 $1 $value"; fi
 }
 
+# Prints "card value maximum w|r" for each card below $NIC that has the key; the maximum is - where there is none.
+nic_cards() {
+    name=${1#nic.*.} limited=''
+    for card in $(cards "$NIC"); do
+        case $1 in
+        nic.ring.*) limited=yes && said=$(ethtool --show-ring "$card" 2>/dev/null) ;;
+        nic.channels.*) limited=yes && said=$(ethtool --show-channels "$card" 2>/dev/null) ;;
+        nic.coalesce.*) said=$(ethtool --show-coalesce "$card" 2>/dev/null) ;;
+        nic.feature.*) said=$(ethtool --show-features "$card" 2>/dev/null) ;;
+        *) said='' ;;
+        esac
+        # ethtool prints the maximum first and the current value last. A card without such a ring has 0 or n/a.
+        echo "$said" | awk -v name="$name" -v card="$card" -v limited="$limited" '
+            tolower($1) == name ":" { if (most == "") most = $2; value = $2; may = $3 == "[fixed]" ? "r" : "w" }
+            END {
+                if (limited == "") most = "-"
+                if (value != "" && value != "n/a" && most != "0" && most != "n/a") print card, value, most, may
+            }'
+    done
+}
+
+# One word where all cards have the same, else the word of each. With a maximum also "m key maximum".
 read_nic() {
-    name=${1#nic.*.}
     # Without ethtool the value is unknown; that is different from the card lacking the feature.
     command -v ethtool >/dev/null || { echo "r 444 $1 unknown" && return; }
-    case $1 in
-    nic.ring.*) said=$(ethtool --show-ring "$NIC" 2>/dev/null) ;;
-    nic.channels.*) said=$(ethtool --show-channels "$NIC" 2>/dev/null) ;;
-    nic.coalesce.*) said=$(ethtool --show-coalesce "$NIC" 2>/dev/null) ;;
-    nic.feature.*) said=$(ethtool --show-features "$NIC" 2>/dev/null) ;;
-    *) said='' ;;
-    esac
-    # ethtool prints the maximum first and the current value last.
-    echo "$said" | awk -v name="$name" -v key="$1" '
-        tolower($1) == name ":" { value = $2; mode = $3 == "[fixed]" ? "r 444" : "w 644" }
-        END { if (value != "" && value != "n/a") print mode, key, value }'
+    nic_cards "$1" | awk -v key="$1" '
+        {
+            values = values " " $2; maxima = maxima " " $3
+            if (NR == 1) { value = $2; most = $3 }
+            if ($2 != value) several = 1
+            if ($3 != most) unlike = 1
+            if ($4 == "r") fixed = 1
+        }
+        END {
+            if (NR) print fixed ? "r 444" : "w 644", key (several ? values : " " value)
+            if (NR && most != "-") print "m", key (unlike ? maxima : " " most)
+        }'
 }
 
 read_boot() {
@@ -100,7 +123,8 @@ read_boot() {
     echo "$may $1 ${value:-default}"
 }
 
-# Prints "w|r mode key value" for each existing key: whether it is writable here, and its octal mode.
+# Prints "w|r mode key value" for each existing key: whether it is writable here, and its octal mode; and for a key
+# of a card "m key maximum".
 tunables() {
     units=''
     for key in "$@"; do
@@ -119,7 +143,7 @@ tunables() {
 
 put() { # key, value
     key=$1
-    # Several words if each file or area has its own value.
+    # Several words if each file, area or card has its own value.
     set -- $2
     case $key in
     /sys/*)
@@ -149,10 +173,17 @@ put() { # key, value
         fi
         ;;
     limit.*) ;;
-    nic.ring.*) ethtool --set-ring "$NIC" "${key#nic.*.}" "$1" ;;
-    nic.channels.*) ethtool --set-channels "$NIC" "${key#nic.*.}" "$1" ;;
-    nic.coalesce.*) ethtool --coalesce "$NIC" "${key#nic.*.}" "$1" ;;
-    nic.feature.*) ethtool --features "$NIC" "${key#nic.*.}" "$1" ;;
+    nic.*)
+        for card in $(nic_cards "$key" | cut -d ' ' -f 1); do
+            case $key in
+            nic.ring.*) ethtool --set-ring "$card" "${key#nic.*.}" "$1" ;;
+            nic.channels.*) ethtool --set-channels "$card" "${key#nic.*.}" "$1" ;;
+            nic.coalesce.*) ethtool --coalesce "$card" "${key#nic.*.}" "$1" ;;
+            nic.feature.*) ethtool --features "$card" "${key#nic.*.}" "$1" ;;
+            esac
+            [ $# = 1 ] || shift
+        done
+        ;;
     boot.*)
         if [ "$1" = default ]; then
             rm -f "$GRUB/90-loadlab-$key.cfg"

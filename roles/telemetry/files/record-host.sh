@@ -10,7 +10,8 @@
 # Writes three files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
 #   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
-#   control group of the lab
+#   control group of the lab; once a second also "softnet" and each line of /proc/net/softnet_stat, and
+#   "below <interface> <interface>", what a bond or a VLAN consists of
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core
@@ -66,6 +67,15 @@ counters() {
         { read -r _ used <"$group"; } 2>/dev/null && printf 'own %s %s\n' "${group%/cpu.stat}" "$used"
     done
 }
+packets() {
+    local lines=() link upper
+    mapfile -t lines </proc/net/softnet_stat
+    printf 'softnet %s\n' "${lines[@]}"
+    for link in /sys/class/net/*/lower_*; do
+        upper=${link%/*}
+        printf 'below %s %s\n' "${upper##*/}" "${link##*/lower_}"
+    done
+}
 # Processors of the machine, which may be more than the host's own.
 count=$(grep -c '^cpu[0-9]' /proc/stat)
 
@@ -102,14 +112,16 @@ fi
 exec 4<> <(:)
 while [ -z "$over" ]; do
     reading
-    for _ in 1 2 3 4 5; do
+    for number in 1 2 3 4 5; do
         counters >&3
+        [ $number != 1 ] || packets >&3
         read -r -t 0.2 -u 4
         [ -z "$over" ] || break
     done
 done
 # Final reading, of the counters up to now; psql's \watch is not part of it.
 counters >&3
+packets >&3
 reading
 if [ -n "$asking" ]; then
     kill "$asking" 2>/dev/null

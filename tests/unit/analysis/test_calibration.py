@@ -91,7 +91,7 @@ def test_a_ping_without_round_trips_is_shown(text: str) -> None:
     assert str(problem.value) == f"ping's output has no round-trip times: {text!r}"
 
 
-def test_a_calibration(folder: Path) -> None:
+def test_calibration_is_derived_from_its_raw_files(folder: Path) -> None:
     found = derive(folder)
     documents.encode(found)
     ceiling, floor = (
@@ -122,6 +122,30 @@ def test_a_calibration(folder: Path) -> None:
     left = {path.name for path in (folder / "floor" / "rep-3").iterdir()}
     assert oha_database.REDUCED in left
     assert oha_database.DATABASE not in left
+
+
+def test_the_higher_figure_of_one_and_several_streams_is_the_links(folder: Path) -> None:
+    one = derive(folder).iperf3
+    assert one.lower is None
+    assert one.client_to_server.core_limited
+    link = folder / "link" / "rep-3"
+    # Higher than one stream's, and lower.
+    for name, bits in (("client_to_server", 9e11), ("server_to_client", 1e9)):
+        document = json.loads((FIXTURES / "iperf3" / "four.json").read_text())
+        document["end"]["sum_received"]["bits_per_second"] = bits
+        (link / f"iperf3-several-{name}.json").write_text(json.dumps(document))
+    found = derive(folder)
+    documents.encode(found)
+    assert found.iperf3.client_to_server.bits_per_second == 9e11
+    assert found.iperf3.client_to_server.streams == 4
+    assert found.iperf3.server_to_client == one.server_to_client
+    assert found.iperf3.lower is not None
+    assert found.iperf3.lower["client_to_server"] == one.client_to_server
+    assert found.iperf3.lower["server_to_client"].streams == 4
+    first = words.summary(found).splitlines()[0]
+    was = one.client_to_server.bits_per_second / 1e9
+    assert f"Link 900.0 Gb/s to the server (iperf3 with 4 streams; {was:.1f} with 1)" in first
+    assert "back (iperf3 with 1 stream; 1.0 with 4)" in first
 
 
 def test_where_only_the_closed_loop_is_used_there_is_no_floor(folder: Path) -> None:

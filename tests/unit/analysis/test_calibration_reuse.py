@@ -120,7 +120,9 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_where_anything_differs_none_is(tmp_path: Path, other: Callable[[], Any]) -> None:
+def test_calibration_under_other_conditions_is_not_reused(
+    tmp_path: Path, other: Callable[[], Any]
+) -> None:
     calibrated(tmp_path, "a-run")
     assert found(tmp_path) == ["a-run"]
     assert found(tmp_path, other()) == []
@@ -134,7 +136,7 @@ def test_the_application_is_no_condition() -> None:
 
 # An hour, and of a clock that was set back.
 @pytest.mark.parametrize("age", [3600, -1])
-def test_its_age_has_a_limit(tmp_path: Path, age: float) -> None:
+def test_calibration_that_is_too_old_is_not_reused(tmp_path: Path, age: float) -> None:
     calibrated(tmp_path, "a-run", age)
     assert found(tmp_path) == []
 

@@ -86,7 +86,9 @@ VALUES = st.text(min_size=1).map(lambda text: f"S3CRET{text}S3CRET")
 
 
 @given(VALUES, st.sampled_from(FORMS), st.booleans())
-def test_however_it_is_spelled(value: str, form: list[str], quoted: bool) -> None:
+def test_secret_is_hidden_in_every_spelling_of_an_option(
+    value: str, form: list[str], quoted: bool
+) -> None:
     pair = f"token={shlex.quote(value) if quoted else value}"
     argv = ["ansible-playbook", *(part.replace("{}", pair) for part in form)]
     # As the name of a main variable it may be given on purpose, but not inside another's value.
@@ -147,7 +149,7 @@ def begun(argv: list[str]) -> Run:
 
 
 @pytest.mark.parametrize("python", [[], ["/srv/.venv/bin/python3"], ["python3.11"]])
-def test_a_manifest(python: list[str]) -> None:
+def test_manifest_has_the_command_without_secrets(python: list[str]) -> None:
     argv = [*python, "/srv/.venv/bin/ansible-playbook", "lab.yml", "-e", "rate=5 token=s3cret"]
     found = manifest.build(
         begun(argv),

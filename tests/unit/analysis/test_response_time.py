@@ -73,7 +73,7 @@ def test_what_is_lost_counts_in_proportion_to_the_latencies_known() -> None:
     assert (found.requests, found.failed) == (220, 20)
 
 
-def test_where_there_is_none() -> None:
+def test_response_time_is_none_without_waits_rate_or_answers() -> None:
     assert response_time.summarise(None, 100.0, LIMITS) is None
     assert response_time.summarise(Waited(counted(1)), None, LIMITS) is None
     assert response_time.summarise(Waited(counted(), unsent=1), 100.0, LIMITS) is None

@@ -106,7 +106,7 @@ def told(found: SearchSummary) -> str:
     return ", ".join(map(words.reason, found.reasons))
 
 
-def test_a_search(tmp_path: Path) -> None:
+def test_search_summary_has_trace_and_confirmed_rate(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", builders.plan(repetitions=3, **AGENTS))
     (found,) = summed(run_dir).searches
     probes = [row for row in found.trace if row.purpose == "probe"]
@@ -165,7 +165,7 @@ def test_a_rate_whose_probes_failed_is_not_found(tmp_path: Path) -> None:
 SWEEP: dict[str, Any] = {"endpoint": "hello", "generator": "wrk"}
 
 
-def test_a_sweep(tmp_path: Path) -> None:
+def test_sweep_summary_has_levels_best_and_why_it_stopped(tmp_path: Path) -> None:
     plan = builders.plan(repetitions=3, connections="1,2,4,8,16,32", **SWEEP)
     (found,) = summed(run_of(tmp_path / "r", plan)).sweeps
     assert [level.value for level in found.levels] == [1, 2, 4, 8]
@@ -208,7 +208,7 @@ def scaled(plan: Plan) -> Plan:
     return replace(plan, experiments=[*found, *cells])
 
 
-def test_scaled_rates(tmp_path: Path) -> None:
+def test_scaled_rate_is_the_fraction_of_the_least_saturation(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path / "r", scaled(builders.plan(endpoint="agents")))
     (found,) = summed(run_dir).rates
     assert (found.fraction, found.rate, found.cells) == (0.8, 500, ["few", "many"])

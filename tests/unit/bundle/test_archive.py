@@ -54,7 +54,7 @@ def test_what_was_packed_is_unpacked(run_dir: Path, archive: Path, tmp_path: Pat
     assert content(unpack(archive, tmp_path)) == content(run_dir)
 
 
-def test_what_it_is_told_of(run_dir: Path, tmp_path: Path) -> None:
+def test_pack_returns_files_bytes_and_checksum(run_dir: Path, tmp_path: Path) -> None:
     archive = tmp_path / "b.tar.gz"
     told = bundle.pack(run_dir, archive)
     data = archive.read_bytes()

@@ -338,7 +338,7 @@ def test_a_run_with_a_hostile_plan_or_manifest_is_refused(run_dir: Path, name: s
         verify(run_dir)
 
 
-def test_what_is_told_is_bounded(run_dir: Path) -> None:
+def test_lines_of_a_verification_are_limited(run_dir: Path) -> None:
     page = (run_dir / "report.html").read_text()
     (run_dir / "report.html").write_text(re.sub("[1-9]", "0", page))
     (run_dir / "metrics.prom").write_text("x 1\n" * 10_000)

@@ -31,7 +31,13 @@ NAMES = {
     value
     for name, value in vars(run_dir).items()
     if name.isupper() and isinstance(value, str) and "." in value
-} | {*run_dir.IPERF3.values(), *run_dir.COUNTERS, "calibration.json", "tuning.json"}
+} | {
+    *run_dir.IPERF3.values(),
+    *run_dir.IPERF3_SEVERAL.values(),
+    *run_dir.COUNTERS,
+    "calibration.json",
+    "tuning.json",
+}
 PARTS = [
     r"\bcells/",
     r"\brep-", r"\.arriving", r"\bcalibration[-+*/]", r"\btuning[-*]", r"\banswers(-|\.json)",
@@ -156,7 +162,7 @@ def test_calibrations_are_grouped_by_pair(tmp_path: Path) -> None:
         ("cells/a/rep-1/run.json", False),
     ],
 )
-def test_what_is_derived(name: str, is_derived: bool) -> None:
+def test_file_of_a_run_is_derived_or_raw_by_its_name(name: str, is_derived: bool) -> None:
     assert run_dir.derived(name) == is_derived
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from loadlab.core.model import Injection, Neighbour, Stall
-from loadlab.generators.faults import TABLE, Fault, faults
+from loadlab.generators.faults import NEIGHBOUR, TABLE, Fault, faults
 from tests.unit.builders import load
 
 
@@ -36,15 +38,27 @@ def test_each_stall_stops_its_own_service() -> None:
     assert "systemctl kill --signal=CONT loadlab-load" in client.begin
 
 
-def test_a_neighbour_runs_on_the_first_core_of_its_host() -> None:
+def test_a_neighbour_runs_where_the_cell_wants_it() -> None:
     found = [
         of(injection=Injection(neighbour=Neighbour(host=host, after_s=1, duration_s=4)))[0]
-        for host in ("server", "client")
+        for host in ("server", "client", "controller")
     ]
-    assert [one.host for one in found] == ["server", "client"]
+    assert [one.host for one in found] == ["server", "client", "localhost"]
     assert ["CPUAffinity=2" in found[0].begin, "CPUAffinity=3" in found[1].begin] == [True, True]
-    assert "sleep 2.5; timeout 4 " in found[0].begin
-    assert all("systemctl stop neighbour-of-loadlab" in one.end for one in found)
+    assert all(" 2.5 4 1" in one.begin for one in found)
+    stop = "systemctl stop neighbour-of-loadlab"
+    assert [stop in one.end for one in found] == [True, True, False]
+
+
+@pytest.mark.parametrize("cpu", [0.05, 0.5])
+def test_a_neighbour_uses_its_part_of_a_core(cpu: float) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    arguments = ["0.1", "2", str(cpu)]
+    subprocess.run([sys.executable, "-I", "-S", "-c", NEIGHBOUR, *arguments], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # The interpreter's own start takes some hundredths of a second.
+    assert 2 * cpu * 0.3 <= used <= 2 * cpu * 1.1 + 0.1
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from loadlab.analysis import calibration, derive, response_time, result
 from loadlab.analysis.summary import summary
-from loadlab.analysis.validity import LoadEvidence, judge_together
+from loadlab.analysis.validity.evidence import LoadEvidence
+from loadlab.analysis.validity.judgement import judge_together
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import (

@@ -219,7 +219,7 @@ def test_the_reduction_survives_json_unchanged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rate", "seconds", "count"), [(1000, 30, 30_000), (0.1, 30, 3), (3, 0.5, 2), (0.3, 10, 3)]
 )
-def test_scheduled(rate: float, seconds: float, count: int) -> None:
+def test_schedule_counts_the_requests_that_are_due(rate: float, seconds: float, count: int) -> None:
     assert Schedule(rate, seconds, 1).scheduled == count
 
 
@@ -242,7 +242,7 @@ def test_a_fractional_rate_spreads_over_the_seconds(tmp_path: Path) -> None:
         ("aborted due to deadline", "aborted"),
     ],
 )
-def test_classes(message: str, kind: str) -> None:
+def test_error_message_is_classified_by_its_cause(message: str, kind: str) -> None:
     assert oha.classify(message) == kind
 
 

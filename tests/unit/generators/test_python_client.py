@@ -136,7 +136,7 @@ def test_out_of_local_ports() -> None:
     assert (found.ok, counted(found)) == (100, {"connect": 200})
 
 
-def test_nobody_listens() -> None:
+def test_requests_to_a_closed_port_count_as_connect_errors() -> None:
     found = measure("refused")
     assert (found.requests, found.responses, counted(found)) == (5, 0, {"connect": 5})
     assert found.mean_service_us is None
@@ -195,7 +195,7 @@ def test_a_truncated_file_is_refused(size: int) -> None:
         ({"outcomes": ["teapot"]}, "'teapot'; add it"),
     ],
 )
-def test_what_cannot_be_is_refused(parts: dict[str, Any], words: str) -> None:
+def test_record_with_impossible_values_is_refused(parts: dict[str, Any], words: str) -> None:
     with pytest.raises(GeneratorError, match=words):
         python_client.measure(changed("normal", **parts), LOADS["normal"], 1000)
 
@@ -234,7 +234,7 @@ def wrapped(inner: BaseException, how: str) -> BaseException:
         (TimeoutError("timed out"), "timeout"),
     ],
 )
-def test_the_cause_lies_at_the_bottom(
+def test_client_classifies_a_failure_by_its_innermost_exception(
     client: ModuleType, inner: BaseException, outcome: str, how: str
 ) -> None:
     assert client.cause(inner) == outcome
@@ -249,13 +249,13 @@ def test_a_cause_without_errno_is_named(client: ModuleType) -> None:
     assert client.cause(OSError(-2, "Name or service not known")) == "OSError"
 
 
-def test_what_an_answer_is_worth(client: ModuleType) -> None:
+def test_client_classifies_an_answer_by_status_and_length(client: ModuleType) -> None:
     load = argparse.Namespace(body_bytes=10)
     found = [client.check(load, *answer) for answer in ((200, 10), (204, 9), (302, 10), (503, 10))]
     assert found == ["ok", "body", "HTTP 302", "HTTP 503"]
 
 
-def test_the_progress(client: ModuleType) -> None:
+def test_progress_tells_requests_done_and_time_left(client: ModuleType) -> None:
     record = client.Record(4000)
     assert client.progress(record) == "0 of 4,000 requests over"
     for number in range(1000):

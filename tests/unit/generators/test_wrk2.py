@@ -142,7 +142,7 @@ def test_nothing_answered_is_refused() -> None:
 @pytest.mark.parametrize(
     "words", ["unable to connect to 10.0.0.1:80 Connection refused", "Usage: wrk <o"]
 )
-def test_where_it_did_not_run(words: str) -> None:
+def test_output_of_a_wrk2_that_did_not_run_is_refused(words: str) -> None:
     with pytest.raises(GeneratorError, match=f"line 1, it did not run: '{words}"):
         wrk2.measure(words + "\n", LOADS["normal"], None)
 

@@ -14,6 +14,7 @@ from loadlab.hosts import hardware
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "hardware.sh"
+CARDS = ROOT / "files" / "cards.sh"
 
 # As the script writes it: a server with a card of four queues, and nothing to object to.
 NORMAL = """nic\teth1
@@ -21,10 +22,13 @@ management_nic\teth0
 driver\tixgbe
 speed_mbit\t10000
 duplex\tfull
-queue\t0
-queue\t1
-queue\t2
-queue\t3
+mtu\t1500
+queue\t0 00000000
+queue\t1 00000000
+queue\t2 00000000
+queue\t3 0000000f
+sender\t0 00000001
+sender\t1 00000002
 interrupt\t121 0
 interrupt\t122 1
 interrupt\t123 2
@@ -33,13 +37,24 @@ interrupt\t125 0-3
 offload\ttcp-segmentation-offload on
 offload\tgeneric-segmentation-offload on
 offload\tgeneric-receive-offload on
+coalescing\tadaptive-rx on
+coalescing\trx-usecs 1
 governor\tperformance
 governor\tperformance
 governor\tperformance
 governor\tperformance
 no_turbo\t1
 smt\t0
+idle_driver\tintel_idle
+idle\t0 0 POLL
+idle\t2 0 C1
+idle\t10 0 C1E
+idle\t133 1 C6
 node\t0-3
+numa_balancing\t0
+irqbalance\tinactive
+firewall_rules\t2
+conntrack\t12 262144
 clock_synchronised\tyes
 """
 NOTHING = Hardware(
@@ -85,7 +100,7 @@ def told(text: str, **changed: Any) -> list[str]:
     return hardware.warnings({"server": host(text, **changed)})
 
 
-def test_a_reading() -> None:
+def test_parse_returns_the_hardware_that_was_read() -> None:
     assert hardware.parse(NORMAL) == Hardware(
         nic=Nic(
             name="eth1",
@@ -99,6 +114,10 @@ def test_a_reading() -> None:
                 "generic-segmentation-offload": True,
                 "generic-receive-offload": True,
             },
+            mtu=1500,
+            rps_queues=1,
+            xps_queues=2,
+            coalescing={"adaptive-rx": "on", "rx-usecs": "1"},
         ),
         management_nic="eth0",
         governors={"performance": 4},
@@ -106,6 +125,13 @@ def test_a_reading() -> None:
         smt=False,
         numa_nodes=1,
         clock_synchronised=True,
+        idle_driver="intel_idle",
+        idle_states_us={"POLL": 0, "C1": 2, "C1E": 10},
+        numa_balancing=False,
+        irqbalance="inactive",
+        firewall_rules=2,
+        conntrack_entries=12,
+        conntrack_max=262144,
     )
     assert told(NORMAL) == []
 
@@ -158,6 +184,13 @@ def test_what_is_not_told_is_not_made_up_and_not_objected_to() -> None:
             "all 2 interrupts of eth1 come to processor 2",
             "Have irqbalance running",
         ),
+        ("133 1 C6", "133 0 C6", "idle states C6 (133 µs) are on", "Give -e tuning=production"),
+        (
+            "queue\t0 00000000\nqueue\t1 00000000\nqueue\t2 00000000\nqueue\t3 0000000f",
+            "queue\t0 00000000",
+            "eth1 has one queue: one of 4 processors takes all of its packets",
+            "rps_cpus in /sys/class/net/eth1/queues/rx-0",
+        ),
     ],
 )
 def test_what_spoils_is_told_with_its_value_and_remedy(
@@ -180,11 +213,63 @@ def test_one_processor_takes_all_interrupts_because_there_is_one() -> None:
     assert told("nic\teth1\ninterrupt\t30 0\n") == []
 
 
+def test_a_single_queue_warns_unless_its_packets_are_spread() -> None:
+    one = "nic\teth1\nqueue\t0 {}\ninterrupt\t30 0\n"
+    assert told(one.format("0000000f")) == []
+    assert told(one.format("00000000"), cpus=[0]) == []
+    # Both interrupts of the only queue come to one processor: told once.
+    (line,) = told(one.format("00000000") + "interrupt\t31 0\n")
+    assert "has one queue" in line
+    # A veth pair has no interrupts.
+    assert told("nic\ttest0\ndriver\tveth\nqueue\t0 00000000\n") == []
+
+
+BOND = """nic\tvlan7
+management_nic\teth9
+driver\t802.1Q VLAN Support
+speed_mbit\t20000
+duplex\tfull
+mtu\t9000
+queue\t0 00000000
+card\teth1
+driver\tixgbe
+speed_mbit\t10000
+queue\t0 00000000
+queue\t1 00000000
+interrupt\t121 0
+interrupt\t122 1
+card\teth2
+driver\tixgbe
+speed_mbit\t100
+queue\t0 00000000
+queue\t1 00000000
+interrupt\t131 3
+interrupt\t132 3
+governor\tperformance
+"""
+
+
+def test_warnings_are_of_the_cards_below_a_bond() -> None:
+    found = hardware.parse(BOND)
+    assert found.nic
+    assert (found.nic.name, found.nic.speed_mbit, found.nic.mtu) == ("vlan7", 20000, 9000)
+    assert [(card.name, card.queues) for card in found.cards or []] == [("eth1", 2), ("eth2", 2)]
+    slow, full = told(BOND)
+    assert slow.startswith("server: eth2 runs at 100 Mb/s")
+    assert full.startswith("server: all 2 interrupts of eth2 come to processor 3")
+
+
+def test_warnings_name_hosts_whose_mtu_differs() -> None:
+    hosts = {"server": host(NORMAL), "client": host(NORMAL.replace("mtu\t1500", "mtu\t9000"))}
+    (line,) = hardware.warnings(hosts)
+    assert line.startswith("different MTU (server 1500, client 9000)")
+
+
 def test_no_card_needs_no_offloads() -> None:
     assert told("nic\ttest0\ndriver\tveth\noffload\tgeneric-receive-offload off\n") == []
 
 
-def test_a_guest() -> None:
+def test_virtual_machine_is_warned_about() -> None:
     (line,) = told(NORMAL, virtualisation="kvm")
     assert line.startswith("server: no machine of its own (kvm)")
 
@@ -211,6 +296,12 @@ def test_another_line_is_refused(line: str) -> None:
         hardware.parse(f"{NORMAL}{line}\n")
 
 
+@pytest.mark.parametrize("text", ["card\teth1\n", "mtu\t1500\n", "conntrack\t1\n", "idle\t1 0\n"])
+def test_parse_refuses_a_card_without_interface_and_a_line_cut_short(text: str) -> None:
+    with pytest.raises(ValueError, match=r"not a line of the script|not enough values"):
+        hardware.parse(text)
+
+
 @given(st.dictionaries(st.sampled_from(["performance", "powersave", "schedutil"]),
                        st.integers(1, 200), min_size=1))  # fmt: skip
 def test_every_processors_governor_counts(governors: dict[str, int]) -> None:
@@ -229,14 +320,18 @@ def machine(root: Path, files: dict[str, str], links: dict[str, str]) -> None:
         (root / "sys" / name).symlink_to(target)
 
 
+# What the script asks on every host.
+QUIET = {"systemctl": "exit 1", "nft": "exit 1", "iptables_save": "exit 1"}
+
+
 def look(root: Path, **programs: str) -> Hardware:
     """The script on a stand-in for /sys, with these programs beside the usual ones."""
     (root / "bin").mkdir()
-    for name, words in programs.items():
+    for name, words in {**QUIET, **programs}.items():
         (root / "bin" / name.replace("_", "-")).write_text(f"#!/bin/sh\n{words}\n")
         (root / "bin" / name.replace("_", "-")).chmod(0o755)
-    text = SCRIPT.read_text()
-    for was, is_now in (("SYS=/sys", f"SYS={root}/sys"), ("/proc/irq", f"{root}/sys/irq"),
+    text = CARDS.read_text() + SCRIPT.read_text()
+    for was, is_now in (("SYS=/sys", f"SYS={root}/sys"), ("PROC=/proc", f"PROC={root}/sys"),
                         ("PATH=$PATH", f"PATH={root}/bin:$PATH")):  # fmt: skip
         assert was in text
         text = text.replace(was, is_now)
@@ -246,7 +341,7 @@ def look(root: Path, **programs: str) -> Hardware:
         text=True,
         check=True,
         env={"PATH": "/usr/bin:/bin", "TEST_ADDRESS": "10.0.1.1",
-             "SSH_CONNECTION": "10.0.0.9 50000 10.0.0.1 22"},
+             "OWN_ADDRESS": "10.0.0.1"},
     )  # fmt: skip
     return hardware.parse(done.stdout)
 
@@ -258,9 +353,20 @@ CARD = "class/net/eth1"
 FILES = {
     f"{CARD}/speed": "1000\n",
     f"{CARD}/duplex": "full\n",
+    f"{CARD}/mtu": "9000\n",
     f"{CARD}/queues/rx-0/rps_cpus": "0\n",
     f"{CARD}/queues/rx-1/rps_cpus": "0\n",
-    f"{CARD}/queues/tx-0/xps_cpus": "0\n",
+    f"{CARD}/queues/tx-0/xps_cpus": "3\n",
+    "sys/kernel/numa_balancing": "1\n",
+    "sys/net/netfilter/nf_conntrack_count": "3\n",
+    "sys/net/netfilter/nf_conntrack_max": "262144\n",
+    "devices/system/cpu/cpuidle/current_driver": "acpi_idle\n",
+    "devices/system/cpu/cpu0/cpuidle/state0/name": "POLL\n",
+    "devices/system/cpu/cpu0/cpuidle/state0/latency": "0\n",
+    "devices/system/cpu/cpu0/cpuidle/state0/disable": "0\n",
+    "devices/system/cpu/cpu0/cpuidle/state1/name": "C2\n",
+    "devices/system/cpu/cpu0/cpuidle/state1/latency": "400\n",
+    "devices/system/cpu/cpu0/cpuidle/state1/disable": "0\n",
     "irq/40/effective_affinity_list": "0\n",
     "irq/41/effective_affinity_list": "0-1\n",
     "devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
@@ -275,15 +381,32 @@ ETHTOOL = """case $1 in
 -i) echo 'driver: veth' ;;
 -k) printf 'Features for eth1:\\ntcp-segmentation-offload: off\\n\\ttx-tcp-segmentation: off\\n'
     printf 'generic-receive-offload: on [fixed]\\nlarge-receive-offload: off\\n' ;;
+-c) printf 'Coalesce parameters for eth1:\\nAdaptive RX: off  TX: n/a\\nsample-interval:\\tn/a\\n'
+    printf 'rx-usecs:\\t3\\nrx-frames:\\t0\\nrx-usecs-irq:\\tn/a\\ntx-usecs:\\tn/a\\n' ;;
 esac"""
+NFT = """cat <<E
+table inet filter { # handle 1
+	set open { # handle 3
+		type inet_service
+		elements = { 22, 80 }
+	}
+
+	chain input { # handle 2
+		type filter hook input priority filter; policy drop;
+		ct state established,related accept # handle 4
+		tcp dport @open accept # handle 5
+	}
+}
+E"""
 
 
 def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
     card = {f"{CARD}/device/msi_irqs/40": "msix\n", f"{CARD}/device/msi_irqs/41": "msix\n"}
     links = {f"{CARD}/device/driver": "../../../bus/pci/drivers/igb"}
     machine(tmp_path, {**FILES, **card}, links)
+    irqbalance = "case $2 in *Load*) echo loaded ;; *) echo active ;; esac"
     found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 1",
-                 timedatectl="echo no")  # fmt: skip
+                 timedatectl="echo no", systemctl=irqbalance, nft=NFT)  # fmt: skip
     assert found == Hardware(
         nic=Nic(
             name="eth1",
@@ -293,6 +416,10 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
             queues=2,
             interrupts={"40": [0], "41": [0, 1]},
             offloads={"tcp-segmentation-offload": False, "generic-receive-offload": True},
+            mtu=9000,
+            rps_queues=0,
+            xps_queues=1,
+            coalescing={"adaptive-rx": "off", "rx-usecs": "3", "rx-frames": "0"},
         ),
         management_nic="eth0",
         governors={"powersave": 2},
@@ -300,7 +427,41 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
         smt=True,
         numa_nodes=1,
         clock_synchronised=False,
+        idle_driver="acpi_idle",
+        idle_states_us={"POLL": 0, "C2": 400},
+        numa_balancing=True,
+        irqbalance="active",
+        firewall_rules=2,
+        conntrack_entries=3,
+        conntrack_max=262144,
     )
+
+
+def test_script_reads_the_cards_below_a_vlan_on_a_bond(tmp_path: Path) -> None:
+    net = "class/net"
+    machine(
+        tmp_path,
+        {
+            f"{net}/eth1/mtu": "9000\n",
+            f"{net}/bond0/mtu": "1500\n",
+            f"{net}/eth2/mtu": "1500\n",
+            f"{net}/eth2/queues/rx-0/rps_cpus": "0\n",
+            f"{net}/eth3/mtu": "1500\n",
+        },
+        {
+            # The interface of the test address is the VLAN.
+            f"{net}/eth1/lower_bond0": "../bond0",
+            f"{net}/bond0/lower_eth2": "../eth2",
+            f"{net}/bond0/lower_eth3": "../eth3",
+        },
+    )
+    found = look(tmp_path, ip=IP, ethtool="exit 1", systemd_detect_virt="exit 1", timedatectl="")
+    assert found.nic
+    assert (found.nic.name, found.nic.mtu) == ("eth1", 9000)
+    assert [(card.name, card.mtu, card.queues) for card in found.cards or []] == [
+        ("eth2", 1500, 1),
+        ("eth3", 1500, None),
+    ]
 
 
 def test_the_script_on_a_virtio_card_and_in_a_container(tmp_path: Path) -> None:
@@ -328,5 +489,17 @@ def test_the_script_where_there_is_next_to_nothing(tmp_path: Path) -> None:
     found = look(tmp_path, ip=IP, ethtool=ETHTOOL, systemd_detect_virt="exit 0", timedatectl="")
     offloads = {"tcp-segmentation-offload": False, "generic-receive-offload": True}
     # The kernel knows the driver of a card that is on no bus.
-    card = replace(BARE, name="eth1", driver="veth", offloads=offloads)
-    assert found == replace(NOTHING, nic=card, management_nic="eth0")
+    coalescing = {"adaptive-rx": "off", "rx-usecs": "3", "rx-frames": "0"}
+    card = replace(
+        BARE, name="eth1", driver="veth", offloads=offloads, coalescing=coalescing, mtu=1500
+    )
+    assert found == replace(
+        NOTHING,
+        nic=card,
+        management_nic="eth0",
+        # Told, and not taken for unknown: a kernel without idle states or connection tracking.
+        idle_driver="none",
+        irqbalance="absent",
+        conntrack_entries=0,
+        conntrack_max=0,
+    )

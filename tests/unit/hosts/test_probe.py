@@ -53,7 +53,7 @@ def probe(packages: list[str] | None = None, **changed: str | None) -> str:
     return "\n".join([*lines, *(f"package\t{package}" for package in packages or [])]) + "\n"
 
 
-def test_a_probe() -> None:
+def test_parse_returns_what_a_probe_reports() -> None:
     programs = "program\toha \nprogram\twrk2 /snap/bin/wrk2\n"
     assert host.parse(probe(PACKAGES) + programs) == HostProbe(
         user="debian",
@@ -87,7 +87,7 @@ def test_a_probe() -> None:
     )
 
 
-def test_the_ways_to_the_others() -> None:
+def test_parse_returns_the_route_to_each_peer() -> None:
     lines = "".join(f"route\t{peer} {way}\n" for peer, way in ROUTES.items())
     assert host.parse(probe() + lines).routes == {
         "10.0.0.2": ["eth1", "10.0.0.1"],
@@ -107,7 +107,7 @@ WAYS = {
 
 @pytest.mark.parametrize("said", WAYS)
 @pytest.mark.parametrize("answers", ["", "yes"])
-def test_the_probe_finds_the_way(tmp_path: Path, said: str, answers: str) -> None:
+def test_probe_reports_the_routes_to_its_peers(tmp_path: Path, said: str, answers: str) -> None:
     asked = tmp_path / "asked"
     (tmp_path / "ip").write_text(f"#!/bin/sh\necho \"$@\" >>{asked}\necho '{said}'\n")
     (tmp_path / "ip").chmod(0o755)
@@ -138,7 +138,7 @@ def test_what_a_host_need_not_have() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(LINES) - {"governor", "deployed"}))
-def test_what_a_probe_must_tell(name: str) -> None:
+def test_probe_without_a_required_line_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"the probe did not report '{name}'"):
         host.parse(probe(**{name: None}))
 

@@ -132,7 +132,7 @@ def test_delay_jitter_and_loss_are_a_netem_that_holds_all_that_is_under_way() ->
         assert wanted.limit == 50_000 + 1000 * sum((profile.delay_ms or 0, profile.jitter_ms or 0))
 
 
-def test_what_tc_tells() -> None:
+def test_root_qdisc_is_parsed_from_the_output_of_tc() -> None:
     assert qdisc.root(NOQUEUE) == RootQdisc(kind="noqueue", handle="0:", parameters=None)
     assert qdisc.root(MQ) == RootQdisc(kind="mq", handle="8002:", parameters=None)
     assert qdisc.root(FAST_ETHERNET) == RootQdisc(
@@ -153,7 +153,7 @@ def test_an_interface_that_has_no_root_qdisc(text: str) -> None:
         qdisc.root(text)
 
 
-def test_what_has_not_to_be_changed() -> None:
+def test_qdisc_that_fits_the_profile_has_no_differences() -> None:
     def left(name: str, text: str) -> list[str]:
         found = qdisc.root(text)
         differences = qdisc.differences(PROFILES[name], found)
@@ -209,7 +209,7 @@ def test_another_qdisc_is_refused_before_a_change() -> None:
     assert qdisc.obstacle(PROFILES["gigabit"], qdisc.root(MQ), "gigabit", "eth1")
 
 
-def test_the_commands() -> None:
+def test_commands_replace_the_root_qdisc_only_where_needed() -> None:
     def commands(name: str, text: str) -> list[str]:
         return qdisc.commands(PROFILES[name], qdisc.root(text), "eth1")
 

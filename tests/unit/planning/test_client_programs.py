@@ -17,7 +17,7 @@ WITHOUT_SNAPD = (
 )
 WITHOUT_INTERNET = (
     "the generator wrk2 is not there, and snapd cannot install its snap without internet on the "
-    "host (internet=false). Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or "
+    "host (hosts_online=false). Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or "
     "measure with -e generator=oha."
 )
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from loadlab.core.model import Item, Result
 from loadlab.planning import options
 from loadlab.planning import plan as plans
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments, ids, schedule
 from loadlab.scheduling.base import Experiment
 from loadlab.scheduling.experiments import Fixed, Scaled, Search, Sweep
@@ -35,7 +36,7 @@ ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "agents"}
 
 
 def make(root: Path = ROOT, **given: Any) -> Plan:
-    return plans.plan(plans.Request(root=root, specs=SPECS, given=given, now=NOW))
+    return plans.plan(Request(root=root, specs=SPECS, given=given, now=NOW))
 
 
 @pytest.fixture
@@ -226,3 +227,18 @@ def test_the_user_may_give_the_rate_that_a_study_leaves_to_the_machine(lab: Path
     study(lab, cells, options={"rate": {"fraction": 0.5, "of": ["all"]}})
     assert isinstance(make(lab, study="one").experiments[0], Scaled)
     assert isinstance(make(lab, study="one", rate=50).experiments[0], Fixed)
+
+
+def test_a_cell_with_an_injected_neighbour_is_not_repeated_for_being_void(lab: Path) -> None:
+    neighbour = {"host": "server", "after_s": 0, "duration_s": 4, "cpu": 0.05}
+    options = {"framework": "aiohttp"}
+    study(
+        lab,
+        [
+            {"name": "quiet", "options": options},
+            {"name": "beside", "options": options, "injection": {"neighbour": neighbour}},
+        ],
+    )
+    found = only(Fixed, make(lab, study="one"))
+    tries = {one.void_tries: one.item.cell.load.injection is None for one in found}
+    assert tries == {RULES["void_tries"]: True, 1: False}

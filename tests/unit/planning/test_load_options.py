@@ -17,6 +17,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.model import Item
 from loadlab.planning import cells, load_options, options
 from loadlab.planning import plan as plans
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments, schedule
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import CellRecords, cell_records
@@ -34,7 +35,7 @@ SPECS = options.specs_of(
 
 
 def make(**given: Any) -> Plan:
-    ask = plans.Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
+    ask = Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
     return plans.plan(ask)
 
 
@@ -48,7 +49,7 @@ def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]
 
 @pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
-    chosen, cells = planned(framework=framework, front="none")
+    chosen, cells = planned(framework=framework, reverse_proxy="none")
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
     assert all(item.cell.front == "none" for item in cells)
     assert all("-direct-b4096-" in item.cell_id for item in cells)
@@ -56,9 +57,9 @@ def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> 
 
 def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
     ids = {
-        planned(framework="flask", server="uwsgi", front="none", upstream_keepalive=kept)[1][
-            0
-        ].cell_id
+        planned(framework="flask", server="uwsgi", reverse_proxy="none", upstream_keepalive=kept)[
+            1
+        ][0].cell_id
         for kept in (True, False)
     }
     assert len(ids) == 2

@@ -35,7 +35,7 @@ def placed(
     return {item.cell_id: one.pair for one in found for item in one.items}
 
 
-def test_one_pair_has_all() -> None:
+def test_only_pair_measures_every_experiment() -> None:
     assert set(placed([fixed(str(n), str(n)) for n in range(5)], count=1).values()) == {0}
 
 

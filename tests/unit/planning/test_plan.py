@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ from loadlab.generators import registry
 from loadlab.planning import cells, options, studies
 from loadlab.planning import plan as plans
 from loadlab.planning.options import LIMITS
-from loadlab.planning.plan import Request
+from loadlab.planning.request import Request
 from loadlab.scheduling import experiments
 from loadlab.scheduling import plan as plan_json
 from loadlab.scheduling.plan import Plan, PlannedComparison
@@ -251,8 +252,8 @@ def test_not_a_number_and_integers_beyond_any_float_are_refused(name: str) -> No
     ("value", "meant"),
     [("true", True), (True, True), ("Yes", True), (False, False), ("no", False)],
 )
-def test_truths(value: Any, meant: bool) -> None:
-    for name in ("keep_requests", "reuse", "upstream_keepalive"):
+def test_bool_option_accepts_true_false_yes_and_no(value: Any, meant: bool) -> None:
+    for name in ("keep_requests", "python_keepalive", "upstream_keepalive"):
         assert convert(name, value) is meant
 
 
@@ -553,7 +554,7 @@ def test_the_closed_loop_alone_is_what_is_measured(lab: Path) -> None:
 def test_a_python_client_is_a_batch_and_measured_alone(
     lab: Path, given: dict[str, Any], connections: int
 ) -> None:
-    sizes: dict[str, Any] = {"open_files": 256, "reuse": "no"}
+    sizes: dict[str, Any] = {"open_files": 256, "python_keepalive": "no"}
     (only,) = items(make(lab, framework="alpha", rate=9, warmup=3, **sizes, **given))
     assert only.purpose == "measure"
     assert only.cell.load == Load(
@@ -603,7 +604,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "stack": st.sampled_from(STACKS),
         "workers": st.none() | st.integers(1, 1024),
         "threads": st.integers(1, 1024),
-        "front": st.sampled_from(["nginx", "none"]),
+        "reverse_proxy": st.sampled_from(["nginx", "none"]),
         "driver": st.sampled_from(["psycopg2", "psycopg"]),
         "request_timeout": st.none() | st.integers(1, 300),
         "backlog": st.integers(1, 65_535),
@@ -619,7 +620,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "connections": st.integers(1, 60_000).map(lambda connections: [connections]),
         "requests": st.integers(1, 1_000_000),
         "open_files": st.integers(64, 1_048_576),
-        "reuse": st.booleans(),
+        "python_keepalive": st.booleans(),
         "keepalive": st.booleans(),
         "secure": st.sampled_from(
             [{"tls": a, "http2": b} for a, b in ((False, False), (True, False), (True, True))]
@@ -631,7 +632,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 def items_of(parts: dict[str, Any]) -> list[Item]:
     sizes = {key: parts[key] for key in ("workers", "threads", "driver")}
-    rest = ("stack", "secure", "backlog", "front", "endpoint", *sizes)
+    rest = ("stack", "secure", "backlog", "reverse_proxy", "endpoint", *sizes)
     given = {key: value for key, value in parts.items() if key not in rest}
     chosen = replace(options.options(SPECS, {}), **given, **parts["secure"])
     return cells.items(
@@ -639,7 +640,7 @@ def items_of(parts: dict[str, Any]) -> list[Item]:
         {
             **parts["stack"],
             **sizes,
-            "front": parts["front"],
+            "front": parts["reverse_proxy"],
             "app": {"drivers": ["psycopg2", "psycopg"]},
         },
         dict.fromkeys(parts["tuning"], parts["backlog"]),
@@ -648,7 +649,9 @@ def items_of(parts: dict[str, Any]) -> list[Item]:
 
 
 @given(CELLS_OF, CELLS_OF, st.data())
-def test_one_id_one_cell(first: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
+def test_two_items_share_an_id_only_where_cell_and_purpose_are_equal(
+    first: dict[str, Any], other: dict[str, Any], data: st.DataObject
+) -> None:
     # Mostly alike, so that a part left out of the id, or rounded in it, shows.
     changed = data.draw(st.sets(st.sampled_from(sorted(first)), max_size=2))
     items = items_of(first) + items_of({**first, **{key: other[key] for key in changed}})
@@ -691,7 +694,7 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
         f"{beta}-wrk-closed-c64-5s-w2s-closed_loop",
     }
     sizes = {"workers": 2, "threads": 8, "backlog": 64, "upstream_keepalive": False}
-    assert ids(framework="alpha", generator="python-bounded", reuse=False, **sizes) == {
+    assert ids(framework="alpha", generator="python-bounded", python_keepalive=False, **sizes) == {
         "alpha-gunicorn-unix-http-gthread-2workers-8threads-unkept-b64-book-production-lan-"
         "python-bounded-1000requests-c1000-nofile1024-unreused"
     }
@@ -941,6 +944,18 @@ def test_a_run_goes_on_with_its_own_words(lab: Path) -> None:
     assert (more.remaining, items(more)) == (10, items(first))
     # Who says what to measure says all of it.
     assert make(lab, run_id="mine", framework="beta").options.rate == [1000]
+
+
+def test_resumed_run_of_an_older_lab_keeps_an_option_that_was_renamed(lab: Path) -> None:
+    of_a_client = {"generator": "python-bounded", "python_keepalive": False}
+    first = begun(lab, framework="alpha", run_id="mine", **of_a_client)
+    path = lab / "results" / "mine" / "plan.json"
+    run = json.loads(path.read_text())
+    assert run["plan"]["options"]["reuse"] is False
+    run["plan"]["given"]["reuse"] = run["plan"]["given"].pop("python_keepalive")
+    path.write_text(json.dumps(run))
+    again = make(lab, run_id="mine")
+    assert (again.options, items(again)) == (first.options, items(first))
 
 
 def test_what_a_run_has_is_not_asked_for_again(lab: Path) -> None:

@@ -10,12 +10,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.analysis import claims
+from loadlab.analysis.claims import judgement
 from loadlab.core import catalog
 from loadlab.core.errors import PlanError
 from loadlab.core.model import SaturationRate, Study, StudyRate, StudySetting
 from loadlab.planning import claims as planning_claims
 from loadlab.planning import options, plan, studies
+from loadlab.planning.request import Request
 from loadlab.scheduling import schedule
 from loadlab.scheduling.base import ONCE
 from loadlab.scheduling.plan import Plan
@@ -200,7 +201,7 @@ def test_what_was_published_is_whole(name: str) -> None:
     assert {one.cell for one in published.errata if one.cell} <= cells
     # Beside each claim stands what was published.
     for claim in every[0].claims:
-        judged = claims.judge(claim, {}, "study", published.figures)
+        judged = judgement.judge(claim, {}, "study", published.figures)
         assert any(part.published for part in judged.parts), claim.statement
 
 
@@ -208,7 +209,7 @@ def test_what_was_published_is_whole(name: str) -> None:
 def test_published_figures_confirm_the_claims_of_their_own_study(name: str) -> None:
     study = builders.present(studies.find(ROOT, {"study": name, "scale": "published"}, "study"))
     for claim in study.claims:
-        for part in claims.judge(claim, {}, "study", study.publication.figures).parts:
+        for part in judgement.judge(claim, {}, "study", study.publication.figures).parts:
             value = part.published.value if part.published else None
             if value is not None:
                 low = 1 if part.statement.order else part.statement.at_least
@@ -226,7 +227,7 @@ def test_no_connection_of_a_published_closed_loop_waits_longer_than_the_timeout(
 
 
 def make(name: str, scale: str, pairs: int = 1) -> Plan:
-    ask = plan.Request(
+    ask = Request(
         root=ROOT,
         specs=SPECS,
         given={"study": name, "scale": scale},

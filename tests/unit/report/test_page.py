@@ -22,8 +22,16 @@ from loadlab.report import page as report
 from loadlab.report.first_screen import results as results_table
 from loadlab.report.html import Headline, Table
 from loadlab.report.page import render
+from loadlab.report.sections import (
+    calibration,
+    comparison,
+    headlines,
+    hosts,
+    manifest,
+    processes,
+    python_clients,
+)
 from loadlab.report.sections import cells as report_cells
-from loadlab.report.sections import comparison, headlines, manifest, processes, python_clients
 from loadlab.report.sections.cells import CellSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.words import labels
@@ -202,6 +210,52 @@ def test_the_servers_processes_by_request(run: Path) -> None:
     assert "Server processes" not in page(run)
 
 
+def test_the_cores_and_lost_packets_of_both_hosts(run: Path) -> None:
+    def lossy(result: dict[str, Any]) -> None:
+        result["telemetry"]["client"] |= {
+            "cpu_busiest_core": 0.97,
+            "softirq_busiest_core": 0.91,
+            "tcp": {**result["telemetry"]["client"]["tcp"], "retransmits": 12},
+            "drops": {
+                "received": 123456,
+                "dropped": 70,
+                "softnet_dropped": 3,
+                "softnet_squeezed": 15,
+            },
+        }
+
+    repetition(run, AGENTS, 2, lossy)
+    rows = cells_of(hosts.section(measured(run), []))
+    assert [row[:3] for row in rows[:2]] == [
+        ["/agents", "oha, 1,000/s", "server"],
+        ["/agents", "oha, 1,000/s", "client"],
+    ]
+    # The first repetition is of a lab that did not record them.
+    assert rows[0][6:] == ["-", "-", "-", "-"]
+    assert rows[1][3:] == ["97 %", "91 %", "12", "123,456", "70", "3", "15"]
+    assert "Cores and packets of both hosts" in page(run)
+
+
+def test_both_figures_of_a_link_are_shown_and_the_higher_is_its_own(run: Path) -> None:
+    found = builders.calibration()
+    link = replace(found.iperf3.client_to_server, streams=1, core_limited=True)
+    several = replace(link, bits_per_second=24e9, streams=4, core_limited=False)
+    lower = {"client_to_server": replace(link, bits_per_second=17e9)}
+    iperf3 = replace(found.iperf3, client_to_server=several, lower=lower)
+    first, second, back, *_ = cells_of(calibration.build(run, replace(found, iperf3=iperf3)))
+    assert first[0] == second[0] == "Link, client to server"
+    assert first[1].startswith("24.0 Gb/s with 4 streams, ")
+    assert first[2] == "throughput of the network (iperf3)"
+    assert second[1].startswith("17.0 Gb/s with 1 stream, ")
+    assert second[2] == "not the link's: the other figure is higher"
+    assert back[0] == "Link, server to client"
+    # One figure that a core limited.
+    limited = replace(found.iperf3, client_to_server=link)
+    alone, back, *_ = cells_of(calibration.build(run, replace(found, iperf3=limited)))
+    assert alone[2].endswith("iperf3 filled its cores, so the network may carry more")
+    assert back[0] == "Link, server to client"
+
+
 class _Balance(HTMLParser):
     """Raises on a tag that closes what is not open."""
 
@@ -244,8 +298,13 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     assert "card of the load" not in page(run)
     document = documents.read(run / "manifest.json", Manifest)
     found = hardware.parse(
-        "nic\teth1\ndriver\tigb\nspeed_mbit\t100\nduplex\tfull\nqueue\t0\ninterrupt\t40 0-1\n"
-        "offload\tgeneric-receive-offload on\nmanagement_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
+        "nic\tbond0\nspeed_mbit\t200\nduplex\tfull\nmtu\t1500\nqueue\t0 0\n"
+        "card\teth1\ndriver\tigb\nspeed_mbit\t100\nduplex\tfull\nmtu\t1500\nqueue\t0 3\n"
+        "sender\t0 \ninterrupt\t40 0-1\noffload\tgeneric-receive-offload on\n"
+        "coalescing\trx-usecs 3\ncard\teth2\n"
+        "management_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
+        "idle_driver\tintel_idle\nidle\t2 0 C1\nidle\t0 0 POLL\nidle\t133 1 C6\n"
+        "numa_balancing\t1\nirqbalance\tabsent\nfirewall_rules\t4\nconntrack\t1200 262144\n"
     )
     server = replace(document.hosts["server"], hardware=found)
     document = replace(document, hosts={**document.hosts, "server": server})
@@ -258,9 +317,24 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     ]  # fmt: skip
     assert cells_of(warnings)[1][0].startswith("server: eth1 runs at 100 Mb/s")
     rows = {row[0]: row[1:] for row in cells_of(hosts)}
-    assert rows["card of the load"] == ["eth1 (igb): 100 Mb/s, full duplex, 1 queue", "unknown"]
-    assert rows["its interrupts"] == ["1, to processor 0, 1", "unknown"]
-    assert rows["its offloads"] == ["generic-receive-offload on", "unknown"]
+    assert rows["card of the load"] == [
+        "bond0 (unknown): 200 Mb/s, full duplex, 1 queue, MTU 1500", "unknown",
+    ]  # fmt: skip
+    assert rows["cards below it"][0] == (
+        "eth1 (igb): 100 Mb/s, full duplex, 1 queue, MTU 1500; "
+        "eth2 (unknown): unknown, unknown duplex, unknown, MTU unknown"
+    )
+    assert rows["its interrupts"] == ["eth1: 1, to processor 0, 1; eth2: unknown", "unknown"]
+    assert rows["its offloads"][0] == "eth1: generic-receive-offload on; eth2: unknown"
+    assert rows["its coalescing"][0] == "eth1: rx-usecs 3; eth2: unknown"
+    assert rows["its packet steering"][0] == (
+        "eth1: RPS on 1 queue, XPS on no queues; eth2: RPS on unknown, XPS on unknown"
+    )
+    assert rows["idle states"] == ["POLL 0 µs, C1 2 µs", "unknown"]
+    assert rows["NUMA balancing"] == ["on", "unknown"]
+    assert rows["irqbalance"] == ["absent", "unknown"]
+    assert rows["firewall rules"] == ["4", "unknown"]
+    assert rows["connections tracked"] == ["1,200 of 262,144", "unknown"]
     assert rows["SMT"] == ["on", "unknown"]
     assert rows["turbo"] == ["unknown", "unknown"]
     assert "Warnings about this hardware" in page(run)

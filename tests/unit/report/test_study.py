@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadlab.analysis import claims
+from loadlab.analysis.claims import document as claims
 from loadlab.core import catalog, documents
 from loadlab.core.model import (
     Claims,
@@ -70,7 +70,7 @@ def write_documents(name: str, run_dir: Path) -> tuple[Claims, Manifest]:
         left_out_keys={},
         publication=found.publication,
     )
-    judged = claims.document(summary, planned)
+    judged = claims.build(summary, planned)
     manifest = builders.manifest()
     plan = {**manifest.plan, "study": msgspec.to_builtins(planned)}
     manifest = replace(manifest, plan=plan)

@@ -86,7 +86,7 @@ def after_failure(found: CellRecords) -> CellRecords:
     repetitions=st.integers(1, 4),
     whole=st.booleans(),
 )
-def test_it_ends_at_the_truth(
+def test_search_ends_at_the_highest_rate_that_the_server_holds(
     capacity: float,
     start: float,
     ceiling: float | None,
@@ -126,7 +126,7 @@ def test_it_ends_at_the_truth(
 
 
 @given(capacity=st.floats(0.01, 0.99), start=RATES)
-def test_not_even_the_lowest(capacity: float, start: float) -> None:
+def test_search_reports_none_when_the_lowest_rate_fails(capacity: float, start: float) -> None:
     asked, server = track(start), Server(capacity)
     server.run(asked, 3)
     found = server.found(asked)
@@ -137,7 +137,9 @@ def test_not_even_the_lowest(capacity: float, start: float) -> None:
 
 
 @given(capacity=RATES, start=RATES, cut=st.integers(0, 60))
-def test_it_goes_on_where_it_was(capacity: float, start: float, cut: int) -> None:
+def test_interrupted_search_resumes_at_its_next_measurement(
+    capacity: float, start: float, cut: int
+) -> None:
     """All that it knows is on disk, in whatever order; a record that failed is none."""
     asked, whole, part = track(start), Server(capacity), Server(capacity)
     whole.run(asked, 2)

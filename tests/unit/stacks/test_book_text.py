@@ -66,7 +66,7 @@ def test_its_words_follow_their_grammar() -> None:
             assert re.fullmatch(r"[A-Z][a-z]*(,? [a-z]+)+\.", sentence)
 
 
-def test_it_prints_itself() -> None:
+def test_book_text_run_as_a_script_prints_its_text() -> None:
     run = subprocess.run(
         [sys.executable, "-I", book_text.__file__], stdout=subprocess.PIPE, check=True
     )

@@ -86,14 +86,14 @@ DATA = {
         ({"text_from": "book"}, book_text.text()),
     ],
 )
-def test_each_kind_of_body(kind: Any, body: bytes) -> None:
+def test_expected_body_of_each_kind_is_accepted(kind: Any, body: bytes) -> None:
     assert contract.expected_body(kind, DATA) == body
     own: Any = {"path": "/x", "status": 200, "content_type": "application/json", **kind}
     assert contract.check(own, answer(body), 0.01, DATA)["body_bytes"] == len(body)
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "301 Moved", "201 Created"])
-def test_another_status(status: str) -> None:
+def test_answer_with_another_status_is_refused(status: str) -> None:
     told = refusal(answer(status=status))
     assert told.startswith(f"/index answered status {status[:3]}, the contract says 200: ")
     assert "hello" in told
@@ -113,7 +113,7 @@ def test_another_status(status: str) -> None:
         (None, "application/json"),
     ],
 )
-def test_another_type(media: str | None, wanted: str) -> None:
+def test_answer_with_another_content_type_is_refused(media: str | None, wanted: str) -> None:
     assert refusal(answer(media=media), content_type=wanted) == (
         f"/index answered content-type '{media or '(none)'}', the contract says '{wanted}'"
     )
@@ -198,7 +198,7 @@ def test_an_answer_takes_its_time_and_not_much_more(
         b"\x00\xff" * 50 + b"\r\n\r\n",
     ],
 )
-def test_what_is_no_answer(given: bytes) -> None:
+def test_text_that_is_no_http_answer_is_refused(given: bytes) -> None:
     told = refusal(given)
     assert told == f"not an HTTP answer: {given[:80]!r}"
 

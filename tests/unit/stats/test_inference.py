@@ -136,7 +136,7 @@ FAR = Estimate(0.41, 0.35, 0.48)
           "many comparisons this may be chance")),
     ],
 )  # fmt: skip
-def test_conclusions(
+def test_decide_concludes_from_interval_p_and_noise_floor(
     found: Estimate, corrected: float, floor: float | None, wanted: tuple[str, str]
 ) -> None:
     decision = inference.decide(found, corrected, floor, 0.05)

@@ -151,7 +151,9 @@ def test_scrapes_alone_read_what_lies_between_them(
 
 @settings(max_examples=25)
 @given(phase=phases)
-def test_each_second_is_told(tmp_path_factory: pytest.TempPathFactory, phase: float) -> None:
+def test_cpu_use_is_found_for_each_second(
+    tmp_path_factory: pytest.TempPathFactory, phase: float
+) -> None:
     true = (0.94, 0.98, 0.98, 0.99, 0.16)
     found = Host(steps(*true)).seen(tmp_path_factory.mktemp("host"), 5, phase, exact=True)
     assert found.per_second
@@ -189,6 +191,14 @@ def test_one_full_core_of_several_is_seen(tmp_path: Path) -> None:
     assert found.cpu_busy == pytest.approx(0.8, abs=0.03)
     assert found.cpu_busiest_core == pytest.approx(1, abs=0.03)
     assert found.softirq_busiest_core == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_core_full_of_softirq_is_seen_though_the_mean_is_low(tmp_path: Path) -> None:
+    """The card's interrupts fill core 0, and no process runs."""
+    found = Host(IDLE, softirq=during(5)).seen(tmp_path, 5, 0.4, exact=True, cpus=(0, 1))
+    assert found.cpu_busy == pytest.approx(0.5, abs=0.03)
+    assert found.softirq_busiest_core == pytest.approx(1, abs=0.03)
+    assert found.cpu_busiest_core == pytest.approx(1, abs=0.03)
 
 
 def test_a_recording_that_ends_early_gives_way_to_the_scrapes(tmp_path: Path) -> None:

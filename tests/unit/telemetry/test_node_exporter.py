@@ -44,7 +44,7 @@ def test_a_recording_reads_back() -> None:
     ]
 
 
-def test_real_fractions_add_up() -> None:
+def test_cpu_fractions_of_a_real_recording_add_up_to_1() -> None:
     samples = node_exporter.read(RECORDING)
     clocks = [s.values[(node_exporter.CLOCK,)] for s in samples if s.values]
     found = node_exporter.summarise(samples, [0], clocks[1], clocks[-2], "eth0")
@@ -220,6 +220,10 @@ def test_the_warm_ups_connections_are_not_those_of_the_load() -> None:
     samples = [page(10 + index, CurrEstab=count) for index, count in enumerate(counts)]
     found = node_exporter.summarise(samples, [0], 110.5, 112.5, "eth0")
     assert found.sockets.established_max == 29
+    # What is left after the end counts.
+    samples[-1] = page(13, CurrEstab=31)
+    found = node_exporter.summarise(samples, [0], 110.5, 112.5, "eth0")
+    assert found.sockets.established_max == 31
     # A load between two scrapes has none of its own.
     found = node_exporter.summarise(samples[:2], [0], 110.2, 110.8, "eth0")
     assert found.sockets.established_max == 64

@@ -29,7 +29,7 @@ def found(name: str) -> tuple[ServiceProcesses, Database]:
     return server, database
 
 
-def test_a_pool() -> None:
+def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
     """aiohttp, whose one worker has a pool of ten, as fast as it goes."""
     server, database = found("pool")
     nginx, application, postgresql = server.nginx, server.application, server.postgresql

@@ -212,3 +212,56 @@ def test_a_profile_of_an_older_kernel_lowers_on_purpose() -> None:
     (old,) = profiles.tuning_profile(ROOT, "before-linux-5.4").sysctl
     assert (old.key, old.lower) == (SOMAXCONN, True)
     assert old.key in ledger.CAPACITIES
+
+
+RINGS = "nic.ring.rx"
+
+
+@pytest.mark.parametrize(
+    ("found", "most", "put", "after", "state"),
+    [
+        # One card that can do less, one that is there already, and a bond of two unlike cards.
+        ("512", "2048", "2048", "2048", "clamped"),
+        ("2048", "2048", None, "2048", "clamped"),
+        ("512", "4096", "4096", "4096", "applied"),
+        ("512", "4096 2048", "4096 2048", "4096 2048", "clamped"),
+        ("512 1024", "4096", "4096", "4096", "applied"),
+        # One of the two has more.
+        ("512 8192", "8192", None, "512 8192", "kept"),
+        # Refused all the same.
+        ("512", "2048", "2048", "512", "rejected"),
+    ],
+)
+def test_a_card_is_asked_for_no_more_than_it_can(
+    found: str, most: str, put: str | None, after: str, state: str
+) -> None:
+    asked, maximum = [wanted(RINGS, 4096)], f"m {RINGS} {most}"
+    decided = decide(asked, FIRST, f"w 644 {RINGS} {found}", maximum)
+    assert [change.value for change in decided.changes] == ([put] if put else [])
+    (row,) = host_state.rows(asked, decided, [FIRST, f"w 644 {RINGS} {after}", maximum])
+    assert (row.requested, row.after, row.state) == ("4096", after, state)
+
+
+def test_the_rings_of_a_card_are_restored() -> None:
+    lines = [FIRST, f"w 644 {RINGS} 2048", f"m {RINGS} 2048", f"o {RINGS} = 512"]
+    state = decide([], *lines)
+    assert state.changes == [Change(key=RINGS, before="2048", value="512")]
+    assert states([], state, FIRST, f"w 644 {RINGS} 512", f"m {RINGS} 2048") == {RINGS: "restored"}
+
+
+IDLE = "/sys/devices/system/cpu/cpu*/cpuidle/state[2-9]/disable"
+
+
+def test_production_switches_deep_idle_states_off_where_there_are_any() -> None:
+    profile = profiles.tuning_profile(ROOT, "production")
+    (entry,) = (one for one in profile.machine if one.key == IDLE)
+    asked = [msgspec.convert(msgspec.to_builtins(entry), Wanted)]
+    state = decide(asked, FIRST, f"w 644 {IDLE} 0")
+    assert state.changes == [Change(key=IDLE, before="0", value="1")]
+    assert states(asked, state, FIRST, f"w 644 {IDLE} 1") == {IDLE: "applied"}
+    # A kernel without them, and a container, which may not write its machine's; neither is refused.
+    for lines, expected in (([FIRST], "absent"), ([f"r 644 {IDLE} 0"], "not_namespaced")):
+        state = decide(asked, *lines)
+        assert state.changes == []
+        (row,) = host_state.rows(asked, state, lines)
+        assert (row.state, ledger.not_taken([row])) == (expected, [])

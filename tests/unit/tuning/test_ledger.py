@@ -32,7 +32,7 @@ def state(key: str, value: Any, before: list[str], after: list[str]) -> LedgerRo
     return row
 
 
-def test_a_reading() -> None:
+def test_parse_readings_returns_value_and_mode_of_each_key() -> None:
     assert ledger.parse_readings(
         [
             "w 644 net.ipv4.tcp_rmem 4096\t131072\t6291456",
@@ -130,7 +130,7 @@ def test_what_became_of_what_is_no_sysctl(
     assert state(key, value, *read).state == expected
 
 
-def test_what_is_left_to_set() -> None:
+def test_changes_are_the_writable_keys_with_another_value() -> None:
     found = ledger.parse_readings([WAS, "w 644 swap off", "r 644 vm.swappiness 60"])
     wanted = [entry(SOMAXCONN, 16384), entry("swap", "off"), entry("vm.swappiness", 1)]
     assert ledger.changes(wanted, found) == [Change(key=SOMAXCONN, before="4096", value="16384")]
@@ -261,7 +261,7 @@ def test_what_was_found_is_kept_once_and_only_of_what_is_set() -> None:
     assert ledger.originals_to_save(wanted, now, kept) == kept
 
 
-def test_what_was_kept_is_read_again() -> None:
+def test_original_settings_are_parsed_from_their_lines() -> None:
     lines = [
         f"o {SOMAXCONN} = 4096",
         "o net.ipv4.tcp_rmem = 4096 131072 6291456",
@@ -369,7 +369,7 @@ application.open_files 1024
 """
 
 
-def test_what_serves() -> None:
+def test_nginx_settings_are_compared_with_the_profile_in_the_ledger() -> None:
     settings = [
         setting("worker_connections", "16384"),
         setting("keepalive_timeout", "75s"),

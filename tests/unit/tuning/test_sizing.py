@@ -64,7 +64,7 @@ def test_the_sizes_of_a_host() -> None:
         (Computed(of="cores", times=0.3), "1"),
     ],
 )
-def test_a_value(wanted: Any, expected: str) -> None:
+def test_value_is_sized_to_the_host(wanted: Any, expected: str) -> None:
     assert sizing.value(wanted, SIZE) == expected
 
 

@@ -136,7 +136,7 @@ def test_every_code_that_decisions_return_has_words() -> None:
     found = {
         code
         for package in ("stats", "scheduling", "tuning", "analysis")
-        for path in (PACKAGE / package).glob("*.py")
+        for path in (PACKAGE / package).rglob("*.py")
         for code in re.findall(r'Reason\(\s*code="(\w+)"|code = "(\w+)"', path.read_text())
         for code in filter(None, code)
     }

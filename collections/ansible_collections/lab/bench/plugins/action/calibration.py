@@ -15,7 +15,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from loadlab.analysis import calibration, calibration_reuse
 from loadlab.core import documents
 from loadlab.core.model import CalibrationConditions, TuningLedger
-from loadlab.core.run_dir import IPERF3, LINK, PING, CalibrationDir
+from loadlab.core.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
 from loadlab.report.words import calibration as words
 from loadlab.scheduling import plan as plans
 
@@ -37,7 +37,11 @@ class ActionModule(ControllerAction):
         link = folder.part(LINK, args["repetition"]).path
         # The hosts' recordings may be there already.
         link.mkdir(parents=True, exist_ok=True)
-        names = {**IPERF3, "ping": PING}
+        several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
+        names = {**IPERF3, **several, "ping": PING}
+        for name in names.values():
+            if (link / name).exists():
+                raise ValueError(f"{link / name} is there already: a measurement is kept.")
         for key, text in args["link"].items():
             documents.write(link / names[key], text.encode(errors="backslashreplace"))
         measured = CalibrationConditions(

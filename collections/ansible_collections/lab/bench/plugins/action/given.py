@@ -23,8 +23,6 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         given = load_extra_vars(self._loader)
-        if not given:
-            return {"names": []}
         playbooks = [Path(name) for name in context.CLIARGS.get("args", ()) if Path(name).is_file()]
         try:
             user_options.refuse_names(

@@ -14,7 +14,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from loadlab.core import revision
 from loadlab.core.errors import PlanError
 from loadlab.planning import options
-from loadlab.planning.plan import Request, plan
+from loadlab.planning.plan import plan
+from loadlab.planning.request import Request
 
 
 class ActionModule(ControllerAction):

@@ -20,7 +20,8 @@ options:
   link:
     description: >-
       Output of the programs that measured the link, as client_to_server and server_to_client of
-      iperf3, and ping. Without it the module looks for an earlier calibration.
+      iperf3, the same with several_ before where several streams were measured, and ping. Without
+      it the module looks for an earlier calibration.
     type: dict
   hosts:
     description: Inventory names of the server and the client; their tuning.json is a condition too.

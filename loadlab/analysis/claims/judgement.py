@@ -16,57 +16,39 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison, metrics
+from loadlab.analysis import metrics, noise
+from loadlab.analysis.claims import sampling, source_figures
+from loadlab.analysis.claims.sampling import PY_SPY, Cells, Level
 from loadlab.analysis.metrics import Measured
 from loadlab.core.model import (
     CellSummary,
     Claim,
     ClaimFigure,
     ClaimPart,
-    Claims,
     ClaimStatement,
-    Erratum,
     Facts,
-    FigureGroup,
-    FigureRow,
-    Median,
-    PlannedStudy,
-    Published,
     PublishedFigures,
     PySpyProfile,
-    Ratio,
     Reason,
     StudyClaim,
-    StudyErratum,
-    Summary,
-    UnmeasuredCell,
 )
 from loadlab.stats import inference
 from loadlab.stats.inference import Estimate
 
 Outcome: TypeAlias = Literal["confirmed", "refuted", "inconclusive"]
+
 Kind: TypeAlias = Literal["study", "lesson"]
+
 # A claim has the first of these outcomes that any of its parts has.
 OUTCOMES: tuple[Outcome, ...] = ("refuted", "inconclusive", "confirmed")
-PY_SPY = "py_spy."
 
-
-class Level(NamedTuple):
-    """A cell of the summary, or a level of a sweep, with its cell of purpose py_spy, if any."""
-
-    cell: CellSummary
-    profiled: CellSummary | None = None
-
-
-# Name -> the cells that it stands for: one, or the levels of a sweep.
-Cells = Mapping[str, Sequence[Level]]
 # A cell and its A/A control.
 Control = tuple[CellSummary, CellSummary]
 
@@ -90,29 +72,6 @@ class _Judgement:
     interval: list[float | None] | None = None
     level: float | None = None
     noise_floor: float | None = None
-
-
-def document(summary: Summary, study: PlannedStudy) -> Claims:
-    """Return claims.json: every claim of the study, judged by the cells of summary.json."""
-    publication = study.publication
-    cells = _cells(summary, study)
-    controls = _controls(summary)
-    kind: Kind = "lesson" if study.kind == "lesson" else "study"
-    return Claims(
-        run_id=summary.run_id,
-        kind=kind,
-        name=study.name,
-        scale=study.scale,
-        description=study.description,
-        question=publication.question,
-        source=publication.source,
-        claims=[judge(claim, cells, kind, publication.figures, controls) for claim in study.claims],
-        figures=[_beside(group, cells) for group in publication.figures],
-        errata=[_erratum(one, cells) for one in publication.errata],
-        unmeasured=unmeasured(
-            {name: levels for name, levels in cells.items() if name not in study.expectations}
-        ),
-    )
 
 
 def judge(
@@ -157,9 +116,10 @@ def _judge(
     published: Sequence[PublishedFigures],
     controls: Sequence[Control],
 ) -> ClaimPart:
-    levels = [representative(cells.get(name, ())) for name in statement.cells]
+    levels = [sampling.representative(cells.get(name, ())) for name in statement.cells]
     samples = [
-        sample(cells.get(name, ()), statement.metric, statement.over) for name in statement.cells
+        sampling.sample(cells.get(name, ()), statement.metric, statement.over)
+        for name in statement.cells
     ]
     evidence = _Evidence(statement, [one for one in levels if one is not None], samples)
     if not all(one.by_block for one in samples):
@@ -185,7 +145,7 @@ def _judge(
         interval=found.interval,
         level=found.level,
         noise_floor=found.noise_floor,
-        published=_published(statement, published),
+        published=source_figures.of_statement(statement, published),
         outcome=found.outcome,
         reason=found.reason,
     )
@@ -235,7 +195,7 @@ def _judge_ratio(evidence: _Evidence, kind: Kind, controls: Sequence[Control]) -
     statement, samples = evidence.statement, evidence.samples
     # A ratio of two ratios is above / below / (less / more).
     below = samples[1:3]
-    found = _ratio([samples[0], *samples[3:]], below)
+    found = sampling.ratio([samples[0], *samples[3:]], below)
     judged = _by_interval(found, inference.LEVEL, statement, kind, _no_interval(evidence))
     if kind == "lesson" or judged.interval is None or found.value is None:
         return judged
@@ -315,12 +275,12 @@ def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | No
     The first is a fraction, None where no control gives it.
     """
     metric, over = evidence.statement.metric, evidence.statement.over
-    floors = [comparison.floor(cell, control, metric, over) for cell, control in controls]
+    floors = [noise.floor(cell, control, metric, over) for cell, control in controls]
     cells = [level.cell for level in evidence.levels]
 
     def most(between_pairs: bool) -> float | None:
         known = [one for one in floors if one.between_pairs == between_pairs]
-        found = (comparison.noise(cell.cell, known).value for cell in cells)
+        found = (noise.of_cell(cell.cell, known).value for cell in cells)
         return max((value for value in found if value is not None), default=None)
 
     within = most(between_pairs=False)
@@ -330,37 +290,6 @@ def _noise(evidence: _Evidence, controls: Sequence[Control]) -> tuple[float | No
     if between is None:
         return within, Reason(code="no_control_between_pairs")
     return max(between, within or 0.0), None
-
-
-def sample(levels: Sequence[Level], metric: str, over: str | None = None) -> Measured:
-    """Return the metric of a name by block, divided by the metric ``over`` if given.
-
-    In each block a sweep has the level of the highest median goodput in the other blocks; with one
-    block alone, in that block.
-    """
-    if metric.startswith(PY_SPY):
-        level = representative(levels)
-        return metrics.measured(level.profiled if level else None, metric, over)
-    if len(levels) == 1:
-        return metrics.measured(levels[0].cell, metric, over)
-    goodputs = [metrics.measured(level.cell, "goodput").by_block for level in levels]
-    found = [metrics.measured(level.cell, metric, over) for level in levels]
-    every = sorted({block for one in goodputs for block in one})
-    by_block = {}
-    for block in every:
-        others = [other for other in every if other != block] or [block]
-        best = _best(goodputs, others)
-        if best is not None and block in found[best].by_block:
-            by_block[block] = found[best].by_block[block]
-    return Measured(by_block, next((one.server for one in found if one.server), None))
-
-
-def _best(goodputs: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> int | None:
-    """Return the index of the level with the highest median goodput in these blocks."""
-    several = [[one[block] for block in blocks if block in one] for one in goodputs]
-    medians = [(statistics.median(one), index) for index, one in enumerate(several) if one]
-    # Of equal ones the lowest level.
-    return max(medians, key=lambda one: (one[0], -one[1]))[1] if medians else None
 
 
 def _of_profile(level: Level, figure: float, statement: ClaimStatement) -> Estimate:
@@ -373,145 +302,3 @@ def _of_profile(level: Level, figure: float, statement: ClaimStatement) -> Estim
         if statement.metric == f"{PY_SPY}depth_median" and profile.depth_interval is not None:
             return Estimate(figure, *map(float, profile.depth_interval))
     return Estimate(figure, None, None)
-
-
-def _ratio(above: Sequence[Measured], below: Sequence[Measured]) -> Estimate:
-    found = metrics.change(above, below)
-    return Estimate(
-        *(None if part is None else part + 1 for part in (found.value, found.low, found.high))
-    )
-
-
-def representative(levels: Sequence[Level]) -> Level | None:
-    """Return the level of the highest median goodput; None where none has a valid repetition."""
-    goodputs = [metrics.measured(one.cell, "goodput").by_block for one in levels]
-    best = _best(goodputs, sorted({block for one in goodputs for block in one}))
-    return None if best is None else levels[best]
-
-
-def _controls(summary: Summary) -> list[Control]:
-    """Return the cells that have an A/A control, each with it."""
-    measured = {cell.cell_id: cell for cell in summary.cells}
-    several = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
-    return [(measured[a], measured[b]) for a, b in several if a in measured and b in measured]
-
-
-def _cells(summary: Summary, study: PlannedStudy) -> dict[str, list[Level]]:
-    """Return the study's names -> their cells in the summary."""
-    measured = {cell.cell_id: cell for cell in summary.cells}
-    profiled = {cell.base: cell for cell in summary.cells if cell.purpose == "py_spy"}
-    return {
-        name: [Level(measured[one], profiled.get(one)) for one in ids if one in measured]
-        for name, ids in study.cells.items()
-    }
-
-
-def unmeasured(cells: Cells) -> list[UnmeasuredCell]:
-    """Return the study's cells without a valid repetition, each with its void reasons.
-
-    A sweep may stop before its last level, so one level with a valid repetition is enough.
-    """
-    found = []
-    for name, levels in cells.items():
-        if representative(levels) is None:
-            reasons: list[Reason] = []
-            for rep in (rep for level in levels for rep in level.cell.repetitions):
-                reasons += [why for why in rep.validity.reasons if why not in reasons]
-            reasons = reasons or [Reason(code="cell_not_measured")]
-            found.append(UnmeasuredCell(cell=name, reasons=reasons))
-    return found
-
-
-def _published(statement: ClaimStatement, groups: Sequence[PublishedFigures]) -> Published | None:
-    """Return the value that the published figures give for the statement; None without them."""
-    found = [_figure(name, statement.metric, groups) for name in statement.cells]
-    below: list[tuple[float, str] | None] = []
-    if statement.over is not None:
-        below = [_figure(name, statement.over, groups) for name in statement.cells]
-    known = [one for one in (*found, *below) if one is not None]
-    if len(known) < len(found) + len(below) or any(size == 0 for size, _ in known[1:]):
-        return None
-    values = [size for size, _ in known[: len(found)]]
-    if below:
-        divisors = [size for size, _ in known[len(found) :]]
-        values = [size / divisor for size, divisor in zip(values, divisors, strict=True)]
-    size = values[0]
-    if statement.against is not None:
-        size = values[0] / values[1] / (values[2] / values[3])
-    elif statement.cell is None:
-        size = min(one / other for one, other in pairwise(values))
-    where = "; ".join(dict.fromkeys(place for _, place in known))
-    return Published(value=size, statement="", where=where)
-
-
-def _figure(name: str, metric: str, groups: Sequence[PublishedFigures]) -> tuple[float, str] | None:
-    for group in groups:
-        size = group.cells.get(name, {}).get(metric)
-        if size is not None and group.not_reproduced is None:
-            return size, group.where
-    return None
-
-
-def _beside(group: PublishedFigures, cells: Cells) -> FigureGroup:
-    """Return a group of published figures, each with the measured value, both also as ratios."""
-
-    def measured(name: str, metric: str) -> Measured:
-        return sample(() if group.not_reproduced else _levels(name, cells), metric)
-
-    rows = []
-    for name, figures in group.cells.items():
-        for metric, figure in figures.items():
-            # The load offered is not a result.
-            if metric.startswith("load."):
-                continue
-            found, basis, ratio = measured(name, metric), None, Estimate(None, None, None)
-            if group.reference is not None:
-                basis = group.cells[group.reference].get(metric)
-            if group.reference is not None and basis is not None:
-                ratio = _ratio([found], [measured(group.reference, metric)])
-            rows.append(
-                FigureRow(
-                    cell=name,
-                    metric=metric,
-                    published=figure,
-                    measured=_median(found),
-                    published_ratio=figure / basis if basis else None,
-                    measured_ratio=Ratio(value=ratio.value, low=ratio.low, high=ratio.high),
-                )
-            )
-    return FigureGroup(
-        title=group.title,
-        where=group.where,
-        reference=group.reference,
-        not_reproduced=group.not_reproduced,
-        rows=rows,
-    )
-
-
-def _median(of: Measured) -> Median:
-    values = [*of.by_block.values()]
-    found = inference.median(values)
-    return Median(value=found.value, low=found.low, high=found.high, n=len(values))
-
-
-def _levels(name: str, cells: Cells) -> Sequence[Level]:
-    """Return the levels of a published figure: of <name>, or of <name>@<connections> one."""
-    if name in cells:
-        return cells[name]
-    name, _, connections = name.rpartition("@")
-    levels = cells.get(name, ())
-    return [one for one in levels if str(one.cell.cell.load.connections) == connections][:1]
-
-
-def _erratum(one: StudyErratum, cells: Cells) -> Erratum:
-    """Return an error of the source with what was measured; None where nothing was."""
-    found = sample(cells.get(one.cell or "", ()), one.metric or "goodput")
-    return Erratum(
-        mistake=one.mistake,
-        printed=one.printed,
-        corrected=one.corrected,
-        where=one.where,
-        cell=one.cell,
-        metric=one.metric,
-        measured=_median(found) if found.by_block else None,
-    )

@@ -7,7 +7,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.analysis import voids
+from loadlab.analysis.validity import voids
 from loadlab.core.model import CellSummary
 from loadlab.report import words
 from loadlab.report.words import repetitions

@@ -6,44 +6,26 @@ loadlab/report/words/validity.py has the words of the reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 from msgspec.structs import replace
 
+from loadlab.analysis.validity.evidence import ClientEvidence, LoadEvidence
 from loadlab.core.model import (
     Calibration,
-    Cell,
+    Facts,
     HostTelemetry,
     Iperf3Direction,
     Reason,
     Thresholds,
 )
-from loadlab.generators.measurement import Measurement
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import Counters
 
 # Linux sends a segment again after 200 ms at the earliest (TCP_RTO_MIN), plus the round trip.
 RTO_US = 200_000
 RTO_TO_US = 300_000
-
-
-class Evidence(Protocol):
-    """What the load of one client is judged by, as far as the hosts are concerned."""
-
-    @property
-    def measurement(self) -> Measurement: ...
-    @property
-    def cell(self) -> Cell: ...
-    @property
-    def server(self) -> HostTelemetry: ...
-    @property
-    def client(self) -> HostTelemetry: ...
-    @property
-    def calibration(self) -> Calibration | None: ...
-    @property
-    def limits(self) -> Thresholds: ...
-    @property
-    def hosts(self) -> Mapping[str, HostTelemetry]: ...
+# Part of the highest traffic of any second from which iperf3 was running.
+TRAFFIC_MIN = 0.1
 
 
 def marked(host: HostTelemetry, limits: Thresholds) -> HostTelemetry:
@@ -64,7 +46,7 @@ def above(values: Sequence[float], limit: float) -> float:
     return sum(value > limit for value in values) / len(values) if values else 0.0
 
 
-def generator_cpu(found: Evidence) -> Iterator[Reason]:
+def generator_cpu(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
 
     A closed loop may fill the client's CPU if the server's is full too: if the server had room
@@ -75,31 +57,23 @@ def generator_cpu(found: Evidence) -> Iterator[Reason]:
         yield from _full_client(found)
 
 
-def both_full(found: Evidence) -> Iterator[Reason]:
+def both_full(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where a closed loop filled both hosts."""
     if found.cell.load.mode == "closed" and server_full(found):
         yield from _full_client(found)
 
 
-class _Served(Protocol):
-    @property
-    def server(self) -> HostTelemetry: ...
-    @property
-    def limits(self) -> Thresholds: ...
-
-
-def server_full(found: _Served) -> bool:
+def server_full(found: LoadEvidence) -> bool:
     """Return whether the server's CPU was full."""
     return found.server.cpu_busy >= found.limits.server_cpu_full
 
 
-def _full_client(found: Evidence) -> Iterator[Reason]:
+def _full_client(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason where the client was full on average, or in too many of the seconds."""
     limits, client = found.limits, found.client
     limit = limits.generator_cpu_max
     each = client.per_second.cpu_busy if client.per_second else []
-    seconds = above(each, limit)
-    facts: dict[str, int | float | str | bool | list[str] | None] = {}
+    facts: Facts = {}
     if found.cell.load.mode == "closed":
         facts = {
             "server_cpu_busy": found.server.cpu_busy,
@@ -107,12 +81,13 @@ def _full_client(found: Evidence) -> Iterator[Reason]:
         }
     if client.cpu_busy > limit:
         yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
-    elif seconds > limits.generator_cpu_seconds_max:
-        facts |= {"seconds": seconds, "seconds_max": limits.generator_cpu_seconds_max}
-        yield Reason(code="generator_cpu", value=max(each), limit=limit, facts=facts)
+    else:
+        yield from _in_seconds(
+            "generator_cpu", each, limit, limits.generator_cpu_seconds_max, facts
+        )
 
 
-def steal(found: Evidence) -> Iterator[Reason]:
+def steal(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose hypervisor took too much, on average or by the second."""
     limits = found.limits
     for role, host in found.hosts.items():
@@ -126,17 +101,22 @@ def steal(found: Evidence) -> Iterator[Reason]:
 
 
 def _stolen(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
-    seconds = above(each, limits.steal_second_max)
-    if seconds > limits.steal_seconds_max:
-        yield Reason(
-            code="steal",
-            value=max(each),
-            limit=limits.steal_second_max,
-            facts={"host": role, "seconds": seconds, "seconds_max": limits.steal_seconds_max},
-        )
+    yield from _in_seconds(
+        "steal", each, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
+    )
 
 
-def foreign_cpu(found: Evidence) -> Iterator[Reason]:
+def _in_seconds(
+    code: str, each: Sequence[float], limit: float, fraction_max: float, facts: Facts
+) -> Iterator[Reason]:
+    """Yield a reason where too large a fraction of the seconds was above the limit."""
+    seconds = above(each, limit)
+    if seconds > fraction_max:
+        by_second: Facts = {"seconds": seconds, "seconds_max": fraction_max}
+        yield Reason(code=code, value=max(each), limit=limit, facts={**facts, **by_second})
+
+
+def foreign_cpu(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
     for role, host in found.hosts.items():
         each = host.per_second.foreign_cpu if host.per_second else None
@@ -159,7 +139,7 @@ def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[R
         )
 
 
-def clock_jump(found: Evidence) -> Iterator[Reason]:
+def clock_jump(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host whose clock stepped."""
     limit = found.limits.clock_step_max_s
     for role, host in found.hosts.items():
@@ -169,7 +149,7 @@ def clock_jump(found: Evidence) -> Iterator[Reason]:
             )
 
 
-def swapping(found: Evidence) -> Iterator[Reason]:
+def swapping(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that swapped."""
     limit = found.limits.swap_pages_max
     for role, host in found.hosts.items():
@@ -177,7 +157,7 @@ def swapping(found: Evidence) -> Iterator[Reason]:
             yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
 
 
-def telemetry_gap(found: Evidence) -> Iterator[Reason]:
+def telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
     limit, asked = found.limits.samples_min, found.cell.load.duration_s
     # Telemetry covers the duration asked, not the wait for the last answers.
@@ -193,7 +173,7 @@ def telemetry_gap(found: Evidence) -> Iterator[Reason]:
             )
 
 
-def link(found: Evidence) -> Iterator[Reason]:
+def link(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each direction in which the client came too close to the link's limit."""
     if found.calibration is not None:
         yield from full_link([found.client], [found.calibration], found.limits)
@@ -216,7 +196,7 @@ def full_link(
         ("server_to_client", "rx", max(one.server_to_client.bits_per_second for one in measured)),
     ):
         used = sum(getattr(one.network, f"{name}_bits_per_second") for one in clients)
-        facts = {
+        facts: Facts = {
             "direction": direction,
             "bits_per_second": used,
             "iperf3_bits_per_second": capacity,
@@ -224,31 +204,38 @@ def full_link(
         }
         series = clients[0].per_second if len(clients) == 1 else None
         each = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
-        seconds = above(each, limits.link_max)
         if used > limits.link_max * capacity:
             yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
-        elif seconds > limits.link_seconds_max:
-            facts |= {"seconds": seconds, "seconds_max": limits.link_seconds_max}
-            yield Reason(code="link", value=max(each), limit=limits.link_max, facts=facts)
+        else:
+            yield from _in_seconds("link", each, limits.link_max, limits.link_seconds_max, facts)
 
 
-def link_disturbed(found: Evidence) -> Iterator[Reason]:
+def uncalibrated(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where there is no calibration."""
+    if found.calibration is None:
+        yield Reason(code="uncalibrated")
+
+
+def link_disturbed(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding where the link was not judged, because its calibration was disturbed."""
     if found.calibration is not None and found.calibration.link_reasons:
         codes = sorted({reason.code for reason in found.calibration.link_reasons})
         yield Reason(code="link_disturbed", facts={"codes": codes})
 
 
-def full_core(found: Evidence) -> Iterator[Reason]:
-    """Yield a finding for each host of several cores of which one was full and the others not."""
-    limits = found.limits
+def full_core(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding for each host of several cores of which one was full and the others not, or
+    one was full of softirq."""
+    limit = found.limits.core_full
     for role, host in found.hosts.items():
-        busiest = host.cpu_busiest_core
-        if busiest is not None and host.cores > 1 and busiest >= limits.core_full > host.cpu_busy:
+        busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core or 0.0
+        if busiest is None or host.cores == 1 or busiest < limit:
+            continue
+        if host.cpu_busy < limit or softirq >= limit:
             yield Reason(
                 code="full_core",
                 value=busiest,
-                limit=limits.core_full,
+                limit=limit,
                 facts={
                     "host": role,
                     "cores": host.cores,
@@ -258,7 +245,7 @@ def full_core(found: Evidence) -> Iterator[Reason]:
             )
 
 
-def retransmits(found: Evidence) -> Iterator[Reason]:
+def retransmits(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a finding for each host that had to send too many segments again."""
     limit = found.limits.retransmits_max
     p99 = found.measurement.latency_us.get("p99")
@@ -279,6 +266,33 @@ def retransmits(found: Evidence) -> Iterator[Reason]:
             )
 
 
+def packet_drops(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding for each host that lost too many packets before TCP saw them.
+
+    A card also counts a packet of a protocol that the host does not speak, of which a switch sends
+    some.
+    """
+    limit = found.limits.drops_max
+    for role, host in found.hosts.items():
+        lost = host.drops
+        if lost is None:
+            continue
+        dropped = lost.dropped + lost.softnet_dropped
+        if dropped > limit * lost.received:
+            yield Reason(
+                code="packet_drops",
+                value=dropped / max(lost.received, 1),
+                limit=limit,
+                facts={
+                    "host": role,
+                    "received": lost.received,
+                    "card": lost.dropped,
+                    "softnet": lost.softnet_dropped,
+                    "squeezed": lost.softnet_squeezed,
+                },
+            )
+
+
 def calibration_link(
     directions: Mapping[str, Iperf3Direction],
     hosts: Mapping[str, Counters | None],
@@ -286,16 +300,19 @@ def calibration_link(
 ) -> list[Reason]:
     """Return why the measurement of the link was disturbed; empty where it was not.
 
-    ``hosts``: role -> what the host recorded during it, None where it did not.
+    ``hosts``: role -> what the host recorded during it, None where it did not. The recordings begin
+    before iperf3 and go on between its tests, so only the seconds with its traffic are judged.
     """
     reasons: list[Reason] = []
     for role, recorded in hosts.items():
         if recorded is not None:
             at = counters.edges(recorded, float(recorded.t[0]), float(recorded.t[-1]))
             used = counters.use(recorded, at)
-            foreign = [] if used.foreign is None else used.foreign.tolist()
+            traffic = (used.rx + used.tx) / used.seconds
+            ran = traffic >= TRAFFIC_MIN * traffic.max()
+            foreign = [] if used.foreign is None else used.foreign[ran].tolist()
             reasons += _foreign(role, foreign, limits)
-            reasons += _stolen(role, used.modes["steal"].tolist(), limits)
+            reasons += _stolen(role, used.modes["steal"][ran].tolist(), limits)
     for direction, found in directions.items():
         reasons += _unsteady(direction, found, limits)
     return reasons

@@ -7,12 +7,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from loadlab.analysis import disturbance
-from loadlab.core.model import HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
+from loadlab.analysis.validity import disturbance
+from loadlab.core.model import Drops, HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
 from loadlab.report import words
 from loadlab.telemetry.counters import MODES, Counters
 from tests.unit import builders
-from tests.unit.analysis.test_validity import CLOSED, CLOSED_LOOP, GOOD, codes, judged
+from tests.unit.analysis.validity.judging import CLOSED, CLOSED_LOOP, GOOD, codes, judged
 from tests.unit.builders import telemetry as host
 
 CAPACITY = 1e9
@@ -111,18 +111,45 @@ def test_a_disturbed_calibration_voids_no_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "mean", "busiest", "told"),
-    [(32, 0.03, 0.99, True), (1, 0.99, 0.99, False), (4, 0.97, 0.99, False), (4, 0.3, 0.9, False)],
+    ("cores", "mean", "busiest", "softirq", "told"),
+    [
+        (32, 0.03, 0.99, 0.97, True),
+        (32, 0.03, 0.99, 0.1, True),
+        (1, 0.99, 0.99, 0.97, False),
+        (4, 0.97, 0.99, 0.5, False),
+        # All are full, and one of them with packets.
+        (4, 0.97, 0.99, 0.97, True),
+        (4, 0.3, 0.9, 0.9, False),
+    ],
 )
-def test_one_full_core_is_a_finding(cores: int, mean: float, busiest: float, told: bool) -> None:
-    server = host(cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=0.97)
+def test_one_full_core_is_a_finding(
+    cores: int, mean: float, busiest: float, softirq: float, told: bool
+) -> None:
+    server = host(
+        cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=softirq
+    )
     found = judged(server=server)
     assert found.valid
     assert codes(found.findings) == (["full_core"] if told else [])
     if told:
-        assert "32 cores was 99% busy, all together 3%; softirq took at most 97%" in (
-            words.reason(found.findings[0])
-        )
+        text = f"{cores} cores was 99% busy, all together {mean:.0%}; softirq took at most "
+        assert f"{text}{softirq:.0%}" in words.reason(found.findings[0])
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+@pytest.mark.parametrize(
+    ("card", "kernel", "told"), [(0, 0, False), (20, 0, False), (21, 0, True), (0, 21, True)]
+)
+def test_lost_packets_are_a_finding(role: str, card: int, kernel: int, told: bool) -> None:
+    lost = Drops(received=100_000, dropped=card, softnet_dropped=kernel, softnet_squeezed=1_000_000)
+    measured = host(drops=lost)
+    found = judged(server=measured) if role == "server" else judged(client=measured)
+    assert found.valid
+    assert codes(found.findings) == (["packet_drops"] if told else [])
+    if told:
+        text = words.reason(found.findings[0])
+        assert f"{role} lost 0.02% of 100,000 packets before TCP saw them, limit 0.02%" in text
+        assert f"{card} dropped by the card, {kernel} for a full backlog" in text
 
 
 @pytest.mark.parametrize(("p99", "network"), [(204_000, True), (4_000, False), (900_000, False)])
@@ -184,3 +211,47 @@ def test_the_calibration_of_a_link_is_judged(
     assert codes(found) == expected
     for reason in found:
         assert words.reason(reason)
+
+
+def test_work_of_others_between_the_tests_of_iperf3_disturbs_no_calibration() -> None:
+    """iperf3 runs in the seconds 1 to 3 and 5 to 8; in between somebody else has the core."""
+    t = np.arange(0, 8.01, 0.2)
+    with_pauses = np.interp(t, [0, 1, 3, 5, 8], [0, 0, 2e9, 2.01e9, 5.01e9])
+    foreign = np.interp(t, [0, 1, 3, 5, 8], [0, 0.9, 0.9, 2.7, 2.7])
+    limits, directions = builders.thresholds(), {"client_to_server": DIRECTION}
+    for moved, expected in ((with_pauses, []), (t, ["foreign_cpu"])):
+        spent = dict.fromkeys(MODES, np.zeros_like(t))
+        spent |= {"user": foreign, "idle": t - foreign}
+        host = Counters(t, {0: spent}, moved, moved, own=np.zeros_like(t), whole_seconds=True)
+        found = disturbance.calibration_link(directions, {"client": host}, limits)
+        assert codes(found) == expected
+
+
+def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
+    late = replace(GOOD, duration_s=55.0)
+    assert judged(late, server=host(samples=31)).valid
+    assert codes(judged(late, server=host(samples=23)).reasons) == ["telemetry_gap"]
+
+
+def test_a_closed_loop_may_fill_the_client_where_the_server_is_full() -> None:
+    found = judged(CLOSED, host(cpu_busy=0.9), host(cpu_busy=0.97), load=CLOSED_LOOP)
+    assert found.valid
+    (told,) = found.findings
+    assert words.coded(told) == (
+        "generator_cpu: client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both were "
+        "full"
+    )
+
+
+def test_a_closed_loop_that_fills_the_client_alone_says_nothing_of_the_server() -> None:
+    found = judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.94), load=CLOSED_LOOP)
+    assert not found.valid
+    assert [words.coded(reason) for reason in found.reasons] == [
+        "generator_cpu: client 0.94 busy, limit 0.9, server 0.74 busy, full from 0.9: the "
+        "generator was the limit"
+    ]
+    assert judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.9), load=CLOSED_LOOP).valid
+    # The calibration is about what the client can do.
+    cell = builders.cell(expected_void=["generator_cpu"])
+    ceiling = judged(CLOSED, client=host(cpu_busy=1.0), load=CLOSED_LOOP, cell=cell)
+    assert (ceiling.valid, codes(ceiling.findings)) == (True, ["generator_cpu"])

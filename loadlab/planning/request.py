@@ -1,0 +1,48 @@
+"""What a stage asks to be planned."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from loadlab.core.model import GivenOptions
+from loadlab.planning.options import Specs
+
+
+class Request(Struct, kw_only=True, frozen=True):
+    """What a stage asks to be planned.
+
+    - root: top directory of the lab
+    - specs: option name -> its spec, from roles/run/meta/argument_specs.yml
+    - given: option name -> value, from -e and the inventory; None or "" where it was not given
+    - user: names that were given with -e
+    - begin: True starts a new run unless run_id names one; False resumes run_id or results/latest
+    - needs_framework: False for stages that measure nothing, which then plan no cells
+    - needs_run: whether the run must exist
+    - now: the time, for a new run's id
+    - python: the server's Python version, None where it is not known yet
+    - kind: "study" or "lesson" where one must have been given
+    - pairs: number of host pairs; clients: of each pair
+    - host_kind: what the hosts are, in words
+    - inventory_args: the options that select them, "" where none are needed
+    - lab: the lab's revision, None where unknown
+    """
+
+    root: Path
+    specs: Specs
+    given: GivenOptions
+    now: datetime.datetime
+    user: Sequence[str] = ()
+    begin: bool = True
+    needs_framework: bool = True
+    needs_run: bool = False
+    python: str | None = None
+    kind: str | None = None
+    pairs: int = 1
+    clients: int = 1
+    host_kind: str = ""
+    inventory_args: str = ""
+    lab: str | None = None

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.analysis import metrics
+from loadlab.core.errors import ResultError
+from loadlab.planning import studies
+from tests.unit import builders
+from tests.unit.analysis.claims.claimed import (
+    profile,
+)
+
+LESSONS = sorted((builders.ROOT / "files" / "lessons").glob("*.yml"))
+
+
+def test_a_metric_is_a_path() -> None:
+    load, errors = builders.load(), builders.repetition().errors
+    assert errors is not None
+    rep = builders.repetition(client=builders.client(EMFILE=3), telemetry=None)
+    assert metrics.value(rep, load, "client.failures.EMFILE") == 3
+    # What did not happen was counted 0 times.
+    assert metrics.value(rep, load, "client.failures.EADDRNOTAVAIL") == 0
+    assert metrics.value(rep, load, "telemetry.server.tcp.retransmits") is None
+    assert metrics.value(rep, load, "load.rate") == 1000
+    with pytest.raises(ResultError, match=r"goodness: a repetition has no 'goodness'"):
+        metrics.value(rep, load, "goodness")
+    with pytest.raises(ResultError, match="is not a number"):
+        metrics.value(rep, load, "latency_basis")
+    # At several numbers it ends in their sum; what was not recorded is not measured.
+    rep = builders.repetition(errors=replace(errors, connect=2, read=3))
+    assert metrics.value(rep, load, "errors") == 5
+    assert metrics.value(rep, load, "telemetry.server.processes.nginx.cpu") is None
+    # What was due and never sent had no right answer either.
+    late = builders.repetition(scheduled=100, requests=60, ok=30)
+    assert metrics.value(late, load, "failed_fraction") == pytest.approx(0.7)
+    late = replace(late, scheduled=None)
+    assert metrics.value(late, load, "failed_fraction") == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_every_metric_of_a_lesson_is_a_path(path: Path) -> None:
+    study = studies.find(builders.ROOT, {"lesson": path.stem}, "lesson")
+    assert study is not None
+    spied = builders.repetition(py_spy=profile(), client=builders.client())
+    for one in (one for claim in study.claims for one in claim.all):
+        for metric in filter(None, (one.metric, one.over)):
+            metrics.value(spied, builders.load(), metric)
