@@ -29,7 +29,7 @@ RATES = (
 OBJECTIVE = " Dashed: the objective, {}. The stacks that meet it up to the highest rate come first."
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
-    "Of all valid repetitions, from the intended send time. The bands are the 95 % intervals of "
+    "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
     "the percentiles, where there are enough repetitions."
 )
 

@@ -55,7 +55,7 @@ for (const svg of all("svg[data-axes]")) {
     }
     for (const one of all(".zoom", svg)) one.setAttribute("transform", `matrix(${zoom} 0 0 1 ${shift} 0)`);
     const ticks = add(svg, "g", { class: "ticks" });
-    for (let at = left; zoom > 1 && at <= left + width; at += width / 4)
+    for (let at = left; zoom > 1 && at < left + width; at += width / 4)
       add(ticks, "text", { x: at, y: top + down + 16 }, across((at - shift) / zoom));
   }]);
   const zoomTo = (times, px) => {

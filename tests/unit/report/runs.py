@@ -6,6 +6,7 @@ that the lab uses; its host is that of the recorded run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +38,6 @@ from loadlab.core.run_dir import RunDir
 from loadlab.stats import histograms, latency_bins
 from tests.unit import builders
 from tests.unit.builders import present
-
-BUSY = 0.9  # of the capacity: from here on the client's core is the limit
 
 
 @dataclass(frozen=True)
@@ -237,19 +236,24 @@ def many(run: Path, cells: int = 50, repetitions: int = 3, seconds: int = 20) ->
     )
 
 
-def rates(run: Path, stacks: int = 10, slo: float | None = 100.0) -> Summary:
-    """Write a run of stacks at rising rates, with an objective on p99 in ms."""
+def rates(run: Path, stacks: int = 10) -> Summary:
+    """Write a run of stacks at rising rates, with an objective on p99 of 100 ms."""
     steps = (250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0, 16000.0, 32000.0)
-    results = [
-        result(stack, "index", rate, number, 10)
-        for stack in STACKS[:stacks]
-        for rate in steps
-        if rate < 2.2 * stack.capacity
-        for number in range(1, 4)
-    ]
-    found = write(run, results)
-    if slo is None:
-        return found
+    return at_rates(run, STACKS[:stacks], steps, 100.0)
+
+
+def at_rates(run: Path, stacks: Sequence[Stack], steps: Sequence[float], slo: float) -> Summary:
+    """Write a run of stacks at rates up to twice their capacity; ``slo``: largest p99 in ms."""
+    found = write(
+        run,
+        [
+            result(stack, "index", rate, number, 10)
+            for stack in stacks
+            for rate in steps
+            if rate < 2.2 * stack.capacity
+            for number in range(1, 4)
+        ],
+    )
     by_stack: dict[str, list[CellSummary]] = {}
     for cell in found.cells:
         by_stack.setdefault(cell.cell_id.rpartition("-")[0], []).append(cell)

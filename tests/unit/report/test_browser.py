@@ -112,7 +112,8 @@ def by_anchor(chromium: Browser, summary: Summary) -> dict[str, CellSummary]:
     cells = {cell.cell_id: cell for cell in summary.cells}
     found = chromium.run(
         """[...document.querySelectorAll(".cell")].map((one) =>
-           [one.id, one.querySelector(".id").textContent.replace("Cell ", "")])"""
+           [one.querySelector(".verdict").id,
+            one.querySelector(".id").textContent.replace("Cell ", "")])"""
     )
     return {anchor: cells[cell_id] for anchor, cell_id in found}
 
@@ -226,11 +227,20 @@ def test_linked_plots_zoom_together_and_back(
     assert chromium.run(said).startswith("at 250 requests/s")
     chromium.press("+")
     assert count(chromium, ".multiples .zoomed") == plots
-    assert count(chromium, ".multiples .ticks text") == 5 * plots
+    assert count(chromium, ".multiples .ticks text") == 4 * plots
     chromium.press("ArrowRight")
     assert chromium.run(said).startswith("at 500 requests/s")
     chromium.press("-")
     assert count(chromium, ".zoomed") == count(chromium, ".ticks text") == 0
+
+
+def test_a_link_opens_what_is_folded(chromium: Browser, many: tuple[Path, Summary]) -> None:
+    chromium.open(many[0])
+    assert count(chromium, ".cell[open]") == 0
+    for anchor in ("cell-7", "tuning"):
+        chromium.run(f"document.querySelector('a[href=\"#{anchor}\"]').click()")
+        opened = f"document.getElementById('{anchor}').closest('details').open"
+        assert chromium.run(opened) is True
 
 
 def test_a_legend_hides_its_curve(chromium: Browser, many: tuple[Path, Summary]) -> None:
