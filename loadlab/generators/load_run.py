@@ -24,8 +24,8 @@ from loadlab.core.model import (
     Record,
     RepetitionSetup,
 )
-from loadlab.core.run_dir import GENERATOR, OF_CLIENT, RUN, STATUS, RepetitionDir
-from loadlab.generators import registry, split
+from loadlab.core.run_dir import GENERATOR, OF_CLIENT, RepetitionDir
+from loadlab.generators import host_commands, registry, split
 from loadlab.generators.faults import Fault, faults
 from loadlab.generators.generator import Generator, Request
 
@@ -42,10 +42,9 @@ SCRAPE_S = 1.5
 BATCH_MAX_S = 86_400
 # Samples of py-spy per second.
 PROFILE_HZ = 100
-# Exists on the server if the stack was restarted and has had no load since.
-RESTARTED = "/run/loadlab-restarted"
-# Loop variable of the role's tasks, an Offer.
-LOOP_VARIABLE = "__load_run_offer"
+# Commands that tell several clients the moment of their start may take this many times as long as
+# the slowest took when all were run at once just before.
+COMMANDS = 2
 _TOOLS = "/usr/local/lib/loadlab"
 
 
@@ -102,14 +101,19 @@ class Asked(Record, kw_only=True, frozen=True):
     database: str
 
 
-class Offer(Struct):
-    """What one client does: its folder there, and the options of systemd-run for run-load.sh and
-    for the recorder."""
+class Scraped(Struct):
+    """A host whose telemetry is recorded, and the URL of its exporter."""
 
     name: str
-    folder: str
-    options: str
-    record_options: str
+    exporter: str
+
+
+class Offer(Scraped):
+    """What one client does: shell commands of host_commands for it."""
+
+    begin: str
+    end: str
+    stop: str
 
 
 class LoadRun(Struct):
@@ -118,15 +122,17 @@ class LoadRun(Struct):
     - record: content of cell.json, the input of the result beside the raw files
     - remote: its folder on the hosts
     - offers: one for each client
-    - lead_s: seconds from the start of the load to the start of the measurement
+    - lead_s: seconds from the start of the load, of several clients from when the last has been
+      told, to the start of the measurement
     - expected_s: seconds until the load's end; 0 where it cannot be told, as of a batch
     - most_s: upper limit, with the full timeout for the last requests and for the verifying one
     - until: shell command for the first client that prints its progress and succeeds when the load
       is over
-    - scrape: recording on the controller -> URL of the exporter
+    - scrape: recording on the controller -> the host
     - restart, restart_early: shell commands for the server: before this measurement, and at its end
       for the next one; empty where nothing is to be restarted
-    - record_options, profile_options: options of systemd-run for the server's recorders
+    - recording: shell command for the server that starts its recorder
+    - profile_options: options of systemd-run for the server's profiler
     - profile_most_s: seconds after which the profiler is ended
     - faults: known faults that are injected during the load
     """
@@ -138,10 +144,10 @@ class LoadRun(Struct):
     expected_s: float
     most_s: float
     until: str
-    scrape: dict[str, str]
+    scrape: dict[str, Scraped]
     restart: str
     restart_early: str
-    record_options: str
+    recording: str
     profile_options: str
     profile_most_s: float
     faults: list[Fault]
@@ -157,6 +163,7 @@ def load_run(asked: Asked) -> LoadRun:
     remote = repetition.on_hosts
     lead_s = load.warmup_s + (READY_S + SETTLE_S if several else 0)
     seconds = _seconds(load, lead_s, _timeout_s(asked))
+    most_s = seconds + 2 * _timeout_s(asked) + 60
     batch = generator.mode == "batch"
     shares = split.shares(load.rate, load.connections, names)
     folders = [repetition.client_on_hosts(name if several else "") for name in names]
@@ -167,32 +174,29 @@ def load_run(asked: Asked) -> LoadRun:
         offers=[
             Offer(
                 share.name,
-                folder,
-                _offer(asked, load, generator, share, folder, seconds),
-                _recorder(folder),
+                asked.hosts[share.name].exporter,
+                host_commands.begin(
+                    remote,
+                    folder,
+                    host_commands.record(_recorder(folder), most_s),
+                    _offer(asked, load, generator, share, folder, seconds),
+                ),
+                host_commands.end(folder, most_s),
+                host_commands.stop(),
             )
             for share, folder in zip(shares, folders, strict=True)
         ],
         lead_s=lead_s,
         expected_s=0 if batch else seconds,
-        most_s=seconds + 2 * _timeout_s(asked) + 60,
-        until=_until(folders[0], batch),
+        most_s=most_s,
+        until=host_commands.over(folders[0], batch),
         scrape={
-            path: asked.hosts[name].exporter
+            path: Scraped(name, asked.hosts[name].exporter)
             for path, name in zip(recordings, [asked.server, *names], strict=True)
         },
-        restart=_restart(asked),
-        restart_early=f"touch {RESTARTED} && systemctl --no-block restart {' '.join(asked.restart)}"
-        if asked.restart
-        else "",
-        record_options=_set(
-            {
-                "DIR": remote,
-                "SUFFIX": "",
-                "UNITS": " ".join(f"{name}={unit}" for name, unit in sorted(asked.units.items())),
-                "DATABASE": asked.database,
-            }
-        ),
+        restart=host_commands.restart(asked.started, asked.restart, asked.again),
+        restart_early=host_commands.restart_early(asked.restart),
+        recording=host_commands.record(_server_recorder(asked, remote), most_s),
         # The profiler starts with the load, takes about a second to find the busiest process, and
         # ends before the load does.
         profile_options=_set(
@@ -322,6 +326,12 @@ def _offer(
     return f"{_rights(generator, asked)} {_set(variables)}"
 
 
+def _server_recorder(asked: Asked, remote: str) -> str:
+    """Return the options of systemd-run for the recorder of the server."""
+    units = " ".join(f"{name}={unit}" for name, unit in sorted(asked.units.items()))
+    return _set({"DIR": remote, "SUFFIX": "", "UNITS": units, "DATABASE": asked.database})
+
+
 def _recorder(folder: str) -> str:
     """Return the options of systemd-run for the recorder of a client.
 
@@ -363,48 +373,19 @@ def _set(variables: Mapping[str, str]) -> str:
     return shlex.join(f"--setenv={name}={value}" for name, value in variables.items())
 
 
-def _until(folder: str, batch: bool) -> str:
-    """Return the command that asks the first client whether its load is over.
+def until_begin_s(lead_s: float, slowest_s: float) -> float:
+    """Return the seconds from now to the start of the measurement of several clients.
 
-    A load that is about to end is waited for on the host, which is quicker than another call; a
-    batch's client is the subject, and is left alone.
+    ``slowest_s``: seconds of the slowest of a command to each client, all run at once just now. It
+    grows with the distance of the controller and, as its processors are shared by all commands,
+    with the number of clients.
     """
-    tries, wait = ("1", "") if batch else ("1 2 3 4 5", "sleep 0.1; ")
-    return (
-        f"cd {folder} && cat {STATUS}; for try in {tries}; do [ ! -e {RUN} ] || exit 0; {wait}done"
-        "; ! systemctl --quiet is-active loadlab-load"
-    )
-
-
-def _restart(asked: Asked) -> str:
-    """Return the command that restarts the stack, and starts what it needs where that is down.
-
-    A restart that began at the end of the previous measurement counts if nothing used the services
-    since.
-    """
-    if not asked.restart:
-        return ""
-    early = f"[ ! -e {RESTARTED} ] || verb=start; " if asked.again else ""
-    needed = f"systemctl start {shlex.join(asked.started)} && " if asked.started else ""
-    return (
-        f"verb=restart; {early}rm -f {RESTARTED} && {needed}"
-        f'systemctl "$verb" {" ".join(asked.restart)}'
-    )
+    return lead_s + COMMANDS * slowest_s
 
 
 def failure(result: Mapping[str, object]) -> str:
-    """Return why a task failed, from its result.
-
-    For a task that looped over several clients these are the reasons of those that failed, with
-    their names.
-    """
+    """Return why a task failed, from its result; of a loop the reasons of all that failed."""
     found = result.get("results")
     each = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-    failed = [one for one in each if one.get("failed")]
-    told = []
-    for one in failed or [result]:
-        client = one.get(LOOP_VARIABLE)
-        named = isinstance(client, Mapping) and len(each) > 1
-        why = str(one.get("stderr") or one.get("msg") or "").strip()
-        told.append(f"{client['name']}: {why}" if named and isinstance(client, Mapping) else why)
-    return "; ".join(told)
+    failed = [one for one in each if one.get("failed")] or [result]
+    return "; ".join(str(one.get("stderr") or one.get("msg") or "").strip() for one in failed)

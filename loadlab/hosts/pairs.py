@@ -8,10 +8,15 @@ on several pairs, as they may be all of a study (see planning.claims.compared).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from loadlab.core.run_dir import CLIENT, suffix
+
+# A host's address, "" where it is its name; its port; and the options of SSH that lead there, since
+# one address means other machines behind other jump hosts.
+Place: TypeAlias = tuple[str, int | str, str]
 
 
 class Pair(Struct, frozen=True, kw_only=True):
@@ -60,12 +65,9 @@ def refusal(
     servers: Sequence[str],
     clients: Sequence[str],
     serves: Sequence[str],
-    places: Mapping[str, tuple[str, int | str]],
+    places: Mapping[str, Place],
 ) -> str:
-    """Return why the groups of an inventory form no pairs; empty where they do.
-
-    ``places``: host -> (address, port); the address is "" where it is the host's name.
-    """
+    """Return why the groups of an inventory form no pairs; empty where they do."""
     one = _one_machine(servers, clients, places)
     if one:
         return f"{one}. Two on one machine take its processors from each other: give each its own."
@@ -99,16 +101,19 @@ def refusal(
 
 
 def _one_machine(
-    servers: Sequence[str], clients: Sequence[str], places: Mapping[str, tuple[str, int | str]]
+    servers: Sequence[str], clients: Sequence[str], places: Mapping[str, Place]
 ) -> str:
-    """Return which two hosts of the inventory are one machine; empty where none are."""
+    """Return which two hosts of the inventory are one machine; empty where none are.
+
+    Two may be one in spite of different places: host_check compares the machines themselves.
+    """
     for name in servers:
         if name in clients:
             return f"has the host {name} in both groups, servers and clients"
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str, str], str] = {}
     for name in [*servers, *clients]:
-        address, port = places[name]
-        other = seen.setdefault((address or name, str(port)), name)
+        address, port, way = places[name]
+        other = seen.setdefault((address or name, str(port), way), name)
         if other != name:
             return f"has the hosts {other} and {name} at one address, {address or name}"
     return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -12,6 +11,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.formatting import one_line
 from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
+from loadlab.hosts.package_sources import name_and_port
 from loadlab.hosts.qdisc import NetworkProfile, needs_netem
 from loadlab.stacks.stacks import PythonLimit, refuse_python
 
@@ -24,6 +24,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     """What the probe reports of a host.
 
     - user: who logs in; booted: unix seconds
+    - machine_id: the machine's own id and that of its kernel's boot
     - os: such as "debian 13"; machine: as `uname -m` prints it
     - cpus: processor numbers that services may use
     - interface: the one with the test address, or ""
@@ -65,7 +66,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     """What a run asks of one host.
 
     - name: of the host in the inventory; test_address: its address there, or ""
-    - machine_ids: inventory name -> machine id of every host
+    - machine_ids: inventory name -> machine id of every host, as in HostProbe
     - stacks: what a server is to run; empty for a client or where nothing is planned
     - networks: the network profiles by name
     - fetched_sources: for a host without internet the "name:port" of each source that the
@@ -137,7 +138,7 @@ def parse(text: str) -> HostProbe:
             python=found["python"],
             netem=found["netem"] == "yes",
             programs=programs,
-            sources=[_name_and_port(url) for url in found["sources"].split()],
+            sources=[name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
             manifest=HostDescription(
                 cpu_model=found["cpu_model"] or "unknown",
@@ -155,13 +156,6 @@ def parse(text: str) -> HostProbe:
         )
     except KeyError as missing:
         raise ValueError(f"the probe did not report {missing}: {text[:200]!r}") from None
-
-
-def _name_and_port(url: str) -> str:
-    """Return name:port, as SSH's PermitRemoteOpen takes it. Raises ValueError for an
-    invalid port."""
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
 
 
 def out_of_reach(address: str, said: str, make: str) -> str:
@@ -283,8 +277,8 @@ RULES = (
         "sources_not_fetched",
         _sources_not_fetched,
         "its packages come from {sources}, which this machine does not fetch from for a host "
-        "without internet. Add that to package_sources in the inventory's group_vars/lab.yml, or "
-        "give the host sources that are listed there.",
+        "without internet. Give the host the sources that this machine's own apt has, or add that "
+        "to package_sources in the inventory's group_vars/lab.yml.",
     ),
     Rule(
         "other_link",

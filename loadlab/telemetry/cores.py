@@ -11,6 +11,7 @@ import numpy as np
 
 from loadlab.telemetry.counters import Counters, Floats, TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
+from loadlab.telemetry.remembered import remembered
 
 # Fields of a core in /proc/stat, in their order (proc(5)).
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -45,6 +46,7 @@ class Reading:
     below: dict[str, list[str]] = field(default_factory=dict)
 
 
+@remembered
 def read(path: Path) -> tuple[int, list[Reading]]:
     """Return the clock ticks per second, and the readings. Raises TelemetryError for a malformed
     line."""

@@ -1,8 +1,8 @@
 """Record, read and summarise the node_exporter pages of one host.
 
 A recording is a gzip text file. Each scrape adds one block: a line `# scrape <t>`, t in unix
-seconds of the controller's clock, followed by the page; or only a line `# scrape <t> failed:
-<reason>`. Gzip members may be appended one after another.
+seconds of the controller's clock in the middle of the request, followed by the page; or only a
+line `# scrape <t> failed: <reason>`. Gzip members may be appended one after another.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Sample:
 
 
 def block(t: float, page: str) -> str:
-    """Return the block of a scrape that arrived at ``t`` (unix seconds of the controller)."""
+    """Return the block of a scrape at ``t`` (unix seconds of the controller)."""
     return f"# scrape {t:.6f}\n{page.rstrip()}\n"
 
 

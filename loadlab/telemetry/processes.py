@@ -22,6 +22,7 @@ from loadlab.core.model import Database, Frequency, Processes, Query, ServicePro
 from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
+from loadlab.telemetry.remembered import remembered
 
 GROUPS = ServiceProcesses.__struct_fields__
 STATEMENTS = 5  # the statements with the longest total time
@@ -136,6 +137,7 @@ class Window:
     warmed: bool
 
 
+@remembered
 def read(path: Path) -> Recording:
     """Return a recording of processes. Raises TelemetryError for a malformed line."""
     lines = unpacked(path).splitlines()

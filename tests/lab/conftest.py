@@ -27,6 +27,7 @@ BRIEF = {"iperf3_seconds": 1}
 LAST = (
     "test_faults",
     "test_clients",
+    "test_scale",
     "test_strangers",
     "test_aws",
     "test_tuning",

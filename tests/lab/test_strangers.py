@@ -4,7 +4,9 @@ root by SSH, a jump host, no internet."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -16,7 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh
+from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh, stages
+from .test_faults import wait_until_measuring
 from .test_security import fits, quoted, table
 
 pytestmark = pytest.mark.lab
@@ -274,3 +277,30 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
                     endpoint="index", **{**asked, "run_id": f"{run_id}-wsgi"}))  # fmt: skip
     answers = json.loads((ROOT / "results" / f"{run_id}-wsgi" / "answers.json").read_text())
     assert set(answers) == {"index", "static"}
+
+
+def test_telemetry_goes_on_when_the_ssh_connections_of_a_load_end(home: Path, run_id: str) -> None:
+    folder = inventory(
+        home,
+        {"ansible_user": "owner"},
+        {"ansible_user": "guest", "ansible_become_password": PASSWORD},
+    )
+    loading = playbook(
+        *stages("deploy", "load", "collect"), inventory=str(folder), hosts_online=False,
+        framework="nginx", endpoint="hello", generator="wrk", duration=15, warmup=0, run_id=run_id,
+    )  # fmt: skip
+    wait_until_measuring(loading, run_id, 1)
+    time.sleep(3)
+    # The persistent connections, with the port forwards through which the exporters are read.
+    sockets = [path for path in home.iterdir() if path.is_socket()]
+    assert len(sockets) == 2
+    for path in sockets:
+        check = ["ssh", "-o", f"ControlPath={path}", "-O", "check", "host"]
+        said = subprocess.run(check, capture_output=True, text=True, check=True, timeout=10).stderr
+        os.kill(int(said.partition("pid=")[2].partition(")")[0]), signal.SIGKILL)
+    finish(loading)
+    (result,) = results(run_id).values()
+    assert result["error"] is None
+    assert "telemetry_gap" not in {one["code"] for one in result["validity"]["reasons"]}
+    for host, telemetry in result["telemetry"].items():
+        assert 1 <= telemetry["missed"] <= 3, host

@@ -448,7 +448,7 @@ def carry_out(lab: Path, command: str) -> None:
         )
         plans.plan(request)
         places = {
-            name: (found.get("ansible_host", ""), found.get("ansible_port", 22))
+            name: (found.get("ansible_host", ""), found.get("ansible_port", 22), "")
             for name, found in hosts.items()
         }
         raise ValueError(pairs.refusal(servers, clients, serves, places))

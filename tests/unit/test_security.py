@@ -131,7 +131,7 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 ) -> None:
     monkeypatch.setattr(exporter, "PAGE_BYTES_MAX", 1_000_000)
     parts, words = PAGES[name]
-    found = exporter.page(f"{serving(*parts)}/metrics")
+    found = exporter.Exporter(f"{serving(*parts)}/metrics").block()
     assert found.startswith("# scrape ")
     assert words in found
     assert (" failed: " in found) == (name != "right")
@@ -161,7 +161,7 @@ def test_a_scrape_ends_though_a_byte_comes_now_and_then(
     monkeypatch.setattr(exporter, "SCRAPE_S", 0.4)
     url = serving(head, repeat(b"x"), apart_s=0.1)
     began = time.monotonic()
-    assert " failed: " in exporter.page(f"{url}/metrics")
+    assert " failed: " in exporter.Exporter(f"{url}/metrics").block()
     assert time.monotonic() - began < 2
 
 

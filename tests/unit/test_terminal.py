@@ -7,13 +7,14 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.callback.terminal import refuses
 
-from loadlab.report.terminal.progress_line import UnderWay, cut
+from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 
 ROOT = Path(__file__).parents[2]
 CLEAR = "\r\x1b[K"
@@ -167,12 +168,36 @@ def test_of_several_tasks_the_oldest_is_told() -> None:
     line.begins("client", "Copy a file", 5)
     assert line.words(6) == "Install packages on server, 6 s"
     # What a task says of itself holds until it is over.
-    line.says("Building,\n3 of 9")
+    line.says(Status("server", "Building,\n3 of 9"))
     assert line.words(7) == "Building, 3 of 9"
-    line.ends("client")
-    assert line.words(130) == "Install packages on server, 2 min"
+    line.ends("server")
+    assert line.words(130) == "Copy a file on client, 2 min"
     line.over()
     assert line.words(131) == ""
+
+
+def test_each_pair_of_hosts_has_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    line = UnderWay()
+    whole = "[2/5] server: flask /agents, oha 1,000/s: 10 of 42 s; all over in 60 s, at 12:00:00"
+    statuses = [
+        Status("client", whole, "server [2/5] 10 of 42 s", 1060),
+        Status("client2", "", "server2 [1/4] 9 of 42 s", 1090),
+        Status("client3", "", "server3 [4/4] measuring", 1030),
+    ]
+    for number in (0, 2, 1):
+        line.begins(statuses[number].host, "Watch the hosts while it runs", 0)
+        line.says(statuses[number])
+    clock = time.strftime("%H:%M:%S", time.localtime(1090))
+    parts = ", ".join(one.part for one in statuses)
+    assert line.words(20) == f"{parts}; all over in 90 s, at {clock}"
+    # Each until its own task ends.
+    line.ends("client3")
+    line.says(Status("client2", "", "server2 [1/4] 11 of 42 s", 1090))
+    said = "server [2/5] 10 of 42 s, server2 [1/4] 11 of 42 s; all over in 90 s"
+    assert line.words(22).startswith(said)
+    line.ends("client2")
+    assert line.words(24) == whole
 
 
 def test_a_log_has_a_line_where_it_was_silent_for_long() -> None:

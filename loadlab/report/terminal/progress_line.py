@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+from msgspec import Struct
+
 from loadlab.core import formatting
+from loadlab.scheduling import progress
 
 # Seconds a task must run before it is shown; most end or are skipped sooner.
 SHOW_AFTER_S = 0.5
@@ -12,12 +17,27 @@ TELL_AFTER_S = 3
 LOG_EVERY_S = 15
 
 
+class Status(Struct, frozen=True):
+    """What a running task reports of itself.
+
+    - host: whose task it is
+    - words: the whole status
+    - part: the same beside those of other hosts; "" where no other reports at the same time
+    - ends: when all of the host's loads are over, unix seconds
+    """
+
+    host: str
+    words: str
+    part: str = ""
+    ends: float = 0.0
+
+
 class UnderWay:
-    """The tasks that are running, and the status one of them reports; times are in seconds."""
+    """The tasks that are running, and the statuses that they report; times are in seconds."""
 
     def __init__(self) -> None:
         self._running: dict[str, tuple[str, float]] = {}
-        self._said = ""
+        self._said: dict[str, Status] = {}
         self._printed = 0.0
 
     def begins(self, host: str, task: str, now: float) -> None:
@@ -25,26 +45,29 @@ class UnderWay:
         self._running[host] = (task, now)
 
     def ends(self, host: str) -> None:
-        """Record that a host's task ended, and drop the reported status."""
+        """Record that a host's task ended, and drop the status that it reported."""
         self._running.pop(host, None)
-        self._said = ""
+        self._said.pop(host, None)
 
-    def says(self, words: str) -> None:
-        """Set the status of a running task, which replaces its name."""
-        self._said = formatting.one_line(words)
+    def says(self, status: Status) -> None:
+        """Set the status of a host's running task, which replaces its name."""
+        self._said[status.host] = status
 
     def over(self) -> None:
         """Record that nothing is running any more: the play or the playbook ended."""
         self._running.clear()
-        self._said = ""
+        self._said.clear()
 
     def words(self, now: float) -> str:
         """Return the status line; empty where no task is old enough.
 
-        Of several tasks it shows the oldest, which the others are waiting for or will wait for.
+        It has each status that is reported. Of several tasks without one it shows the oldest, which
+        the others are waiting for or will wait for.
         """
-        if self._said or not self._running:
-            return self._said
+        if self._said:
+            return formatting.one_line(self._statuses())
+        if not self._running:
+            return ""
         task, began = min(self._running.values(), key=lambda one: one[1])
         hosts = [host for host, (name, _) in self._running.items() if name == task]
         on = "" if hosts == ["localhost"] else f" on {', '.join(hosts)}"
@@ -53,6 +76,13 @@ class UnderWay:
             return ""
         waited = f", {formatting.lasting(lasting)}" if lasting >= TELL_AFTER_S else ""
         return f"{task}{on}{waited}"
+
+    def _statuses(self) -> str:
+        said = [self._said[host] for host in sorted(self._said)]
+        if len(said) == 1:
+            return said[0].words
+        parts = ", ".join(one.part for one in said)
+        return f"{parts}; {progress.until(max(one.ends for one in said), time.time())}"
 
     def printed(self, now: float) -> None:
         """Record that something was printed, so a log needs no line for a while."""

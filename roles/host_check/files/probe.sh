@@ -7,7 +7,8 @@ say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
 
 say user "$(id -un)"
-say machine_id "$(cat /etc/machine-id)"
+# With the kernel's boot: machines from copies of one image may share the machine id, containers the boot.
+say machine_id "$(cat /etc/machine-id) $(cat /proc/sys/kernel/random/boot_id)"
 # Boot time in seconds since 1970. Hosts on the same machine have the same one.
 say booted "$(awk '$1 == "btime" { print $2 }' /proc/stat)"
 say os "$(first ^ID= /etc/os-release) $(first ^VERSION_ID= /etc/os-release)"

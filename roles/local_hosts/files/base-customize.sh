@@ -22,8 +22,4 @@ done
 for conf in "$root"/etc/postgresql/*/main/postgresql.conf; do
     [ ! -e "$conf" ] || sed -i 's/^port = .*/port = 5432/' "$conf"
 done
-# Services of the distribution that wake up on their own have no place in a measurement.
-for timer in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer; do
-    ln -sf /dev/null "$root/etc/systemd/system/$timer"
-done
 rm -f "$root"/etc/ssh/ssh_host_* "$root/etc/machine-id"

@@ -4,16 +4,23 @@
 #
 #   lab-host.sh up FRESH BASE HOSTS PAIRS  creates the management network, all hosts in parallel, and the
 #                                          test link of each pair; returns when SSH answers
+#   lab-host.sh first-boot NAME ADDRESS BASE TREE CPUS  creates the management network and boots one host that has
+#                                          only the files of TREE and what its first boot makes of them, as an image
+#                                          of a cloud; returns at once
 #   lab-host.sh alive RELEASE PAIR...      exit status 0 if all hosts run, on that release, and are linked
-#   lab-host.sh down NAME                  removes a host
+#   lab-host.sh down NAME...               removes hosts, in parallel
 #   lab-host.sh network-down               removes the management network
 #
 # FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
 # NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS are words SERVER,CLIENT,CLIENT…
 #
-# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches), LAB_BRIDGE
-# (interface name), LAB_NETWORK (a.b.c.0/24 of the management link), LAB_GATEWAY (the controller's address on it).
+# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches, for up), LAB_BRIDGE
+# (interface name), LAB_TABLE (name in nftables, which begins with loadlab), LAB_NETWORK (a.b.c.0/24 of the management
+# link), LAB_GATEWAY (the controller's address on it).
 set -eu
+
+# The uplink whose forwarding was off before the first of the lab's networks.
+forwarding=/run/loadlab-forwarding
 
 host_dir() { echo "$LAB_STATE/hosts/$1"; }
 netns() { echo "loadlab-$1"; }
@@ -52,13 +59,13 @@ network_up() {
     # Enable forwarding for these two interfaces only; remember that the uplink's was off, for teardown.
     sysctl -qw "net.ipv4.conf.$LAB_BRIDGE.forwarding=1"
     if [ -n "$uplink" ] && [ "$(sysctl -n "net.ipv4.conf.$uplink.forwarding")" = 0 ]; then
-        echo "$uplink" >"$LAB_STATE/forwarding"
+        echo "$uplink" >$forwarding
         sysctl -qw "net.ipv4.conf.$uplink.forwarding=1"
         echo changed
     fi
-    if ! nft list table ip loadlab >/dev/null 2>&1; then
+    if ! nft list table ip "$LAB_TABLE" >/dev/null 2>&1; then
         nft -f - <<EOF
-table ip loadlab {
+table ip $LAB_TABLE {
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
     ip saddr $LAB_NETWORK oifname != "$LAB_BRIDGE" masquerade
@@ -74,17 +81,18 @@ EOF
 }
 
 network_down() {
-    if nft list table ip loadlab >/dev/null 2>&1; then
-        nft delete table ip loadlab
+    if nft list table ip "$LAB_TABLE" >/dev/null 2>&1; then
+        nft delete table ip "$LAB_TABLE"
         echo changed
     fi
     if ip link show dev "$LAB_BRIDGE" >/dev/null 2>&1; then
         ip link delete "$LAB_BRIDGE"
         echo changed
     fi
-    if [ -s "$LAB_STATE/forwarding" ]; then
-        sysctl -qw "net.ipv4.conf.$(cat "$LAB_STATE/forwarding").forwarding=0"
-        rm "$LAB_STATE/forwarding"
+    # The lab's hosts and a rehearsal may be up together.
+    if [ -s $forwarding ] && ! nft list tables ip | grep -q '^table ip loadlab'; then
+        sysctl -qw "net.ipv4.conf.$(cat $forwarding).forwarding=0"
+        rm $forwarding
         echo changed
     fi
 }
@@ -130,15 +138,8 @@ down() {
 up() {
     name=$1 address=$2 test_address=$3 cpus=$4 base=$5 fresh=$6
     if [ "$fresh" = false ] && alive "$name" && [ "$(cat "$(host_dir "$name")/base")" = "$base" ]; then return; fi
-    down "$name"
-    dir=$(host_dir "$name")
-    mkdir -p "$dir/upper" "$dir/work" "$dir/root"
-    echo "$base" >"$dir/base"
-    echo "$address" >"$dir/address"
+    furnish "$name" "$address" "$base"
     echo "$test_address" >"$dir/test_address"
-    mount -t overlay "loadlab-$name" -o "lowerdir=$base,upperdir=$dir/upper,workdir=$dir/work" "$dir/root"
-
-    root=$dir/root
     echo "$name" >"$root/etc/hostname"
     printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$name" >"$root/etc/hosts"
     tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
@@ -156,6 +157,48 @@ up() {
         mv "$LAB_STATE/known_hosts.new" "$LAB_STATE/known_hosts"
     ) 9>>"$LAB_STATE/known_hosts.lock"
 
+    # Services of the distribution that wake up on their own have no place in a measurement.
+    for timer in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer; do
+        ln -sf /dev/null "$root/etc/systemd/system/$timer"
+    done
+
+    # Package caches survive the host; each host has its own.
+    mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name" "$LAB_CACHE/deps/$name"
+    mkdir -p "$root/opt/loadlab/deps"
+
+    boot "$name" "$address" "$cpus" \
+        "--bind=$LAB_CACHE/apt/$name:/var/cache/apt/archives" \
+        "--bind=$LAB_CACHE/pip/$name:/root/.cache/pip" \
+        "--bind=$LAB_CACHE/deps/$name:/opt/loadlab/deps" \
+        --resolv-conf=copy-host --console=pipe
+}
+
+first_boot() {
+    name=$1 address=$2 base=$3 tree=$4 cpus=$5
+    mkdir -p -m 700 "$LAB_STATE"
+    network_up
+    furnish "$name" "$address" "$base"
+    cp -r "$tree/." "$root/"
+    : >"$root/etc/machine-id"
+    # Package lists are not in an image; the first boot reads them.
+    rm -rf "$root"/var/lib/apt/lists/*
+    # With a pipe, the host has no /dev/console. Its own resolver's file gives way to the controller's.
+    boot "$name" "$address" "$cpus" --resolv-conf=replace-host --console=read-only
+}
+
+furnish() { # name, address, base: the directory and the file system of a new host, as $dir and $root
+    down "$1"
+    dir=$(host_dir "$1")
+    root=$dir/root
+    mkdir -p "$dir/upper" "$dir/work" "$root"
+    echo "$2" >"$dir/address"
+    echo "$3" >"$dir/base"
+    mount -t overlay "loadlab-$1" -o "lowerdir=$3,upperdir=$dir/upper,workdir=$dir/work" "$root"
+}
+
+boot() { # name, address, cpus, more options of systemd-nspawn: joins a furnished host to the network and boots it
+    name=$1 address=$2 cpus=$3
+    shift 3
     ns=$(netns "$name")
     ip netns add "$ns"
     ip -n "$ns" link set lo up
@@ -164,10 +207,6 @@ up() {
     ip -n "$ns" address add "$address/24" dev mgmt0
     ip -n "$ns" link set mgmt0 up
     ip -n "$ns" route add default via "$LAB_GATEWAY"
-
-    # Package caches survive the host; each host has its own.
-    mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name" "$LAB_CACHE/deps/$name"
-    mkdir -p "$root/opt/loadlab/deps"
 
     # CAP_NET_ADMIN lets the host shape its network, like a machine.
     # At most a million open files; the controller's own limit caps that.
@@ -184,10 +223,7 @@ up() {
             --exec /usr/bin/systemd-nspawn -- --quiet --boot --directory="$root" \
             "--machine=loadlab-$name" --register=no --keep-unit \
             "--network-namespace-path=/run/netns/$ns" --capability=CAP_NET_ADMIN "--cpu-affinity=$cpus" \
-            "--bind=$LAB_CACHE/apt/$name:/var/cache/apt/archives" \
-            "--bind=$LAB_CACHE/pip/$name:/root/.cache/pip" \
-            "--bind=$LAB_CACHE/deps/$name:/opt/loadlab/deps" \
-            --resolv-conf=copy-host --console=pipe "--rlimit=RLIMIT_NOFILE=$nofile"
+            "--rlimit=RLIMIT_NOFILE=$nofile" "$@"
     )
     echo changed
 }
@@ -265,6 +301,7 @@ command=${1:?command missing, see the head of this file}
 shift
 case $command in
 up) up_all "$@" ;;
+first-boot) first_boot "$@" ;;
 network-down) network_down ;;
 alive)
     release=$1
@@ -278,6 +315,6 @@ alive)
         linked "${members[@]}"
     done
     ;;
-down) down "$@" ;;
+down) each "$*" down ;;
 *) echo "lab-host.sh: unknown command '$command', see the head of this file" >&2; exit 2 ;;
 esac

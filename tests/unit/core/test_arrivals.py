@@ -102,3 +102,29 @@ def test_a_file_is_no_folder_and_a_folder_no_file(run_dir: Path) -> None:
     write(arrived / RUN, "theirs", "plan.json/x/y", "cells/one")
     assert arrivals.move(arrived, run_dir) == ([], ["cells/one", "plan.json/x/y"])
     assert below(run_dir) == {"plan.json": "ours", f"{REP}/cell.json": "ours"}
+
+
+def test_what_was_set_aside_on_a_host_is_taken_back_whole(tmp_path: Path) -> None:
+    """Both as the role's scripts do it, which run one after another."""
+
+    def script(name: str) -> str:
+        task = yaml.safe_load((ROLE / "tasks" / f"{name}.yml").read_text())[0]
+        text = str(task["ansible.builtin.raw"]).replace("{{ __collect_remote | dirname }}", "RUNS")
+        text = text.replace("{{ __collect_remote }}", f"{tmp_path}/{RUN}")
+        return text.replace("RUNS", str(tmp_path))
+
+    def sh(name: str) -> str:
+        words = ["sh", "-c", script(name)]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    runs = tmp_path / RUN
+    for number in (1, 2):
+        write(runs / f"cells/one/rep-{number}", f"of {number}", "processes.txt.gz")
+        assert sh("leave") == f"{runs}.left-{number}"
+        assert not runs.exists()
+    write(runs / "cells/one/rep-3", "of 3", "processes.txt.gz")
+    assert sh("regain") == "regained\nregained\n"
+    assert below(tmp_path) == {
+        f"{RUN}/cells/one/rep-{number}/processes.txt.gz": f"of {number}" for number in (1, 2, 3)
+    }
+    assert sh("regain") == ""

@@ -72,14 +72,21 @@ def run(load: dict[str, Any], **changed: Any) -> LoadRun:
     return load_run.load_run(documents.decode(asked, Asked, "test"))
 
 
+def words_of(command: str, unit: str, option: str) -> list[str]:
+    """The values of an option of the systemd-run that starts a unit."""
+    _, _, after = command.partition(f"--unit={unit} ")
+    words = shlex.split(after.partition(" && systemd-run")[0])
+    return [word.removeprefix(option) for word in words if word.startswith(option)]
+
+
 def variables(offer: Offer) -> dict[str, str]:
-    words = [word for word in shlex.split(offer.options) if word.startswith("--setenv=")]
-    return dict(word.removeprefix("--setenv=").split("=", 1) for word in words)
+    found = dict(word.split("=", 1) for word in words_of(offer.begin, "loadlab-load", "--setenv="))
+    assert found.pop("BEGIN_AT") == "$BEGIN_AT"
+    return found
 
 
 def rights(offer: Offer) -> list[str]:
-    words = shlex.split(offer.options)
-    return [word for word in words if word.startswith("--property=")]
+    return words_of(offer.begin, "loadlab-load", "--property=")
 
 
 def test_a_load_may_have_a_request_timeout_of_its_own() -> None:
@@ -92,7 +99,10 @@ def test_a_load_may_have_a_request_timeout_of_its_own() -> None:
 def test_one_client_offers_the_whole_load() -> None:
     found = run(CONSTANT)
     (offer,) = found.offers
-    assert (offer.name, offer.folder, found.remote) == ("client", REMOTE, REMOTE)
+    assert (offer.name, found.remote) == ("client", REMOTE)
+    assert offer.exporter == "http://client:9100/metrics"
+    assert offer.begin.startswith(f"install -d -o loadlab -g loadlab {REMOTE} {REMOTE} && ")
+    assert offer.end.startswith(f"cd {REMOTE} || exit 1; for try in $(seq 520); do ")
     given = variables(offer)
     assert given["MEASURE"] == (
         "timeout 62 oha --no-tui --no-color --output-format json -o oha.json --db-url oha.sqlite "
@@ -123,9 +133,9 @@ def test_one_client_offers_the_whole_load() -> None:
     }
     assert (found.lead_s, found.expected_s, found.most_s) == (10, 40, 104)
     assert found.profile_most_s == 100
-    assert found.scrape == {
-        f"{DIR}/telemetry-server.prom.gz": "http://server:9100/metrics",
-        f"{DIR}/telemetry-client.prom.gz": "http://client:9100/metrics",
+    assert {path: (host.name, host.exporter) for path, host in found.scrape.items()} == {
+        f"{DIR}/telemetry-{name}.prom.gz": (name, f"http://{name}:9100/metrics")
+        for name in ("server", "client")
     }
     assert found.record.clients is None
 
@@ -135,7 +145,10 @@ def test_several_clients_share_the_load_and_begin_together() -> None:
     found = run(several, clients=["client", "clientb"], beside="http://10.0.0.1/hello")
     first, second = found.offers
     assert (first.name, second.name) == ("client", "clientb")
-    assert second.folder == f"{REMOTE}/clients/clientb"
+    assert second.begin.startswith(
+        f"install -d -o loadlab -g loadlab {REMOTE} {REMOTE}/clients/clientb && "
+    )
+    assert second.end.startswith(f"cd {REMOTE}/clients/clientb || ")
     assert " -q 201 " in variables(first)["MEASURE"]
     assert (
         " -q 200 --latency-correction --redirect 0 -c 2 --worker-threads 2 "
@@ -152,7 +165,7 @@ def test_several_clients_share_the_load_and_begin_together() -> None:
     ]
     assert found.until.startswith(f"cd {REMOTE}/clients/client && cat progress.txt; ")
     # The sandbox lets each write to the repetition's folder, which has its own in it.
-    assert f"--property=ReadWritePaths={REMOTE}" in rights(second)
+    assert f"ReadWritePaths={REMOTE}" in rights(second)
 
 
 def test_a_batch_has_no_duration_and_waits_for_its_ports() -> None:
@@ -188,11 +201,9 @@ def test_the_load_has_the_options_that_were_asked_for() -> None:
 
 def test_a_snap_has_no_sandbox_and_prints_through_a_pipe() -> None:
     (offer,) = run({**CONSTANT, "generator": "wrk2"}).offers
-    assert rights(offer) == ["--property=OOMScoreAdjust=1000"]
+    assert rights(offer) == ["LimitNOFILE=1048576", "OOMScoreAdjust=1000"]
     assert variables(offer)["PRINTS"] == "pipe"
-    assert {"--property=User=loadlab", "--property=NoNewPrivileges=true"} <= set(
-        rights(run(CONSTANT).offers[0])
-    )
+    assert {"User=loadlab", "NoNewPrivileges=true"} <= set(rights(run(CONSTANT).offers[0]))
 
 
 @pytest.mark.parametrize(
@@ -215,19 +226,25 @@ def test_the_stack_is_restarted(changed: dict[str, Any], restart: str) -> None:
 
 def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
     found = run({**CONSTANT, "stall": {"after_s": 3, "duration_s": 2}})
-    assert shlex.split(found.record_options) == [
-        f"--setenv=DIR={REMOTE}",
-        "--setenv=SUFFIX=",
-        "--setenv=UNITS=application=loadlab-app.service nginx=nginx.service",
-        "--setenv=DATABASE=loadlab",
+    session = "SESSION=$(sed -n 's/^0:://p' /proc/self/cgroup)"
+    assert words_of(found.recording, "loadlab-record", "--setenv=") == [
+        session,
+        f"DIR={REMOTE}",
+        "SUFFIX=",
+        "UNITS=application=loadlab-app.service nginx=nginx.service",
+        "DATABASE=loadlab",
     ]
-    assert shlex.split(found.offers[0].record_options) == [
-        "--property=User=loadlab",
-        f"--setenv=DIR={REMOTE}",
-        "--setenv=SUFFIX=-client",
-        "--setenv=UNITS=generator=loadlab-load.service",
-        "--setenv=DATABASE=",
+    ends = ["KillMode=mixed", "RuntimeMaxSec=104"]
+    assert words_of(found.recording, "loadlab-record", "--property=") == ends
+    (offer,) = found.offers
+    assert words_of(offer.begin, "loadlab-record", "--setenv=") == [
+        session,
+        f"DIR={REMOTE}",
+        "SUFFIX=-client",
+        "UNITS=generator=loadlab-load.service",
+        "DATABASE=",
     ]
+    assert words_of(offer.begin, "loadlab-record", "--property=") == [*ends, "User=loadlab"]
     assert shlex.split(found.profile_options) == [
         f"--setenv=DIR={REMOTE}",
         "--setenv=AFTER=10",
@@ -258,15 +275,17 @@ def test_a_load_that_is_none_is_refused() -> None:
         run({**CONSTANT, "duration_s": None})
 
 
-def test_a_failure_names_the_clients_of_several() -> None:
+def test_a_failure_has_the_reason_of_each_item_that_failed() -> None:
     assert load_run.failure({"msg": "non-zero return code", "stderr": " broken \n"}) == "broken"
     assert load_run.failure({"msg": "unreachable"}) == "unreachable"
-    good = {"__load_run_offer": {"name": "client"}, "failed": False}
-    bad = {"__load_run_offer": {"name": "clientb"}, "failed": True, "stderr": "down"}
-    assert load_run.failure({"results": [good, bad]}) == "clientb: down"
-    both = [{**bad, "__load_run_offer": {"name": "client"}}, bad]
-    assert load_run.failure({"results": both}) == "client: down; clientb: down"
-    assert load_run.failure({"results": [bad]}) == "down"
+    good, bad = {"failed": False, "stderr": "a warning"}, {"failed": True, "stderr": "down"}
+    assert load_run.failure({"results": [good, bad]}) == "down"
+    assert load_run.failure({"results": [bad, {"failed": True, "msg": "full"}]}) == "down; full"
+
+
+def test_several_clients_begin_the_later_the_slower_their_commands_are() -> None:
+    assert load_run.until_begin_s(15, 0) == 15
+    assert load_run.until_begin_s(15, 0.5) == 16
 
 
 def test_nothing_of_a_measurement_is_written(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from ansible_collections.lab.bench.plugins.action import moment
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -396,14 +394,3 @@ def test_the_report_has_a_row_for_each(rep_dir: Path) -> None:
     assert {row[-1] for row in rows} == {"valid"}
     alone = [msgspec.structs.replace(rep, clients=None) for rep in cell.repetitions]
     assert clients.section(msgspec.structs.replace(cell, repetitions=alone)) is None
-
-
-def test_the_moment_is_by_each_hosts_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    offsets = {"http://a": 0.0, "http://b": 7.5}
-    monkeypatch.setattr(moment, "ahead", offsets.__getitem__)
-    monkeypatch.setattr(time, "time", lambda: 1000.0)
-    action = moment.ActionModule.__new__(moment.ActionModule)
-    exporters = {"client": "http://a", "clientb": "http://b"}
-    assert action.work({"exporters": exporters, "seconds": 15.0}) == {
-        "begin": {"client": 1015.0, "clientb": 1022.5}
-    }

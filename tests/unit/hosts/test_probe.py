@@ -41,7 +41,7 @@ LINES = {
     "interface": "eth1",
     "own_address": "10.77.0.11",
     "netem": "no",
-    "sources": "http://deb.debian.org https://mirror.example.org:8443",
+    "sources": "http://debian.example.org https://mirror.example.org:8443",
     "deployed": "c0ffee",
 }
 ROUTES = {"10.0.0.2": "eth1 10.0.0.1", "10.0.0.3": ""}
@@ -68,7 +68,7 @@ def test_parse_returns_what_a_probe_reports() -> None:
         python="3.13.5",
         netem=False,
         programs={"oha": "", "wrk2": "/snap/bin/wrk2"},
-        sources=["deb.debian.org:80", "mirror.example.org:8443"],
+        sources=["debian.example.org:80", "mirror.example.org:8443"],
         deployed="c0ffee",
         manifest=HostDescription(
             cpu_model="AMD EPYC 7B13",
@@ -274,11 +274,11 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         "(-e network=gigabit), or a host with that module.",
     ),
     "sources_not_fetched": (
-        probe(sources="http://de.archive.ubuntu.com http://security.ubuntu.com"),
-        demands(fetched_sources=["security.ubuntu.com:80"]),
-        "its packages come from de.archive.ubuntu.com:80, which this machine does not fetch from "
-        "for a host without internet. Add that to package_sources in the inventory's "
-        "group_vars/lab.yml, or give the host sources that are listed there.",
+        probe(sources="http://de.archive.example.org http://security.example.org"),
+        demands(fetched_sources=["security.example.org:80"]),
+        "its packages come from de.archive.example.org:80, which this machine does not fetch from "
+        "for a host without internet. Give the host the sources that this machine's own apt has, "
+        "or add that to package_sources in the inventory's group_vars/lab.yml.",
     ),
     "other_link": (
         probe() + "route\t10.0.0.2 eth0 10.9.0.7\nroute\t10.0.0.3 eth1 10.0.0.1\n",
@@ -323,6 +323,21 @@ def test_an_address_that_is_on_no_interface() -> None:
     assert told.startswith("the address (none) is on none of its interfaces.")
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "same"),
+    [
+        ("5e0c b001", "5e0c b001", True),
+        # Two machines from copies of one image, and two containers of one machine.
+        ("5e0c b001", "5e0c b002", False),
+        ("5e0c b001", "aaaa b001", False),
+    ],
+)
+def test_a_machine_is_told_by_its_id_and_its_boot(own: str, other: str, same: bool) -> None:
+    ids = {"server": own, "client": other}
+    told = messages(probe(machine_id=own), demands(machine_ids=ids))
+    assert [one.startswith("it is the same machine as client;") for one in told] == [True] * same
+
+
 def test_load_that_would_take_another_link() -> None:
     def told(*routes: str, others: dict[str, str] = OTHERS, **changed: str) -> list[str]:
         lines = "".join(f"route\t{route}\n" for route in routes)
@@ -350,14 +365,14 @@ def test_sources_that_nobody_fetches_from() -> None:
     def told(sources: str, fetched: list[str] | None) -> list[str]:
         return messages(probe(sources=sources), demands(fetched_sources=fetched))
 
-    german = "http://de.archive.ubuntu.com http://security.ubuntu.com"
-    known = ["security.ubuntu.com:80", "archive.ubuntu.com:80"]
+    german = "http://de.archive.example.org http://security.example.org"
+    known = ["security.example.org:80", "archive.example.org:80"]
     assert told(german, None) == []
-    assert told(german, [*known, "de.archive.ubuntu.com:80"]) == []
+    assert told(german, [*known, "de.archive.example.org:80"]) == []
     assert told("", []) == []
-    (refused,) = told("https://archive.ubuntu.com", known)
-    assert "from archive.ubuntu.com:443, which" in refused
-    assert "Add that to package_sources" in refused
+    (refused,) = told("https://archive.example.org", known)
+    assert "from archive.example.org:443, which" in refused
+    assert "add that to package_sources" in refused
 
 
 def test_the_probe_finds_the_sources(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 
 from loadlab.core import formatting
+from loadlab.report.terminal.progress_line import Status
 
 
 def finished(results_file: Path) -> bool:
@@ -38,6 +39,7 @@ class ActionModule(ControllerAction):
         begun = time.monotonic()
         while not finished(Path(args["results_file"])):
             waited = formatting.lasting(time.monotonic() - begun)
-            under_way(f"{args['what']}, waited {waited}: {last_line(Path(args['log']))[:90]}")
+            words = f"{args['what']}, waited {waited}: {last_line(Path(args['log']))[:90]}"
+            under_way(Status(self.variables["inventory_hostname"], words))
             time.sleep(1)
         return {}

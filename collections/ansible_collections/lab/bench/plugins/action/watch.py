@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import math
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,69 +15,73 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     under_way,
 )
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import page
+from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere
+from ansible_collections.lab.bench.plugins.plugin_utils.exporter import forwarded
+from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
 
 from loadlab.core import documents
+from loadlab.report.terminal.progress_line import Status
 from loadlab.scheduling import progress
 from loadlab.scheduling.progress import Measuring
 
-# Seconds between two scrapes at least: in quick succession they show no CPU time.
-APART_S = 0.5
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
 # second once their time is over.
 ASK_EVERY_S = 2
+# A second that is this late is left out: an unreachable host delays the check.
+LATE_S = 0.5
 
 
 class ActionModule(ControllerAction):
-    """Scrapes once a second into the repetition's folder and shows the progress.
-
-    An existing recording belongs to another measurement, so it is an error.
-    """
+    """Records each host into the repetition's folder and shows the progress."""
 
     _requires_connection = True
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
-        with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(args["scrape"])) as pool:
-            paths = [Path(name) for name in args["scrape"]]
-            for path in paths:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            recordings = [
-                stack.enter_context(gzip.open(path, "xt", compresslevel=1)) for path in paths
-            ]
-
-            def scrape() -> float:
-                scraped = time.monotonic()
-                pages = pool.map(page, args["scrape"].values())
-                for recording, text in zip(recordings, pages, strict=True):
-                    recording.write(text)
-                return scraped
-
-            expected = math.ceil(args["seconds"])
-            ask_every_s = 1 if expected else ASK_EVERY_S
-            item = documents.decode(args["item"], Measuring, "item")
-            what = progress.measurement(item, args["path"], args["server"])
-            ends = time.time() + item.seconds_left
-            last = -APART_S + begun
-            for second in range(math.ceil(args["most"]) + 1):
-                wait = begun + second - time.monotonic()
-                # An unreachable host delays the loop: skip the scrapes that are late.
-                if wait < -APART_S:
-                    continue
-                time.sleep(max(wait, 0.0))
-                if second < expected:
-                    far = f"{second} of {args['seconds']:.0f} s"
-                elif (second - expected) % ask_every_s == 0:
-                    over, far = self._ask(args["until"])
-                    if over:
-                        break
-                if time.monotonic() - last >= APART_S:
-                    last = scrape()
-                under_way(f"{what}: {far}; {progress.until(ends, time.time())}")
-            # A last scrape just after the load's end, for the counters until then.
-            time.sleep(max(last + APART_S - time.monotonic(), 0.0))
-            scrape()
+        over = threading.Event()
+        with contextlib.ExitStack() as recordings:
+            try:
+                for path, host in args["scrape"].items():
+                    recording = Recording(Path(path), host["exporter"], over, self._reconnect(host))
+                    recordings.callback(recording.end)
+                self._follow(args, begun)
+            finally:
+                over.set()
         return {"changed": True}
+
+    def _reconnect(self, host: Mapping[str, str]) -> Callable[[], object] | None:
+        """Return what opens the port forward of a host's exporter again, if it has one."""
+        if not forwarded(host["exporter"]):
+            return None
+        return Elsewhere(self, host["name"], self.variables).reconnect
+
+    def _follow(self, args: dict[str, Any], begun: float) -> None:
+        """Show the progress until the load is over."""
+        expected = math.ceil(args["seconds"])
+        ask_every_s = 1 if expected else ASK_EVERY_S
+        item = documents.decode(args["item"], Measuring, "item")
+        what = progress.measurement(item, args["path"], args["server"])
+        ends = time.time() + item.seconds_left
+        for second in range(math.ceil(args["most"]) + 1):
+            wait = begun + second - time.monotonic()
+            if wait < -LATE_S:
+                continue
+            time.sleep(max(wait, 0.0))
+            if second < expected:
+                far = f"{second} of {args['seconds']:.0f} s"
+            elif (second - expected) % ask_every_s == 0:
+                over, far = self._ask(args["until"])
+                if over:
+                    break
+            until = progress.until(ends, time.time())
+            under_way(
+                Status(
+                    self.variables["inventory_hostname"],
+                    f"{what}: {far}; {until}",
+                    f"{args['server']} [{item.position}/{item.total}] {far}",
+                    ends,
+                )
+            )
 
     def _ask(self, command: str) -> tuple[bool, str]:
         """Return whether the host reports the end of the load, and the progress it reports."""

@@ -11,13 +11,14 @@ import threading
 import time
 from typing import Any
 
+import msgspec
 from ansible import context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.plugins.loader import filter_loader
 
 from loadlab.core.formatting import printable
-from loadlab.report.terminal.progress_line import UnderWay, cut
+from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 
 DOCUMENTATION = """
 name: terminal
@@ -81,14 +82,14 @@ class Screen:
         atexit.register(self._end)
 
     def display(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """Replaces Display.display; a message without a newline is a task's status."""
+        """Replaces Display.display; a message without a newline is a Status, from under_way()."""
         # A worker has a copy of this object; Ansible forwards its output to this process.
         if os.getpid() != self._process:
             self._print(msg, *args, **kwargs)
             return
         with self._lock:
             if not kwargs.get("newline", True):
-                self._under_way.says(msg)
+                self._under_way.says(msgspec.json.decode(msg, type=Status))
                 self._draw()
                 return
             drawn = self._clear()

@@ -1,5 +1,4 @@
-"""Filters about hosts, from probe, identity, hardware and dropped in loadlab/hosts,
-and core/fingerprint.py."""
+"""Filters about hosts, from loadlab/hosts and core/fingerprint.py."""
 
 from __future__ import annotations
 
@@ -8,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.core import fingerprint
 from loadlab.core.model import HostDescription
-from loadlab.hosts import dropped, hardware, identity, probe
+from loadlab.hosts import cloud_init, hardware, identity, probe
 
 
 class FilterModule:
@@ -26,9 +25,7 @@ class FilterModule:
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])
             ),
-            "dropped": lambda asked, go_on: dropped.refusal(
-                {one["__measure_missing_host"]: not one.get("unreachable") for one in asked}, go_on
-            ),
+            "cloud_init_refusal": lambda text: cloud_init.refusal(plain(text)),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
             "of_play": lambda root, *play: fingerprint.of_play(Path(root), *play),

@@ -16,7 +16,7 @@ options:
     type: str
     required: true
   machine_ids:
-    description: Machine id of each host by its name.
+    description: Machine id of each host by its name, with the id of its boot.
     type: dict
     required: true
   test_address:

@@ -5,7 +5,8 @@ module: watch
 short_description: Scrape the hosts and show the progress during a load
 description:
   - Runs until the load ends. Writes a recording of each scraped host, with one scrape a second.
-  - Records a failed scrape as such; the verdict judges the gaps.
+  - Records a failed scrape as such; the verdict judges the gaps. Connects anew to a host whose SSH
+    connection ended and with it the port forward of its exporter.
   - The terminal shows the progress of the load, and when the last load of the run will end.
 options:
   item:
@@ -39,7 +40,9 @@ options:
     type: str
     required: true
   scrape:
-    description: URL of the exporter of each recording, by its path on the controller.
+    description: >-
+      For each recording, by its path on the controller, the host's inventory name and the URL of
+      its exporter.
     type: dict
     required: true
 author: the lab's developers
@@ -53,7 +56,7 @@ EXAMPLES = """
     seconds: 40
     most: 120
     until: test -e /var/lib/loadlab-runs/latest/cells/example/rep-1/run.json
-    scrape: {server.prom.gz: "http://10.77.0.11:9100/metrics"}
+    scrape: {server.prom.gz: {name: server, exporter: "http://10.77.0.11:9100/metrics"}}
 """
 
 RETURN = """# """

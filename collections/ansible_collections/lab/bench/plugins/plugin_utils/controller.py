@@ -20,6 +20,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from loadlab.core import documents
 from loadlab.core.formatting import printable
 from loadlab.core.model import Record
+from loadlab.report.terminal.progress_line import Status
 
 
 def tell(line: str) -> None:
@@ -27,10 +28,10 @@ def tell(line: str) -> None:
     Display().display(f"  {printable(line)}", color="bright blue")
 
 
-def under_way(words: str) -> None:
+def under_way(status: Status) -> None:
     """Show the running task's status in place of its name, as often as called."""
     # The missing newline marks the text as a status.
-    Display().display(words, newline=False)
+    Display().display(msgspec.json.encode(status).decode(), newline=False)
 
 
 def options(action: str) -> dict[str, Any]:
@@ -66,6 +67,8 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
 
     TRANSFERS_FILES = False
     _requires_connection = False
+    # Of the task.
+    variables: dict[str, Any]
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         """Do the action's work; return the keys of its result.
@@ -85,6 +88,7 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
+        self.variables = task_vars or {}
         _, args = self.validate_argument_spec(options(type(self).__module__))
         try:
             return {**result, "changed": False, **self.work(plain(args))}

@@ -1,0 +1,63 @@
+"""Lookup lab.bench.package_sources; loadlab/hosts/package_sources.py does the work."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import ssl
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from ansible.plugins.lookup import LookupBase
+
+from loadlab.core.formatting import one_line
+from loadlab.hosts import package_sources
+
+DOCUMENTATION = """
+name: package_sources
+short_description: Find where the controller gets packages, by its settings of apt, pip, npm and Go
+description:
+  - Reads apt's files, asks pip, npm and Go, and asks pip's index which servers have its files.
+    Takes about a second.
+  - Returns C(sources), C(environment) and C(missing), see loadlab/hosts/package_sources.py.
+author: the lab's developers
+"""
+
+# Seconds for one answer of a tool, and of a package index.
+TOOL_S = 30
+INDEX_S = 10
+
+
+def ask(command: list[str]) -> str:
+    """Return what a command prints, "" where the program is absent. Raises ValueError where it
+    fails."""
+    if shutil.which(command[0]) is None:
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=False)
+    if done.returncode != 0:
+        raise ValueError(f"`{' '.join(command)}` failed: {one_line(done.stderr)}")
+    return done.stdout
+
+
+def read(url: str, certificates: str) -> tuple[str, str]:
+    """Return the address and the text of a page. Raises OSError where it does not come."""
+    context = ssl.create_default_context(cafile=certificates or None)
+    with urllib.request.urlopen(url, timeout=INDEX_S, context=context) as answer:
+        return answer.url, answer.read().decode()
+
+
+@functools.cache
+def found() -> package_sources.Found:
+    """Return what this machine fetches from; one task may ask several times."""
+    return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home())
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]
+    def run(
+        self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[dict[str, Any]]:
+        return [msgspec.to_builtins(found())]

@@ -1,0 +1,103 @@
+"""The shell commands with which the hosts of a load begin and end it, each run as root on a host.
+
+Load and recorders are services of their own, so that a connection which drops disturbs neither.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from loadlab.core.formatting import plain
+from loadlab.core.run_dir import ERROR, RUN, STATUS
+
+_TOOLS = "/usr/local/lib/loadlab"
+_LOAD, _RECORD = "loadlab-load", "loadlab-record"
+# Exists on the server if the stack was restarted and has had no load since.
+_RESTARTED = "/run/loadlab-restarted"
+
+
+def restart(started: Sequence[str], restarted: Sequence[str], again: bool) -> str:
+    """Return the command that restarts the stack, and starts what it needs where that is down.
+
+    ``started``, ``restarted``: units of the server; empty where none of the latter is to be
+    restarted. ``again``: whether a restart that began at the end of the previous measurement counts
+    if nothing used the services since.
+    """
+    if not restarted:
+        return ""
+    early = f"[ ! -e {_RESTARTED} ] || verb=start; " if again else ""
+    needed = f"systemctl start {shlex.join(started)} && " if started else ""
+    return (
+        f"verb=restart; {early}rm -f {_RESTARTED} && {needed}"
+        f'systemctl "$verb" {" ".join(restarted)}'
+    )
+
+
+def restart_early(restarted: Sequence[str]) -> str:
+    """Return the command that begins the restart for the next measurement; empty for no units."""
+    if not restarted:
+        return ""
+    return f"touch {_RESTARTED} && systemctl --no-block restart {' '.join(restarted)}"
+
+
+def record(options: str, most_s: float) -> str:
+    """Return the command that starts a host's recorder; ``options``: of systemd-run.
+
+    A recording may remain from a controller that stopped. This one ends with the load, or after
+    ``most_s`` seconds. SESSION is the control group of the lab's own login.
+    """
+    return (
+        f"{{ {_stopped(_RECORD)}; }} && systemd-run --quiet --collect --unit={_RECORD} "
+        f"--property=KillMode=mixed --property=RuntimeMaxSec={plain(most_s)} "
+        f"--setenv=SESSION=\"$(sed -n 's/^0:://p' /proc/self/cgroup)\" {options} "
+        f"{_TOOLS}/record-host.sh"
+    )
+
+
+def begin(remote: str, folder: str, recording: str, options: str) -> str:
+    """Return the command that starts the recorder and the load of a client.
+
+    ``remote``: the repetition's folder there; ``folder``: the client's own. The shell variable
+    BEGIN_AT is the agreed start of several clients; see run-load.sh.
+    """
+    return (
+        f"install -d -o loadlab -g loadlab {remote} {folder} && {recording} && "
+        f"systemd-run --quiet --collect --unit={_LOAD} --property=LimitNOFILE=1048576 {options} "
+        f'--setenv=BEGIN_AT="$BEGIN_AT" {_TOOLS}/run-load.sh'
+    )
+
+
+def over(folder: str, batch: bool) -> str:
+    """Return the command that asks the first client whether its load is over.
+
+    It prints the client's progress. A load that is about to end is waited for on the host, which is
+    quicker than another call; a batch's client is the subject, and is left alone.
+    """
+    tries, wait = ("1", "") if batch else ("1 2 3 4 5", "sleep 0.1; ")
+    return (
+        f"cd {folder} && cat {STATUS}; for try in {tries}; do [ ! -e {RUN} ] || exit 0; {wait}done"
+        f"; ! systemctl --quiet is-active {_LOAD}"
+    )
+
+
+def end(folder: str, most_s: float) -> str:
+    """Return the command that waits for the end of a client's load, ``most_s`` seconds at most,
+    and ends its recording. It fails with the client's error."""
+    return (
+        f"cd {folder} || exit 1; for try in $(seq {int(5 * most_s)}); do [ ! -e {RUN} ] || break; "
+        f"systemctl --quiet is-active {_LOAD} || {{ sleep 0.5; break; }}; sleep 0.2; done; "
+        f"systemctl stop {_RECORD}; "
+        f'[ -e {RUN} ] || echo "did not finish, last seen $(cat {STATUS}); '
+        f'see journalctl -u {_LOAD}" >{ERROR}; '
+        f"[ ! -e {ERROR} ] || {{ cat {ERROR} >&2; exit 1; }}"
+    )
+
+
+def stop() -> str:
+    """Return the command that ends what a client still offers and records."""
+    return f"{_stopped(_LOAD)}; {_stopped(_RECORD)}"
+
+
+def _stopped(unit: str) -> str:
+    return f"! systemctl --quiet is-active {unit} || systemctl stop {unit}"

@@ -1,0 +1,237 @@
+"""Find where this machine gets packages, for hosts without internet, from its tools' own settings.
+
+apt is read from its files; pip, npm and Go are asked, so that a default of theirs counts too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct
+
+# Prints what a command says; "" where this machine does not have the program.
+Ask = Callable[[list[str]], str]
+# Returns the address and the text of a page; the address differs after a redirect. The second
+# argument is a file of CA certificates, or "" for the system's.
+Read = Callable[[str, str], tuple[str, str]]
+
+PORTS = {"http": 80, "https": 443}
+PIP = [sys.executable, "-m", "pip"]
+# A project of every index that can serve the lab: its page shows on which servers files are.
+PROJECT = "gunicorn"
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What this machine fetches from.
+
+    - sources: "name:port" of each server, as SSH's PermitRemoteOpen takes it
+    - environment: the variables that lead pip, npm and Go on a host to the same servers
+    - missing: language of applications -> why their packages cannot be fetched, and the remedy
+    """
+
+    sources: list[str]
+    environment: dict[str, str]
+    missing: dict[str, str]
+
+
+class _Tool(Struct, frozen=True):
+    """Addresses of a tool's servers, and the variables that make another's tool use them."""
+
+    urls: list[str]
+    environment: dict[str, str]
+
+
+def name_and_port(url: str) -> str:
+    """Return name:port, as SSH's PermitRemoteOpen takes it.
+
+    Raises ValueError for an invalid port and for a scheme that is neither http nor https.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise ValueError(f"'{url}' is no address of http or https")
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{name}:{parts.port or PORTS[parts.scheme]}"
+
+
+def find(ask: Ask, read: Read, environ: Mapping[str, str], apt: Path, home: Path) -> Found:
+    """Return what this machine fetches from.
+
+    ``environ``: its environment; ``apt``: the directory of apt's settings, which may be absent;
+    ``home``: the user's own directory. Raises ValueError for an invalid port in apt's settings.
+    """
+    sources = {name_and_port(url) for url in apt_urls(apt)}
+    environment, missing = dict[str, str](), dict[str, str]()
+    tools: dict[str, Callable[[], _Tool]] = {
+        "python": lambda: _pip(ask, read),
+        "node": lambda: _npm(ask, environ, home),
+        "go": lambda: _go(ask, environ),
+    }
+    for language, tool in tools.items():
+        try:
+            found = tool()
+            sources |= {name_and_port(url) for url in found.urls}
+            environment |= found.environment
+        except ValueError as problem:
+            missing[language] = str(problem)
+    return Found(sources=sorted(sources), environment=environment, missing=missing)
+
+
+def apt_urls(etc: Path) -> list[str]:
+    """Return the addresses of apt's binary packages, from both forms of its files.
+
+    A list of mirrors on a disk (mirror+file:) counts as the mirrors that it names. Disks, other
+    methods and mirrors of a list on a server are left out.
+    """
+    uris: list[str] = []
+    for path in [etc / "sources.list", *sorted(etc.glob("sources.list.d/*.list"))]:
+        if path.exists():
+            uris += _one_line(path.read_text(encoding="utf-8"))
+    for path in sorted(etc.glob("sources.list.d/*.sources")):
+        uris += _deb822(path.read_text(encoding="utf-8"))
+    found = []
+    for uri in uris:
+        method, _, place = uri.partition(":")
+        if method == "mirror+file":
+            mirrors = Path("/" + place.lstrip("/")).read_text(encoding="utf-8").splitlines()
+            found += [line.split()[0] for line in mirrors if line.strip() and line[0] != "#"]
+        else:
+            found.append(uri.removeprefix("mirror+"))
+    return [uri for uri in found if urlsplit(uri).scheme in PORTS]
+
+
+def _one_line(text: str) -> list[str]:
+    return re.findall(r"^[ \t]*deb[ \t]+(?:\[[^\]]*\][ \t]*)?(\S+)", text, re.MULTILINE)
+
+
+def _deb822(text: str) -> list[str]:
+    found = []
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    for stanza in re.split(r"\n\s*\n", "\n".join(lines)):
+        # A line that begins with a space goes on with the field before it.
+        pairs = re.findall(r"^([\w-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.MULTILINE)
+        fields = {name.lower(): value.split() for name, value in pairs}
+        if "deb" in fields.get("types", []) and fields.get("enabled") != ["no"]:
+            found += fields.get("uris", [])
+    return found
+
+
+def _pip(ask: Ask, read: Read) -> _Tool:
+    """Ask pip for its indexes, and each index for the servers that have its files."""
+    settings = pip_settings(ask([*PIP, "config", "list"]))
+    own = settings.get("index-url", "")
+    indexes = [own or pip_default(ask([*PIP, "install", "--help"]))]
+    indexes += settings.get("extra-index-url", "").split()
+    urls = []
+    for index in indexes:
+        _refuse_password(index, "PIP_INDEX_URL")
+        page = f"{index.rstrip('/')}/{PROJECT}/"
+        try:
+            place, text = read(page, settings.get("cert", ""))
+        except OSError as problem:
+            raise ValueError(
+                f"The package index of pip does not answer: {page}: {problem}. Set PIP_INDEX_URL "
+                "to one that this machine reaches."
+            ) from problem
+        urls += [page, place, *files_of(place, text)]
+    variables = {
+        "PIP_INDEX_URL": own,
+        "PIP_EXTRA_INDEX_URL": " ".join(indexes[1:]),
+        "PIP_TRUSTED_HOST": settings.get("trusted-host", ""),
+    }
+    return _Tool(urls, {name: value for name, value in variables.items() if value})
+
+
+def _refuse_password(url: str, setting: str) -> None:
+    if urlsplit(url).username:
+        raise ValueError(
+            f"The address of {urlsplit(url).hostname} has a user or password, which others on a "
+            f"host could read. Set {setting} to an address without."
+        )
+
+
+def pip_settings(listed: str) -> dict[str, str]:
+    """Return the settings of `pip install` from what `pip config list` prints."""
+    found: dict[str, str] = {}
+    # Each overrides the ones before it.
+    for section in ("global", "install", ":env:"):
+        for line in listed.splitlines():
+            name, _, value = line.partition("=")
+            if name.startswith(f"{section}."):
+                found[name.removeprefix(f"{section}.")] = str(ast.literal_eval(value))
+    return found
+
+
+def pip_default(text: str) -> str:
+    """Return the index that `pip install --help` names. Raises ValueError where it names none."""
+    named = re.search(r"--index-url <url>.*?\(default\s+(\S+?)\)", text, re.DOTALL)
+    if not named:
+        raise ValueError("pip does not say which package index it uses. Set PIP_INDEX_URL.")
+    return named[1]
+
+
+def files_of(place: str, text: str) -> list[str]:
+    """Return the addresses of the files on a project's page, one for each server.
+
+    ``place``: the page's own address. Raises ValueError where there is no file.
+    """
+    links = [urljoin(place, link) for link in re.findall(r"""href=["']([^"'#]+)""", text)]
+    servers = {urlsplit(link)[:2]: link for link in links}
+    if not servers:
+        raise ValueError(
+            f"The package index of pip has no files at {place}. Set PIP_INDEX_URL to another."
+        )
+    return list(servers.values())
+
+
+def _npm(ask: Ask, environ: Mapping[str, str], home: Path) -> _Tool:
+    asked = ask(["npm", "config", "get", "registry"]).strip()
+    own = {name.lower(): value for name, value in environ.items()}.get("npm_config_registry")
+    file = home / ".npmrc"
+    registry = asked or own or npmrc(file.read_text(encoding="utf-8") if file.exists() else "")
+    if not registry:
+        raise ValueError(
+            "The registry of npm is not known. Set npm_config_registry in the environment, or "
+            f"registry in {file}, or install npm on this machine, which knows its own."
+        )
+    _refuse_password(registry, "npm_config_registry")
+    return _Tool([registry], {"npm_config_registry": registry})
+
+
+def npmrc(text: str) -> str:
+    """Return the registry that an npmrc names, or ""."""
+    named = re.findall(r"^\s*registry\s*=\s*[\"']?([^\s\"']+)", text, re.MULTILINE)
+    return str(named[-1]) if named else ""
+
+
+def _go(ask: Ask, environ: Mapping[str, str]) -> _Tool:
+    said = ask(["go", "env", "GOPROXY", "GOSUMDB"]).splitlines()
+    proxy, sums = said or (environ.get("GOPROXY", ""), environ.get("GOSUMDB", ""))
+    urls = go_urls(proxy)
+    if not urls:
+        raise ValueError(
+            f"GOPROXY: '{proxy}' names no module proxy. Set it in the environment, or install Go "
+            "on this machine, which knows its own."
+        )
+    for url in urls:
+        _refuse_password(url, "GOPROXY")
+    variables = {"GOPROXY": proxy, "GOSUMDB": sums}
+    return _Tool(
+        [*urls, *_go_sums(sums)], {name: value for name, value in variables.items() if value}
+    )
+
+
+def go_urls(proxy: str) -> list[str]:
+    """Return the module proxies of a GOPROXY. With `direct`, Go asks the servers of the modules'
+    own repositories too, which are not known before."""
+    return [each for each in re.split("[,|]", proxy) if urlsplit(each).scheme in PORTS]
+
+
+def _go_sums(database: str) -> Iterable[str]:
+    """Return the address of a GOSUMDB: "name", "name+key" or "name+key address"; or "off"."""
+    name, _, place = database.partition(" ")
+    return [] if name in ("", "off") else [place or f"https://{name.partition('+')[0]}"]
