@@ -450,6 +450,19 @@ def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
     assert "</html>" in page(run)
 
 
+def test_a_generator_without_records_of_requests_says_so(run: Path) -> None:
+    def without(result: dict[str, Any]) -> None:
+        result["per_second"] = None
+
+    # A result of an earlier version of the lab has no counts by latency.
+    (figure,) = section(run, INDEX).figures.series[0].figures
+    assert "No answers by latency were recorded" in figure.caption
+    repetition(run, INDEX, 1, without)
+    (figure,) = section(run, INDEX).figures.series[0].figures
+    assert "oha keeps no record of each request" in figure.caption
+    assert "CPU of the server" in str(figure.svg)
+
+
 def test_no_answers_at_all_render(run: Path) -> None:
     document = json.loads((run / "summary.json").read_text())
     cell = next(c for c in document["cells"] if INDEX.endswith(c["cell_id"]))
