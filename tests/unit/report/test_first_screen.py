@@ -77,6 +77,24 @@ def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> N
     assert shown["noise floor"] == ("-", "no A/A control was measured")
 
 
+def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:
+    # All held the rate, and no response time is known.
+    summary = runs.many(tmp_path, 3, 1, 5)
+    (board,) = tiles.build(summary, entries(summary))
+    assert board.title.startswith("aiohttp on Gunicorn")
+    assert board.title.endswith("one of 3 cells at the first rank, which nothing distinguishes")
+    (ranking,) = summary.ranking
+    ordered = [
+        replace(row, rank=rank, shared=False)
+        for rank, row in enumerate(ranking.rows[::-1], start=1)
+    ]
+    summary = replace(summary, ranking=[replace(ranking, rows=ordered)])
+    (board,) = tiles.build(summary, entries(summary))
+    assert board.title.endswith("the best of 3 cells")
+    best = next(one for one in entries(summary) if one.anchor == board.anchor)
+    assert best.cell.cell_id == ordered[0].cell_id
+
+
 def test_many_sentences_are_folded_but_those_on_the_best_and_the_void(
     rates: tuple[Path, Summary],
 ) -> None:
