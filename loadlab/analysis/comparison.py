@@ -194,17 +194,27 @@ def failed(cells: Sequence[CellSummary]) -> float | None:
     return errors / requests if requests else None
 
 
+def lost(cells: Sequence[CellSummary]) -> tuple[int, list[str]]:
+    """Return how many repetitions failed, and the codes of the reasons why others are void."""
+    reps = [rep for cell in cells for rep in cell.repetitions if not rep.validity.valid]
+    void = [why.code for rep in reps if rep.error is None for why in rep.validity.reasons]
+    return sum(rep.error is not None for rep in reps), list(dict.fromkeys(void))
+
+
 def _side(cell_id: str, measured: CellSummary | None, cell: Cell | None, by: str) -> ComparedCell:
     """Return what a comparison holds on one of its cells."""
     name: object = getattr(cell, by, None)
     if name is None and cell is not None:
         name = getattr(cell.load, by, None)
     statistics = None if measured is None else measured.statistics
+    n_failed, void_reasons = lost([measured] if measured else [])
     return ComparedCell(
         cell_id=cell_id,
         name=cell_id if name is None else _text(name),
         n=0 if statistics is None else statistics.n,
         n_void=0 if statistics is None else statistics.n_void,
+        n_failed=n_failed,
+        void_reasons=void_reasons,
         failed_fraction=failed([measured] if measured else []),
     )
 

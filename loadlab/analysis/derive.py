@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from loadlab.analysis import calibration, certificate, client_part, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
+from loadlab.analysis.manifest import Locked
 from loadlab.core import documents, revision
+from loadlab.core.catalog import load_yaml
 from loadlab.core.model import (
     Claims,
+    CloudInstance,
     Manifest,
     ManifestHost,
     RepetitionSetup,
@@ -21,6 +26,7 @@ from loadlab.core.model import (
     UnmeasuredCell,
 )
 from loadlab.core.run_dir import RepetitionDir, RunDir
+from loadlab.hosts import ec2_price
 from loadlab.scheduling import plan as plans
 
 
@@ -86,38 +92,55 @@ def unfinished(run_dir: Path, unfetched: Sequence[Mapping[str, str]] = ()) -> li
 
 
 def describe(
-    run_dir: Path, root: Path, hosts: Mapping[str, object], controller: Mapping[str, str]
+    run_dir: Path,
+    root: Path,
+    hosts: Mapping[str, object],
+    controller: Mapping[str, str],
+    instances: Mapping[str, object],
 ) -> None:
     """Write manifest.json; the run's finish time is that of its last repetition.
 
-    ``hosts`` and ``controller``: the manifest's fields of these names.
+    ``hosts`` and ``controller``: the manifest's fields of these names. ``instances``: host -> its
+    cloud instance, see Found in hosts/ec2_price.py; empty where the hosts are none.
     """
     measured = _measured(run_dir)
-    locks = {"controller": root / "requirements.txt"}
-    for framework in {found.cell.framework for found in measured}:
-        locks[framework] = root / "apps" / framework / "requirements.txt"
-    if any(found.cell.load.mode == "batch" for found in measured):
-        locks["clients"] = root / "files" / "clients" / "requirements.txt"
-    if any(found.purpose == "py_spy" for found in measured):
-        locks["profiler"] = root / "files" / "profiler" / "requirements.txt"
-    texts = {name: documents.text(path) for name, path in locks.items() if path.exists()}
+    locked = manifest.locked(
+        root,
+        {found.cell.framework for found in measured},
+        {found.cell.load.generator for found in measured},
+        any(found.purpose == "py_spy" for found in measured),
+    )
     document = manifest.build(
         plans.read(run_dir),
         _finished(measured),
         {name: documents.decode(host, ManifestHost, name) for name, host in hosts.items()},
         controller,
         revision.of(root),
-        manifest.pins(texts),
+        locked,
         certificate.newest(run_dir),
+        _instances(RunDir(run_dir).manifest, root, instances),
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
+
+
+def _instances(
+    manifest_json: Path, root: Path, instances: Mapping[str, object]
+) -> list[CloudInstance] | None:
+    """Return the cloud instances of the run up to now; None where it had none."""
+    if not instances:
+        return None
+    earlier = documents.read(manifest_json, Manifest) if manifest_json.exists() else None
+    before = (earlier and earlier.instances) or []
+    prices = msgspec.convert(load_yaml(root / "files" / "aws_prices.yml"), ec2_price.Prices)
+    found = msgspec.convert(instances, dict[str, ec2_price.Found])
+    return ec2_price.used(prices, datetime.datetime.now(datetime.UTC), found, before)
 
 
 def describe_again(run_dir: Path, known: Manifest) -> None:
     """Write manifest.json again from the run's files.
 
-    What they do not contain (hosts, controller, lab, pins) is copied from ``known``, an earlier
-    manifest.json.
+    What they do not contain (hosts, controller, lab, pins, locks) is copied from ``known``, an
+    earlier manifest.json.
     """
     document = manifest.build(
         plans.read(run_dir),
@@ -125,8 +148,9 @@ def describe_again(run_dir: Path, known: Manifest) -> None:
         known.hosts,
         known.controller,
         known.lab,
-        known.pins,
+        Locked(known.pins, known.locks or {}),
         known.certificate,
+        known.instances,
     )
     documents.write(RunDir(run_dir).manifest, documents.encode(document))
 

@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from msgspec import to_builtins
 
-from loadlab.core.model import CertificateReference, Command, LabRevision, Manifest, ManifestHost
+from loadlab.core import catalog, documents
+from loadlab.core.model import (
+    CertificateReference,
+    CloudInstance,
+    Command,
+    LabRevision,
+    Manifest,
+    ManifestHost,
+)
 from loadlab.core.model.options import Options
+from loadlab.generators import registry
 from loadlab.scheduling.plan import Run
 
 _PIN = re.compile(
@@ -19,10 +30,55 @@ _PIN = re.compile(
 _PLANNED = (
     "options", "stack", "stacks", "tunings", "networks", "endpoints", "experiments", "study",
 )  # fmt: skip
+_REQUIREMENTS = "requirements.txt"
+# Lock files of applications that are not written in Python.
+_OTHER_LOCKS = ("go.sum", "package-lock.json")
 # -e, also after switches that take no value (-Kbe), with or without its value attached.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
 # --extra-vars or an abbreviation: no other option of ansible-playbook starts with --e.
 _LONG = re.compile(r"(--e[a-z-]*)(?:=(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Locked:
+    """What the lab pins: pins as in the manifest, and lock file -> its SHA-256."""
+
+    pins: dict[str, str]
+    locks: dict[str, str]
+
+
+def locked(
+    root: Path, frameworks: Iterable[str], generators: Iterable[str], py_spy: bool
+) -> Locked:
+    """Return what the lab in ``root`` pins of the controller, these applications and generators,
+    and the profiler."""
+    folders = {"controller": root}
+    folders |= {name: root / "apps" / name for name in frameworks}
+    pinned: dict[str, str] = {}
+    for name in generators:
+        if registry.get(name).mode == "batch":
+            folders["clients"] = root / "files" / "clients"
+        pinned |= _version(root, registry.get(name).role)
+    if py_spy:
+        folders["profiler"] = root / "files" / "profiler"
+    paths = {name: folder / _REQUIREMENTS for name, folder in folders.items()}
+    texts = {name: documents.text(path) for name, path in paths.items() if path.exists()}
+    files = [
+        folder / name
+        for folder in folders.values()
+        for name in (_REQUIREMENTS, *_OTHER_LOCKS)
+        if (folder / name).exists()
+    ]
+    hashes = {path.relative_to(root).as_posix(): documents.digest_of(path) for path in files}
+    return Locked({**pins(texts), **pinned}, hashes)
+
+
+def _version(root: Path, role: str) -> dict[str, str]:
+    """Return the version that the role of a generator pins; empty where it pins none."""
+    path = root / "roles" / role / "defaults" / "main.yml"
+    name = f"{role}_version"
+    found = (catalog.load_yaml(path) or {}) if path.exists() else {}
+    return {f"{role}/{name}": str(found[name])} if name in found else {}
 
 
 def pins(locks: Mapping[str, str]) -> dict[str, str]:
@@ -85,13 +141,14 @@ def build(
     hosts: Mapping[str, ManifestHost],
     controller: Mapping[str, str],
     lab: LabRevision,
-    pins: Mapping[str, str],
+    locked: Locked,
     certificate: CertificateReference | None,
+    instances: Sequence[CloudInstance] | None,
 ) -> Manifest:
     """Return manifest.json.
 
     ``begun``: plan.json. ``finished``: ISO 8601 time or None. ``hosts``, ``controller``, ``lab``,
-    ``pins``, ``certificate``: its fields of these names.
+    ``certificate``, ``instances``: its fields of these names. ``locked``: its pins and locks.
     """
     plan = begun.plan
     given = {name: value for name, value in plan.given.items() if value not in (None, "")}
@@ -99,6 +156,11 @@ def build(
     argv = begun.argv
     if argv and "python" in argv[0].rpartition("/")[2]:
         argv = argv[1:]
+    planned = to_builtins(plan)
+    kept = {key: planned[key] for key in _PLANNED}
+    if plan.choice is not None:
+        # An older lab chose nothing.
+        kept["choice"] = planned["choice"]
     return Manifest(
         run_id=plan.run_id,
         started=begun.started,
@@ -107,7 +169,9 @@ def build(
         command=Command(argv=command_line(argv, Options.__struct_fields__), extra_vars=given),
         controller=dict(controller),
         hosts=dict(hosts),
-        pins=dict(pins),
-        plan={key: value for key, value in to_builtins(plan).items() if key in _PLANNED},
+        pins=locked.pins,
+        locks=locked.locks or None,
+        plan=kept,
         certificate=certificate,
+        instances=None if instances is None else list(instances),
     )

@@ -36,17 +36,26 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
     found = {
         run: _summary(results, name, run) for name, ids in sides.items() for run in ids or [""]
     }
+    compared = between(sides, found)
+    if not compared.comparisons or len(found) < len(sides["base"]) + len(sides["head"]):
+        raise PlanError(
+            f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
+            "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
+        )
+    return compared
+
+
+def between(sides: Mapping[str, Sequence[str]], found: Mapping[str, Summary]) -> RunComparison:
+    """Return the comparison of each cell that all runs measured; none where they share no cell.
+
+    ``sides``: base and head -> run_ids. ``found``: run_id -> its summary.
+    """
     cells = {run: {cell.cell_id: cell for cell in one.cells} for run, one in found.items()}
     common = [
         cell_id
         for cell_id, cell in cells[sides["base"][0]].items()
         if cell.purpose == "measure" and all(cell_id in known for known in cells.values())
     ]
-    if not common or len(found) < len(sides["base"]) + len(sides["head"]):
-        raise PlanError(
-            f"base: '{base}' and head: '{head}' have no cell in common. Measure both with the same "
-            "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
-        )
     measured = {
         f"{run}/{cell.cell_id}": replace(cell, cell_id=f"{run}/{cell.cell_id}")
         for run, known in cells.items()
@@ -60,8 +69,8 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
         )
     ]
     return RunComparison(
-        base=sides["base"],
-        head=sides["head"],
+        base=list(sides["base"]),
+        head=list(sides["head"]),
         comparisons=_comparisons(measured, controls, sides, common),
         noise_floor=noise.rows(measured, controls),
     )
@@ -103,11 +112,14 @@ def _comparisons(
 
 def _side(cells: Sequence[CellSummary], run_ids: Sequence[str]) -> ComparedCell:
     """Return what a comparison holds on the same cell of several runs."""
+    n_failed, void_reasons = comparison.lost(cells)
     return ComparedCell(
         cell_id=", ".join(cell.cell_id for cell in cells),
         name=", ".join(run_ids),
         n=sum(cell.statistics.n for cell in cells),
         n_void=sum(cell.statistics.n_void for cell in cells),
+        n_failed=n_failed,
+        void_reasons=void_reasons,
         failed_fraction=comparison.failed(cells),
     )
 

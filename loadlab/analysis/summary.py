@@ -17,6 +17,7 @@ from loadlab.core.errors import ResultError
 from loadlab.core.model import (
     CellSummary,
     ClientStatistics,
+    EncodedHistogram,
     ErrorCounts,
     Latency,
     Repetition,
@@ -48,8 +49,11 @@ def merge(results: Sequence[Result]) -> Statistics:
     bases = {result.latency_basis for result in valid if result.latency_basis}
     if len(bases) > 1:
         raise ResultError(f"latencies from {' and '.join(sorted(bases))} do not merge")
-    several = [histograms.decode(one.histogram.data) for one in valid if one.histogram is not None]
+    recorded = [one for one in valid if one.histogram is not None or one.censored is not None]
+    several = [_decoded(one.histogram) for one in recorded]
+    censored = [_decoded(one.censored) for one in recorded]
     histogram = histograms.merge(several)
+    latency = _latency(valid, histogram)
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
@@ -66,12 +70,21 @@ def merge(results: Sequence[Result]) -> Statistics:
             [one.rate_achieved for one in valid if one.rate_achieved is not None]
         ),
         latency_basis=next(iter(bases), None),
-        latency_us=_latency(valid, histogram),
-        latency_interval_us=percentiles.intervals(several),
+        latency_us=latency,
+        latency_interval_us=percentiles.intervals(
+            several,
+            [int(one.total_count) for one in censored],
+            [name for name in histograms.PERCENTILES if getattr(latency, name) is None],
+        ),
         response_time=response_time.merge([one.response_time for one in valid]),
         percentile_curve=[list(point) for point in histograms.percentile_curve(histogram)],
         client=_client(valid),
     )
+
+
+def _decoded(found: EncodedHistogram | None) -> histograms.Histogram:
+    """Return a histogram of a result; an empty one where it has none."""
+    return histograms.empty() if found is None else histograms.decode(found.data)
 
 
 def _latency(valid: Sequence[Result], histogram: histograms.Histogram) -> Latency:

@@ -26,6 +26,7 @@ from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.core.model.base import Json
 from loadlab.core.run_dir import MANIFEST, REPORT, RESULT, RunDir
 from loadlab.report import lesson
+from loadlab.reproduction import document as reproduction
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.plan import Run
 
@@ -44,7 +45,7 @@ State: TypeAlias = Literal["same", "differs", "hashed", "not verified"]
 _ONLY_LISTED = f"raw, and no {RESULT} names its SHA-256"
 _MISSING = f"named by its {RESULT}, and not in the bundle"
 # Fields of the manifest that no other file of the bundle has.
-_COPIED = "hosts, controller, lab and pins"
+_COPIED = "hosts, controller, lab, pins and locks"
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,9 @@ class Outcome:
     def verified(self) -> bool:
         """Whether every document is the same, every raw file that a result names has its SHA-256,
         and the signer is trusted."""
-        return not self.of("differs") and not self._unverified() and self.trusted
+        return not self.of("differs") and not self.unverified() and self.trusted
 
-    def _unverified(self) -> list[str]:
+    def unverified(self) -> list[str]:
         """Return the documents that could not be verified."""
         return [name for name in self.of("not verified") if run_dir.derived(name)]
 
@@ -152,7 +153,7 @@ class Outcome:
         told = []
         if self.of("differs"):
             told.append("Not every file is what the raw files give.")
-        if doubtful := self._unverified():
+        if doubtful := self.unverified():
             more = f" and {len(doubtful) - SHOWN} more" if len(doubtful) > SHOWN else ""
             shown = ", ".join(one_line(name, 200) for name in doubtful[:SHOWN])
             told.append(f"Not verified: {shown}{more}.")
@@ -309,7 +310,8 @@ class _Again:
         self._make(self._calibrations, "calibration")
         self._make(lambda: derive.results(again, False), "cells")
         self._make(lambda: derive.describe_again(again, known), "manifest")
-        self._make(lambda: derive.summary(again), "summary", "claims", "metrics")
+        self._make(lambda: derive.summary(again), "summary", "claims", "certificate", "metrics")
+        self._make(lambda: reproduction.write(again), "reproduction")
         self._make(self._report, "report")
         self._make(lambda: self._lesson(begun), "lesson")
 

@@ -36,6 +36,8 @@ SUMMARY = "summary.json"
 CLAIMS = "claims.json"
 CERTIFICATE = "certificate.json"
 MANIFEST = "manifest.json"
+ORIGINAL = "original.json"
+REPRODUCTION = "reproduction.json"
 METRICS = "metrics.prom"
 REPORT = "report.html"
 LESSON = "lesson.md"
@@ -281,6 +283,16 @@ class RunDir:
         return self.path / MANIFEST
 
     @property
+    def original(self) -> Path:
+        """The run that this one repeats."""
+        return self.path / ORIGINAL
+
+    @property
+    def reproduction(self) -> Path:
+        """How this run compares with the run that it repeats."""
+        return self.path / REPRODUCTION
+
+    @property
     def metrics(self) -> Path:
         return self.path / METRICS
 
@@ -396,7 +408,9 @@ HERE = RunDir(Path())
 def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
-    documents = {RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, METRICS, REPORT, LESSON}
+    documents = {
+        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, REPORT, LESSON,
+    }  # fmt: skip
     return path.name in documents or path.match(f"{_CALIBRATION}*.json")
 
 

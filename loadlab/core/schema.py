@@ -19,6 +19,8 @@ DOCUMENTS: dict[str, type[model.Record]] = {
     "claims": model.Claims,
     "certificate": model.Certificate,
     "compare": model.RunComparison,
+    "original": model.Original,
+    "reproduction": model.Reproduction,
     "manifest": model.Manifest,
     "tuning": model.TuningLedger,
     "calibration": model.Calibration,

@@ -73,16 +73,20 @@ class Generator:
       controller before: check (fail if there is no way to it), begin and finish (obtain it)
     - program: its executable in the PATH of a client; empty where it has none
     - built: whether the lab obtains the executable for the controller's own architecture
-    - snap: the snap that has it, where no package does; empty otherwise
+    - snap: the snap that has it, where no package does; empty otherwise. snap_machines: those on
+      which the snap's program works, as `uname -m` prints them. A client that runs it from
+      there gives it all rights: a snap needs more to start than the sandbox has
+    - preferred: whether it is taken, where no generator is named, if every client has it or can get
+      it
     - options: main variables that it reads and that another generator does not
     - output: its file in a repetition's folder, the generator's name with an ending
     - prints: whether it prints that file instead of writing it
-    - piped: whether it prints through a pipe, errors among the rest
     - command, measure: see Command and Measure; keep, discard: where it leaves a file of requests
     - http2: whether it can use HTTP/2
     - whole: whether it takes only whole rates and seconds
     - duration_min_s: shortest duration it can measure; duration_min_why: why, in words
-    - sandboxed: whether it runs without rights
+    - row_bytes, row_memory_bytes: of a file with a row for each request, bytes of disk for a row,
+      and of the generator's memory; 0 where it writes none
     - at_once: of a batch, (requests, connections asked) -> requests under way at once; manner: the
       same in words. connections: default of the option connections, None for the common one
     """
@@ -98,15 +102,17 @@ class Generator:
     on_controller: tuple[str, ...] = ()
     built: bool = False
     snap: str = ""
+    snap_machines: tuple[str, ...] = ()
+    preferred: bool = False
     prints: bool = False
-    piped: bool = False
     keep: Keep | None = None
     discard: Discard | None = None
     http2: bool = False
     whole: bool = False
     duration_min_s: int = 0
     duration_min_why: str = ""
-    sandboxed: bool = True
+    row_bytes: int = 0
+    row_memory_bytes: int = 0
     at_once: Callable[[int, int], int] | None = None
     manner: str = ""
     connections: int | None = None

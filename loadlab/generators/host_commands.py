@@ -22,15 +22,22 @@ def restart(started: Sequence[str], restarted: Sequence[str], again: bool) -> st
 
     ``started``, ``restarted``: units of the server; empty where none of the latter is to be
     restarted. ``again``: whether a restart that began at the end of the previous measurement counts
-    if nothing used the services since.
+    if nothing used the services since, and if what the stack needs was up then: an application that
+    began without its database may answer errors for seconds after the database is back, or never
+    begin.
     """
     if not restarted:
         return ""
-    early = f"[ ! -e {_RESTARTED} ] || verb=start; " if again else ""
-    needed = f"systemctl start {shlex.join(started)} && " if started else ""
+    restart = f'systemctl "$verb" {" ".join(restarted)}'
+    needed = f"systemctl start {shlex.join(started)}" if started else "true"
+    if not again:
+        return f"verb=restart; rm -f {_RESTARTED} && {needed} && {restart}"
+    # A unit has another invocation once it was started. A service may run as instances of itself.
+    units = shlex.join([name for unit in started for name in (unit, f"{unit}@*")])
+    up = f"systemctl show --property=Id,InvocationID {units}" if units else "true"
     return (
-        f"verb=restart; {early}rm -f {_RESTARTED} && {needed}"
-        f'systemctl "$verb" {" ".join(restarted)}'
+        f"verb=restart; [ ! -e {_RESTARTED} ] || verb=start; rm -f {_RESTARTED}; up=$({up}); "
+        f'{needed} && {{ [ "$up" = "$({up})" ] || verb=restart; {restart}; }}'
     )
 
 

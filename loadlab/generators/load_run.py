@@ -49,11 +49,16 @@ _TOOLS = "/usr/local/lib/loadlab"
 
 
 class Host(Struct):
-    """A host, as far as a measurement depends on it; ``exporter`` is the URL of its telemetry."""
+    """A host, as far as a measurement depends on it.
+
+    - exporter: URL of its telemetry
+    - snaps: generators that it runs from a snap
+    """
 
     cpus: list[int]
     interface: str
     exporter: str
+    snaps: list[str] = []
 
 
 class Answer(Struct):
@@ -296,16 +301,13 @@ def _offer(
     batch = generator.mode == "batch"
     measured_s = seconds if load.duration_s is None else load.duration_s
     ports = load.connections if load.reuse else load.requests
-    output = ""
-    if generator.prints:
-        output = "pipe" if generator.piped else "file"
     host = urlsplit(asked.url).hostname
     variables = {
         "DIR": folder,
         "GENERATOR": generator.name,
-        "WARM_UP": _command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
-        "MEASURE": _command(generator, request, measured_s, generator.name),
-        "PRINTS": output,
+        "WARM_UP": command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
+        "MEASURE": command(generator, request, measured_s, generator.name),
+        "PRINTS": "yes" if generator.prints else "",
         "URL": asked.url,
         "STATUS_URL": asked.status,
         "HTTP2": str(request.http2).lower(),
@@ -323,7 +325,8 @@ def _offer(
         # Only one client sends the background requests.
         "BESIDE_URL": asked.beside if share.name == asked.client else "",
     }
-    return f"{_rights(generator, asked)} {_set(variables)}"
+    snap = generator.name in asked.hosts[share.name].snaps
+    return f"{rights(snap, RepetitionDir(Path(asked.dir)).on_hosts)} {_set(variables)}"
 
 
 def _server_recorder(asked: Asked, remote: str) -> str:
@@ -342,18 +345,19 @@ def _recorder(folder: str) -> str:
     return f"--property=User=loadlab {_set(variables)}"
 
 
-def _command(generator: Generator, request: Request, seconds: float, name: str) -> str:
+def command(generator: Generator, request: Request, seconds: float, name: str) -> str:
     """Return a generator's whole command, quoted for a shell."""
     headers = [part for name, text in request.headers.items() for part in ("-H", f"{name}: {text}")]
     limit = plain(seconds + request.timeout_s + LATE_S)
     return shlex.join(["timeout", limit, *generator.command(request, seconds, name), *headers])
 
 
-def _rights(generator: Generator, asked: Asked) -> str:
-    """Return the properties of the service that runs the generator.
+def rights(snap: bool, folder: str = "") -> str:
+    """Return the properties of the service that runs a generator.
 
-    It reads untrusted answers. In the sandbox it can write only to its folder, and its only
-    capability is binding low ports. The OOM killer selects it first.
+    It reads untrusted answers. In the sandbox it can write only to this folder and to a /tmp of its
+    own, and its only capability is binding low ports. A snap has its own sandbox, which only root
+    may set up. The OOM killer selects it first.
     """
     sandbox = [
         "User=loadlab",
@@ -361,11 +365,11 @@ def _rights(generator: Generator, asked: Asked) -> str:
         "ProtectSystem=strict",
         "ProtectHome=true",
         "PrivateTmp=true",
-        f"ReadWritePaths={RepetitionDir(Path(asked.dir)).on_hosts}",
+        *([f"ReadWritePaths={folder}"] if folder else []),
         "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
         "AmbientCapabilities=CAP_NET_BIND_SERVICE",
     ]
-    properties = ["OOMScoreAdjust=1000", *(sandbox if generator.sandboxed else [])]
+    properties = ["OOMScoreAdjust=1000", *([] if snap else sandbox)]
     return shlex.join(f"--property={one}" for one in properties)
 
 

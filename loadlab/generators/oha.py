@@ -46,6 +46,11 @@ from loadlab.stats import histograms
 
 OUTPUT = "oha.json"
 
+# Bytes of a row in the SQLite file: the path, of up to 25 characters, four times and four numbers.
+ROW_BYTES = 80
+# Bytes of memory for each request until oha's end: 120 of RequestResult (src/client.rs), in vectors
+# that double as they grow, of which one is copied into the next.
+ROW_MEMORY_BYTES = 360
 # Kept latencies are rounded by at most this fraction.
 ROUNDING = 0.001
 
@@ -366,5 +371,7 @@ GENERATORS = (
         keep=_keep,
         discard=oha_database.discard,
         http2=True,
+        row_bytes=ROW_BYTES,
+        row_memory_bytes=ROW_MEMORY_BYTES,
     ),
 )

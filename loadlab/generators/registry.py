@@ -32,6 +32,12 @@ def first(mode: Mode) -> str:
     return names(mode)[0]
 
 
+def preferred() -> str | None:
+    """Return the constant-rate generator to take, where none is named, if every client can have it;
+    None where there is none."""
+    return next((name for name in names("constant") if GENERATORS[name].preferred), None)
+
+
 def saturating() -> str:
     """Return the closed-loop generator that measures saturation throughput."""
     return first("closed")

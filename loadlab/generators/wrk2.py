@@ -16,8 +16,13 @@ What wrk2 does, from its source (giltene/wrk2, src/wrk.c) and from published out
   answers, minus one for each connection, which may have had a request under way at the end: those
   are neither waited for nor counted.
 - `Non-2xx or 3xx responses` are those of 400 and above, without the status.
-- Req/Sec is sampled after the calibration and is -nan where no time was left; it is ignored. A
-  latency of -nan is refused.
+- Req/Sec is sampled after the calibration and is -nan where no time was left; it is ignored.
+- Where no latency was recorded, because nothing was answered (after the calibration), mean and
+  deviation are -nan and the spectrum has one row. That is a result: no answer, or answers without
+  latencies. If nothing was answered and nothing failed, each connection waited for its first
+  answer until the end. Any other -nan is refused.
+- Its latencies are longer than oha's: with nothing to send, a connection waits for a timer of whole
+  milliseconds, so that a request starts late, and that is in its latency. See docs/measuring.md.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from loadlab.core.model import Load, Reason, Thresholds
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
+    NONE,
     SIZE_TOLERANCE,
     GeneratorError,
     Measurement,
@@ -47,6 +53,8 @@ STAGGER_S = 0.005
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _TIME = rf"{_NUMBER}(?:us|ms|s|m|h)"
+# Mean and deviation of no values.
+_NO_TIME = r"-?nanus"
 _METRIC = rf"(?:{_NUMBER}[kMGTP]?|-?nan)"
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 _UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
@@ -91,10 +99,7 @@ class _Lines:
         if line.startswith(_FATAL):
             raise GeneratorError(f"wrk2 line {number}, it did not run: {line[:120]!r}")
         if "nan" in line:
-            raise GeneratorError(
-                f"wrk2 line {number} has no number: {line[:120]!r}; was nothing answered after its "
-                "calibration of 10 s?"
-            )
+            raise GeneratorError(f"wrk2 line {number} has no number: {line[:120]!r}")
         raise GeneratorError(
             f"wrk2 line {number} not understood: {line[:120]!r}; expected {name!r}"
         )
@@ -116,6 +121,7 @@ class _Spectrum:
     rows: list[tuple[int, int]]
     # The rows' percentiles, 0 to 1.
     percentiles: list[float]
+    # Not a number where the total is 0.
     mean: float
     stdev: float
     total: int
@@ -128,8 +134,8 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
     one answer with its headers; None skips that check. As for wrk, a mean that is more than 1 % off
     is a finding. Rates are over wrk2's own run time.
 
-    Raises GeneratorError for an unknown or missing line, for -nan where a number is needed, and for
-    numbers that contradict each other.
+    Raises GeneratorError for an unknown or missing line, for -nan where a latency was recorded, and
+    for numbers that contradict each other.
     """
     lines = _Lines(text)
     lines.take("running", r"Running \d+[smh] test @ \S+")
@@ -147,11 +153,17 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
     ):
         calibrated += 1
     lines.take("header", r"Thread Stats +Avg +Stdev +Max +\+/- Stdev")
-    lines.take("Latency", rf"Latency +{_TIME} +{_TIME} +{_TIME} +{_NUMBER}%")
+    found = lines.take(
+        "Latency",
+        rf"Latency +({_TIME}|{_NO_TIME}) +({_TIME}|{_NO_TIME}) +{_TIME} +{_NUMBER}%",
+    )
+    numbers = not any("nan" in value for value in found.groups())
     lines.take("Req/Sec", rf"Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_METRIC}%")
     lines.take("distribution", _RECORDED)
     recorded = _spectrum(lines)
     uncorrected = _spectrum(lines) if lines.optional(_UNCORRECTED) else None
+    if not numbers and recorded.total:
+        raise GeneratorError(f"wrk2 has no number for the mean of {recorded.total} latencies")
     found = lines.take(
         "requests", rf"(\d+) requests in ({_NUMBER})(us|ms|s|m|h), ({_NUMBER})([KMGTP]?)B read"
     )
@@ -186,10 +198,18 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
             findings.append(unexpected_size(mean, wire_bytes))
     exact = _counts(recorded)
     histogram = histograms.from_counts(*exact)
+    latency_us = histograms.summary(histogram)
+    if recorded.total:
+        # wrk2 computes these two from more values than the rows of its spectrum.
+        latency_us |= {"mean": recorded.mean, "stdev": recorded.stdev}
     unsent = max(0, scheduled - responses - opened)
+    failed = connect + read + write
+    # Without any answer it is known that the request of each connection has none.
+    unanswered = 0 if responses else min(opened, scheduled)
+    waiting = 0 if failed else unanswered
     return Measurement(
         generator="wrk2",
-        requests=responses + connect + read + write,
+        requests=responses + failed + waiting,
         responses=responses,
         ok=responses - refused,
         errors={
@@ -199,28 +219,38 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
             "write": write,
             "status_other": refused,
         },
-        aborted=0,
+        aborted=waiting,
         scheduled=scheduled,
         unsent=unsent,
         duration_s=seconds,
         rate_achieved=responses / seconds,
         goodput=(responses - refused) / seconds,
-        mean_service_us=uncorrected.mean if uncorrected else None,
+        mean_service_us=uncorrected.mean if uncorrected and uncorrected.total else None,
         histogram=histogram,
-        # wrk2 computes these two from more values than the rows of its spectrum.
-        latency_us={
-            **histograms.summary(histogram),
-            "mean": recorded.mean,
-            "stdev": recorded.stdev,
-        },
+        latency_us=latency_us,
         latency_from="intended",
-        # wrk2 does not report the latencies of refused answers separately. Other failures are sent
-        # again and end up answered or unsent.
-        waited=Waited(exact, unsent=unsent, known=recorded.total / responses)
-        if not refused
-        else None,
+        waited=_waited(exact, responses, refused, unanswered, unsent),
         findings=findings,
     )
+
+
+def _waited(
+    right: tuple[histograms.Integers, histograms.Integers],
+    responses: int,
+    refused: int,
+    unanswered: int,
+    unsent: int,
+) -> Waited | None:
+    """Return the outcomes of the scheduled requests; None where they are not known.
+
+    wrk2 does not report the latencies of refused answers separately, and reports none of answers
+    during its calibration. Other failures are sent again and end up answered or unsent.
+    """
+    recorded = int(right[1].sum())
+    if refused or (responses and not recorded):
+        return None
+    known = recorded / responses if responses else 1.0
+    return Waited(right, unanswered=unanswered, unsent=unsent, known=known)
 
 
 def _findings(
@@ -308,15 +338,16 @@ def _spectrum(lines: _Lines) -> _Spectrum:
                 f"wrk2's spectrum has {count} of {total} answers at {value} µs, {percentile:.6f} "
                 "is printed there"
             )
-    footer = rf"= +({_NUMBER})"
-    found = lines.take("Mean", rf"#\[Mean +{footer}, StdDeviation +{footer}\]")
+    footer, none = rf"= +({_NUMBER})", "" if total else "|-?nan"
+    moment = rf"= +({_NUMBER}{none})"
+    found = lines.take("Mean", rf"#\[Mean +{moment}, StdDeviation +{moment}\]")
     mean, stdev = float(found[1]) * 1000, float(found[2]) * 1000
     found = lines.take("Max", rf"#\[Max +{footer}, Total count +{footer}\]")
     highest, told = float(found[1]) * 1000, int(found[2])
     lines.take("Buckets", rf"#\[Buckets +{footer}, SubBuckets +{footer}\]")
     lines.take("rule", r"-{10,}")
     # The maximum is the lowest or the highest value of its bucket; a bucket is 0.1 % wide.
-    if told != total or not total or not last * 0.998 - 1 <= highest <= last + 0.5:
+    if told != total or not last * 0.998 - 1 <= highest <= last + 0.5:
         raise GeneratorError(
             f"wrk2's spectrum ends at {last} µs and {total} answers, below it stand "
             f"{highest:.0f} µs and {told}"
@@ -331,6 +362,8 @@ def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Intege
     percentile is too low. Where the distribution above has a percentile in between, such as the
     99th, the answers up to its rank are put at that value.
     """
+    if not spectrum.total:
+        return NONE
     points = {count: value for value, count in reversed(spectrum.rows)}
     for percentile, value, off in spectrum.distribution:
         rank = max(1, int(percentile / 100 * spectrum.total + 0.5))
@@ -360,8 +393,13 @@ def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Intege
 
 def _command(request: Request, seconds: float, name: str) -> list[str]:
     assert request.rate is not None
-    # wrk2 gives every thread the same number of connections and drops the remainder.
-    threads = next(n for n in range(request.threads, 0, -1) if request.connections % n == 0)
+    # wrk2 gives every thread the same number of connections and drops the remainder. Of at least
+    # half of the threads, and two, the number that drops fewest: a prime number has no divisor.
+    least = min(request.threads, max(2, (request.threads + 1) // 2))
+    threads = max(
+        range(least, request.threads + 1),
+        key=lambda each: (-(request.connections % each), each),
+    )
     return [
         *("wrk2", "-t", str(threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "-R", plain(request.rate), "--latency", "--u_latency"),
@@ -385,13 +423,14 @@ GENERATORS = (
         on_controller=("check",),
         program="wrk2",
         snap="wrk2",
+        # Where char is unsigned, as on aarch64, wrk2 takes the end of its options for an unknown
+        # one: each call prints the usage.
+        snap_machines=("x86_64",),
+        # The generator of the published studies.
+        preferred=True,
         options=("rate", "duration", "warmup", "keepalive", "connections", "wrk2_binary"),
         output=OUTPUT,
         prints=True,
-        # A snap may not open or inherit files outside of a home directory, and needs more rights to
-        # start than a sandbox has.
-        piped=True,
-        sandboxed=False,
         command=_command,
         measure=_measured,
         whole=True,

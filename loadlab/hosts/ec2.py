@@ -1,4 +1,4 @@
-"""Interpret the answers of Amazon EC2: errors, instance types, prices and consoles."""
+"""Interpret the answers of Amazon EC2: errors, instance types and consoles."""
 
 from __future__ import annotations
 
@@ -50,13 +50,10 @@ LIMIT = {
 }
 SPOT_PRICE = {"SpotMaxPriceTooLow"}
 
-HOURS_A_MONTH = 730
-
 # Every kind of resource that can carry the lab's tag: EC2's call, the list in its answer, and the
 # key of a resource's name.
 KINDS = {
     "instance": ("describe_instances", "Reservations[].Instances[]", "InstanceId"),
-    "launch-template": ("describe_launch_templates", "LaunchTemplates[]", "LaunchTemplateId"),
     "placement-group": ("describe_placement_groups", "PlacementGroups[]", "GroupName"),
     "key-pair": ("describe_key_pairs", "KeyPairs[]", "KeyName"),
     "network-interface": (
@@ -116,10 +113,10 @@ def refusal(code: str, detail: str, region: str) -> str:
         )
     if code in NO_CAPACITY:
         return (
-            f"AWS has no capacity for this now ({detail}). Remove what was begun with "
-            "`ansible-playbook -i inventory/aws playbooks/teardown.yml`, then try another zone "
-            "(-e aws_hosts_zone=), another type (-e aws_hosts_server_type=, "
-            "-e aws_hosts_client_type=), on demand in place of spot, or later."
+            f"AWS has no capacity for this now in any zone that was tried ({detail}). Try another "
+            "type (-e aws_hosts_server_type=, -e aws_hosts_client_type=), another region, on "
+            "demand in place of spot, or later; "
+            "`ansible-playbook -i inventory/aws playbooks/teardown.yml` removes what was begun."
         )
     if code in LIMIT:
         return (
@@ -211,19 +208,6 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     types: dict[str, InstanceType]
     zones: list[str]
-
-
-class Prices(Struct, frozen=True, kw_only=True):
-    """files/aws_prices.yml, in USD: on demand per hour by region and type, and of what a host adds.
-
-    ``volume_gb_month``: a GB of disk for a month; ``address_hour``: a public IPv4 address;
-    ``dedicated_region_hour``: the fee for dedicated tenancy in a region.
-    """
-
-    regions: dict[str, dict[str, float]]
-    volume_gb_month: float
-    address_hour: float
-    dedicated_region_hour: float
 
 
 class Console(Struct, frozen=True, kw_only=True):
@@ -326,29 +310,6 @@ def unfit(
             f"{', '.join(offer.zones)}."
         )
     return reasons
-
-
-def estimate(
-    prices: Prices,
-    region: str,
-    types: Iterable[str],
-    disk_gb: int,
-    dedicated: bool,
-) -> float | None:
-    """Return the price of these instances in USD per hour on demand, with disks and addresses.
-
-    ``types``: one instance type for each host; ``disk_gb``: GB of each disk. Dedicated tenancy adds
-    its fee for the region; its surcharge on each instance is not in the table. None where the table
-    (files/aws_prices.yml) lacks a price.
-    """
-    names = list(types)
-    table = prices.regions.get(region, {})
-    if any(name not in table for name in names):
-        return None
-    hosts = sum(table[name] for name in names)
-    disk = disk_gb * prices.volume_gb_month / HOURS_A_MONTH
-    fee = prices.dedicated_region_hour if dedicated else 0.0
-    return hosts + len(names) * (disk + prices.address_hour) + fee
 
 
 # cloud-init prints the host's public keys between these two lines.

@@ -115,7 +115,8 @@ def _nic(name: str, lines: _Lines) -> Nic:
         duplex=_DUPLEX.get(found.get("duplex", "")),
         queues=len(receiving) or None,
         interrupts={number: cpu_list(cpus) for number, cpus in interrupts} or None,
-        offloads={name: state == "on" for name, state in offloads} or None,
+        offloads={name: state.startswith("on") for name, state in offloads} or None,
+        offloads_fixed=[name for name, state in offloads if state.endswith("fixed")] or None,
         mtu=lines.count("mtu"),
         rps_queues=_with_processors(receiving),
         xps_queues=_with_processors(sending),
@@ -248,11 +249,12 @@ def _of_card(nic: Nic, cpus: list[int]) -> list[str]:
             "it is full when the others are idle. Have irqbalance running, or spread them "
             "(/proc/irq/*/smp_affinity_list)."
         )
-    off = [name for name, on in (nic.offloads or {}).items() if not on]
+    fixed = nic.offloads_fixed or []
+    off = [name for name, on in (nic.offloads or {}).items() if not on and name not in fixed]
     # Between the two ends of a veth pair packets stay whole.
     if off and interrupts:
         lines.append(
             f"{', '.join(off)} off on {nic.name}: processors cut and join packets one by one. "
-            f"Switch on with ethtool -K {nic.name} tso on gso on gro on."
+            f"Switch on with ethtool -K {nic.name} {' '.join(f'{name} on' for name in off)}."
         )
     return lines

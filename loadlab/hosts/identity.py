@@ -23,7 +23,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     """The properties that decide how fast a host is and what its kernel can do.
 
     ``kernel`` is the series, such as 6.12. ``cpus`` is the number of processors that services may
-    use.
+    use. ``instance_type`` and ``image``: of a cloud instance, "" of another host.
     """
 
     os: str
@@ -33,6 +33,8 @@ class Identity(Struct, frozen=True, kw_only=True):
     cpus: int
     memory_bytes: int
     virtualisation: str
+    instance_type: str = ""
+    image: str = ""
 
 
 class RunHost(Identity, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
+from loadlab.core.formatting import one_line, size
 from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.package_sources import name_and_port
@@ -32,7 +32,10 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     - own_address: the address that SSH connected to
     - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
     - programs: name -> path, or "", of each generator's program that was asked for
+    - snaps: name -> what `snap info` says, of each generator's snap that was asked about; absent
+      where there is no snapd, or where the program is there
     - sources: "name:port" of each package source; deployed: fingerprints, or ""
+    - free_bytes: of the file system of raw files; available_bytes: of memory
     - manifest: the host's fields in manifest.json
     """
 
@@ -50,7 +53,10 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     programs: dict[str, str]
     sources: list[str]
     deployed: str
+    free_bytes: int
+    available_bytes: int
     manifest: HostDescription
+    snaps: dict[str, str] = {}
 
 
 class PythonStack(Struct, frozen=True, kw_only=True):
@@ -69,6 +75,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     - machine_ids: inventory name -> machine id of every host, as in HostProbe
     - stacks: what a server is to run; empty for a client or where nothing is planned
     - networks: the network profiles by name
+    - disk_bytes, memory_bytes: what the load needs there
     - fetched_sources: for a host without internet the "name:port" of each source that the
       controller fetches from, else None
     """
@@ -78,6 +85,8 @@ class Demands(Struct, frozen=True, kw_only=True):
     machine_ids: dict[str, str]
     stacks: list[PythonStack] = []
     networks: dict[str, NetworkProfile] = {}
+    disk_bytes: int = 0
+    memory_bytes: int = 0
     fetched_sources: list[str] | None = None
 
 
@@ -105,6 +114,7 @@ def parse(text: str) -> HostProbe:
     packages: dict[str, str] = {}
     programs: dict[str, str] = {}
     routes: dict[str, list[str]] = {}
+    snaps: dict[str, str] = {}
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
         if not separator:
@@ -118,6 +128,9 @@ def parse(text: str) -> HostProbe:
         elif name == "program":
             program, _, path = value.partition(" ")
             programs[program] = path
+        elif name == "snap":
+            snap, _, said = value.partition(" ")
+            snaps[snap] = snaps.get(snap, "") + f"{said}\n"
         elif name == "route":
             peer, *way = value.split()
             routes[peer] = way
@@ -138,8 +151,11 @@ def parse(text: str) -> HostProbe:
             python=found["python"],
             netem=found["netem"] == "yes",
             programs=programs,
+            snaps=snaps,
             sources=[name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
+            free_bytes=int(found["free_bytes"]),
+            available_bytes=int(found["available_kib"]) * 1024,
             manifest=HostDescription(
                 cpu_model=found["cpu_model"] or "unknown",
                 cores=int(found["cores"]),
@@ -205,9 +221,17 @@ def _no_interface(host: HostProbe, demands: Demands) -> list[Facts]:
     return [] if host.interface else [{"address": demands.test_address or "(none)"}]
 
 
+def _netem_from(host: HostProbe) -> str:
+    """Return how the host can have netem. Ubuntu has the module of its cloud kernels in a package
+    of its own."""
+    if host.os.startswith("ubuntu"):
+        return f"Install the package linux-modules-extra-{host.manifest.kernel} there, or use"
+    return "Use a host with that module, or use"
+
+
 def _no_netem(host: HostProbe, demands: Demands) -> list[Facts]:
     return [
-        {"network": name, "kernel": host.manifest.kernel}
+        {"network": name, "kernel": host.manifest.kernel, "remedy": _netem_from(host)}
         for name, profile in demands.networks.items()
         if needs_netem(profile) and not host.netem
     ]
@@ -248,6 +272,19 @@ def _same_machine(host: HostProbe, demands: Demands) -> list[Facts]:
     return [{"others": ", ".join(twins)}] if twins else []
 
 
+def _disk_full(host: HostProbe, demands: Demands) -> list[Facts]:
+    if host.free_bytes >= demands.disk_bytes:
+        return []
+    return [{"free": size(host.free_bytes), "needed": size(demands.disk_bytes)}]
+
+
+def _memory_short(host: HostProbe, demands: Demands) -> list[Facts]:
+    if host.available_bytes >= demands.memory_bytes:
+        return []
+    return [{"free": size(host.available_bytes), "needed": size(demands.memory_bytes)}]
+
+
+_LESS = "give a lower -e rate= or a shorter -e duration=."
 RULES = (
     Rule(
         "no_python",
@@ -270,8 +307,8 @@ RULES = (
         "no_netem",
         _no_netem,
         "the network profile {network} needs netem (delay, jitter, loss), which its kernel "
-        "{kernel} does not have (module sch_netem). Use a profile with a rate only "
-        "(-e network=gigabit), or a host with that module.",
+        "{kernel} does not have (module sch_netem). {remedy} a profile with a rate only "
+        "(-e network=gigabit).",
     ),
     Rule(
         "sources_not_fetched",
@@ -287,6 +324,18 @@ RULES = (
         "link than the one that is looked at. Give it a route there "
         "(ip route replace {peer} dev {interface} src {address}), or set test_address of all hosts "
         "to their addresses on one link.",
+    ),
+    Rule(
+        "disk_full",
+        _disk_full,
+        "the disk of /var/lib has {free} free, and a measurement needs {needed}. Free some, or "
+        + _LESS,
+    ),
+    Rule(
+        "memory_short",
+        _memory_short,
+        "it has {free} of available memory, and the generator needs {needed}. Stop other work "
+        "there, or " + _LESS,
     ),
     Rule(
         "same_machine",

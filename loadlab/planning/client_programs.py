@@ -1,49 +1,77 @@
-"""Refuse clients that cannot get the generators of a run."""
+"""Decide whether a client has, or can get, a generator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loadlab.core.formatting import one_line
+from loadlab.core.model import Reason
 from loadlab.generators import registry
+from loadlab.generators.generator import Generator
+from loadlab.hosts import snap
 from loadlab.hosts.probe import HostProbe, program_machine
 
 
-def refusals(
+def way(
+    host: HostProbe,
+    generator: Generator,
+    binary: str,
+    controller: str,
+    fetched: Sequence[str] | None,
+) -> tuple[bool, Reason]:
+    """Return whether a client has or can get a generator, and how, or why not.
+
+    ``host``: with the program and the snap of the generator. ``binary``: path of the user's own
+    executable on the controller, "" where none is named. ``controller``: an executable of the
+    controller's architecture. ``fetched``: not None for a host without internet. Raises OSError
+    where an executable cannot be read.
+    """
+    machine = program_machine(binary or (controller if generator.built else ""))
+    if machine not in ("", host.machine):
+        return False, reason("generator_machine", generator, machine=host.machine, made_for=machine)
+    if binary:
+        return True, reason("generator_named", generator)
+    if not generator.snap:
+        return True, reason("generator_obtained", generator)
+    there = host.programs.get(generator.program, "")
+    if there:
+        return True, reason("generator_there", generator, path=there)
+    if fetched is not None:
+        return False, reason("snap_offline", generator)
+    if generator.snap not in host.snaps:
+        return False, reason("snap_no_snapd", generator)
+    if host.machine not in generator.snap_machines:
+        return False, reason("snap_machine", generator, machine=host.machine)
+    told = host.snaps[generator.snap]
+    found = snap.release(told)
+    if found is None:
+        said = one_line(told)[:200] if "\nchannels:" not in told else "no channel has a release"
+        return False, reason("snap_absent", generator, machine=host.machine, said=said)
+    facts = {"channel": found.channel, "confinement": found.confinement}
+    if found.confinement == "devmode":
+        return False, reason("snap_devmode", generator, **facts)
+    return True, reason("snap_offered", generator, version=found.version, **facts)
+
+
+def reason(code: str, generator: Generator, **facts: str) -> Reason:
+    """Return a reason about a generator, with its name and its snap among the facts."""
+    return Reason(code=code, facts={"generator": generator.name, "snap": generator.snap, **facts})
+
+
+def obstacles(
     host: HostProbe,
     names: Sequence[str],
     binaries: Mapping[str, str],
     controller: str,
     fetched: Sequence[str] | None,
-) -> list[str]:
-    """Return the reasons why a client cannot have these generators; empty where it can.
+) -> list[Reason]:
+    """Return why a client cannot have generators; empty where it can have all.
 
-    ``host``: with the programs of ``names``. ``binaries``: main variable ->
-    path of the user's own executable on the controller, "" where none is named. ``controller``: an
-    executable of the controller's architecture. ``fetched``: not None for a host without internet.
-    Raises OSError where an executable cannot be read.
+    ``binaries``: main variable -> path of the user's own executable, or "". The others as for
+    way(), which see for what is raised.
     """
-    reasons = []
-    other = registry.first("constant")
-    for entry in map(registry.get, names):
-        own = binaries.get(entry.binary, "")
-        named = f"-e {entry.binary}=/path/to/{entry.name}"
-        if entry.snap and not own and not host.programs[entry.program]:
-            if fetched is not None:
-                reasons.append(
-                    f"the generator {entry.name} is not there, and snapd cannot install its snap "
-                    "without internet on the host (hosts_online=false). Name an executable of "
-                    f"yours with {named}, or measure with -e generator={other}."
-                )
-            elif "snapd" not in host.manifest.packages:
-                reasons.append(
-                    f"the generator {entry.name} is not there, and neither is snapd, which could "
-                    f"install the snap {entry.snap}. Name an executable of yours with {named}, or "
-                    f"install the package snapd, or measure with -e generator={other}."
-                )
-        machine = program_machine(own or (controller if entry.built else ""))
-        if machine not in ("", host.machine):
-            reasons.append(
-                f"it is {host.machine}, and the {entry.name} that it would get from this "
-                f"machine is for {machine}. Name one for {host.machine} with {named}."
-            )
-    return reasons
+    ways = [
+        way(host, entry, binaries.get(entry.binary, ""), controller, fetched)
+        for entry in map(registry.get, names)
+    ]
+    return [why for possible, why in ways if not possible]

@@ -17,6 +17,8 @@ from loadlab.core.run_dir import RunDir
 from loadlab.hosts.qdisc import network_profile
 from loadlab.planning import (
     inputs,
+    like,
+    needs,
     options,
     studies,
     user_options,
@@ -24,12 +26,12 @@ from loadlab.planning import (
 from loadlab.planning.controls import Controls, attach_controls, place
 from loadlab.planning.planned_cells import PlannedCells, plan_options
 from loadlab.planning.request import Request
-from loadlab.planning.resolve import resolve_run
+from loadlab.planning.resolve import named_run, resolve_run
 from loadlab.planning.study_cells import plan_study
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records, schedule
 from loadlab.scheduling.experiments import PlannedExperiment, items
-from loadlab.scheduling.plan import CalibrationLoad, Plan, Run
+from loadlab.scheduling.plan import CalibrationLoad, GeneratorChoice, Plan, Run
 from loadlab.scheduling.records import Records
 from loadlab.tuning import ablation
 from loadlab.tuning.profiles import TuningProfile, tuning_profile
@@ -42,9 +44,27 @@ def plan(ask: Request) -> Plan:
     and finished measurements are not repeated.
     """
     user_options.refuse_empty(ask.root, ask.specs, ask.given, ask.user)
+    like.refuse_stage(ask.user, ask.begin)
+    if ask.original is None:
+        return _plan(ask)
+    source, recipe = ask.original.source, ask.original.recipe
+    like.refuse(source, recipe, ask.root / "results", named_run(ask), ask.clients)
+    given = like.given(source, recipe, ask.specs, ask.given, ask.user)
+    try:
+        return _plan(replace(ask, given=given))
+    except PlanError as problem:
+        raise PlanError(
+            f"like: the run {source.run_id} cannot be repeated here. {problem}"
+        ) from None
+
+
+def _plan(ask: Request) -> Plan:
     run = resolve_run(ask)
     study = studies.find(ask.root, run.given, ask.kind)
     given = words(ask, run.given, study)
+    choice = choose(ask, run.recorded, study, given)
+    if choice is not None:
+        given = {**given, "generator": choice.generator}
     planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
@@ -58,7 +78,7 @@ def plan(ask: Request) -> Plan:
     ]
     inputs.check(run_id, known_items, run.records)
     placed, aa_controls = place(ask, planned, controls, hashed, run.recorded)
-    draft = _draft(ask, run_id, run.given, planned, made_of)
+    draft = _draft(ask, run_id, run.given, planned, made_of, choice)
     draft = replace(
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
@@ -79,6 +99,26 @@ def words(ask: Request, given: GivenOptions, study: Study | None) -> GivenOption
         options.convert("default_generator", default, ask.specs["default_generator"])
         found = {"generator": default, **found}
     return found
+
+
+def choose(
+    ask: Request, recorded: Run | None, study: Study | None, given: GivenOptions
+) -> GeneratorChoice | None:
+    """Return the generator for cells of which nothing names one; None where all are named.
+
+    A run keeps the one that it began with, once it is settled.
+    """
+    if "generator" in given or (
+        study is not None and all("generator" in entry.options for entry in study.cells)
+    ):
+        return None
+    if recorded is not None:
+        kept = recorded.plan.choice
+        if kept is None or kept.settled:
+            return kept
+    if ask.generator is None:
+        return None
+    return GeneratorChoice(generator=ask.generator, settled=False, used=False, reasons=[])
 
 
 def _tunings(ask: Request, planned: PlannedCells) -> dict[str, TuningProfile]:
@@ -120,6 +160,7 @@ def _draft(
     given: GivenOptions,
     planned: PlannedCells,
     made_of: inputs.Inputs,
+    choice: GeneratorChoice | None,
 ) -> Plan:
     """Return the plan before its experiments are placed and estimated."""
     run = RunDir(ask.root / "results" / run_id)
@@ -128,6 +169,10 @@ def _draft(
     setups = list(dict.fromkeys(schedule.setup(item) for item in measured))
     calibrations = [number for one in run.calibrations() for number in one.numbers()]
     default_rate = options.options(ask.specs, {}).rate
+    generators = {load.generator for load in loads} or {planned.options.generator}
+    if choice is not None:
+        choice = replace(choice, used=choice.generator in generators)
+        generators -= set() if choice.settled else {choice.generator}
     return Plan(
         run_id=run_id,
         run_dir=str(run.path),
@@ -143,7 +188,8 @@ def _draft(
         endpoints=planned.endpoints,
         tunings={name: dict(profile) for name, profile in made_of.tunings.items()},
         networks={name: dict(profile) for name, profile in made_of.networks.items()},
-        generators=sorted({load.generator for load in loads} or {planned.options.generator}),
+        generators=sorted(generators),
+        choice=choice,
         study=planned.study,
         comparisons=[],
         aa_controls=[],
@@ -171,9 +217,11 @@ def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:
     going = ablation.without_idle(draft, idle)
     ahead = schedule.outlook(going, kept, None)
     seconds = [schedule.outlook(going, kept, pair).seconds_left for pair in range(pairs)]
+    remaining = ahead.total - ahead.position + 1
     return replace(
         draft,
         measurements=ahead.total,
-        remaining=ahead.total - ahead.position + 1,
+        remaining=remaining,
         load_seconds=max(seconds),
+        needs=needs.of(going.experiments, draft.options, remaining, pairs),
     )

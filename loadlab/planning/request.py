@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from loadlab.core.model import GivenOptions
+from loadlab.core.model import GivenOptions, Original
 from loadlab.planning.options import Specs
 
 
@@ -23,12 +23,15 @@ class Request(Struct, kw_only=True, frozen=True):
     - needs_framework: False for stages that measure nothing, which then plan no cells
     - needs_run: whether the run must exist
     - now: the time, for a new run's id
+    - generator: to plan with where neither the user nor a study names one; None: the option's
+      default, and nothing is chosen
     - python: the server's Python version, None where it is not known yet
     - kind: "study" or "lesson" where one must have been given
     - pairs: number of host pairs; clients: of each pair
     - host_kind: what the hosts are, in words
     - inventory_args: the options that select them, "" where none are needed
     - lab: the lab's revision, None where unknown
+    - original: the run that the new one repeats, None where it repeats none
     """
 
     root: Path
@@ -39,6 +42,7 @@ class Request(Struct, kw_only=True, frozen=True):
     begin: bool = True
     needs_framework: bool = True
     needs_run: bool = False
+    generator: str | None = None
     python: str | None = None
     kind: str | None = None
     pairs: int = 1
@@ -46,3 +50,4 @@ class Request(Struct, kw_only=True, frozen=True):
     host_kind: str = ""
     inventory_args: str = ""
     lab: str | None = None
+    original: Original | None = None

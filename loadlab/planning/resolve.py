@@ -40,7 +40,7 @@ def resolve_run(ask: Request) -> ResolvedRun:
     Raises PlanError where it must exist and does not, and where it has measured on another kind of
     hosts.
     """
-    run_id = _run_id(ask)
+    run_id = named_run(ask)
     _refuse_absent_run(ask, run_id)
     if run_id is None:
         return ResolvedRun(run_id=None, recorded=None, records={}, given=ask.given)
@@ -61,7 +61,8 @@ def resolve_run(ask: Request) -> ResolvedRun:
     return ResolvedRun(run_id=run_id, recorded=recorded, records=kept, given=given)
 
 
-def _run_id(ask: Request) -> str | None:
+def named_run(ask: Request) -> str | None:
+    """Return the run_id that was given, or that of the latest run where none begins; else None."""
     named = studies.filled(ask.given).get("run_id")
     if named is not None:
         return options.run_id(str(named))

@@ -17,7 +17,15 @@ import msgspec
 
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.model import Calibration, Certificate, Claims, Manifest, Record, Summary
+from loadlab.core.model import (
+    Calibration,
+    Certificate,
+    Claims,
+    Manifest,
+    Record,
+    Reproduction,
+    Summary,
+)
 from loadlab.core.model.study import GivenOptions, StudyPublication
 from loadlab.core.run_dir import MANIFEST, RunDir
 from loadlab.report.first_screen import figure, results, tiles
@@ -38,6 +46,7 @@ from loadlab.report.sections import (
     processes,
     python_clients,
     ranking,
+    reproduction,
     study,
     sweeps_searches,
     tuning,
@@ -49,12 +58,14 @@ from loadlab.report.sections.claims import ClaimsSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.sections.manifest import ManifestSection
 from loadlab.report.sections.processes import ServerSection
+from loadlab.report.sections.reproduction import ReproductionSection
 from loadlab.report.sections.study import StudySection
 from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
 from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.scheduling.plan import GeneratorChoice
 
 # Control characters, characters that change the direction of text, and lone surrogates.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -85,6 +96,7 @@ class _PlannedStudy(msgspec.Struct):
 class _Plan(msgspec.Struct):
     """What the page needs of the plan in the manifest."""
 
+    choice: GeneratorChoice | None = None
     endpoints: dict[str, _Endpoint] = {}
     options: GivenOptions = {}
     study: _PlannedStudy | None = None
@@ -131,6 +143,7 @@ class Page:
     clients: Table | None
     study: StudySection | None
     comparison: ComparisonSection | None
+    reproduction: ReproductionSection | None
     sweeps_searches: SweepsSearches | None
     endpoints: Sequence[EndpointSection]
     fold_cells: bool
@@ -203,6 +216,7 @@ class _Builder:
         self._calibration = _read(run.calibration().document, Calibration)
         self._claims = _read(run.claims, Claims)
         self._certificate = _read(run.certificate, Certificate)
+        self._reproduction = _read(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
         self._paths: Paths = {name: one.path for name, one in self._plan.endpoints.items()}
@@ -219,6 +233,7 @@ class _Builder:
         certified = certificate.build(self._certificate)
         judged = claims.build(self._claims)
         compared = comparison.build(self._summary, self._paths, self._measured)
+        repeated = reproduction.build(self._reproduction, self._paths)
         swept = sweeps_searches.build(self._summary, self._paths)
         published = study.build(
             self._claims,
@@ -230,6 +245,7 @@ class _Builder:
             *([replace(certified.headline, anchor="certificate")] if certified else []),
             *([replace(judged.headline, anchor="claims")] if judged else []),
             *(_anchored(compared.headlines, "comparison") if compared else []),
+            *([replace(repeated.headline, anchor="reproduction")] if repeated else []),
         ]
         single = [
             *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
@@ -254,6 +270,7 @@ class _Builder:
                 *([Link("#claims", "Claims")] if judged else []),
                 *([Link("#study", "As published")] if published else []),
                 *([Link("#comparison", compared.title)] if compared else []),
+                *([Link("#reproduction", "Original")] if repeated else []),
                 *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
                 *(Link(f"#{one.anchor}", one.path) for one in endpoints),
             ],
@@ -264,12 +281,13 @@ class _Builder:
             clients=python_clients.overview([one for one in self._measured if _is_client(one)]),
             study=published,
             comparison=compared,
+            reproduction=repeated,
             sweeps_searches=swept,
             endpoints=endpoints,
             fold_cells=len(self._measured) > _OPEN_CELLS,
             calibration=calibration.build(self._run_dir, self._calibration),
             tunings=tuning.build(self._run_dir, self._study.left_out_keys),
-            manifest=manifest.build(self._manifest, self._plan.options),
+            manifest=manifest.build(self._manifest, self._plan.options, self._plan.choice),
             files=manifest.raw_files(listed),
         )
 

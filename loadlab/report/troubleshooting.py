@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from loadlab.core import catalog, documents
-from loadlab.report.words import TABLE, outcomes, validity
+from loadlab.report.words import TABLE, generators, outcomes, validity
 from loadlab.report.words.meanings import MEANINGS
 from loadlab.report.words.table import Table
 
@@ -39,6 +39,11 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
         {**outcomes.SWEEPS, **outcomes.SEARCHES},
     ),
     ("Ablations", "Why a tuning was not measured.", outcomes.ABLATIONS),
+    (
+        "Generators",
+        "Why a generator is taken where none is named, or cannot be had.",
+        generators.TABLE,
+    ),
     ("Cells", "What a cell is to be read with.", outcomes.VOIDS),
 )
 

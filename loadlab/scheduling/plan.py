@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.core import documents
-from loadlab.core.model import SCHEMA, Record, Thresholds
+from loadlab.core.model import SCHEMA, Reason, Record, Thresholds
 from loadlab.core.model.base import Count, Json, Name, NotNegative, Positive, doc
 from loadlab.core.model.options import Options
-from loadlab.core.model.study import GivenOptions, PlannedStudy
+from loadlab.core.model.study import GivenOptions, PlannedStudy, Scalar
 from loadlab.core.run_dir import RunDir
 from loadlab.scheduling.experiments import PlannedExperiment
 
@@ -39,6 +40,39 @@ class CalibrationLoad(Record, kw_only=True, frozen=True):
     connections: Annotated[Positive, doc("Connections.")]
 
 
+class GeneratorChoice(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """The generator of the cells for which neither the user nor a study names one."""
+
+    generator: Annotated[str, doc("The generator of these cells.")]
+    settled: Annotated[
+        bool,
+        doc(
+            "Whether it stays. If not, the clients are asked first, before anything is changed on "
+            "them, and another is taken if one of them cannot have it."
+        ),
+    ]
+    used: Annotated[bool, doc("Whether the plan has a cell of it.")]
+    reasons: Annotated[
+        list[Reason], doc("Why this one, or why not the preferred one; empty before it is settled.")
+    ]
+
+
+class HostNeeds(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """What a run needs on one host, at the least."""
+
+    disk_bytes: Annotated[Count, doc("Disk, bytes.")]
+    memory_bytes: Annotated[Count, doc("Memory, bytes.")]
+
+
+class Needs(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """What a run needs on its machines, at the least; rates that are not known yet do not count."""
+
+    client: Annotated[HostNeeds, doc("Each client.")]
+    server: Annotated[HostNeeds, doc("Each server.")]
+    controller: Annotated[HostNeeds, doc("The controller, in results/.")]
+    temporary_bytes: Annotated[Count, doc("The controller's temporary files, bytes.")]
+
+
 class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     """What a run measures, on what, and how far it is."""
 
@@ -61,7 +95,14 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     endpoints: Annotated[dict[str, dict[str, Json]], doc("Name -> contract (files/endpoints.yml).")]
     tunings: Annotated[dict[str, dict[str, Json]], doc("Name -> tuning profile (files/tuning).")]
     networks: Annotated[dict[str, dict[str, Json]], doc("Name -> network profile (files/network).")]
-    generators: Annotated[list[str], doc("Load generators and Python clients, sorted.")]
+    generators: Annotated[
+        list[str],
+        doc("Load generators and Python clients, sorted, without one that is not settled."),
+    ]
+    choice: Annotated[
+        GeneratorChoice | None,
+        doc("Where neither the user nor a study names the generator of every cell; else null."),
+    ] = None
     study: Annotated[PlannedStudy | None, doc("The study or lesson; null where there is none.")]
     comparisons: Annotated[list[PlannedComparison], doc("Cells that are compared.")]
     aa_controls: Annotated[
@@ -81,6 +122,9 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     load_seconds: Annotated[
         NotNegative, doc("Seconds of load that are left, of the pair that has the most.")
     ]
+    needs: Annotated[
+        Needs | None, doc("Disk and memory for what is left; null where nothing is left.")
+    ] = None
 
 
 class Resumption(Record, kw_only=True, frozen=True):
@@ -105,6 +149,13 @@ class Run(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     hosts: Annotated[
         dict[str, dict[str, Json]] | None, doc("Identity of each host by name; absent before.")
     ] = None
+    made_with: Annotated[
+        dict[str, Scalar],
+        doc(
+            "Variables of the role that makes its hosts, which decide what the hosts are, name -> "
+            "value; absent where no role makes them."
+        ),
+    ] = field(default_factory=dict)
     resumed: Annotated[list[Resumption] | None, doc("Later calls; absent where none was.")] = None
 
 

@@ -22,6 +22,8 @@ from loadlab.core.model.study import OptionValue
 
 LATENCIES = {f"{name}_ms": name for name in ("p50", "p90", "p95", "p99", "p99_9")}
 ERRORS = "errors"
+# Codes of figures that decide nothing.
+_UNKNOWN = ("slo_unknown", "slo_withheld")
 _MOST_MS = 3_600_000.0
 _EXAMPLE = "-e slo=p99_ms=100,errors=0"
 
@@ -29,8 +31,9 @@ _EXAMPLE = "-e slo=p99_ms=100,errors=0"
 class Judged(Struct, kw_only=True, frozen=True):
     """Whether a measurement meets an objective.
 
-    ``met`` is None where the measurement is void. ``reasons`` hold the figures that decided, or
-    the reasons why it is void.
+    ``met`` is None where the measurement is void, or where a percentile that the objective names
+    is not known well enough. ``reasons`` hold the figures that decided, or the reasons why nothing
+    is decided.
     """
 
     met: bool | None
@@ -93,17 +96,24 @@ def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> 
     if ERRORS in slo:
         figures.append(_errors(repetition, slo[ERRORS]))
     exceeded = [one for one in figures if _is_exceeded(one)]
+    unknown = [one for one in figures if one.code in _UNKNOWN]
     unsent, scheduled = repetition.unsent or 0, repetition.scheduled or 0
     if unsent > (1 - sent_min) * scheduled:
         facts: Facts = {"scheduled": scheduled}
         limit = (1 - sent_min) * scheduled
         exceeded.append(Reason(code="slo_unsent", value=unsent, limit=limit, facts=facts))
+    if unknown and not exceeded:
+        return Judged(met=None, reasons=unknown)
     return Judged(met=not exceeded, reasons=exceeded or figures)
 
 
 def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
     """Return a percentile and its limit in µs; or the failed requests and how many of them the
-    percentile leaves out, where there are more."""
+    percentile leaves out, where there are more.
+
+    A percentile above its limit that may be the generator's own, and one that is only known to be
+    at least some value, decide nothing.
+    """
     # Imported here because NumPy is slow to import and only a search needs it.
     from loadlab.stats import histograms, inference
 
@@ -118,10 +128,20 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
     value: float | None = getattr(waits, f"{percentile}_us", None)
     if value is None:
         value = _bound(repetition, fraction, due)
-    if failed > allowed or value is None:
+    if failed > allowed or not (repetition.ok or waits):
         return Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
+    if value is None:
+        return Reason(code="slo_unknown", limit=1000 * limit_ms, facts=facts)
+    if value > 1000 * limit_ms and _is_withheld(repetition, percentile):
+        return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
     facts["supported"] = inference.supports_percentile(due, histograms.PERCENTILES[percentile])
     return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
+
+
+def _is_withheld(repetition: Repetition, percentile: str) -> bool:
+    """Return whether a percentile may be the generator's own (loadlab/analysis/due.py)."""
+    found = repetition.latency_us
+    return found is not None and found.p50 is not None and getattr(found, percentile) is None
 
 
 def _failed(repetition: Repetition) -> int:
@@ -131,10 +151,11 @@ def _failed(repetition: Repetition) -> int:
 
 def _bound(repetition: Repetition, fraction: float, due: int) -> float | None:
     """Return an upper bound of a percentile of the response time, µs; None where too few requests
-    have a right answer.
+    have a right answer, or where only lower bounds lie above it.
 
     For generators that do not tell the latencies of right answers from those of wrong ones: every
-    wrong answer may have been faster than all right ones, so the right ones lie above it.
+    wrong answer may have been faster than all right ones, so the right ones lie above it. The
+    latencies are of the answers and, behind them, of the requests without one.
     """
     from loadlab.stats import histograms
 
@@ -143,8 +164,9 @@ def _bound(repetition: Repetition, fraction: float, due: int) -> float | None:
         return None
     rank = fraction * due + responses - (repetition.ok or 0)
     known = {**histograms.PERCENTILES, "max": 100.0}
-    latencies = asdict(repetition.latency_us)
-    above = (name for name, part in known.items() if part / 100 * responses >= rank - 1e-6)
+    found, total = repetition.latency_us, responses + repetition.latency_us.censored
+    latencies = {name: asdict(found)[name] for name in known if name not in found.at_least}
+    above = (name for name in latencies if known[name] / 100 * total >= rank - 1e-6)
     return next((latencies[name] for name in above if latencies[name] is not None), None)
 
 
@@ -163,4 +185,6 @@ def _is_exceeded(figure: Reason) -> bool:
     value, limit = figure.value, figure.limit
     if figure.code == "slo_failed":
         return True
+    if figure.code in _UNKNOWN:
+        return False
     return isinstance(value, float | int) and isinstance(limit, float | int) and value > limit

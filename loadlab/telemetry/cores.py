@@ -21,6 +21,7 @@ _CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
 _LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
 _PRESSURE = re.compile(r"some .* total=(\d+)")
 _OWN = re.compile(r"own (\S+) (\d+)")
+_ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
 _BELOW = re.compile(r"below (\S+) (\S+)")
 
@@ -32,6 +33,8 @@ class Reading:
     - cores: core -> clock ticks in each of _FIELDS; links: interface -> (bytes received, sent)
     - packets: interface -> (packets received, and dropped by the card or its driver)
     - own: control group -> µs of CPU; pressure: µs, None where the kernel has none
+    - allowances: interface -> counter -> packets; only of the first and last reading, and empty
+      where no card has such counters
     - softnet: core -> (packets dropped, squeezes); below: interface -> interfaces that it consists
       of. Both once a second
     """
@@ -41,6 +44,7 @@ class Reading:
     links: dict[str, tuple[int, int]] = field(default_factory=dict)
     own: dict[str, int] = field(default_factory=dict)
     pressure: int | None = None
+    allowances: dict[str, dict[str, int]] = field(default_factory=dict)
     packets: dict[str, tuple[int, int]] = field(default_factory=dict)
     softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
@@ -75,6 +79,8 @@ def _take(reading: Reading, line: str) -> bool:
         reading.own[match[1]] = int(match[2])
     elif match := _PRESSURE.fullmatch(line):
         reading.pressure = int(match[1])
+    elif match := _ALLOWANCE.fullmatch(line):
+        reading.allowances.setdefault(match[1], {})[match[2]] = int(match[3])
     elif match := _SOFTNET.fullmatch(line):
         # Processed, dropped, squeezed, …, and the number of the core (Linux 5.7 and later).
         numbers = [int(word, 16) for word in match[1].split()]
@@ -117,7 +123,23 @@ def counters(
         if any(reading.pressure is None for reading in readings)
         else np.array([(reading.pressure or 0) / 1e6 for reading in readings]),
         whole_seconds=True,
+        exceeded=_exceeded(readings, interface),
     )
+
+
+def _exceeded(readings: Sequence[Reading], interface: str) -> dict[str, int] | None:
+    """Return the packets above each allowance between the first and the last reading.
+
+    None where the interface does not count them, or did so at one end only.
+    """
+    first, last = (readings[place].allowances.get(interface, {}) for place in (0, -1))
+    # A card that was reset meanwhile counts from 0 again.
+    rises = {
+        name: count - first[name] if count >= first[name] else count
+        for name, count in last.items()
+        if name in first
+    }
+    return rises or None
 
 
 def _own(readings: Sequence[Mapping[str, int]]) -> Floats | None:

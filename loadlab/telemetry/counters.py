@@ -40,6 +40,8 @@ class Counters:
     - own: seconds of CPU of the lab's own processes; None where unknown
     - pressure: seconds in which a process waited for a core (PSI, some); None where unknown
     - whole_seconds: whether the readings are close enough to tell each second of a load
+    - exceeded: counter of the network card -> packets above an allowance of the instance type, from
+      the first to the last reading; None where the card has no such counters
     """
 
     t: Floats
@@ -49,6 +51,7 @@ class Counters:
     own: Floats | None = None
     pressure: Floats | None = None
     whole_seconds: bool = False
+    exceeded: Mapping[str, int] | None = None
 
     def covers(self, start: float, end: float) -> bool:
         """Return whether there are readings at or before ``start`` and at or after ``end``."""

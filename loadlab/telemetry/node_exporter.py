@@ -242,6 +242,7 @@ def summarise(
         foreign_cpu=None if mean.foreign is None else float(mean.foreign[0]),
         cpu_pressure=None if mean.pressure is None else float(mean.pressure[0]),
         exact=exact,
+        allowances_exceeded=dict(recorded.exceeded) if recorded and recorded.exceeded else None,
         cores=len(cpus),
         memory=Memory(
             total_bytes=int(last[1][(MEMORY_TOTAL,)]),

@@ -2,20 +2,17 @@
 
 moto knows neither placement groups nor what an instance says on its console, accepts every
 credential, lets everybody do everything, and has room for it: these are here, as AWS documents
-them. What is not in the policy of docs/aws.md is not allowed.
+them. What the policy of docs/aws.md does not allow is not allowed.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-import json
-import re
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
@@ -24,8 +21,11 @@ import boto3
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models.amis import Ami
+from moto.ec2.models.instances import StateReason
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
+
+from .policy import Policy, Resource
 
 REGION = "us-east-1"
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
@@ -52,14 +52,6 @@ CONSOLE = """[    8.1] cloud-init[701]: loadlab: terminates itself at 2026-11-21
 """
 
 
-def policy() -> list[str]:
-    """The actions that docs/aws.md has allowed, some with a wildcard."""
-    page = (Path(__file__).parents[2] / "docs" / "aws.md").read_text()
-    (text,) = re.findall(r"^    \{\n.*^    \}\n", page, re.MULTILINE | re.DOTALL)
-    statements = json.loads(text)["Statement"]
-    return [action for one in statements for action in one["Action"]]
-
-
 class Quiet(WSGIRequestHandler):
     """What was asked is in Cloud.calls."""
 
@@ -68,23 +60,27 @@ class Quiet(WSGIRequestHandler):
 
 
 class Cloud:
-    """The server, on a free port of the loopback, and the faults that a test gives it."""
+    """The server, on a port of the loopback (0: a free one), and the faults that a test gives
+    it."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         # Action to the code that it is answered with; "*" is every action.
         self.faults: dict[str, str] = {}
-        # The same, but for the first time.
-        self.later_faults: dict[str, str] = {}
         # Every call that changes something, as (action, parameters).
         self.calls: list[tuple[str, dict[str, str]]] = []
         self.console: Callable[[str], str] = lambda name: CONSOLE.format(key=HOST_KEY)
         # Name of a placement group to its tags.
         self.groups: dict[str, dict[str, str]] = {}
-        # Whoever has credentials may ask whose they are.
-        self._allowed = [*policy(), "ec2:GetCallerIdentity"]
+        self.policy = Policy(REGION, self._tags)
+        # Zones without room for an instance.
+        self.full: set[str] = set()
+        # The same of one instance type alone, as (zone, type).
+        self.full_for: set[tuple[str, str]] = set()
+        # What an instance ends itself with as soon as it begins, as (code, message).
+        self.ends: tuple[str, str] | None = None
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
-            "127.0.0.1", 0, self._answer, threaded=True, request_handler=Quiet
+            "127.0.0.1", port, self._answer, threaded=True, request_handler=Quiet
         )
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -98,7 +94,8 @@ class Cloud:
     def reset(self) -> None:
         """An account with nothing in it but the published images."""
         get_backend("ec2").reset()
-        self.faults, self.later_faults, self.calls, self.groups = {}, {}, [], {}
+        self.faults, self.calls, self.groups, self.full = {}, [], {}, set()
+        self.full_for, self.ends = set(), None
         self.console = lambda name: CONSOLE.format(key=HOST_KEY)
         for image in IMAGES:
             self.publish(*image)
@@ -121,14 +118,14 @@ class Cloud:
     def backend(self) -> Any:
         return get_backend("ec2")[DEFAULT_ACCOUNT_ID][REGION]
 
-    def client(self) -> Any:
-        """A stranger's view of the same account."""
+    def client(self, who: str = "stranger") -> Any:
+        """A stranger's view of the same account; the policy confines anybody else."""
         return boto3.client(
             "ec2",
             region_name=REGION,
             endpoint_url=self.url,
-            aws_access_key_id="stranger",
-            aws_secret_access_key="stranger",
+            aws_access_key_id=who,
+            aws_secret_access_key=who,
         )
 
     def called(self, action: str) -> list[dict[str, str]]:
@@ -142,10 +139,15 @@ class Cloud:
         if not action.startswith(("Describe", "Get")):
             self.calls.append((action, parameters))
         fault = self.faults.get(action) or self.faults.get("*")
-        if not any(fnmatchcase(f"ec2:{action}", allowed) for allowed in self._allowed):
+        # Whoever has credentials may ask whose they are. A stranger has no policy.
+        of_lab = "Credential=stranger/" not in environ.get("HTTP_AUTHORIZATION", "")
+        free = not of_lab or action == "GetCallerIdentity"
+        if not free and not self.policy.allows(action, parameters):
             fault = "UnauthorizedOperation"
-        if not fault and len(self.called(action)) > 1:
-            fault = self.later_faults.get(action)
+        if action == "RunInstances" and of_lab and not fault:
+            zone = self._zone(parameters)
+            if zone in self.full or (zone, parameters["InstanceType"]) in self.full_for:
+                fault = "InsufficientInstanceCapacity"
         if fault:
             text = f"<Code>{fault}</Code><Message>as the test has it</Message>"
             xml = f"<Response><Errors><Error>{text}</Error></Errors></Response>"
@@ -154,11 +156,40 @@ class Cloud:
             return self._send(start, xml, status)
         own = getattr(self, f"_{action}", None)
         if own is None:
-            answer: Iterable[bytes] = self._moto(environ, start)
+            answer: list[bytes] = list(self._moto(environ, start))
+            if action == "DeleteSubnet":
+                self._dissociate(parameters["SubnetId"])
+            if action == "RunInstances" and self.ends:
+                self._end(*self.ends)
             return answer
         return self._send(
             start, f'<{action}Response xmlns="{NAMESPACE}">{own(parameters)}</{action}Response>'
         )
+
+    def _tags(self, resource: Resource) -> dict[str, str]:
+        """The tags of what exists."""
+        if resource.kind == "placement-group":
+            return self.groups.get(resource.name, {})
+        name = resource.name
+        if resource.kind == "key-pair":
+            name = self.backend.key_pairs[name].id if name in self.backend.key_pairs else name
+        return dict(self.backend.tags.get(name, {}))
+
+    def _zone(self, parameters: dict[str, str]) -> str:
+        subnet = parameters["NetworkInterface.1.SubnetId"]
+        return str(self.backend.get_subnet(subnet).availability_zone)
+
+    def _dissociate(self, subnet: str) -> None:
+        """As AWS does, and moto does not."""
+        for table in self.backend.route_tables.values():
+            for one in table.associations:
+                if one.get("SubnetId") == subnet:
+                    self.backend.disassociate_route_table(one["RouteTableAssociationId"])
+
+    def _end(self, code: str, message: str) -> None:
+        for instance in self.backend.all_running_instances():
+            instance.terminate()
+            instance.state_reason = StateReason(message, code)
 
     @staticmethod
     def _send(start: Callable[..., Any], xml: str, status: str = "200 OK") -> list[bytes]:
@@ -196,3 +227,15 @@ class Cloud:
     def _DeletePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
         del self.groups[parameters["GroupName"]]
         return "<return>true</return>"
+
+
+def serve(port: int) -> None:
+    """Serve until it is interrupted. The console of an instance shows a key that is nobody's."""
+    with Cloud(port) as cloud:
+        cloud.reset()
+        print(f"EC2 of moto at {cloud.url}", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

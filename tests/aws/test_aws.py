@@ -4,21 +4,27 @@ which order. SSH is tests/lab/test_aws.py's."""
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import os
+import re
+import secrets
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from botocore.exceptions import ClientError
 
 from loadlab.hosts import ec2 as aws
 
 from .cloud import CONSOLE, HOST_KEY, REGION, Cloud
 from .conftest import ROOT, Play
+from .policy import CREATES, tags_asked
 
 MAKE = ("tests/aws/make.yml", "-e", "aws_hosts_controller=203.0.113.7")
 TEARDOWN = ("playbooks/teardown.yml",)
@@ -89,7 +95,7 @@ def test_a_pair_from_nothing_and_back(
     # Somebody else's, of another lab and of none, one even under the lab's name.
     strangers = [
         ec2.run_instances(
-            ImageId="ami-00000002",
+            ImageId="ami-00000004",
             MinCount=1,
             MaxCount=1,
             TagSpecifications=[
@@ -107,37 +113,40 @@ def test_a_pair_from_nothing_and_back(
     with_strangers = left(cloud)
     cloud.calls.clear()
 
-    # An instance that would not end itself is not gone on with.
-    cloud.console = lambda name: CONSOLE.partition("\n")[2].format(key=HOST_KEY)
-    refused = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
-    assert refused.returncode != 0
-    told = " ".join(refused.stdout.split())
+    made = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
+    assert made.returncode == 0, made.stdout
+    assert "terminates itself at 2026-11-21 13:00:00 UTC" in made.stdout
+    told = " ".join(made.stdout.split())
     assert "about 0.73 USD an hour" in told
     assert "no more than about 2.91 USD" in told
-    assert "its timer is not set" in told
-    asked = cloud.called("RunInstances")
-    assert len(asked) == 2
-    for one in asked:
-        wanted = {
-            "ImageId": "ami-00000002",
-            "InstanceType": "c7i.2xlarge",
-            "Placement.GroupName": "loadlab-loadlab",
-            "Placement.Tenancy": "default",
-            "InstanceInitiatedShutdownBehavior": "terminate",
-            "CpuOptions.CoreCount": "4",
-            "CpuOptions.ThreadsPerCore": "1",
-            "MetadataOptions.HttpTokens": "required",
-            "MetadataOptions.HttpPutResponseHopLimit": "1",
-            "BlockDeviceMapping.1.DeviceName": "/dev/sda1",
-            "BlockDeviceMapping.1.Ebs.Encrypted": "true",
-            "BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
-            "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true",
-        }
-        assert {key: one.get(key) for key in wanted} == wanted
-        user_data = base64.b64decode(one["UserData"]).decode()
-        assert "+14400 seconds" in user_data
-        # What whoever reads them may know.
-        assert "PRIVATE" not in user_data
+    assert "image ami-00000004" in told
+    assert "ubuntu" not in told
+    # Room for both or for none.
+    (asked,) = cloud.called("RunInstances")
+    wanted = {
+        "MinCount": "2",
+        "MaxCount": "2",
+        "ImageId": "ami-00000004",
+        "InstanceType": "c7i.2xlarge",
+        "Placement.GroupName": "loadlab-loadlab",
+        "Placement.Tenancy": "default",
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        "CpuOptions.CoreCount": "4",
+        "CpuOptions.ThreadsPerCore": "1",
+        "MetadataOptions.HttpTokens": "required",
+        "MetadataOptions.HttpPutResponseHopLimit": "1",
+        "BlockDeviceMapping.1.DeviceName": "/dev/sda1",
+        "BlockDeviceMapping.1.Ebs.VolumeSize": "20",
+        "BlockDeviceMapping.1.Ebs.Encrypted": "true",
+        "BlockDeviceMapping.1.Ebs.VolumeType": "gp3",
+        "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true",
+    }
+    assert {key: asked.get(key) for key in wanted} == wanted
+    assert tags_asked(asked).keys() == {"instance", "volume", "network-interface"}
+    user_data = base64.b64decode(asked["UserData"]).decode()
+    assert "+14400 seconds" in user_data
+    # What whoever reads them may know.
+    assert "PRIVATE" not in user_data
 
     pair = {one["InstanceId"]: one for one in instances(cloud, **{"tag:loadlab": "loadlab"})}
     assert len(pair) == 2
@@ -157,19 +166,14 @@ def test_a_pair_from_nothing_and_back(
     }
     assert rules == {("tcp", 22, "203.0.113.7/32"), ("-1", None, group["GroupId"])}
     # Everything that carries the tag was made with it: no moment without.
-    for action in ("CreateVpc", "CreateSubnet", "CreateInternetGateway", "CreateSecurityGroup"):
-        (one,) = cloud.called(action)
-        assert one["TagSpecification.1.Tag.1.Key"] == "loadlab"
+    for action, kinds in CREATES.items():
+        (made_by,) = cloud.called(action)
+        for kind in kinds:
+            assert tags_asked(made_by)[kind]["loadlab"] == "loadlab", action
 
-    # The next time it has a timer: the same instances, nothing made twice, nothing taken away that
-    # whoever has the account put there.
+    # Nothing is taken away that whoever has the account put there.
     ec2.create_tags(Resources=[group["GroupId"]], Tags=[{"Key": "owner", "Value": "somebody"}])
-    cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
     cloud.calls.clear()
-    made = play(*MAKE)
-    assert made.returncode == 0, made.stdout
-    assert cloud.calls == []
-    assert "terminates itself at 2026-11-21 13:00:00 UTC" in made.stdout
 
     state = tmp_path / ".local" / "state" / "loadlab" / f"{REGION}-loadlab"
     modes = {path.name: path.stat().st_mode & 0o777 for path in state.iterdir()}
@@ -185,7 +189,19 @@ def test_a_pair_from_nothing_and_back(
         assert host["ansible_host"] == one["PublicIpAddress"]
         assert host["test_address"] == one["PrivateIpAddress"]
         assert host["test_address"].startswith("10.78.0.")
-        assert host["ansible_user"] == "ubuntu"
+        assert host["ansible_user"] == "admin"
+        found = {**host["cloud_instance"]}
+        assert dt.datetime.fromisoformat(found.pop("launched")) <= dt.datetime.now(dt.UTC)
+        assert found == {
+            "instance_id": one["InstanceId"],
+            "type": "c7i.2xlarge",
+            "image": "ami-00000004",
+            "region": REGION,
+            "zone": one["Placement"]["AvailabilityZone"],
+            "tenancy": "default",
+            "spot": False,
+            "disk_gb": 20,
+        }
 
     # Again: nothing is asked of the user, nothing of AWS, and nothing changes.
     again = play(*MAKE, "-v")
@@ -199,9 +215,18 @@ def test_a_pair_from_nothing_and_back(
     )
     assert other.returncode != 0
     told_other = " ".join(other.stdout.split())
-    assert "server is there as 'c7i.2xlarge, ubuntu-24.04, on demand" in told_other
+    assert "server is there as 'c7i.2xlarge, debian-13, on demand" in told_other
     assert "playbooks/teardown.yml" in told_other
     assert cloud.calls == []
+
+    # This machine has another address since.
+    moved = play("tests/aws/reach.yml", "-e", "aws_hosts_controller=198.51.100.9")
+    assert moved.returncode != 0
+    assert (
+        "address in the internet is 198.51.100.9 now, and the security group lets SSH in from "
+        "203.0.113.7/32 only"
+    ) in " ".join(moved.stdout.split())
+    assert play("tests/aws/reach.yml", *MAKE[1:]).returncode == 0
 
     # Another user has not the key.
     (tmp_path / "other").mkdir()
@@ -232,9 +257,8 @@ def test_a_pair_from_nothing_and_back(
 
 def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[str, str]) -> None:
     """The other image, both architectures, machines of one's own, and every thread of a core."""
-    cloud.publish("ami-00000005", "136693071363", "20261101-2200", "arm64")
     asked = {
-        "aws_hosts_image": "debian-13",
+        "aws_hosts_image": "ubuntu-24.04",
         "aws_hosts_server_type": "c7g.2xlarge",
         "aws_hosts_tenancy": "dedicated",
         "aws_hosts_threads_per_core": 2,
@@ -246,8 +270,9 @@ def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[s
     # The fee of the region is in it.
     assert "about 2.66 USD an hour" in told
     assert "without what dedicated tenancy adds to each instance" in told
+    assert "no test has booted ubuntu-24.04 yet" in told
 
-    kinds = {"c7g.2xlarge": "ami-00000005", "c7i.2xlarge": "ami-00000004"}
+    kinds = {"c7g.2xlarge": "ami-00000003", "c7i.2xlarge": "ami-00000002"}
     requests = cloud.called("RunInstances")
     assert {one["InstanceType"]: one["ImageId"] for one in requests} == kinds
     for one in requests:
@@ -259,7 +284,7 @@ def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[s
         "server": "arm64",
         "client": "x86_64",
     }
-    assert {host["ansible_user"] for host in hosts.values()} == {"admin"}
+    assert {host["ansible_user"] for host in hosts.values()} == {"ubuntu"}
 
 
 def test_killed_on_the_way_then_no_capacity_then_removed(
@@ -293,38 +318,148 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     ec2.detach_internet_gateway(InternetGatewayId=name, VpcId=gateway["Attachments"][0]["VpcId"])
     ec2.delete_internet_gateway(InternetGatewayId=name)
 
-    # Again, as spot: what is there is gone on with. For the second instance there is no capacity.
-    # amazon.aws asks again for minutes, botocore for seconds; here without the waits between.
-    (tmp_path / "at_once").mkdir()
-    (tmp_path / "at_once" / "sitecustomize.py").write_text(
-        "import random\nrandom.uniform = lambda low, high: low\n"
-    )
-    cloud.later_faults["RunInstances"] = "InsufficientInstanceCapacity"
-    spot = play(
-        *MAKE,
-        *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true"),
-        PYTHONPATH=str(tmp_path / "at_once"),
-        AWS_MAX_ATTEMPTS="1",
-    )
+    # Again, as spot: what is there is gone on with. No zone has room.
+    cloud.full = {
+        zone["ZoneName"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]
+    }
+    spot = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true")
     told = " ".join(spot.stdout.split())
     assert spot.returncode != 0
-    assert "client: AWS has no capacity for this now (InsufficientInstanceCapacity" in told
-    assert len(cloud.called("RunInstances")) > 3
-    assert "aws_hosts_zone=" in told
+    assert "us-east-1a has no room for all of them now, the next zone is tried" in told
+    assert "AWS has no capacity for this now in any zone that was tried" in told
     assert "which spot is below" in told
     assert len(cloud.called("CreateVpc")) == 1
     assert len(cloud.called("ReplaceRoute")) == 1
-    (one,) = instances(cloud, **{"tag:loadlab": "loadlab"})
-    assert in_the_labs_network(cloud, one)
-    (template,) = cloud.called("CreateLaunchTemplate")
-    market = "LaunchTemplateData.InstanceMarketOptions."
-    assert template[f"{market}MarketType"] == "spot"
-    assert template[f"{market}SpotOptions.InstanceInterruptionBehavior"] == "terminate"
-    assert cloud.called("RunInstances")[0]["LaunchTemplate.LaunchTemplateName"] == "loadlab-loadlab"
+    asked = cloud.called("RunInstances")[0]
+    market = "InstanceMarketOptions."
+    assert asked[f"{market}MarketType"] == "spot"
+    assert asked[f"{market}SpotOptions.InstanceInterruptionBehavior"] == "terminate"
+    assert instances(cloud) == []
 
     removed = play(*TEARDOWN)
     assert removed.returncode == 0, removed.stdout
     assert left(cloud) == before
+
+
+def test_the_next_zone_is_tried_for_the_whole_pair(cloud: Cloud, play: Play) -> None:
+    """Two types are two requests: what the first zone had room for goes again."""
+    before = left(cloud)
+    cloud.full_for = {("us-east-1a", "c7i.large"), ("us-east-1b", "c7i.2xlarge")}
+    made = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_client_type=c7i.large")
+    assert made.returncode == 0, made.stdout
+    pair = instances(cloud)
+    assert {one["InstanceType"] for one in pair} == {"c7i.2xlarge", "c7i.large"}
+    assert {one["Placement"]["AvailabilityZone"] for one in pair} == {"us-east-1c"}
+    assert all(in_the_labs_network(cloud, one) for one in pair)
+    assert len(cloud.called("TerminateInstances")) == 1
+    # A zone that was asked for is the only one.
+    assert play(*TEARDOWN).returncode == 0
+    assert left(cloud) == before
+    refused = play(
+        *MAKE,
+        *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_zone=us-east-1a"),
+        *("-e", "aws_hosts_client_type=c7i.large"),
+    )
+    assert refused.returncode != 0
+    assert "the next zone is tried" not in refused.stdout
+    assert instances(cloud) == []
+
+
+WITHOUT_TIMER = CONSOLE.partition("\n")[2].format(key=HOST_KEY)
+
+
+@pytest.mark.parametrize(
+    ("console", "ends", "words"),
+    [
+        (WITHOUT_TIMER, None, "it did not say on its console when it terminates itself"),
+        ("login:", None, "it showed no SSH host keys on its console within 1 s"),
+        (
+            "",
+            ("Client.InternalError", "Client.InternalError: Client error on launch"),
+            "it is terminated (Client.InternalError: Client error on launch). Most often the "
+            "account encrypts disks with a KMS key of its own",
+        ),
+    ],
+)
+def test_an_instance_of_no_use_is_terminated_and_made_again(
+    cloud: Cloud, play: Play, console: str, ends: tuple[str, str] | None, words: str
+) -> None:
+    cloud.console = lambda name: console
+    cloud.ends = ends
+    refused = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "__aws_hosts_boot_s=1")
+    assert refused.returncode != 0
+    told = " ".join(refused.stdout.split())
+    assert words in told
+    assert "The instance was terminated. Run the same command again" in told
+    assert instances(cloud) == []
+
+    cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
+    cloud.ends = None
+    again = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
+    assert again.returncode == 0, again.stdout
+    assert len(instances(cloud)) == 2
+
+
+def test_a_run_goes_on_with_its_image(cloud: Cloud, play: Play, tmp_path: Path) -> None:
+    """A newer one was published; the run's, the instances' and the user's own count before it."""
+    cloud.publish("ami-00000006", "136693071363", "20261110-2200", "amd64")
+    cloud.publish("ami-00000007", "136693071363", "20261120-2200", "amd64")
+    measured = {"instance_type": "c7i.2xlarge", "image": "ami-00000004"}
+    (tmp_path / "plan.json").write_text(json.dumps({"hosts": {"server": measured}}))
+    run = ("-e", json.dumps({"preflight_plan": {"run_dir": str(tmp_path)}}))
+    pin = ("-e", "aws_hosts_image_id=ami-00000006")
+
+    def images(*words: str) -> list[str]:
+        made = play(*MAKE, "-e", "aws_hosts_auto_approve=true", *words)
+        assert made.returncode == 0, made.stdout
+        return [one["ImageId"] for one in instances(cloud)]
+
+    assert images(*run) == ["ami-00000004"] * 2
+    # One of the two ends: the other's image is that of the pair.
+    cloud.client().terminate_instances(InstanceIds=[instances(cloud)[0]["InstanceId"]])
+    assert images() == ["ami-00000004"] * 2
+    other = play(*MAKE, "-e", "aws_hosts_auto_approve=true", *pin)
+    assert other.returncode != 0
+    assert "asked for is 'c7i.2xlarge, debian-13" in " ".join(other.stdout.split())
+    assert play(*TEARDOWN).returncode == 0
+    assert images(*run, *pin) == ["ami-00000006"] * 2
+    assert play(*TEARDOWN).returncode == 0
+    assert images() == ["ami-00000007"] * 2
+    assert play(*TEARDOWN).returncode == 0
+    gone = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_image_id=ami-0000ffff")
+    assert gone.returncode != 0
+    assert (
+        "us-east-1 has no image ami-0000ffff for x86_64 with ENA. Name another with "
+        "-e aws_hosts_image_id="
+    ) in " ".join(gone.stdout.split())
+    assert instances(cloud) == []
+
+
+def test_the_policy_confines_changes_to_what_has_the_tag(cloud: Cloud) -> None:
+    ec2, stranger = cloud.client("lab"), cloud.client()
+    mine = {"ResourceType": "vpc", "Tags": [{"Key": "loadlab", "Value": "loadlab"}]}
+    own = ec2.create_vpc(CidrBlock="10.1.0.0/16", TagSpecifications=[mine])["Vpc"]["VpcId"]
+    ec2.create_tags(Resources=[own], Tags=[{"Key": "note", "Value": "x"}])
+    other = stranger.create_vpc(CidrBlock="10.2.0.0/16")["Vpc"]["VpcId"]
+    (made,) = stranger.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
+    name = made["InstanceId"]
+    subnet = {**mine, "ResourceType": "subnet"}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("delete_vpc", {"VpcId": other}),
+        ("create_vpc", {"CidrBlock": "10.3.0.0/16"}),
+        ("create_tags", {"Resources": [other], "Tags": mine["Tags"]}),
+        (
+            "create_subnet",
+            {"VpcId": other, "CidrBlock": "10.2.0.0/24", "TagSpecifications": [subnet]},
+        ),
+        ("terminate_instances", {"InstanceIds": [name]}),
+        ("stop_instances", {"InstanceIds": [name]}),
+        ("get_console_output", {"InstanceId": name}),
+    ]
+    for call, words in calls:
+        with pytest.raises(ClientError, match="UnauthorizedOperation"):
+            getattr(ec2, call)(**words)
+    ec2.delete_vpc(VpcId=own)
 
 
 def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: Play) -> None:
@@ -338,9 +473,10 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         "The instance type is not known in us-east-1",
         "max_lifetime: 0 must be 0.25 to 168 hours",
         "aws_hosts_controller: '0.0.0.0/0' one IPv4 address",
-        "The load takes 5.56 h, and the instances terminate themselves in 4.0 h. Give them longer",
+        "The load takes 3.5 h, with what is beside it and room for repetitions 4.18 h, and the "
+        "instances terminate themselves in 4.0 h. Give them longer",
         "debian-13 has no snapd",
-        "there is no image 'debian-13-arm64-*' with ENA of the owner 136693071363",
+        "us-east-1 has no image 'debian-13-arm64-*' of the owner 136693071363 for arm64 with ENA",
         "and the generator oha is made here for",
         "aws_hosts_zone: 'us-east-1z' is no availability zone that has c7i.2xlarge",
     ):
@@ -376,6 +512,52 @@ def test_refuses(
     for word in words:
         assert word in output, refused.stdout
     assert cloud.calls == []
+
+
+def test_check_without_an_account_shows_plan_instances_and_price(
+    environment: dict[str, str],
+) -> None:
+    """The commands of docs/aws.md, on a free port."""
+    page = (ROOT / "docs/aws.md").read_text()
+    (section,) = re.findall("## Try it without an account\n(.*?)\n## ", page, re.DOTALL)
+    serve, *rest = re.findall("^    (.*)$", section, re.MULTILINE)
+    exports = [one.removeprefix("export ") for one in rest if one.startswith("export ")]
+    (check,) = [one for one in rest if not one.startswith("export ")]
+    *words, port = serve.split()
+    assert words == ["python", "-m", "tests.aws.cloud"]
+    with subprocess.Popen(
+        [sys.executable, *words[1:], "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout
+            url = server.stdout.readline().split()[-1]
+            given = dict(pair.split("=", 1) for line in exports for pair in line.split())
+            assert given["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
+            bare = {name: one for name, one in environment.items() if not name.startswith("AWS_")}
+            checked = subprocess.run(
+                [*check.split(), "-e", f"run_id=check-{secrets.token_hex(4)}"],
+                cwd=ROOT,
+                env={**bare, **given, "AWS_ENDPOINT_URL": url},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+            )
+        finally:
+            server.terminate()
+    assert checked.returncode == 0, checked.stdout
+    told = " ".join(checked.stdout.split())
+    for line in (
+        "measurements of aiohttp at",
+        "server: c7i.2xlarge, debian-13, on demand, default tenancy",
+        "image ami-00000004",
+        "the load takes about",
+        "about 0.73 USD an hour",
+        "no more than about 2.91 USD",
+        "list prices of 2026-11-21",
+    ):
+        assert line in told, checked.stdout
 
 
 def test_without_instances_a_stage_says_how_to_make_them(play: Play) -> None:

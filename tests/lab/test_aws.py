@@ -25,6 +25,7 @@ from .conftest import BRIEF, CLIENT, ROOT, SERVER, STATE, results, run, ssh
 pytestmark = pytest.mark.lab
 
 ADDRESSES = {"server": SERVER, "client": CLIENT}
+TYPE = "c7i.2xlarge"
 SECRET = f"secret-{secrets.token_hex(16)}"
 # What upgrades a machine by itself.
 TIMERS = "apt-daily.timer apt-daily-upgrade.timer"
@@ -55,7 +56,7 @@ class Hardware:
         address = ADDRESSES[host]
         instance.nics[0].public_ip = address
         instance.nics[0].private_ip_address = address
-        asked = dict(zip(ADDRESSES, self.cloud.called("RunInstances"), strict=True))[host]
+        (asked,) = self.cloud.called("RunInstances")
         self.user_data[host] = base64.b64decode(asked["UserData"]).decode()
         (key,) = self.cloud.called("ImportKeyPair")
         public = base64.b64decode(key["PublicKeyMaterial"]).decode()
@@ -66,10 +67,10 @@ class Hardware:
             for timer in {TIMERS}; do rm -f /etc/systemd/system/$timer; done
             systemctl daemon-reload
             systemctl enable --now {TIMERS}
-            useradd --create-home --shell /bin/bash ubuntu
-            echo 'ubuntu ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/90-cloud-init-users
-            install -d -o ubuntu -m 700 /home/ubuntu/.ssh
-            echo '{public.strip()}' >/home/ubuntu/.ssh/authorized_keys
+            useradd --create-home --shell /bin/bash admin
+            echo 'admin ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/90-cloud-init-users
+            install -d -o admin -m 700 /home/admin/.ssh
+            echo '{public.strip()}' >/home/admin/.ssh/authorized_keys
             {commands(self.user_data[host], "bootcmd")}
             """,
         )
@@ -161,6 +162,8 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
             run_id=run_id,
             aws_hosts_auto_approve="true",
             aws_hosts_controller="203.0.113.7",
+            # The local hosts have no cloud-init.
+            host_check_cloud_init=False,
         )
     folder = ROOT / "results" / run_id
     assert f"Report: {folder}/report.html" in output
@@ -171,8 +174,22 @@ def test_the_lab_on_instances(cloud: Cloud, home: str, run_id: str) -> None:
     # Read through SSH, as nothing else is let in.
     assert result["telemetry"]["server"]["cpu"]["steal"] >= 0
     assert result["telemetry"]["client"]["cpu"]["steal"] >= 0
+    # So that a run like this one asks for the same instances.
+    assert {
+        "aws_hosts_image",
+        "aws_hosts_server_type",
+        "aws_hosts_client_type",
+        "aws_hosts_threads_per_core",
+        "aws_hosts_tenancy",
+    } == json.loads((folder / "plan.json").read_text())["made_with"].keys()
     manifest = json.loads((folder / "manifest.json").read_text())
     assert {host["role"] for host in manifest["hosts"].values()} == {"server", "client"}
+    # What the run cost, and on what.
+    for one in manifest["instances"]:
+        assert (one["type"], one["image"], one["zone"][:-1]) == (TYPE, "ami-00000004", REGION)
+        assert one["usd"] == pytest.approx(one["hours"] * one["usd_per_hour"])
+        assert 0 < one["hours"] < 1
+    assert "Cost: 2 instances for" in output
 
     # Neither the account's secret nor the pair's key is anywhere else. Its first lines are any
     # key's, and its last may be short.

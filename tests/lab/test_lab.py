@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from loadlab.core import documents
 from loadlab.core.model import Calibration, Result
 from loadlab.core.schema import DOCUMENTS
 
-from .conftest import ROOT, playbook, results, run
+from .conftest import CLIENT, ROOT, playbook, results, run, ssh
 
 pytestmark = pytest.mark.lab
 
@@ -41,6 +42,14 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
 
     for name in ("manifest", "tuning", "calibration", "summary"):
         documents.read(folder / f"{name}.json", DOCUMENTS[name])
+    # Which generator was taken where none was named, and what proved itself on the client.
+    assert "Generator: oha, not wrk2 (local hosts are containers, which cannot run" in whole
+    hosts = json.loads((folder / "manifest.json").read_text())["hosts"]
+    generators = hosts["client"]["generators"]
+    assert set(generators) == {"oha", "wrk"}
+    assert "generators" not in hosts["server"]
+    proven = ssh(CLIENT, "ls /var/lib/loadlab-proven").split()
+    assert {each["sha256"] for each in generators.values()} <= set(proven)
     found = results(RUN_ID)
     endpoints = ("index", "agents", "sleep")
     constant, closed = ([f"{name} {each}" for each in endpoints] for name in ("oha", "wrk"))

@@ -221,6 +221,8 @@ def host_probe(**changes: Any) -> HostProbe:
         programs={},
         sources=[],
         deployed="",
+        free_bytes=10**10,
+        available_bytes=10**9,
         manifest=HostDescription(
             cpu_model="AMD EPYC 7B13",
             cores=4,

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from ansible.parsing.splitter import parse_kv
@@ -23,6 +24,7 @@ from msgspec.structs import replace
 
 from loadlab.analysis import run_comparison
 from loadlab.bundle import archive, signature, verify
+from loadlab.bundle import original as originals
 from loadlab.core import documents
 from loadlab.hosts import pairs
 from loadlab.planning import options, user_options
@@ -291,6 +293,42 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/load.yml", "or begin one with lab.yml and -e framework=<name>."),
     ("lab.yml -e run_id=done -i away", f"run_id: 'done' was begun on {HERE}, and would go on wit"),
     ("lab.yml -e run_id=empty -i three", "run_id: 'empty' was begun with 1 client to a server, a"),
+    # A run to repeat.
+    (f"{A} -e like=", "like: it is empty. Give -e like=<value>, or leave like out."),
+    (
+        "lab.yml -e like=nosuch",
+        "like: 'nosuch' is neither a bundle nor a run. Give the path of an ",
+    ),
+    (
+        f"lab.yml -e like={ROOT}/README.md",
+        "README.md' does not begin as a bundle does. It is refus",
+    ),
+    (
+        "lab.yml -e like=done",
+        "like: the run 'done' has no manifest.json: it was not finished. Fini",
+    ),
+    ("lab.yml -e like=older", "like: the run 'older' cannot be read: "),
+    ("lab.yml -e like=older", "has schema lab/1, from version 0.1 of the lab"),
+    (
+        "lab.yml -e like=gone",
+        "like: the run gone cannot be repeated here. study: 'removed' is not ",
+    ),
+    (
+        "lab.yml -e like=whole -e run_id=done",
+        "like: it begins a new run, and run_id: 'done' has be",
+    ),
+    ("lab.yml -e like=whole -e run_id=whole", "like: it begins a new run, and run_id: 'whole' has"),
+    ("lab.yml -e like=whole -e rate=0", "cannot be repeated here. rate: 0 is out of range. Give a"),
+    ("lab.yml -e like=whole -e study=cell", "ran no study, and study: 'cell' was given. Give one "),
+    ("playbooks/study.yml -e like=whole", "study: none was given. Give one with -e study=<name>."),
+    (
+        "lab.yml -e like=whole -i three",
+        "with 1 client to a server, and the inventory has 3. Give a",
+    ),
+    (
+        "playbooks/load.yml -e like=whole",
+        "like: it begins a new run, and this stage goes on with o",
+    ),
     ("playbooks/compare.yml", "base: none was given. There are, the newest first: "),
     ("playbooks/compare.yml -e base=done", "head: none was given. There are, the newest first: "),
     ("playbooks/compare.yml -e base=../x -e head=done", "base: '../x' is no run with a summary.js"),
@@ -357,6 +395,10 @@ PROCESSES: list[tuple[str, list[str]]] = [
     (
         f"{A} -e oha_binary=/nosuch/oha -e run_id=refused",
         ["oha_binary: '/nosuch/oha' is not a file on this machine"],
+    ),
+    (
+        "lab.yml -i away -e like=nosuch -e run_id=refused",
+        ["like: 'nosuch' is neither a bundle nor a run.", "Nothing was changed."],
     ),
     (
         "playbooks/compare.yml -e base=refused",
@@ -446,6 +488,9 @@ def carry_out(lab: Path, command: str) -> None:
             needs_run=of_stage.get("needs_run", False),
             user=list(given),
         )
+        if given.get("like") and request.begin:
+            original = originals.read(given["like"], lab)
+            request = msgspec.structs.replace(request, original=original)
         plans.plan(request)
         places = {
             name: (found.get("ansible_host", ""), found.get("ansible_port", 22), "")
@@ -470,7 +515,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
     given = {"framework": "aiohttp", "endpoint": "index"}
-    for name in ("done", "cut", "reported", "empty"):
+    for name in ("done", "cut", "reported", "empty", "whole", "gone", "older"):
         folder = root / "results" / name
         (root / "results").mkdir(exist_ok=True)
         request = Request(
@@ -485,6 +530,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rep.mkdir(parents=True)
         summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])
         (folder / "summary.json").write_bytes(documents.encode(summary))
+        if name in ("whole", "gone", "older"):
+            known = replace(builders.manifest(), run_id=name)
+            (folder / "manifest.json").write_bytes(documents.encode(known))
+        if name == "gone":
+            absent = replace(planned, given={"study": "removed"})
+            builders.write_plan(folder, absent)
+        if name == "older":
+            text = (folder / "manifest.json").read_text()
+            (folder / "manifest.json").write_text(text.replace("lab/2", "lab/1"))
         if name in ("cut", "reported"):
             (rep / "cell.json").touch()
             (folder / "manifest.json").touch()
@@ -516,6 +570,7 @@ def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, w
         f"{A} -e aws_hosts_auto_approve=true",
         "lab.yml -e study=cell -e rate=5 -e scale=large -e duration=3",
         "lab.yml -e run_id=done",
+        "lab.yml -e like=whole -e rate=5 -e run_id=another",
     ],
 )
 def test_right_command_is_accepted(lab: Path, command: str) -> None:

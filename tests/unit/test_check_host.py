@@ -35,6 +35,19 @@ def check(*, is_server: bool, options: dict[str, Any] | None = None, **changed: 
     assert action.work(args) == {}
 
 
+def test_a_client_needs_room_for_the_rows_of_its_generator() -> None:
+    """1.8 million requests, 80 bytes each on the disk and 360 in oha's memory."""
+    many = {"rate": 6000, "duration": 300}
+    with pytest.raises(
+        ValueError, match=r"/var/lib has 95\.4 MiB free, and a measurement needs 140"
+    ):
+        check(is_server=False, options=many, free_bytes=100_000_000)
+    with pytest.raises(ValueError, match="477 MiB of available memory, and the generator needs 61"):
+        check(is_server=False, options=many, available_bytes=500_000_000)
+    check(is_server=True, options=many, free_bytes=100_000_000, available_bytes=500_000_000)
+    check(is_server=False, options={**many, "generator": "wrk"}, available_bytes=1)
+
+
 def test_a_host_that_can_serve_is_not_refused() -> None:
     check(is_server=True)
 

@@ -78,6 +78,12 @@ PROGRAMS = {
             printf 'LoadState=masked\\nActiveState=failed\\n' ;;
         *) echo "systemctl $*" >>"$SAID" ;;
         esac""",
+    "snap": """
+        case "$*" in
+        'get system refresh.hold') echo 2026-12-01T00:00:00Z ;;
+        get*) echo 'error: snap "core" has no such option' >&2; exit 1 ;;
+        *) echo "snap $*" >>"$SAID" ;;
+        esac""",
     "systemd-run": "echo 1024",
     "su": "exit 1",
     "swapon": 'echo "swapon $*" >>"$SAID"',
@@ -131,6 +137,8 @@ def run(host: Path, *commands: str) -> list[str]:
         ("/sys/cpu/cpu*/governor", "w 644 /sys/cpu/cpu*/governor powersave ondemand"),
         ("/sys/gone/cpu*/governor", None),
         ("swap", "w 644 swap off"),
+        ("snap.refresh.hold", "w 644 snap.refresh.hold 2026-12-01T00:00:00Z"),
+        ("snap.refresh.timer", "w 644 snap.refresh.timer none"),
         ("limit.systemd.nofile", "w 644 limit.systemd.nofile 1024"),
         # A session cannot be had, or nobody knows of such a limit.
         ("limit.pam.nofile", None),
@@ -150,6 +158,19 @@ def run(host: Path, *commands: str) -> list[str]:
 )
 def test_tunables_prints_mode_and_value_of_a_key(host: Path, key: str, line: str | None) -> None:
     assert run(host, f"tunables {key}") == (line.splitlines() if line else [])
+
+
+def test_segmentation_that_ena_fixes_is_not_asked_for(host: Path) -> None:
+    recorded = Path(__file__).parents[1] / "fixtures" / "ena" / "ethtool-k.txt"
+    (host / "bin/ethtool").write_text(f"#!/bin/sh\n[ $1 = --show-features ] && cat {recorded}\n")
+    for name, line in (
+        ("tcp-segmentation-offload", "r 444 nic.feature.tcp-segmentation-offload off"),
+        ("tx-tcp6-segmentation", "r 444 nic.feature.tx-tcp6-segmentation off"),
+        ("tx-checksumming", "w 644 nic.feature.tx-checksumming on"),
+        ("generic-segmentation-offload", "w 644 nic.feature.generic-segmentation-offload on"),
+        ("rx-udp-gro-forwarding", "w 644 nic.feature.rx-udp-gro-forwarding off"),
+    ):
+        assert run(host, f"tunables nic.feature.{name}") == [line]
 
 
 def test_units_are_asked_for_all_at_once(host: Path) -> None:
@@ -283,6 +304,8 @@ def test_put_writes_every_file_of_a_key(host: Path) -> None:
         ("put swap off", ["swapoff -a"]),
         ("put swap '/dev/sda2 /swap:5'", ["swapon /dev/sda2", "swapon -p 5 /swap"]),
         ("put unit.cron.service inactive", ["systemctl stop cron.service"]),
+        ("put snap.refresh.hold forever", ["snap set system refresh.hold=forever"]),
+        ("put snap.refresh.hold none", ["snap unset system refresh.hold"]),
         ("put unit.cron.service active", ["systemctl start cron.service"]),
         ("put nic.ring.rx 4096", ["ethtool --set-ring eth0 rx 4096"]),
         ("put nic.channels.combined 4", ["ethtool --set-channels eth0 combined 4"]),

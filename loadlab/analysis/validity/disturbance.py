@@ -157,6 +157,20 @@ def swapping(found: ClientEvidence) -> Iterator[Reason]:
             yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
 
 
+def allowance(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each counter by which the cloud held a host's packets back."""
+    limit = found.limits.allowance_packets_max
+    for role, host in found.hosts.items():
+        for counter, packets in (host.allowances_exceeded or {}).items():
+            if packets > limit:
+                yield Reason(
+                    code="allowance",
+                    value=packets,
+                    limit=limit,
+                    facts={"host": role, "counter": counter},
+                )
+
+
 def telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
     """Yield a reason for each host that was scraped too rarely."""
     limit, asked = found.limits.samples_min, found.cell.load.duration_s

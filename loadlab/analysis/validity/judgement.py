@@ -81,6 +81,7 @@ VOIDING: tuple[ClientRule, ...] = (
     disturbance.foreign_cpu,
     disturbance.clock_jump,
     disturbance.swapping,
+    disturbance.allowance,
     disturbance.telemetry_gap,
     requests.connections,
     disturbance.link,

@@ -99,10 +99,11 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
     The server was the limit if its CPU was full. It was also the limit if it only waits (a sleeping
     handler, a slow backend): then every connection of the generator waits for an answer, and by
     Little's law answers/s times mean service time is about the number of connections, less while
-    they fill up and at the end. Otherwise connections were idle while requests were due: the
-    generator did not keep up, and the repetition says nothing about the server. The schedule counts
-    as kept by what was sent: requests unanswered at the deadline and errors do not count against
-    it.
+    they fill up and at the end. Without any answer (of wrk2: after its calibration) each connection
+    waited for one all the time, or sent its request again. Otherwise connections were idle while
+    requests were due: the generator did not keep up, and the repetition says nothing about the
+    server. The schedule counts as kept by what was sent: requests unanswered at the deadline and
+    errors do not count against it.
     """
     measurement, load, limits = found.measurement, found.cell.load, found.limits
     if not measurement.scheduled or measurement.unsent is None:
@@ -115,8 +116,11 @@ def _missed_schedule(found: LoadEvidence) -> Reason | None:
     sent = (measurement.scheduled - unsent) / measurement.scheduled
     if sent >= limits.sent_min:
         return None
-    used = concurrency(measurement, found.errors.timeout, limits.timeout_s)
     usable = usable_connections(measurement, load)
+    if measurement.histogram.total_count:
+        used = concurrency(measurement, found.errors.timeout, limits.timeout_s)
+    else:
+        used = usable
     resource = None
     if recorded:
         resource = "connections"

@@ -28,6 +28,10 @@ class Nic(Record, kw_only=True, frozen=True):
         dict[str, bool] | None,
         doc("Offloads of the card or the kernel, by ethtool's name; null where unknown."),
     ]
+    offloads_fixed: Annotated[
+        list[str] | None,
+        doc("Those of offloads that the card does not let be changed; absent where there is none."),
+    ] = None
     mtu: Annotated[
         Positive | None,
         doc("Largest packet without its Ethernet header, bytes; absent where unknown."),

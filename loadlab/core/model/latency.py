@@ -105,9 +105,10 @@ class PercentileInterval(Record, kw_only=True, frozen=True):
     reason: Annotated[
         Reason | None,
         doc(
-            "Why there is no interval: too few repetitions, or (code few_answers) a sample that "
-            "does not support the percentile, which is then null in latency_us; absent where there "
-            "is an interval."
+            "Why there is no interval: too few repetitions, (code few_answers) a sample that "
+            "does not support the percentile, which is then null in latency_us, or (code "
+            "among_censored) a percentile or bound among the requests without an answer; absent "
+            "where there is an interval."
         ),
     ] = None
 

@@ -66,3 +66,4 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     saturation_rate: Annotated[
         SaturationRate | None, doc("A study's rate that is not known yet; else null.")
     ] = None
+    like: Annotated[str | None, doc("Bundle or run that the run repeats; null: none.")] = None

@@ -15,9 +15,11 @@ from loadlab.core.model.base import (
     Positive,
     Reason,
     Record,
+    Sha256,
     doc,
 )
 from loadlab.core.model.certificate import CertificateReference
+from loadlab.core.model.cloud import CloudInstance
 from loadlab.core.model.hardware import Hardware
 from loadlab.core.model.latency import Latency
 
@@ -72,10 +74,27 @@ class HostDescription(Record, kw_only=True, frozen=True):
     packages: Annotated[dict[str, str], doc("Package name to installed version.")]
 
 
+class GeneratorProgram(Record, kw_only=True, frozen=True):
+    """Executable of a load generator on a client."""
+
+    version: Annotated[str, doc("First line that it prints for --version.")]
+    sha256: Annotated[Sha256, doc("SHA-256 of the executable; of a snap, of its image.")]
+    snap_revision: Annotated[
+        str | None, doc("Revision of the snap that it is from; absent where it is from none.")
+    ] = None
+
+
 class ManifestHost(HostDescription, kw_only=True, frozen=True):
     """One host of the run."""
 
     role: Annotated[Literal["server", "client"], doc("server: under test. client: load generator.")]
+    generators: Annotated[
+        dict[str, GeneratorProgram] | None,
+        doc(
+            "Load generator of the run to its executable on this client; absent of a server and "
+            "from runs of an older lab."
+        ),
+    ] = None
 
 
 class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
@@ -97,6 +116,10 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     ]
     hosts: Annotated[dict[str, ManifestHost], doc("Inventory name of the host to its description.")]
     pins: Annotated[dict[str, str], doc("Every pinned or resolved item, name to version.")]
+    locks: Annotated[
+        dict[str, Sha256] | None,
+        doc("Lock file of the lab to its SHA-256; absent in runs of an older lab."),
+    ] = None
     plan: Annotated[
         dict[str, Json],
         doc("Plan of the run: options, cells in their order, seed. Free in form."),
@@ -104,6 +127,13 @@ class Manifest(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True
     certificate: Annotated[
         CertificateReference | None,
         doc("Newest certificate of hosts like these; absent where there is none."),
+    ] = None
+    instances: Annotated[
+        list[CloudInstance] | None,
+        doc(
+            "Cloud instances that were its hosts, with their cost, also those that ended before "
+            "the run went on; absent where its hosts are none."
+        ),
     ] = None
 
 
@@ -127,7 +157,7 @@ class LedgerRow(Record, kw_only=True, frozen=True):
         str,
         doc(
             "Kernel key as in sysctl, a file below /sys, swap, limit.<of>.<name>, "
-            "unit.<name>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
+            "unit.<name>, snap.<option>, nic.<group>.<name>, postgresql.<name>, nginx.<name>, or "
             "application.<name>."
         ),
     ]

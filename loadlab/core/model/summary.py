@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from loadlab.core.model.base import (
     SCHEMA,
@@ -62,7 +62,13 @@ class ComparedCell(Record, kw_only=True, frozen=True):
         str, doc("Value of the compared property; the cell_id where the cell has none.")
     ]
     n: Annotated[Count, doc("Number of valid repetitions.")]
-    n_void: Annotated[Count, doc("Number of void repetitions, which are in no other figure.")]
+    n_void: Annotated[
+        Count, doc("Number of void or failed repetitions, which are in no other figure.")
+    ]
+    n_failed: Annotated[Count, doc("Number of failed ones among them; absent where none is.")] = 0
+    void_reasons: Annotated[
+        list[str], doc("Codes of the void reasons of the void ones; absent where none is void.")
+    ] = field(default_factory=list)
     failed_fraction: Annotated[
         Fraction | None,
         doc(

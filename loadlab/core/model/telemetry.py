@@ -324,6 +324,15 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     ] = None
     sockets: Annotated[SocketCounts, doc("Largest counts at any scrape during the load.")]
     network: Annotated[Traffic, doc("Traffic on the interface that carries the load.")]
+    allowances_exceeded: Annotated[
+        dict[str, Count] | None,
+        doc(
+            "Counter of the network card (ethtool -S) to the packets that the cloud held back or "
+            "dropped because the host was above an allowance of its instance type, from the start "
+            "to the end of the recording, warm-up included. Absent where the card has no such "
+            "counters."
+        ),
+    ] = None
     clock_step_s: Annotated[
         NotNegative,
         doc(

@@ -5,7 +5,7 @@ from typing import Annotated
 from loadlab.core.model.base import Above0, Count, Fraction, NotNegative, Record, doc
 
 
-class Thresholds(Record, kw_only=True, frozen=True):
+class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     """Thresholds that make a repetition void, and thresholds of findings, which do not.
 
     A default is that of runs that began without the threshold; most of them judge nothing.
@@ -134,6 +134,13 @@ class Thresholds(Record, kw_only=True, frozen=True):
             "on the controller's clock."
         ),
     ]
+    allowance_packets_max: Annotated[
+        Count,
+        doc(
+            "Void above: packets that the cloud held back or dropped because either host was above "
+            "one allowance of its instance type."
+        ),
+    ] = 0
     swap_pages_max: Annotated[Count, doc("Void above: pages swapped in and out, either host.")]
     duration_min: Annotated[Fraction, doc("Void below: measured / requested duration.")]
     samples_min: Annotated[NotNegative, doc("Void below: telemetry scrapes a second, either host.")]

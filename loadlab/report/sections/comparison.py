@@ -30,7 +30,7 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.words import labels, outcomes, quantities
+from loadlab.report.words import labels, outcomes, quantities, repetitions
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.stats import inference
 
@@ -103,18 +103,23 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> Comparis
     found = _titled(summary.comparisons, paths)
     if not found and not summary.noise_floor:
         return None
-    by_path: dict[str, list[_Titled]] = {}
-    for one in found:
-        by_path.setdefault(labels.path_of(one.comparison.cell, paths), []).append(one)
     return ComparisonSection(
         title="Comparison" if found else "Noise floor",
         headlines=[_headline(one) for one in found],
         explained=f"{EXPLAINED} {quantities.levels()}" if found else "",
         skipped=" ".join(ablation_lines(summary)),
-        endpoints=[PathTable(path, _table(several, path)) for path, several in by_path.items()],
+        endpoints=tables(summary.comparisons, paths, SUMMARY),
         figure=_figure(found) if found else None,
         noise_floor=_noise_floor(summary.noise_floor, measured),
     )
+
+
+def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list[PathTable]:
+    """Return a table for each endpoint; ``source``: the document that has the comparisons."""
+    by_path: dict[str, list[_Titled]] = {}
+    for one in _titled(comparisons, paths):
+        by_path.setdefault(labels.path_of(one.comparison.cell, paths), []).append(one)
+    return [PathTable(path, _table(several, path, source)) for path, several in by_path.items()]
 
 
 def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
@@ -217,7 +222,7 @@ def _skipped(skipped: Sequence[SkippedTuning]) -> str:
     return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
 
 
-def _table(several: Sequence[_Titled], path: str) -> Table:
+def _table(several: Sequence[_Titled], path: str, source: str) -> Table:
     """Return the table of an endpoint's comparisons, with a row for each metric and one for
     failures."""
     rows: list[Row | Group | Cells] = []
@@ -239,7 +244,7 @@ def _table(several: Sequence[_Titled], path: str) -> Table:
         ["metric", "base", "head", "difference", "noise floor", "conclusion", "reason"],
         rows,
         " nnnn",
-        sources=[link(SUMMARY)],
+        sources=[link(source)],
     )
 
 
@@ -261,12 +266,9 @@ def _metric(row: MetricComparison | NoiseFloor) -> str:
 
 
 def _counts(compared: Comparison) -> str:
-    """Return how many repetitions are compared: 4 (1 void, left out) against 5."""
-    head, base = (
-        f"{side.n:,}" + (f" ({side.n_void:,} void, left out)" if side.n_void else "")
-        for side in (compared.head, compared.base)
-    )
-    return f"valid repetitions: {head} against {base}"
+    """Return how many repetitions are compared: 4 valid of 5 (1 void: steal) against 5 valid."""
+    head, base = (repetitions.compared(side) for side in (compared.head, compared.base))
+    return f"repetitions: {head} against {base}"
 
 
 def _css(row: MetricComparison) -> str:
@@ -339,8 +341,10 @@ def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[s
         f"{'noise floor':>13}  conclusion"
     ]
     for one in _titled(comparisons, {}):
-        failed = _failed(one.comparison)
-        found.append(f"{one.subject} on {one.title}" + (f": {failed}" if failed else ""))
+        void = one.comparison.head.n_void or one.comparison.base.n_void
+        beside = [_failed(one.comparison), _counts(one.comparison) if void else ""]
+        more_words = "; ".join(filter(None, beside))
+        found.append(f"{one.subject} on {one.title}" + (f": {more_words}" if more_words else ""))
         found += [_line(row) for row in one.comparison.rows]
     return [*found, *more]
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadlab.core import formatting
-from loadlab.core.model import Hardware, Manifest, ManifestHost, Nic
+from loadlab.core.model import GeneratorProgram, Hardware, Manifest, ManifestHost, Nic
 from loadlab.core.model.study import OptionValue
 from loadlab.core.run_dir import MANIFEST, RESULT, RunDir
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import certificate, labels
+from loadlab.report.words import certificate, cost, generators, labels
+from loadlab.scheduling.plan import GeneratorChoice
 
 # Programs whose versions are listed first; the full list has the others.
 PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
@@ -42,10 +43,15 @@ class ManifestSection:
     sources: Sequence[Link]
 
 
-def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> ManifestSection | None:
+def build(
+    manifest: Manifest | None,
+    options: Mapping[str, OptionValue],
+    choice: GeneratorChoice | None,
+) -> ManifestSection | None:
     """Return the section; None without manifest.json.
 
-    ``options``: the main variables of the run; None: not given.
+    ``options``: the main variables of the run; None: not given. ``choice``: of the generator, None
+    where it was named.
     """
     if manifest is None:
         return None
@@ -59,10 +65,19 @@ def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> Mani
             Fact("finished", manifest.finished or "not finished"),
             Fact("lab", labels.lab(manifest.lab)),
             Fact("certificate", certificate.reference(manifest.certificate)),
+            *([Fact("generator", generators.choice(choice))] if choice else []),
+            *([Fact("cost", cost.sentence(manifest.instances))] if manifest.instances else []),
             Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
         ],
         shlex.join(manifest.command.argv),
-        [*_warnings(hosts), _hosts(hosts), _options(options), _pins(manifest), _packages(hosts)],
+        [
+            *_warnings(hosts),
+            _hosts(hosts),
+            *_instances(manifest),
+            _options(options),
+            _pins(manifest),
+            _packages(hosts),
+        ],
         [link(MANIFEST)],
     )
 
@@ -79,8 +94,47 @@ def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
     rows = [[name, *map(show, hosts.values())] for name, show in _HOST_ROWS]
     if any(host.hardware for host in hosts.values()):
         rows += [[name, *map(_of(show), hosts.values())] for name, show in _HARDWARE_ROWS]
+    rows += _generators(hosts)
     rows += [row for row in _versions(hosts) if row[0] in PROGRAMS]
     return table("The hosts, as found.", ["", *hosts], rows)
+
+
+def _generators(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
+    """Return each generator with its executable on each host."""
+    found = {name: host.generators or {} for name, host in hosts.items()}
+    names = sorted({name for each in found.values() for name in each})
+    return [
+        [f"generator {name}", *(_program(each.get(name)) for each in found.values())]
+        for name in names
+    ]
+
+
+def _program(program: GeneratorProgram | None) -> str:
+    if program is None:
+        return formatting.NONE
+    snap = f", revision {program.snap_revision} of its snap" if program.snap_revision else ""
+    return f"{program.version}{snap}, SHA-256 {program.sha256}"
+
+
+def _instances(manifest: Manifest) -> list[Table]:
+    rows = [
+        [
+            one.host,
+            one.instance_id,
+            one.type,
+            one.image,
+            one.zone,
+            one.tenancy,
+            "spot" if one.spot else "on demand",
+            one.launched,
+            f"{one.hours:.2f}",
+            "unknown" if one.usd is None else f"{one.usd:.2f}",
+        ]
+        for one in manifest.instances or []
+    ]
+    columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
+               "hours", "USD"]  # fmt: skip
+    return [table("The instances that were its hosts.", columns, rows)] if rows else []
 
 
 def _versions(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:

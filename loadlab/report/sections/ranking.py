@@ -10,14 +10,15 @@ from loadlab.core.model import RankingRow, Summary
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
-from loadlab.report.words import labels
+from loadlab.report.words import labels, repetitions
 from loadlab.report.words.labels import Entry
 
 EXPLAINED = (
     "By goodput; stacks that goodput does not distinguish by response time: because all kept the "
     "rate asked for within 1 %, or because the test, block by block, finds none better. = marks a "
     "shared rank: nothing here distinguishes its stacks, which does not mean that they are equal. "
-    "? marks a rank by medians alone, as there are too few repetitions for a test."
+    "? marks a rank by medians alone, as there are too few repetitions for a test. The figures are "
+    "medians of the valid repetitions."
 )
 
 
@@ -43,13 +44,21 @@ def tables(summary: Summary, measured: Sequence[Entry]) -> list[Table]:
                 TableCell(entry.title, href=f"#{entry.anchor}"),
                 formatting.rate(row.goodput),
                 ms(row.response_time_us),
+                repetitions.counted(entry.cell.repetitions) or f"{entry.cell.statistics.n} valid",
                 _reason(row),
             ])  # fmt: skip
         title = f"Ranking on {known[group.rows[0].cell_id].path}"
         found.append(
             table(
                 title + (f". {EXPLAINED}" if index == 0 else "."),
-                ["rank", "cell", "goodput", "response time, ms", "difference from the rank above"],
+                [
+                    "rank",
+                    "cell",
+                    "goodput",
+                    "response time, ms",
+                    "repetitions",
+                    "difference from the rank above",
+                ],
                 rows,
                 "n nn",
                 sources=[link(SUMMARY)],
@@ -70,10 +79,11 @@ def lines(summary: Summary) -> list[str]:
         found.append(f"{group.endpoint}, {pace}:")
         for row, entry in zip(group.rows, labels.entries(several, {}), strict=True):
             wait = row.response_time_us
-            reason = _reason(row)
+            beside = [repetitions.counted(entry.cell.repetitions), _reason(row)]
+            told = "; ".join(filter(None, beside))
             found.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
                 f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}  {entry.title}"
-                + (f" ({reason})" if reason else "")
+                + (f" ({told})" if told else "")
             )
     return found

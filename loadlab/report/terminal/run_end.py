@@ -11,10 +11,19 @@ from typing import TypeVar
 
 from loadlab.analysis import summary as summaries
 from loadlab.core import documents, lock
-from loadlab.core.model import Claims, Manifest, Progress, Record, Summary
+from loadlab.core.model import (
+    Certificate,
+    Claims,
+    Manifest,
+    Progress,
+    Record,
+    Reproduction,
+    Summary,
+)
 from loadlab.core.run_dir import RunDir
+from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
-from loadlab.report.words import labels
+from loadlab.report.words import cost, labels
 from loadlab.scheduling import plan, progress
 
 # Repetitions in which most differences are found; docs/statistics.md has how many.
@@ -32,9 +41,16 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     commands."""
     run = RunDir(run_dir)
     manifest = _read(run.manifest, Manifest)
+    repeated = _read(run.reproduction, Reproduction)
     return [
         *headlines,
+        *(reproduction.lines(repeated) if repeated else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
+        *(
+            [f"Cost: {cost.sentence(manifest.instances)}"]
+            if manifest and manifest.instances
+            else []
+        ),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *following(run_dir),
     ]
@@ -46,17 +62,34 @@ def following(run_dir: Path) -> list[str]:
     kind = planned.study.kind if planned.study else None
     if kind == "lesson":
         return []
+    certifies = bool(planned.study and planned.study.expectations)
     playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
+    playbook = "playbooks/certify.yml" if certifies else playbook
     resume = f"ansible-playbook {playbook} {plan.resume_args(run_dir)}"
     found = _read(RunDir(run_dir).progress, Progress)
     if found is None or found.done < found.total or found.abandoned:
         return [f"Next: {resume}  # measures what is missing"]
+    if certifies:
+        return _after_certificate(run_dir, plan.read(run_dir).inventory_args)
     measured = planned.options.repetitions
     more = ENOUGH if measured < ENOUGH else 2 * measured
     compare = f"-e base={RunDir(run_dir).run_id} -e head=<run_id>"
     return [
         f"Next: {resume} -e repetitions={more}  # more repetitions",
         f"      ansible-playbook playbooks/compare.yml {compare}  # another run against this one",
+    ]
+
+
+def _after_certificate(run_dir: Path, inventory_args: str) -> list[str]:
+    """Return what to do after a certificate: measure on these hosts, or certify them again."""
+    found = _read(RunDir(run_dir).certificate, Certificate)
+    hosts = f" {inventory_args}".rstrip()
+    if found is not None and found.passed:
+        named = "its report names this certificate"
+        return [f"Next: ansible-playbook lab.yml -e framework=<name>{hosts}  # {named}"]
+    return [
+        "Next: see in the report's section Certificate what failed; stop other work on the hosts",
+        f"      ansible-playbook playbooks/certify.yml{hosts}  # once more",
     ]
 
 

@@ -33,6 +33,11 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "clock_jump": Meaning("The clock of a host was set during the load.", ("clock_step_max_s",)),
     "swapping": Meaning("A host moved memory to or from swap.", ("swap_pages_max",)),
+    "allowance": Meaning(
+        "The cloud held back packets of a host that was above an allowance of its instance type: "
+        "bandwidth, packets per second or tracked connections.",
+        ("allowance_packets_max",),
+    ),
     "telemetry_gap": Meaning(
         "A host could not be observed for part of the load.", ("samples_min",)
     ),
@@ -158,6 +163,12 @@ MEANINGS: dict[str, Meaning] = {
     "few_answers_each": Meaning(
         "A repetition has too few answers for an interval of this percentile."
     ),
+    "among_censored": Meaning(
+        "Requests without an answer reach up to the percentile, so it or its interval is not known."
+    ),
+    "percentile_withheld": Meaning(
+        "The generator made requests later (late_tail), so the percentile may be its own."
+    ),
     "side_failed": Meaning(
         "Requests of one cell failed, and only latencies of answers are known. Requests that fail "
         "fast would make the cell look better.",
@@ -198,10 +209,32 @@ MEANINGS: dict[str, Meaning] = {
         "More requests failed than the percentile of the objective leaves out. A request that "
         "failed never meets a limit on latency."
     ),
+    "slo_withheld": Meaning(
+        "A percentile is above the objective and may be the generator's own (late_tail), so the "
+        "measurement decides nothing."
+    ),
+    "slo_unknown": Meaning(
+        "Requests without an answer reach up to the percentile, so the measurement decides nothing."
+    ),
     "slo_errors": Meaning("Failed requests against the objective."),
     "slo_unsent": Meaning(
         "Too many requests were never sent for a judgement by the objective.", ("sent_min",)
     ),
+    # Generators.
+    "generator_named": Meaning("You named an executable of the generator."),
+    "generator_there": Meaning("The client has the generator."),
+    "generator_obtained": Meaning("The lab installs the generator on the client."),
+    "snap_offered": Meaning("snapd on the client can install the generator's snap."),
+    "generator_unfit": Meaning("The generator cannot carry out what the options ask for."),
+    "generator_machine": Meaning("The executable is for another machine than the client's."),
+    "snap_container": Meaning("Local hosts are containers and cannot run snaps."),
+    "snap_offline": Meaning("The client has no internet, so that snapd cannot install the snap."),
+    "snap_no_snapd": Meaning("The client has neither the generator nor snapd."),
+    "snap_machine": Meaning("The generator's snap does not work on the client's machine."),
+    "snap_absent": Meaning(
+        "The store offers no release of the snap for the client's machine, or was not reached."
+    ),
+    "snap_devmode": Meaning("The snap has no release for users."),
     # Cells.
     "void_share": Meaning("The cell's repetitions were void more often than those of its rivals."),
     # Ablations.

@@ -16,6 +16,7 @@ _MORE = "Measure more repetitions (-e repetitions=)"
 _LONGER = "Measure for longer (-e duration=) or at a higher rate"
 _CONTROL = "Compare in one run, whose plan has an A/A control"
 _SEE_FAILED = "Compare at a load that both answer"
+_GENERATOR_CORES = "Stop other work on the client, or give it more cores"
 _VOID = "See the void reasons of its repetitions in the report"
 
 
@@ -152,6 +153,19 @@ def _few_answers_each(why: Reason) -> str:
     return f"a repetition has {answers}, an interval of a {name} takes {_limit(why):,.0f}"
 
 
+def _among_censored(why: Reason) -> str:
+    requests = formatting.plural(int(_value(why)), "request")
+    return (
+        f"{requests} that were due have no answer and rank behind every answer: this percentile or "
+        "a bound of its interval is among them"
+    )
+
+
+def _percentile_withheld(why: Reason) -> str:
+    name = percentile(str(why.facts["percentile"]))
+    return f"the {name} may be the generator's own in a repetition"
+
+
 def _side_failed(why: Reason) -> str:
     return (
         f"{formatting.part_of(_value(why))} of the requests of the {why.facts['side']} failed, and "
@@ -175,6 +189,8 @@ COMPARISONS: Table = {
     "few_answers": Entry(_few_answers, _LONGER),
     "few_answers_compared": Entry(_few_answers_compared, _LONGER),
     "few_answers_each": Entry(_few_answers_each, _LONGER),
+    "among_censored": Entry(_among_censored),
+    "percentile_withheld": Entry(_percentile_withheld, _GENERATOR_CORES),
     "side_failed": Entry(_side_failed, _SEE_FAILED),
     "better_failed_more": Entry(_better_failed_more, _SEE_FAILED),
 }
@@ -254,6 +270,19 @@ def _slo_latency(why: Reason) -> str:
     return f"{text} is above {_limit(why) / 1000:g} ms" if us > _limit(why) else text
 
 
+def _slo_withheld(why: Reason) -> str:
+    name = percentile(str(why.facts["percentile"]))
+    return (
+        f"{name} {formatting.ms(_value(why))} ms may be the generator's own, and is above "
+        f"{_limit(why) / 1000:g} ms"
+    )
+
+
+def _slo_unknown(why: Reason) -> str:
+    name = percentile(str(why.facts["percentile"]))
+    return f"of the {name} a lower bound alone is known, to compare with {_limit(why) / 1000:g} ms"
+
+
 def _slo_failed(why: Reason) -> str:
     failed, due = int(_value(why)), int(_fact(why, "requests"))
     return (
@@ -292,6 +321,8 @@ SEARCHES: Table = {
     ),
     "slo_latency": Entry(_slo_latency),
     "slo_failed": Entry(_slo_failed),
+    "slo_withheld": Entry(_slo_withheld, _GENERATOR_CORES),
+    "slo_unknown": Entry(_slo_unknown),
     "slo_errors": Entry(_slo_errors),
     "slo_unsent": Entry(_slo_unsent),
 }

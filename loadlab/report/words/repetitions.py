@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadlab.core import formatting
-from loadlab.core.model import Repetition, UnmeasuredCell
+from loadlab.core.model import ComparedCell, Repetition, UnmeasuredCell
 from loadlab.report.words import claims
 
 
@@ -36,8 +36,18 @@ def counted(repetitions: Sequence[Repetition]) -> str:
         return ""
     void = [one for one in repetitions if one.error is None and not one.validity.valid]
     codes = dict.fromkeys(reason.code for one in void for reason in one.validity.reasons)
+    return _counted(valid, len(void), len(repetitions) - valid - len(void), [*codes])
+
+
+def compared(side: ComparedCell) -> str:
+    """Return how many repetitions of one side of a comparison are valid, and why others are not."""
+    if not side.n_void:
+        return f"{side.n:,} valid"
+    return _counted(side.n, side.n_void - side.n_failed, side.n_failed, side.void_reasons)
+
+
+def _counted(valid: int, void: int, failed: int, codes: Sequence[str]) -> str:
     why = ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in codes)
-    failed = len(repetitions) - valid - len(void)
-    lost = [f"{len(void)} void: {why}"] if void else []
+    lost = [f"{void} void{': ' if why else ''}{why}"] if void else []
     lost += [f"{failed} failed"] if failed else []
-    return f"{valid} valid of {len(repetitions)} ({'; '.join(lost)})"
+    return f"{valid} valid of {valid + void + failed} ({'; '.join(lost)})"

@@ -164,6 +164,13 @@ VOID: Table = {
         template("{value} pages on {host}, limit {limit}"),
         "Give the host more memory, or the application fewer workers",
     ),
+    "allowance": Entry(
+        template(
+            "the cloud held back or dropped {value:,} packets of {host} ({counter}), limit {limit}"
+        ),
+        "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
+        "ask for less",
+    ),
     "telemetry_gap": Entry(
         template("{scrapes} scrapes of {host} in {duration_s:.1f} s, limit {limit} a second"),
         "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",

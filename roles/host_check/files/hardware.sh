@@ -33,8 +33,15 @@ interface() {
         cpus=$(of "$PROC/irq/${file##*/}/effective_affinity_list")
         say interrupt "${cpus:+${file##*/} $cpus}"
     done
-    ethtool -k "$1" 2>/dev/null | sed -n \
-        's/^\(tcp-segmentation-offload\|generic-segmentation-offload\|generic-receive-offload\): \(on\|off\).*/offload\t\1 \2/p'
+    # A group of features is fixed where each of its members, which are indented below it, is marked so.
+    ethtool -k "$1" 2>/dev/null | awk '
+        function tell() { if (name) print "offload\t" name, value (own || members && !free ? " fixed" : "") }
+        /^[^ \t]/ { tell(); name = "" }
+        /^(tcp-segmentation-offload|generic-segmentation-offload|generic-receive-offload):/ {
+            name = $1; sub(/:$/, "", name); value = $2; own = $3 == "[fixed]"; members = free = 0; next
+        }
+        { members++; free += $3 != "[fixed]" }
+        END { tell() }'
     ethtool -c "$1" 2>/dev/null | sed -n -e 's/^Adaptive RX: \(on\|off\).*/coalescing\tadaptive-rx \1/p' \
         -e 's/^\([rt]x-\(usecs\|frames\)\):[[:space:]]*\([0-9]*\)$/coalescing\t\1 \3/p'
 }

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # Prints what this host is, one "name<tab>value" per line. Changes nothing.
 # Reads TEST_ADDRESS (IPv4 address on the test link), PEERS (test addresses of the hosts that it measures with,
-# separated by spaces), ANSWERS (not empty on a server) and PROGRAMS (of the generators, separated by spaces).
+# separated by spaces), ANSWERS (not empty on a server), PROGRAMS (of the generators, separated by spaces) and SNAPS (of
+# the generators: for each "program=snap").
 # loadlab/hosts/probe.py parses the output.
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
@@ -21,6 +22,9 @@ say cpu_model "${model:-$(LC_ALL=C lscpu | sed -n '/^ *Model name: */ { s///p; q
 say cores "$(grep -c '^processor' /proc/cpuinfo)"
 say cpus "$(first '^Cpus_allowed_list' /proc/1/status)"
 say memory_kib "$(first ^MemTotal /proc/meminfo | sed 's/ kB//')"
+say available_kib "$(first ^MemAvailable /proc/meminfo | sed 's/ kB//')"
+# Free bytes where the raw files of a load are written.
+say free_bytes "$(df --output=avail -B1 /var/lib | tail -n 1 | tr -d ' ')"
 say virtualisation "$(systemd-detect-virt)"
 say clock_source "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 governor=/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
@@ -47,6 +51,11 @@ netem() {
 if (netem); then say netem yes; else say netem no; fi
 for program in $PROGRAMS; do
     say program "$program $(PATH=$PATH:/snap/bin && command -v "$program")"
+done
+# What the snap store offers this host of a program that is not there.
+for snap in $SNAPS; do
+    (PATH=$PATH:/snap/bin && ! command -v "${snap%%=*}" && command -v snap) >/dev/null || continue
+    timeout 60 snap info "${snap#*=}" 2>&1 | while IFS= read -r line; do say snap "${snap#*=} $line"; done
 done
 # Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |

@@ -4,6 +4,7 @@
 #   /sys/kernel/mm/...           a file below /sys; with a * all matching files, set to the same value
 #   swap                         off, or each area in use: PATH, or PATH:PRIORITY if one was given
 #   unit.cron.service            active or inactive
+#   snap.refresh.hold            until when snapd updates no snap: forever, a time, or none
 #   limit.systemd.nofile         open-file limit of a new service; limit.pam.nofile of a new session
 #   nic.ring.rx                  of each card below the interface $NIC, by its ethtool name; also nic.channels.,
 #                                nic.coalesce. and nic.feature.
@@ -66,6 +67,12 @@ read_units() {
         END { tell() }'
 }
 
+read_snap() {
+    command -v snap >/dev/null || return 0
+    value=$(snap get system "${1#snap.}" 2>/dev/null)
+    echo "w 644 $1 ${value:-none}"
+}
+
 read_limit() {
     case $1 in
     limit.systemd.nofile) value=$(systemd-run --quiet --pipe --wait --collect sh -c 'ulimit -Sn' </dev/null) ;;
@@ -86,10 +93,18 @@ nic_cards() {
         nic.feature.*) said=$(ethtool --show-features "$card" 2>/dev/null) ;;
         *) said='' ;;
         esac
-        # ethtool prints the maximum first and the current value last. A card without such a ring has 0 or n/a.
+        # ethtool prints the maximum first and the current value last. A card without such a ring has 0 or n/a. A group
+        # of features is fixed where each of its members, which are indented below it, is marked so.
         echo "$said" | awk -v name="$name" -v card="$card" -v limited="$limited" '
-            tolower($1) == name ":" { if (most == "") most = $2; value = $2; may = $3 == "[fixed]" ? "r" : "w" }
+            tolower($1) == name ":" {
+                if (most == "") most = $2
+                value = $2; own = $3 != "[fixed]"; members = free = 0; group = !/^[ \t]/
+                next
+            }
+            group && /^[ \t]/ { members++; free += $3 != "[fixed]"; next }
+            { group = 0 }
             END {
+                may = own && (!members || free) ? "w" : "r"
                 if (limited == "") most = "-"
                 if (value != "" && value != "n/a" && most != "0" && most != "n/a") print card, value, most, may
             }'
@@ -132,6 +147,7 @@ tunables() {
         /sys/*) read_sys "$key" ;;
         swap) read_swap ;;
         unit.*) units="$units ${key#unit.}" ;;
+        snap.*) read_snap "$key" ;;
         limit.*) read_limit "$key" ;;
         nic.*) read_nic "$key" ;;
         boot.*) read_boot "$key" ;;
@@ -164,6 +180,7 @@ put() { # key, value
         done
         ;;
     unit.*) if [ "$1" = active ]; then systemctl start "${key#unit.}"; else systemctl stop "${key#unit.}"; fi ;;
+    snap.*) if [ "$1" = none ]; then snap unset system "${key#snap.}"; else snap set system "${key#snap.}=$1"; fi ;;
     limit.systemd.*)
         # Skip if the limit is in force already, even if the kernel granted less than requested.
         asked=$(sed -n 's/^DefaultLimitNOFILE=\([0-9]*\).*/\1/p' $FILES 2>/dev/null)

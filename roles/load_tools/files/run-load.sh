@@ -8,8 +8,7 @@
 #   WARM_UP          command that offers the load before the measurement, quoted for a shell, with files named
 #                    "warmup"; empty for no warm-up
 #   MEASURE          command that offers the measured load, with files named after the generator
-#   PRINTS           empty if the command writes its output itself; file if it prints it; pipe if it prints it and
-#                    may not inherit a file
+#   PRINTS           empty if the command writes its output itself; yes if it prints it
 #   URL              URL to load
 #   STATUS_URL       nginx's counters; empty if nginx is not in the path
 #   HTTP2            true or false
@@ -79,17 +78,15 @@ offer() { # command, base name of the output files
     eval "set -- \"\$2\" $1"
     base=$1
     shift
-    case $PRINTS in
-    '') "$@" 2>"$base.err" ;;
-    file) "$@" >"$base.txt" 2>"$base.err" ;;
-    pipe)
-        text=$("$@" 2>&1)
-        ended=$?
-        printf '%s\n' "$text" >"$base.txt"
-        [ "$ended" = 0 ] || printf '%s\n' "$text" >"$base.err"
-        return "$ended"
-        ;;
-    esac
+    if [ -z "$PRINTS" ]; then
+        "$@" 2>"$base.err"
+        return
+    fi
+    # Through pipes, one for its output and one for its errors: a snap may not inherit a file.
+    ended=$({
+        { { "$@" 3>&- 4>&-; echo "$?" >&4; } 2>&3 | cat >"$base.txt"; } 3>&1 | cat >"$base.err"
+    } 4>&1)
+    return "$ended"
 }
 
 time_wait() { # number of sockets in TIME-WAIT
@@ -111,15 +108,15 @@ if [ -n "$PORTS" ]; then
 fi
 
 stage verifying
-# curl writes to stderr only if it fails.
-asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -o - "$URL" 2>curl.err |
+# Of an answer, stderr has the three digits of the status and nothing else.
+asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -w '%{stderr}%{http_code}' -o - "$URL" 2>curl.err |
     head -c "$((BODY_BYTES + 1))" >answer.body
 [ "$(wc -c <answer.body)" -le "$BODY_BYTES" ] ||
     finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_BYTES bytes"
-[ ! -s curl.err ] || finish 3 "$URL does not answer: $(cat curl.err)"
+[ "$(wc -c <curl.err)" = 3 ] || finish 3 "$URL does not answer: $(cat curl.err)"
 sum=$(sha256sum <answer.body | cut -d' ' -f1)
 [ "$sum" = "$BODY_SHA256" ] ||
-    finish 4 "$URL answers otherwise than when it was verified: sha256 $sum, not $BODY_SHA256"
+    finish 4 "$URL answers otherwise than when it was verified: status $(cat curl.err), sha256 $sum, not $BODY_SHA256"
 
 if [ -n "$WARM_UP" ]; then
     stage "warming up"

@@ -11,7 +11,8 @@
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
 #   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
 #   control group of the lab; once a second also "softnet" and each line of /proc/net/softnet_stat, and
-#   "below <interface> <interface>", what a bond or a VLAN consists of
+#   "below <interface> <interface>", what a bond or a VLAN consists of; the first and the last reading also have
+#   "allowance <interface> <counter> <packets>"
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core
@@ -67,6 +68,15 @@ counters() {
         { read -r _ used <"$group"; } 2>/dev/null && printf 'own %s %s\n' "${group%/cpu.stat}" "$used"
     done
 }
+# Packets that the cloud held back or dropped because the host was above an allowance of its instance type, by the
+# counters of the network card; few cards have them.
+allowances() {
+    local device card
+    for device in /sys/class/net/*/device; do
+        card=${device%/device} card=${card##*/}
+        ethtool -S "$card" 2>/dev/null | sed -n "s/^ *\([a-z_]*_allowance_exceeded\): \([0-9]*\)$/allowance $card \1 \2/p"
+    done
+}
 packets() {
     local lines=() link upper
     mapfile -t lines </proc/net/softnet_stat
@@ -100,7 +110,7 @@ reading() {
         grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" "${hardware[@]}" </dev/null
 }
 
-over='' asking=''
+over='' asking='' begun=''
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
@@ -114,6 +124,8 @@ while [ -z "$over" ]; do
     reading
     for number in 1 2 3 4 5; do
         counters >&3
+        [ -n "$begun" ] || allowances >&3
+        begun=1
         [ $number != 1 ] || packets >&3
         read -r -t 0.2 -u 4
         [ -z "$over" ] || break
@@ -121,6 +133,7 @@ while [ -z "$over" ]; do
 done
 # Final reading, of the counters up to now; psql's \watch is not part of it.
 counters >&3
+allowances >&3
 packets >&3
 reading
 if [ -n "$asking" ]; then

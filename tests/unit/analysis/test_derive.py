@@ -18,8 +18,9 @@ from loadlab.core.errors import ResultError
 from loadlab.core.model import LabRevision, Manifest, Reason, Result, Summary, Validity
 from loadlab.core.model.study import PlannedStudy, StudyPublication
 from loadlab.generators import oha_database
+from loadlab.report.sections import manifest as manifest_section
 from loadlab.report.terminal import results
-from loadlab.report.words import repetitions
+from loadlab.report.words import cost, repetitions
 from tests.unit import builders
 from tests.unit.builders import present
 
@@ -62,7 +63,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 def everything(run_dir: Path, keep: bool = False) -> str:
     derive.results(run_dir, keep)
-    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"})
+    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
     return results.tables(*derive.summary(run_dir))
 
 
@@ -145,7 +146,7 @@ def test_a_result_that_the_schema_does_not_know_is_not_written(run_dir: Path) ->
 
 def test_the_manifest_of_a_run(run_dir: Path) -> None:
     derive.results(run_dir, False)
-    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"})
+    derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
     found = documents.read(run_dir / "manifest.json", Manifest)
     # The last to end was wrk's, at 1795194780.33; the failed one has no end.
     assert documents.load(run_dir / WRK / "run.json")["finished"] == pytest.approx(
@@ -153,14 +154,45 @@ def test_the_manifest_of_a_run(run_dir: Path) -> None:
     )
     assert found.finished == "2026-11-20T17:13:00Z"
     locks = {pin.split("/")[0] for pin in found.pins}
-    assert locks == {"controller", "aiohttp"}
+    assert locks == {"controller", "aiohttp", "oha"}
+    assert found.locks is not None
+    assert found.locks.keys() == {"requirements.txt", "apps/aiohttp/requirements.txt"}
     assert (ROOT / ".git").exists() == (found.lab.revision is not None)
     assert found.lab.version == "0.3.0"
 
 
+def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Path) -> None:
+    found = {
+        "instance_id": "i-1",
+        "type": "c7i.2xlarge",
+        "image": "ami-1",
+        "region": "us-east-1",
+        "zone": "us-east-1a",
+        "tenancy": "default",
+        "spot": False,
+        "launched": "2026-11-20T16:00:00+00:00",
+        "disk_gb": 20,
+    }
+    for name in ("i-1", "i-2"):
+        one = {**found, "instance_id": name}
+        derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {"server": one})
+    document = documents.read(run_dir / "manifest.json", Manifest)
+    # The first ended before the run went on.
+    assert document.instances
+    assert [one.instance_id for one in document.instances] == ["i-1", "i-2"]
+    for each in document.instances:
+        assert each.usd == pytest.approx(each.hours * (each.usd_per_hour or 0))
+    section = manifest_section.build(document, {}, None)
+    assert section
+    assert [fact.value for fact in section.facts if fact.name == "cost"] == [
+        cost.sentence(document.instances)
+    ]
+    assert any(table.caption == "The instances that were its hosts." for table in section.tables)
+
+
 def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "cells")
-    derive.describe(run_dir, ROOT, {}, {})
+    derive.describe(run_dir, ROOT, {}, {}, {})
     assert documents.read(run_dir / "manifest.json", Manifest).finished is None
     assert results.tables(*derive.summary(run_dir)).count("\n") == 0
 
@@ -168,7 +200,7 @@ def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
 def test_outside_a_repository_there_is_no_revision(run_dir: Path, tmp_path: Path) -> None:
     lab = tmp_path / "lab"
     shutil.copytree(ROOT / "files", lab / "files")
-    derive.describe(run_dir, lab, {}, {})
+    derive.describe(run_dir, lab, {}, {}, {})
     found = documents.read(run_dir / "manifest.json", Manifest)
     assert found.lab == LabRevision(version=None, revision=None, dirty=None)
     assert found.pins == {}

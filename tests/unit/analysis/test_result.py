@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,14 @@ def test_a_wrk2_repetition(wrk_dir: Path) -> None:
     ]
     assert "rate_missed" not in codes(found.validity.reasons)
     assert "wrk2.txt" in found.raw_sha256
+    # A server that never answered is a result.
+    mute = re.sub(r"  Socket errors.*\n", "", (FIXTURES / "wrk2" / "mute.txt").read_text())
+    mute = mute.replace("1 connections", "100 connections").replace("in 10.00s", "in 30.00s")
+    (wrk_dir / "wrk2.txt").write_text(mute)
+    found = build(wrk_dir)
+    assert (found.error, found.goodput, found.aborted) == (None, 0, 100)
+    assert present(found.latency_us).p50 == pytest.approx(15e6, rel=0.01)
+    assert "rate_missed" not in codes(found.validity.reasons)
     (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
     assert (build(wrk_dir).error or "").startswith(
         "wrk2 line 1, it did not run: 'unable to connect"

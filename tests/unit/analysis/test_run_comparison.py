@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from loadlab.analysis import run_comparison
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
-from loadlab.core.model import Difference, NoiseFloor, Sample
+from loadlab.core.model import Difference, NoiseFloor, Sample, Summary
 from loadlab.report import words
 from loadlab.report.sections import comparison as section
 from tests.unit import builders
@@ -91,3 +91,25 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     for base, head in (("old", "new"), ("old", "old"), ("old", "new,old")):
         with pytest.raises(PlanError, match="have no cell in common"):
             run_comparison.compare(tmp_path, base, head)
+
+
+def test_a_side_tells_why_repetitions_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "old")
+    write(tmp_path, "new")
+    found = documents.read(tmp_path / "new" / "summary.json", Summary)
+    cell = found.cells[0]
+    lost = [
+        replace(cell.repetitions[0], validity=builders.void("steal", "generator_cpu")),
+        replace(cell.repetitions[1], error="stopped", validity=builders.void()),
+        *cell.repetitions[2:],
+    ]
+    less = builders.cell_summary(cell.cell_id, lost)
+    changed = replace(found, cells=[less, *found.cells[1:]])
+    documents.write(tmp_path / "new" / "summary.json", documents.encode(changed))
+    (compared,) = run_comparison.compare(tmp_path, "old", "new").comparisons
+    assert (compared.head.n, compared.head.n_void, compared.head.n_failed) == (3, 2, 1)
+    assert compared.head.void_reasons == ["steal", "generator_cpu"]
+    assert (
+        "repetitions: 3 valid of 5 (1 void: steal, generator CPU; 1 failed) against 5 valid"
+        in section.lines([compared])[1]
+    )

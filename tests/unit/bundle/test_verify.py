@@ -124,7 +124,7 @@ def derive_all(run: Path) -> None:
     derive.results(run, False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(revision, "of", lambda root: CLEAN)
-        derive.describe(run, ROOT, {}, {"python": "3.11"})
+        derive.describe(run, ROOT, {}, {"python": "3.11"}, {})
     derive.summary(run)
     files.write(run / "report.html", report.render(TEMPLATE, report.build(run)))
 

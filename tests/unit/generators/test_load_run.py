@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -196,32 +198,59 @@ def test_the_load_has_the_options_that_were_asked_for() -> None:
     closed = {**CONSTANT, "generator": "wrk", "mode": "closed", "rate": None, "keepalive": False}
     given = variables(run({**closed, "warmup_s": 0}).offers[0])
     assert " -H Connection:close " in given["MEASURE"]
-    assert (given["WARM_UP"], given["PRINTS"]) == ("", "file")
+    assert (given["WARM_UP"], given["PRINTS"]) == ("", "yes")
 
 
-def test_a_snap_has_no_sandbox_and_prints_through_a_pipe() -> None:
-    (offer,) = run({**CONSTANT, "generator": "wrk2"}).offers
-    assert rights(offer) == ["LimitNOFILE=1048576", "OOMScoreAdjust=1000"]
-    assert variables(offer)["PRINTS"] == "pipe"
-    assert {"User=loadlab", "NoNewPrivileges=true"} <= set(rights(run(CONSTANT).offers[0]))
+def test_only_a_snap_has_no_sandbox() -> None:
+    asked = {**CONSTANT, "generator": "wrk2", "clients": 2}
+    both = {"client": {**HOSTS["client"], "snaps": ["wrk2"]}}
+    snap, own = run(asked, clients=["client", "clientb"], hosts={**HOSTS, **both}).offers
+    assert rights(snap) == ["LimitNOFILE=1048576", "OOMScoreAdjust=1000"]
+    assert {"User=loadlab", "NoNewPrivileges=true"} <= set(rights(own))
+    assert rights(run(CONSTANT).offers[0]) == rights(own)
 
 
 @pytest.mark.parametrize(
     ("changed", "restart"),
     [
-        ({}, 'verb=restart; rm -f {0} && systemctl "$verb" loadlab-app'),
-        (
-            {"again": True, "started": ["nginx", "postgresql"]},
-            "verb=restart; [ ! -e {0} ] || verb=start; rm -f {0} && systemctl start nginx "
-            'postgresql && systemctl "$verb" loadlab-app',
-        ),
-        ({"restart": []}, ""),
+        ({}, ["start nginx postgresql", "restart loadlab-app"]),
+        ({"again": True}, ["start nginx postgresql", "start loadlab-app"]),
+        # The application began without its database.
+        ({"again": True, "down": "postgresql@17-main"},
+         ["start nginx postgresql", "restart loadlab-app"]),
+        ({"again": True, "early": False}, ["start nginx postgresql", "restart loadlab-app"]),
+        ({"again": True, "started": []}, ["start loadlab-app"]),
+        ({"restart": []}, []),
     ],
-)
-def test_the_stack_is_restarted(changed: dict[str, Any], restart: str) -> None:
-    found = run(CONSTANT, **changed)
-    assert found.restart == restart.format("/run/loadlab-restarted")
+)  # fmt: skip
+def test_the_stack_is_restarted(
+    tmp_path: Path, changed: dict[str, Any], restart: list[str]
+) -> None:
+    """Runs the command with a systemctl that starts what is down and keeps what it was asked."""
+    asked = {"started": ["nginx", "postgresql"], "early": True, "down": "", **changed}
+    early, down = asked.pop("early"), asked.pop("down")
+    found = run(CONSTANT, **asked)
     assert bool(found.restart_early) == bool(restart)
+    (tmp_path / "systemctl").write_text(
+        f"""#!/bin/sh
+cd {tmp_path}
+case $1 in
+show) for unit in nginx.service postgresql@17-main.service; do
+    printf 'Id=%s\nInvocationID=%s\n\n' $unit "$(cat $unit 2>/dev/null)"; done ;;
+*)  echo "$*" >>done; [ "$1" != start ] || [ -z "{down}" ] || echo 2 >{down}.service ;;
+esac
+"""
+    )
+    (tmp_path / "systemctl").chmod(0o755)
+    mark = tmp_path / "restarted"
+    if early:
+        mark.touch()
+    command = found.restart.replace("/run/loadlab-restarted", str(mark))
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", command], env=environment, check=True)
+    assert not restart or not mark.exists()
+    log = tmp_path / "done"
+    assert (log.read_text().splitlines() if log.exists() else []) == restart
 
 
 def test_the_hosts_are_recorded_and_the_server_profiled() -> None:

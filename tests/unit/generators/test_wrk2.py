@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -13,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from loadlab.analysis import response_time
 from loadlab.core.model import Load, Reason
 from loadlab.generators import wrk2
+from loadlab.generators.generator import Request
 from loadlab.generators.measurement import GeneratorError, Measurement
 from loadlab.stats import histograms
-from tests.unit.builders import load
+from tests.unit.builders import load, thresholds
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk2"
 SCRIPT = Path(__file__).parents[3] / "roles" / "load_tools" / "files" / "run-load.sh"
@@ -134,9 +137,49 @@ def test_the_older_form_of_the_calibration() -> None:
     assert measure("normal", changed).latency_us == measure("normal").latency_us
 
 
-def test_nothing_answered_is_refused() -> None:
-    with pytest.raises(GeneratorError, match=r"line 5 has no number: .*-nanus.*nothing answered"):
-        measure("mute")
+def test_nothing_answered_is_a_result() -> None:
+    found = measure("mute")
+    assert (found.responses, found.ok, found.goodput, found.rate_achieved) == (0, 0, 0, 0)
+    # It was sent again and again, so no request waited until the end.
+    assert (found.errors["read"], found.requests, found.aborted) == (92_848, 92_848, 0)
+    assert (found.scheduled, found.unsent, found.mean_service_us) == (10, 9, None)
+    assert set(found.latency_us.values()) == {None}
+    assert codes(found) == ["service"]
+    waits = response_time.summarise(found.waited, 1, thresholds())
+    assert waits is not None
+    # One was under way, nine were never sent.
+    assert (waits.requests, waits.failed) == (10, 10)
+
+
+def test_each_connection_waits_where_a_server_never_answers() -> None:
+    silent = re.sub(r"  Socket errors.*\n", "", text("mute"))
+    found = measure("mute", silent)
+    assert (found.requests, found.responses, found.aborted, found.unsent) == (1, 0, 1, 9)
+    waits = response_time.censored(found, LOADS["mute"], thresholds())
+    assert waits.total_count == 10
+    assert waits.get_max_value() == pytest.approx(10e6, rel=0.01)
+
+
+def test_answers_before_the_calibration_alone_have_no_latency() -> None:
+    early = text("mute").replace("  0 requests in", "  5 requests in").replace("0.00\n", "0.50\n")
+    found = measure("mute", early)
+    assert (found.responses, found.ok) == (5, 5)
+    assert found.goodput == pytest.approx(0.5)
+    assert (found.histogram.total_count, found.waited) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("connections", "threads", "chosen"),
+    [(64, 4, 4), (64, 6, 4), (61, 4, 4), (5, 4, 4), (3, 2, 2), (1, 1, 1), (100, 6, 5), (7, 1, 1)],
+)
+def test_a_prime_number_of_connections_has_threads(
+    connections: int, threads: int, chosen: int
+) -> None:
+    asked = Request("http://h/", connections, threads, 2, 17, rate=10)
+    (entry,) = wrk2.GENERATORS
+    assert entry.command(asked, 30, "wrk2")[:5] == [
+        *("wrk2", "-t", str(chosen), "-c", str(connections)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -168,6 +211,7 @@ def test_a_truncated_last_line_is_refused() -> None:
         ("1 threads", "0 threads", "printed 0 threads"),
         ("Max   +/-", "99%   +/-", "line 4 not understood"),
         ("  12.92ms  ", "   -nanus  ", "line 5 has no number"),
+        (" 1.44ms  ", " -nanus  ", "no number for the mean of 99357 latencies"),
         (" 99.000%    3.02ms", " 99.000%    3.02", "line 11 not understood"),
         (" 99.000%    3.02ms", " 99.000%    4.02ms", "99 % at 4020 µs, its spectrum between 2997"),
         (" 50.000%    1.37ms", " 50.000%    1.37s ", "50 % at 1370000 µs"),
@@ -286,7 +330,8 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
     folder.mkdir()
     stands_in = {
         "wrk2": f'echo "$@" >>{folder}/asked\n{program}',
-        "curl": 'while [ "$1" != -o ]; do shift; done; [ "$2" = - ] || exec >"$2"; printf ok',
+        "curl": 'while [ "$1" != -o ]; do shift; done; '
+        'if [ "$2" = - ]; then printf ok; printf 200 >&2; else printf ok >"$2"; fi',
     }
     for name, words in stands_in.items():
         (folder / name).write_text(f"#!/bin/sh\n{words}\n")
@@ -301,7 +346,7 @@ def offered(folder: Path, program: str, **changed: str) -> Path:
         "BODY_BYTES": "2",
         "WARM_UP": "timeout 70 wrk2 -d 10s",
         "MEASURE": "timeout 90 wrk2 -d 30s -H 'X-One: a '\\''b'\\'' $HOME' -H 'X-Two: *'",
-        "PRINTS": "pipe",
+        "PRINTS": "yes",
         "WARMUP": "10",
         "PORTS": "",
         "PAUSE": "0",
@@ -329,13 +374,17 @@ def test_the_load_script_runs_the_commands_that_it_is_given(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("prints", "printed"), [("", ""), ("file", "out\n"), ("pipe", "out\nerr\n")]
+    ("program", "code"), [("echo out; echo err >&2", 0), ("echo out; echo err >&2; exit 7", 7)]
 )
-def test_the_load_script_keeps_what_is_printed(tmp_path: Path, prints: str, printed: str) -> None:
-    left = offered(tmp_path / "one", "echo out; echo err >&2", PRINTS=prints, WARM_UP="")
+@pytest.mark.parametrize("prints", ["", "yes"])
+def test_the_load_script_keeps_output_and_errors_apart(
+    tmp_path: Path, prints: str, program: str, code: int
+) -> None:
+    left = offered(tmp_path / "one", program, PRINTS=prints, WARM_UP="")
     assert (left / "wrk2.txt").exists() == bool(prints)
-    assert not prints or (left / "wrk2.txt").read_text() == printed
-    assert prints == "pipe" or (left / "wrk2.err").read_text() == "err\n"
+    assert not prints or (left / "wrk2.txt").read_text() == "out\n"
+    assert (left / "wrk2.err").read_text() == "err\n"
+    assert json.loads((left / "run.json").read_text())["exit_code"] == code
 
 
 def test_the_load_script_tells_what_wrk2_says_where_it_does_not_run(tmp_path: Path) -> None:

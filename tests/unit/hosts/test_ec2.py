@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.hosts import ec2
+from loadlab.hosts import ec2, ec2_price
 
 ROOT = Path(__file__).parents[3]
 PRICES: dict[str, Any] = yaml.safe_load((ROOT / "files" / "aws_prices.yml").read_text())
@@ -44,7 +44,10 @@ def unfit(zones: list[str] = ZONES, zone: str = "", asked: int = 1, **kind: Any)
         ("OptInRequired", ["has not enabled the region eu-x-1", "AWS_REGION="]),
         ("UnauthorizedOperation", ["may not do", "docs/aws.md"]),
         ("EndpointConnectionError", ["out of reach", "HTTPS_PROXY"]),
-        ("InsufficientInstanceCapacity", ["no capacity", "aws_hosts_zone", "teardown.yml"]),
+        (
+            "InsufficientInstanceCapacity",
+            ["no capacity for this now in any zone", "aws_hosts_server_type", "teardown.yml"],
+        ),
         ("VcpuLimitExceeded", ["quota", "Service Quotas in eu-x-1"]),
         ("SpotMaxPriceTooLow", ["spot price", "aws_hosts_spot=false"]),
         ("InvalidInstanceType", ["not known in eu-x-1", "aws_hosts_server_type="]),
@@ -144,23 +147,9 @@ def test_types_are_described_as_ec2_does() -> None:
         ec2.offered([{**described, "NetworkInfo": {}}])
 
 
-def test_the_estimate_counts_hosts_disks_and_addresses() -> None:
-    prices = ec2.Prices(
-        regions={"us-east-1": {"big": 1.0, "small": 0.25}},
-        volume_gb_month=0.073,
-        address_hour=0.005,
-        dedicated_region_hour=2.0,
-    )
-    # Of each GB a month's 730th.
-    assert ec2.estimate(prices, "us-east-1", ["big", "small"], 100, False) == pytest.approx(1.28)
-    assert ec2.estimate(prices, "us-east-1", ["big"], 0, True) == pytest.approx(3.005)
-    assert ec2.estimate(prices, "us-east-1", ["big", "other"], 1, False) is None
-    assert ec2.estimate(prices, "eu-west-1", ["big"], 1, False) is None
-
-
 def test_the_table_of_prices_has_the_defaults_and_a_date() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
-    table = msgspec.convert(PRICES, ec2.Prices).regions["us-east-1"]
+    table = msgspec.convert(PRICES, ec2_price.Prices).regions["us-east-1"]
     assert {defaults["aws_hosts_server_type"], defaults["aws_hosts_client_type"]} <= set(table)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(PRICES["date"]))
     assert PRICES["source"].startswith("https://aws.amazon.com/")

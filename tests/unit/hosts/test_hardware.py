@@ -176,7 +176,7 @@ def test_what_is_not_told_is_not_made_up_and_not_objected_to() -> None:
             "generic-receive-offload on",
             "generic-receive-offload off",
             "generic-receive-offload off on eth1",
-            "ethtool -K eth1 tso on gso on gro on",
+            "ethtool -K eth1 generic-receive-offload on",
         ),
         (
             "121 0\ninterrupt\t122 1\ninterrupt\t123 2\ninterrupt\t124 3\ninterrupt\t125 0-3",
@@ -416,6 +416,7 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
             queues=2,
             interrupts={"40": [0], "41": [0, 1]},
             offloads={"tcp-segmentation-offload": False, "generic-receive-offload": True},
+            offloads_fixed=["generic-receive-offload"],
             mtu=9000,
             rps_queues=0,
             xps_queues=1,
@@ -435,6 +436,23 @@ def test_the_script_on_a_card_of_the_bus(tmp_path: Path) -> None:
         conntrack_entries=3,
         conntrack_max=262144,
     )
+
+
+def test_the_script_on_a_card_whose_segmentation_is_fixed(tmp_path: Path) -> None:
+    """ENA marks each member of the group as fixed, not the group itself."""
+    card = {f"{CARD}/device/msi_irqs/{number}": "msix\n" for number in (40, 41)}
+    machine(tmp_path, {**FILES, **card}, {f"{CARD}/device/driver": "../../../bus/pci/drivers/ena"})
+    recorded = f"[ $1 = -k ] && cat {ROOT}/tests/fixtures/ena/ethtool-k.txt"
+    found = look(tmp_path, ip=IP, ethtool=recorded, systemd_detect_virt="exit 1", timedatectl="")
+    assert found.nic
+    assert found.nic.offloads == {
+        "tcp-segmentation-offload": False,
+        "generic-segmentation-offload": True,
+        "generic-receive-offload": True,
+    }
+    assert found.nic.offloads_fixed == ["tcp-segmentation-offload"]
+    lines = hardware.warnings({"server": host("", hardware=found)})
+    assert not [line for line in lines if "offload" in line]
 
 
 def test_script_reads_the_cards_below_a_vlan_on_a_bond(tmp_path: Path) -> None:
@@ -491,7 +509,13 @@ def test_the_script_where_there_is_next_to_nothing(tmp_path: Path) -> None:
     # The kernel knows the driver of a card that is on no bus.
     coalescing = {"adaptive-rx": "off", "rx-usecs": "3", "rx-frames": "0"}
     card = replace(
-        BARE, name="eth1", driver="veth", offloads=offloads, coalescing=coalescing, mtu=1500
+        BARE,
+        name="eth1",
+        driver="veth",
+        offloads=offloads,
+        coalescing=coalescing,
+        mtu=1500,
+        offloads_fixed=["generic-receive-offload"],
     )
     assert found == replace(
         NOTHING,

@@ -26,6 +26,8 @@ HOST = HostProbe(
     programs={},
     sources=[],
     deployed="",
+    free_bytes=10**10,
+    available_bytes=10**9,
     manifest=HostDescription(
         cpu_model="AMD EPYC 7B13",
         cores=4,
@@ -121,3 +123,11 @@ def test_a_run_that_did_not_say_learns_what_its_hosts_are() -> None:
 def test_the_default_inventory_is_reached_without_a_word() -> None:
     with pytest.raises(PlanError, match="give neither -i nor -e local_hosts_release=, or another"):
         check({}, reach="")
+
+
+def test_instances_of_another_image_are_other_hosts() -> None:
+    before = {"server": replace(ALIKE, instance_type="c7i.2xlarge", image="ami-1")}
+    now = {"server": replace(ALIKE, instance_type="c7i.2xlarge", image="ami-2")}
+    with pytest.raises(PlanError, match="server has image 'ami-1' then and 'ami-2' now"):
+        identity.check_same_hosts("mine", before, now, "-i inventory/aws", True)
+    assert identity.check_same_hosts("mine", before, before, "-i inventory/aws", True) == before

@@ -33,6 +33,8 @@ LINES = {
     "cores": "4",
     "cpus": "0-1,3",
     "memory_kib": "2048",
+    "available_kib": "1000",
+    "free_bytes": "50000000",
     "virtualisation": "kvm",
     "clock_source": "tsc",
     "governor": "performance",
@@ -70,6 +72,8 @@ def test_parse_returns_what_a_probe_reports() -> None:
         programs={"oha": "", "wrk2": "/snap/bin/wrk2"},
         sources=["debian.example.org:80", "mirror.example.org:8443"],
         deployed="c0ffee",
+        free_bytes=50_000_000,
+        available_bytes=1_024_000,
         manifest=HostDescription(
             cpu_model="AMD EPYC 7B13",
             cores=4,
@@ -209,6 +213,25 @@ def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], 
     assert f"netem\t{told}\n" in done.stdout
 
 
+@pytest.mark.parametrize("programs", [["snap"], ["snap", "wrk2"], []])
+def test_the_probe_asks_snapd_for_what_is_not_there(tmp_path: Path, programs: list[str]) -> None:
+    said = ROOT / "tests/fixtures/snap/classic.txt"
+    for name in programs:
+        words = f'[ "$*" = "info tool" ] && exec cat {said}'
+        (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text()],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SNAPS": "wrk2=tool"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in done.stdout.splitlines(keepends=True) if line.startswith("snap\t")]
+    found = host.parse(probe() + "".join(told)).snaps
+    assert found == ({"tool": said.read_text()} if programs == ["snap"] else {})
+
+
 OTHERS = {"server": "5e0c", "client": "aaaa"}
 STACK = PythonStack(
     framework="tornado",
@@ -270,8 +293,8 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         probe(),
         demands(networks=FAR),
         "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
-        "6.18.5 does not have (module sch_netem). Use a profile with a rate only "
-        "(-e network=gigabit), or a host with that module.",
+        "6.18.5 does not have (module sch_netem). Use a host with that module, or use a profile "
+        "with a rate only (-e network=gigabit).",
     ),
     "sources_not_fetched": (
         probe(sources="http://de.archive.example.org http://security.example.org"),
@@ -287,6 +310,18 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         "another link than the one that is looked at. Give it a route there "
         "(ip route replace 10.0.0.2 dev eth1 src 10.0.0.1), or set test_address of all hosts to "
         "their addresses on one link.",
+    ),
+    "disk_full": (
+        probe(),
+        demands(disk_bytes=144_000_000),
+        "the disk of /var/lib has 47.7 MiB free, and a measurement needs 137 MiB. Free some, or "
+        "give a lower -e rate= or a shorter -e duration=.",
+    ),
+    "memory_short": (
+        probe(),
+        demands(memory_bytes=648_000_000),
+        "it has 1,000 KiB of available memory, and the generator needs 618 MiB. Stop other work "
+        "there, or give a lower -e rate= or a shorter -e duration=.",
     ),
     "same_machine": (
         probe(),

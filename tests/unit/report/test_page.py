@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,7 +17,16 @@ from loadlab.analysis import result as results
 from loadlab.analysis import summary as summaries
 from loadlab.core import documents, formatting
 from loadlab.core.errors import ResultError
-from loadlab.core.model import CellSummary, Manifest, Result, Stall, Summary
+from loadlab.core.model import (
+    CellSummary,
+    GeneratorProgram,
+    Manifest,
+    Reason,
+    Result,
+    Stall,
+    Summary,
+)
+from loadlab.core.model.base import Facts
 from loadlab.hosts import hardware
 from loadlab.report import page as report
 from loadlab.report.first_screen import results as results_table
@@ -30,13 +40,14 @@ from loadlab.report.sections import (
     manifest,
     processes,
     python_clients,
+    ranking,
 )
 from loadlab.report.sections import cells as report_cells
 from loadlab.report.sections.cells import CellSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
-from loadlab.scheduling.plan import PlannedComparison
+from loadlab.scheduling.plan import GeneratorChoice, PlannedComparison
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -293,6 +304,25 @@ def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, 
             assert (run / target).exists(), target
 
 
+def test_the_generators_executable_and_choice_stand_beside_the_hosts(run: Path) -> None:
+    assert "generator oha" not in page(run)
+    document = documents.read(run / "manifest.json", Manifest)
+    program = GeneratorProgram(version="wrk 4.0.0", sha256="a" * 64, snap_revision="12")
+    client = replace(document.hosts["client"], generators={"wrk2": program})
+    facts: Facts = {"generator": "wrk2", "path": "/snap/bin/wrk2", "client": "client"}
+    reason = Reason(code="generator_there", facts=facts)
+    choice = GeneratorChoice(generator="wrk2", settled=True, used=True, reasons=[reason])
+    document = replace(
+        document,
+        hosts={**document.hosts, "client": client},
+        plan={**document.plan, "choice": msgspec.to_builtins(choice)},
+    )
+    documents.write(run / "manifest.json", documents.encode(document))
+    text = page(run)
+    assert f"wrk 4.0.0, revision 12 of its snap, SHA-256 {'a' * 64}" in text
+    assert "wrk2 (client: it is there, /snap/bin/wrk2)" in text
+
+
 def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     # The fixture's run is of a lab that did not look at the hardware.
     assert "card of the load" not in page(run)
@@ -309,7 +339,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     server = replace(document.hosts["server"], hardware=found)
     document = replace(document, hosts={**document.hosts, "server": server})
     documents.write(run / "manifest.json", documents.encode(document))
-    shown = manifest.build(document, {})
+    shown = manifest.build(document, {}, None)
     assert shown
     warnings, hosts = shown.tables[:2]
     assert [row[0].split(":")[0] for row in cells_of(warnings)] == [
@@ -604,7 +634,7 @@ def test_the_tables_of_a_comparison(run: Path) -> None:
          "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
          "the interval includes 0, and all of it is within 5.0 %"],
         ["failed requests", "0 %", "0 %", "", "", "",
-         "valid repetitions: 5 against 5"],
+         "repetitions: 5 valid against 5 valid"],
     ]  # fmt: skip
     title, *rows = endpoint.table.rows
     assert title.title == "stock against production"
@@ -680,7 +710,8 @@ def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, control: b
     for hole in ("None", "nan", "NaN", "null"):
         assert not re.search(rf"\b{hole}\b", words), hole
     assert ("the noise floor is not known" in words) is not control
-    assert f"valid repetitions: {count - 1} (1 void, left out) against {count}" in words
+    lost = f"repetitions: {count - 1} valid of {count} (1 void: steal) against {count} valid"
+    assert lost in words
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
 
@@ -916,10 +947,21 @@ def test_stacks_are_ranked_in_the_page(run: Path) -> None:
         ["1", "/index (aiohttp)", "403"],
         ["2", "/index (flask)", "201"],
     ]
-    assert cells_of(table)[1][4].startswith("goodput -50 %: corrected p below 0.001")
+    assert [row[4] for row in cells_of(table)] == ["5 valid", "5 valid"]
+    assert cells_of(table)[1][5].startswith("goodput -50 %: corrected p below 0.001")
     text = page(run)
     assert "Ranking on /index" in text
     assert text.index("Ranking on") < text.index('id="endpoint-1"')
+    # A median of survivors says so, in the page and on the terminal.
+    path = other / "rep-2" / "result.json"
+    lost = documents.load(path)
+    void(lost)
+    documents.write(path, documents.dump(lost))
+    again = summaries.summary(run)
+    documents.write(run / "summary.json", documents.encode(again))
+    (table,) = report.build(run).ranking
+    assert cells_of(table)[1][4] == "4 valid of 5 (1 void: steal)"
+    assert "(4 valid of 5 (1 void: steal); goodput" in ranking.lines(again)[-1]
 
 
 def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:

@@ -12,7 +12,13 @@ from msgspec.structs import replace
 
 from loadlab.core import documents, lock
 from loadlab.core.errors import ResultError
-from loadlab.core.model import PlannedStudy, Progress, StudyPublication
+from loadlab.core.model import (
+    Certificate,
+    Expectation,
+    PlannedStudy,
+    Progress,
+    StudyPublication,
+)
 from loadlab.report.terminal import run_end
 from loadlab.scheduling import plan as plans
 from tests.unit import builders
@@ -126,6 +132,38 @@ def test_following_names_the_useful_commands(
     lines = run_end.following(run.path)
     assert len(lines) == len(expected)
     assert all(words in line for words, line in zip(expected, lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        (True, ["lab.yml -e framework=<name> -i inventory/aws  # its report names this certif"]),
+        (
+            False,
+            ["see in the report's section Certificate", "playbooks/certify.yml -i inventory/aw"],
+        ),
+    ],
+)
+def test_following_a_certificate_names_what_to_do_with_it(
+    run: Run, passed: bool, words: list[str]
+) -> None:
+    run.plan("study")
+    begun = plans.read(run.path)
+    assert begun.plan.study is not None
+    known = Expectation(fault="none", valid=True)
+    study = replace(begun.plan.study, expectations={"one": known})
+    begun = replace(
+        begun, plan=replace(begun.plan, study=study, inventory_args=begun.inventory_args)
+    )
+    documents.write(run.path / "plan.json", documents.encode(begun))
+    found = Certificate(run_id="mine", finished=None, tests=[], noise=[], passed=passed)
+    documents.write(run.path / "certificate.json", documents.encode(found))
+    lines = run_end.following(run.path)
+    assert len(lines) == len(words)
+    assert all(each in line for each, line in zip(words, lines, strict=True))
+    run.progress(done=3)
+    (line,) = run_end.following(run.path)
+    assert line.startswith("Next: ansible-playbook playbooks/certify.yml -e run_id=mine")
 
 
 @pytest.mark.parametrize("schema", [{}, {"schema": "lab/1"}])

@@ -352,6 +352,46 @@ def test_without_a_response_time_wrong_answers_count_as_the_fastest(
     assert found.met is met
 
 
+def test_a_withheld_percentile_above_the_limit_decides_nothing() -> None:
+    """The generator only adds to a latency: one below the limit is met all the same."""
+    known = replace(builders.present(builders.result().latency_us), p99_9=None)
+    one = record(True, latency_us=known)
+    found = objective.judge(one, {"p99_9_ms": 1}, 0.99)
+    facts: Facts = {"percentile": "p99_9", "requests": REQUESTS}
+    withheld = Reason(code="slo_withheld", value=2000, limit=1000, facts=facts)
+    assert (found.met, found.reasons) == (None, [withheld])
+    assert objective.judge(one, {"p99_9_ms": 3}, 0.99).met is True
+    # What decides by itself decides.
+    assert objective.judge(one, {"p99_9_ms": 1, "p50_ms": 0.8}, 0.99).met is False
+
+
+def test_a_lower_bound_is_not_taken_for_the_percentile() -> None:
+    """Without a response time the p99 is judged by a percentile above it that is known."""
+    known = builders.present(builders.result().latency_us)
+    bounds = replace(
+        known, p99=1000.0, p99_9=2000.0, p99_99=3000.0, max=4000.0, censored=10, at_least=["max"]
+    )
+    figures: dict[str, Any] = {
+        "errors": replace(NO_ERRORS, timeout=10),
+        "response_time": None,
+        "ok": REQUESTS - 10,
+        "responses": REQUESTS - 10,
+    }
+
+    def judged(*lower_bounds: str) -> objective.Judged:
+        latencies = replace(bounds, at_least=[*lower_bounds, "max"])
+        return objective.judge(record(True, **figures, latency_us=latencies), {"p99_ms": 100}, 0.99)
+
+    assert judged().reasons == [latency("p99", 1000, 100_000)]
+    assert judged("p99").reasons == [latency("p99", 2000, 100_000)]
+    found = judged("p99", "p99_9", "p99_99")
+    facts: Facts = {"percentile": "p99", "requests": REQUESTS}
+    assert (found.met, found.reasons) == (
+        None,
+        [Reason(code="slo_unknown", limit=100_000, facts=facts)],
+    )
+
+
 def test_an_older_result_without_the_percentile_is_judged_by_its_bound() -> None:
     found = objective.judge(
         record(

@@ -57,6 +57,41 @@ def test_what_gives_no_interval() -> None:
     assert all(getattr(empty, name).reason.code == "few_answers" for name in histograms.PERCENTILES)
 
 
+def test_requests_without_an_answer_rank_behind_every_answer() -> None:
+    """So the interval of a percentile is of the same requests as the percentile."""
+    several = [histograms.from_values(np.arange(1, 10_001) + shift) for shift in (0, 40, 80)]
+    answered = percentiles.intervals(several).p50
+    every = percentiles.intervals(several, [2000] * 3).p50
+    # The p50 of 12,000 requests is the answer of rank 6,000 of 10,000.
+    assert answered.low == pytest.approx(4900, rel=0.02)
+    assert every.low == pytest.approx(5900, rel=0.02)
+    assert every.reason is None
+
+
+def test_a_percentile_among_requests_without_an_answer_has_no_interval() -> None:
+    several = [histograms.from_values(np.arange(1, 10_001))] * 3
+    censored = percentiles.intervals(several, [200] * 3)
+    assert censored.p95.reason is None
+    assert censored.p99 == PercentileInterval(
+        low=None,
+        high=None,
+        reason=Reason(code="among_censored", value=600, facts={"percentile": "p99"}),
+    )
+    # All together leave it among the answers, and two of the three do not.
+    uneven = percentiles.intervals(several, [0, 140, 140])
+    assert uneven.p99.reason is not None
+    assert uneven.p99.reason.code == "among_censored"
+    assert percentiles.intervals(several, [0, 20, 20]).p99.reason is None
+
+
+def test_a_percentile_without_a_value_has_no_interval() -> None:
+    several = [histograms.from_values(np.full(1_000_000, 5000))] * 3
+    found = percentiles.intervals(several, withheld=["p99_9"])
+    assert found.p99_9.low is None
+    assert found.p99_9.reason == Reason(code="percentile_withheld", facts={"percentile": "p99_9"})
+    assert found.p99_99.reason is None
+
+
 def test_the_interval_holds_the_percentile_of_a_queue() -> None:
     """tests/simulation has more of them, of more kinds."""
     held = samples.percentile_coverage("queue", "p50", size=2000, repetitions=5, runs=100)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from msgspec import structs
 
 from loadlab.analysis.validity import disturbance
 from loadlab.core.model import Drops, HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
@@ -52,6 +53,21 @@ def test_foreign_cpu_voids_by_its_seconds(role: str) -> None:
     text = words.reason(reason)
     assert f"the {role}'s CPU in 50% of the seconds" in text
     assert "30% on average, 60% in the worst second" in text
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+def test_allowance_voids_where_its_counter_rose(role: str) -> None:
+
+    def of(**counted: int) -> Validity:
+        found = structs.replace(host(), allowances_exceeded=counted)
+        return judged(server=found) if role == "server" else judged(client=found)
+
+    found = of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=12345)
+    assert codes(found.reasons) == ["allowance"]
+    assert words.reason(found.reasons[0]).endswith(
+        f"held back or dropped 12,345 packets of {role} (pps_allowance_exceeded), limit 0"
+    )
+    assert of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=0).valid
 
 
 def test_what_an_earlier_run_did_not_record_is_not_judged() -> None:

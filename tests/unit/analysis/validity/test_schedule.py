@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loadlab.generators import wrk2
 from loadlab.generators.measurement import Lateness, Measurement
 from loadlab.report import words
 from tests.unit import builders
@@ -50,6 +51,15 @@ def test_requests_that_time_out_hold_their_connections() -> None:
     found = judged(hung, server=host(cpu_busy=0.05))
     assert codes(found.findings) == ["saturated", "unsent", "errors"]
     assert found.findings[0].facts["connections_used"] == pytest.approx(62)
+
+
+def test_a_server_that_answers_nothing_is_the_limit() -> None:
+    mute = (builders.ROOT / "tests/fixtures/wrk2/mute.txt").read_text()
+    asked = builders.load(generator="wrk2", rate=1.0, connections=1, duration_s=10.0)
+    found = judged(wrk2.measure(mute, asked, None), server=host(cpu_busy=0.05), load=asked)
+    assert found.valid
+    (saturated,) = (finding for finding in found.findings if finding.code == "saturated")
+    assert saturated.facts["resource"] == "connections"
 
 
 def test_idle_connections_while_requests_were_due_void() -> None:

@@ -24,6 +24,8 @@ class ActionModule(ControllerAction):
             lock.take(run.path, os.getppid(), begun.place)
             if new:
                 documents.write(run.plan, documents.encode(begun))
+                if args["original"]:
+                    documents.write(run.original, Path(args["original"]).read_bytes())
             if moved:
                 run.link_latest()
         return {"changed": new or moved, "new": new}

@@ -13,6 +13,7 @@ from loadlab.hosts import probe
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.planning import client_programs
+from loadlab.report.words import generators
 from loadlab.scheduling.experiments import items
 from loadlab.scheduling.plan import Plan
 from loadlab.tuning import sizing
@@ -24,12 +25,15 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         host, plan = decode(args["host"], HostProbe), decode(args["plan"], Plan)
         is_server, fetched_sources = args["is_server"], args["fetched_sources"]
+        needs = plan.needs and (plan.needs.server if is_server else plan.needs.client)
         demands = Demands(
             name=args["name"],
             test_address=args["test_address"],
             machine_ids=args["machine_ids"],
             stacks=decode(list(plan.stacks.values()) if is_server else [], list[PythonStack]),
             networks=decode(plan.networks, dict[str, NetworkProfile]),
+            disk_bytes=needs.disk_bytes if needs else 0,
+            memory_bytes=needs.memory_bytes if needs else 0,
             fetched_sources=fetched_sources,
         )
         reasons = [problem.message for problem in probe.problems(host, demands)]
@@ -42,9 +46,10 @@ class ActionModule(ControllerAction):
                 sizing.largest_pool(Path(args["root"])),
             )
         else:
-            reasons += client_programs.refusals(
+            missing = client_programs.obstacles(
                 host, plan.generators, args["binaries"], args["controller"], fetched_sources
             )
+            reasons += [generators.refusal(why) for why in missing]
         if reasons:
             raise ValueError(
                 f"{args['name']}: {' '.join(reasons)} Nothing was changed on the hosts."

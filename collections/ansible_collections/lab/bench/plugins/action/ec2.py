@@ -5,56 +5,24 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import boto3
 import jmespath
 import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from ansible_collections.lab.bench.plugins.plugin_utils.aws import ASK_EVERY_S, Ec2Action
 
 from loadlab.hosts import ec2 as aws
-
-ASK_EVERY_S = 5
-
-
-def client(region: str) -> Any:
-    """Return a boto3 client of EC2, with credentials from AWS's own places.
-
-    Raises ValueError for an unknown region.
-    """
-    session = boto3.Session(region_name=region)
-    known = {
-        name
-        for partition in session.get_available_partitions()
-        for name in session.get_available_regions("ec2", partition)
-    }
-    if region not in known:
-        raise ValueError(
-            f"AWS_REGION: '{region}' is not a region of EC2. There are: "
-            f"{', '.join(sorted(known))}. Nothing was changed."
-        )
-    return session.client("ec2", config=Config(connect_timeout=10, retries={"mode": "standard"}))
+from loadlab.hosts import ec2_launch
 
 
-class ActionModule(ControllerAction):
-    """Asks EC2; its errors fail the task with a message and the remedy."""
-
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        try:
-            ec2 = client(args["region"])
-            if args["types"]:
-                return self._offer(ec2, args["types"])
-            if args["console"]:
-                return self._console(ec2, args["console"], args["seconds"])
-            end = time.monotonic() + args["seconds"]
-            while (found := self._tagged(ec2, args["tag"])) and time.monotonic() < end:
-                time.sleep(ASK_EVERY_S)
-            return {"resources": found}
-        except (BotoCoreError, ClientError) as problem:
-            answer: Any = getattr(problem, "response", {})
-            code = answer.get("Error", {}).get("Code") or type(problem).__name__
-            told = aws.refusal(code, str(problem), args["region"])
-            raise ValueError(told or f"EC2 in {args['region']}: {problem}") from problem
+class ActionModule(Ec2Action):
+    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
+        if args["types"]:
+            return self._offer(ec2, args["types"])
+        if args["console"]:
+            return self._console(ec2, args["console"], args["seconds"])
+        end = time.monotonic() + args["seconds"]
+        while (found := self._tagged(ec2, args["tag"])) and time.monotonic() < end:
+            time.sleep(ASK_EVERY_S)
+        return {"resources": found}
 
     @staticmethod
     def _offer(ec2: Any, types: list[str]) -> dict[str, Any]:
@@ -70,26 +38,48 @@ class ActionModule(ControllerAction):
             "zones": aws.common_zones(zones, offerings, names),
         }
 
-    @staticmethod
-    def _console(ec2: Any, instances: list[str], seconds: int) -> dict[str, Any]:
+    def _console(self, ec2: Any, instances: list[str], seconds: int) -> dict[str, Any]:
         end = time.monotonic() + seconds
-        said: dict[str, Any] = {}
-        while True:
-            for name in set(instances) - set(said):
+        hosts: dict[str, aws.Console] = {}
+        lost: dict[str, str] = {}
+        while waiting := sorted(set(instances) - set(hosts) - set(lost)):
+            late = time.monotonic() > end
+            for name in waiting:
                 output = ec2.get_console_output(InstanceId=name, Latest=True).get("Output", "")
                 seen = aws.console(output)
-                if seen:
-                    said[name] = msgspec.to_builtins(seen)
-            if len(said) == len(set(instances)):
-                return {"hosts": said}
-            if time.monotonic() > end:
-                silent = ", ".join(sorted(set(instances) - set(said)))
-                raise ValueError(
-                    f"{silent}: no SSH host keys on the console within {seconds} s of the start. "
-                    "Read it with `aws ec2 get-console-output --latest --instance-id <id>`; remove "
-                    "the pair with `ansible-playbook -i inventory/aws playbooks/teardown.yml`."
+                if seen is None:
+                    continue
+                hosts[name] = seen
+                if seen.ends is None:
+                    lost[name] = (
+                        "it did not say on its console when it terminates itself, so its timer is "
+                        "not set"
+                    )
+            silent = sorted(set(waiting) - set(hosts))
+            lost |= self._ended(ec2, silent)
+            if late:
+                why = f"it showed no SSH host keys on its console within {seconds} s"
+                lost |= {name: why for name in silent if name not in lost}
+            elif set(silent) - set(lost):
+                time.sleep(ASK_EVERY_S)
+        told = {name: msgspec.to_builtins(one) for name, one in hosts.items() if name not in lost}
+        return {"hosts": told, "lost": lost}
+
+    @staticmethod
+    def _ended(ec2: Any, names: list[str]) -> dict[str, str]:
+        """Return why each of these instances ended; nothing of those that run."""
+        if not names:
+            return {}
+        # By a filter, as EC2 does not know an instance's id everywhere right after its creation.
+        answer = ec2.describe_instances(Filters=[{"Name": "instance-id", "Values": names}])
+        found = {}
+        for one in jmespath.search("Reservations[].Instances[]", answer):
+            state, reason = one["State"]["Name"], one.get("StateReason", {})
+            if state not in ("pending", "running"):
+                found[one["InstanceId"]] = ec2_launch.ended(
+                    state, reason.get("Code", ""), reason.get("Message", "")
                 )
-            time.sleep(ASK_EVERY_S)
+        return found
 
     @staticmethod
     def _tagged(ec2: Any, value: str) -> dict[str, list[str]]:

@@ -11,17 +11,31 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
 )
 
-from loadlab.core import revision
+from loadlab.core import documents, revision
 from loadlab.core.errors import PlanError
+from loadlab.core.model import Original
 from loadlab.planning import options
-from loadlab.planning.plan import plan
+from loadlab.planning.generator_choice import alternatives
 from loadlab.planning.request import Request
+from loadlab.report.words import generators, reproduction
+from loadlab.reproduction import deviations, recipe
+from loadlab.scheduling.plan import Plan
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         root = Path(args["root"])
-        rest = {key: args[key] for key in args if key not in ("root", "specs", "given")}
+        own = (
+            "root",
+            "specs",
+            "given",
+            "binaries",
+            "can_have_snaps",
+            "original",
+            "made_with",
+        )
+        rest = {key: args[key] for key in args if key not in own}
+        original = documents.read(Path(args["original"]), Original) if args["original"] else None
         try:
             request = Request(
                 **rest,
@@ -30,7 +44,23 @@ class ActionModule(ControllerAction):
                 given=options.given_of(args["given"]),
                 now=datetime.datetime.now(),
                 lab=revision.revision(root),
+                original=original,
             )
-            return {"plan": for_ansible(plan(request))}
+            found = alternatives(request, args["binaries"], args["can_have_snaps"])
+            instead, choice = found.instead, found.plan.choice
+            unlike = [] if original is None else self._unlike(original, found.plan, root, args)
+            return {
+                "plan": for_ansible(found.plan),
+                "instead": None if instead is None else for_ansible(instead),
+                "told": generators.choice(choice) if choice else "",
+                "unlike": unlike,
+            }
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
+
+    def _unlike(
+        self, original: Original, planned: Plan, root: Path, args: dict[str, Any]
+    ) -> list[str]:
+        """Return lines on what differs from the original before anything is changed."""
+        here = recipe.of_plan(planned, root, args["made_with"])
+        return reproduction.before(deviations.planned(original.recipe, here))

@@ -12,6 +12,7 @@ from loadlab.core import documents
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import results
 from loadlab.report.words import repetitions
+from loadlab.reproduction import document as reproduction
 
 
 class ActionModule(ControllerAction):
@@ -23,8 +24,10 @@ class ActionModule(ControllerAction):
             for host, log in args["logs"].items():
                 documents.write(run.log(host), log.encode(errors="backslashreplace"))
             derive.results(run_dir, args["keep_requests"])
-            derive.describe(run_dir, root, args["hosts"], args["controller"])
+            instances = {name: one for name, one in args["instances"].items() if one}
+            derive.describe(run_dir, root, args["hosts"], args["controller"], instances)
             table = results.tables(*derive.summary(run_dir))
+            reproduction.write(run_dir)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
         abandoned = derive.abandoned(run_dir).items()

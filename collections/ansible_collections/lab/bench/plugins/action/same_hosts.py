@@ -20,6 +20,12 @@ from loadlab.scheduling import plan
 from loadlab.scheduling.plan import Run
 
 
+def _instance(args: dict[str, Any], name: str) -> dict[str, str]:
+    """Return the instance type and image of a host that is a cloud instance."""
+    found = args["instances"].get(name) or {}
+    return {"instance_type": found["type"], "image": found["image"]} if found else {}
+
+
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run = RunDir(Path(args["run_dir"]))
@@ -28,7 +34,7 @@ class ActionModule(ControllerAction):
             return {}
         earlier = plan.read(run.path)
         present = {
-            name: {"pair": pair["number"], **args["hosts"][name]}
+            name: {"pair": pair["number"], **args["hosts"][name], **_instance(args, name)}
             for pair in args["pairs"]
             for name in pair["hosts"]
         }
@@ -42,7 +48,10 @@ class ActionModule(ControllerAction):
         hosts = msgspec.to_builtins(found)
         content = replace(earlier, hosts=hosts)
         now = documents.decode(args["now"], Run, run.plan.name) if args["now"] else None
-        if now is not None and now.plan.experiments:
+        if now is not None and args["new"]:
+            # Its generator may have been settled since.
+            content = replace(content, plan=now.plan)
+        elif now is not None and now.plan.experiments:
             content = resume.resumed(content, now)
         if content != earlier and not self._task.check_mode:
             documents.write(run.plan, documents.encode(content))

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
-from loadlab.generators import calibration, load_run, registry, split
+from loadlab.generators import calibration, load_run, proof, registry, split
+from loadlab.hosts import snap
+from loadlab.report.words import generators as words
 
 
 def shares(load: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -21,7 +23,34 @@ def load_run_host(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a measurement depends on, from the variables of a host that was checked."""
     host = variables["host_check_host"]
     exporter = variables["host_check_exporter"]["url"]
-    return {"cpus": host["cpus"], "interface": host["interface"], "exporter": exporter}
+    programs = variables.get("load_tools_programs", {})
+    snaps = [name for name, found in programs.items() if found["program"].get("snap_revision")]
+    return {
+        "cpus": host["cpus"],
+        "interface": host["interface"],
+        "exporter": exporter,
+        "snaps": snaps,
+    }
+
+
+def parse_programs(text: str) -> Any:
+    """Return the generators' executables that a client reported, by name."""
+    return msgspec.to_builtins(proof.parse(text))
+
+
+def proofs_due(programs: Mapping[str, Any]) -> Any:
+    """Return the proofs that are due: [{name, sha256, command}]."""
+    return msgspec.to_builtins(proof.due(decode(programs, dict[str, proof.Found])))
+
+
+def proof_refusal(text: str, name: str, host: str) -> str:
+    """Return why a generator did not prove itself; empty where it did."""
+    return words.proof_refusal(host, name, proof.outcome(text))
+
+
+def snap_release(text: str) -> Any:
+    """Return the release of a snap that a host can install: {channel, confinement, ...}."""
+    return msgspec.to_builtins(snap.release(text))
 
 
 def calibration_plan(*args: Any, **options: Any) -> Any:
@@ -33,9 +62,16 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "generators": registry.described,
+            "generator_choices": registry.choices,
             "calibrating": registry.calibrating,
             "shares": shares,
             "load_run_host": load_run_host,
             "load_run_failure": load_run.failure,
             "calibration_plan": calibration_plan,
+            "asked_snap": lambda one: f"{one['program']}={one['snap']}",
+            "asked_program": lambda one: f"{one['name']}={one['program']}={one['snap']}",
+            "parse_programs": parse_programs,
+            "proofs_due": proofs_due,
+            "proof_refusal": proof_refusal,
+            "snap_release": snap_release,
         }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.core import fingerprint
@@ -21,6 +22,11 @@ class FilterModule:
             "parse_hardware": lambda text: msgspec.to_builtins(hardware.parse(text)),
             "host_identity": lambda host: msgspec.to_builtins(
                 identity.identity(decode(host, probe.HostProbe))
+            ),
+            "fetched_sources": lambda variables: (
+                None
+                if boolean(variables.get("hosts_online", True))
+                else variables.get("package_sources", [])
             ),
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])

@@ -17,6 +17,10 @@ options:
     description: Content of plan.json, including the run's start, command and plan.
     type: dict
     required: true
+  original:
+    description: File with the run that a new one repeats, kept in its folder; empty to repeat none.
+    type: path
+    default: ""
 author: the lab's developers
 """
 

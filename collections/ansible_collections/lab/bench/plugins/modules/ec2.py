@@ -18,13 +18,14 @@ options:
     type: list
     elements: str
   console:
-    description: Ids of instances; waits until their consoles show the SSH host keys.
+    description: >-
+      Ids of instances; waits until their consoles show the SSH host keys, or the instances ended.
     type: list
     elements: str
   seconds:
     description: >-
-      How long to wait for the keys of all instances, after which the task fails, or for the last
-      resource to disappear.
+      How long to wait for the keys of all instances, after which those without are lost, or for
+      the last resource to disappear.
     type: int
     default: 0
   tag:
@@ -53,6 +54,11 @@ zones:
   type: list
 hosts:
   description: By instance the keys and ends (UTC) that its console shows.
+  returned: with console
+  type: dict
+lost:
+  description: >-
+    By instance why it is of no use: it ended, its timer is not set, or its keys did not come.
   returned: with console
   type: dict
 resources:

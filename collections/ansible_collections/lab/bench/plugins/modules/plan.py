@@ -54,11 +54,27 @@ options:
     description: The kind of hosts, in words; a run resumes only on the same kind.
     type: str
     default: ""
+  binaries:
+    description: Path of the user's own executable by the main variable that names it, or empty.
+    type: dict
+    default: {}
+  can_have_snaps:
+    description: Whether the hosts are of a kind that can have snaps.
+    type: bool
+    default: true
   inventory_args:
     description: >-
       Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
     type: str
     default: ""
+  original:
+    description: File with the run to repeat, which lab.bench.original wrote; empty to repeat none.
+    type: path
+    default: ""
+  made_with:
+    description: Variables of the role that makes the hosts, which decide what the hosts are.
+    type: dict
+    default: {}
 author: the lab's developers
 """
 
@@ -75,5 +91,18 @@ plan:
   description: >-
     The plan. Its keys are described in loadlab/scheduling/plan.py, class Plan.
   type: dict
+  returned: success
+instead:
+  description: The plan if a client cannot have the generator; null where that is settled.
+  type: dict
+  returned: success
+told:
+  description: Which generator is taken and why, empty where it was named.
+  type: str
+  returned: success
+unlike:
+  description: Lines on what differs from the run to repeat; empty where none is repeated.
+  type: list
+  elements: str
   returned: success
 """

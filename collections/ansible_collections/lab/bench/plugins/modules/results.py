@@ -24,6 +24,12 @@ options:
     description: Description of each host for the manifest, by inventory name.
     type: dict
     required: true
+  instances:
+    description: >-
+      Host to its cloud instance, as Found in loadlab/hosts/ec2_price.py has it; empty for a host
+      that is none.
+    type: dict
+    default: {}
   logs:
     description: Log of the services of each host, by inventory name.
     type: dict

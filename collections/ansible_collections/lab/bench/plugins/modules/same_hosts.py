@@ -19,14 +19,22 @@ options:
     description: Identity of each host by its name, from the filter lab.bench.host_identity.
     type: dict
     required: true
+  instances:
+    description: Host to its cloud instance with type and image; empty for a host that is none.
+    type: dict
+    default: {}
   pairs:
     description: The host pairs, from the filter lab.bench.pairs.
     type: list
     elements: dict
     required: true
   now:
-    description: What plan.json would be for a new run, if the run already exists.
+    description: What plan.json would be for a new run.
     type: dict
+  new:
+    description: Whether the run is new; then only the plan of plan.json is written again.
+    type: bool
+    default: false
 author: the lab's developers
 """
 

@@ -1,0 +1,101 @@
+"""Read the run that another one repeats: a bundle, verified first, or a run in results/."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from loadlab.bundle import verify
+from loadlab.core import documents
+from loadlab.core.catalog import runs
+from loadlab.core.errors import PlanError
+from loadlab.core.formatting import one_line
+from loadlab.core.model import Manifest, Original, Source, Summary
+from loadlab.core.run_dir import LATEST, MANIFEST, PLAN, RUN_ID, SUMMARY, RunDir
+from loadlab.reproduction import document, recipe
+from loadlab.scheduling import plan as plans
+
+# Documents without which a run cannot be repeated and compared.
+NEEDED = (PLAN, MANIFEST, SUMMARY)
+# How many documents a refusal names.
+_SHOWN = 5
+
+
+def read(like: str, root: Path) -> Original:
+    """Return the original that ``like`` names: the path of a bundle or of a run, or a run_id.
+
+    ``root``: top directory of the lab. Raises PlanError, whose text begins with the option, where
+    there is none, where it is altered, of another schema or incomplete.
+    """
+    path = Path(like).expanduser()
+    if path.is_file():
+        return _of_bundle(path, like, root)
+    run_dir = path if (path / PLAN).is_file() else root / "results" / like
+    named = path == run_dir or RUN_ID.fullmatch(like) or like == LATEST
+    if not named or not (run_dir / PLAN).is_file():
+        raise PlanError(
+            f"like: '{like}' is neither a bundle nor a run. Give the path of an archive that "
+            f"playbooks/bundle.yml wrote, or a run in results/. {runs(root / 'results', SUMMARY)}"
+        )
+    absent = [name for name in NEEDED if not (run_dir / name).is_file()]
+    if absent:
+        raise PlanError(
+            f"like: the run '{like}' has no {', '.join(absent)}: it was not finished. Finish it "
+            f"with ansible-playbook lab.yml {plans.resume_args(run_dir.resolve())}, or give "
+            "another."
+        )
+    try:
+        return _original(run_dir.resolve())
+    except ValueError as problem:
+        raise PlanError(f"like: the run '{like}' cannot be read: {problem}.") from None
+
+
+def _of_bundle(path: Path, like: str, root: Path) -> Original:
+    sha256 = documents.digest_of(path)
+    with tempfile.TemporaryDirectory(prefix="loadlab-like-") as scratch:
+        try:
+            outcome = verify.verify(path, root, Path(scratch))
+        except ValueError as problem:
+            raise PlanError(f"like: '{like}' {problem}. It is refused.") from None
+        if altered := sorted(outcome.of("differs")):
+            more = f" and {len(altered) - _SHOWN} more" if len(altered) > _SHOWN else ""
+            shown = ", ".join(one_line(name, 200) for name in altered[:_SHOWN])
+            raise PlanError(
+                f"like: '{like}' is refused, as these files are not what its raw files give: "
+                f"{shown}{more}. See each difference with ansible-playbook playbooks/verify.yml "
+                f"-e bundle={like}, and get the bundle again from its maker."
+            )
+        try:
+            return _original(
+                outcome.run_dir,
+                sha256=sha256,
+                signer=outcome.signer.fingerprint if outcome.signer else None,
+                unverified=outcome.unverified(),
+            )
+        except ValueError as problem:
+            raise PlanError(f"like: '{like}' cannot be read: {problem}.") from None
+
+
+def _original(
+    run_dir: Path,
+    sha256: str | None = None,
+    signer: str | None = None,
+    unverified: list[str] | None = None,
+) -> Original:
+    run = RunDir(run_dir)
+    known = documents.read(run.manifest, Manifest)
+    return Original(
+        source=Source(
+            run_id=known.run_id,
+            started=known.started,
+            lab=known.lab,
+            sha256=sha256,
+            signer=signer,
+            unverified=unverified or [],
+        ),
+        recipe=recipe.of_run(run_dir),
+        hosts=known.hosts,
+        controller=known.controller,
+        summary=documents.read(run.summary, Summary),
+        ledgers=document.ledgers(run_dir),
+    )

@@ -1,0 +1,98 @@
+"""Prove that a load generator works: one second of load against a server on the client itself.
+
+A program that prints its usage and its version may fail each real call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from loadlab.core import documents
+from loadlab.core.model import GeneratorProgram
+from loadlab.core.model.base import Count, Record
+from loadlab.generators import load_run, registry
+from loadlab.generators.generator import Request
+
+# The smallest load that every generator can offer.
+SECONDS = 1
+RATE = 10
+CONNECTIONS = 2
+TIMEOUT_S = 2
+# A word of the command that the script replaces.
+URL = "{url}"
+_SCRIPT = "/usr/local/lib/loadlab/prove-generator.py"
+
+
+class Found(Struct, frozen=True):
+    """A generator's executable on a client, and whether it has proven itself there."""
+
+    path: str
+    proven: bool
+    program: GeneratorProgram
+
+
+class Proof(Struct, frozen=True):
+    """The shell command, for root, by which a generator proves itself; it prints an Outcome."""
+
+    name: str
+    sha256: str
+    command: str
+
+
+class Outcome(Record, kw_only=True, frozen=True):
+    """What became of a proof: exit code, requests answered, and what the generator said."""
+
+    exit_code: int
+    answered: Count
+    said: str
+
+
+def parse(text: str) -> dict[str, Found]:
+    """Return what roles/load_tools/files/identify-generators.sh printed, by generator.
+
+    Raises ValueError for a malformed line.
+    """
+    found = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 6:
+            raise ValueError(f"not a line on a generator: {line!r}")
+        name, path, sha256, revision, proven, version = fields
+        program = GeneratorProgram(version=version, sha256=sha256, snap_revision=revision or None)
+        found[name] = Found(path, proven == "yes", program)
+    return found
+
+
+def due(programs: Mapping[str, Found]) -> list[Proof]:
+    """Return the proofs of the generators that have not proven themselves."""
+    return [
+        Proof(name, found.program.sha256, _command(name, found.program.snap_revision is not None))
+        for name, found in programs.items()
+        if not found.proven
+    ]
+
+
+def _command(name: str, snap: bool) -> str:
+    generator = registry.get(name)
+    request = Request(
+        URL,
+        CONNECTIONS,
+        threads=1,
+        timeout_s=TIMEOUT_S,
+        body_bytes=2,
+        rate=RATE if generator.mode == "constant" else None,
+    )
+    return (
+        "systemd-run --quiet --collect --wait --pipe --unit=loadlab-prove "
+        f"--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin "
+        f"{load_run.rights(snap)} /usr/bin/python3 {_SCRIPT} "
+        f"{load_run.command(generator, request, SECONDS, 'proof')}"
+    )
+
+
+def outcome(text: str) -> Outcome:
+    """Return what the script printed. Raises ResultError or ValueError where it is no outcome."""
+    return documents.decode(json.loads(text), Outcome, "the proof of a generator")

@@ -1,0 +1,194 @@
+"""Word the requests that create instances, and explain an instance that ended by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from loadlab.hosts.ec2 import InstanceType
+
+Request = dict[str, object]
+
+
+class Image(Struct, frozen=True, kw_only=True):
+    """A machine image: its id, and the device of its root disk."""
+
+    image_id: str
+    root_device_name: str
+
+
+class Launch(Struct, frozen=True, kw_only=True):
+    """What to create.
+
+    - name: of the key pair and placement group; group: id of the security group
+    - tags: of everything that is created
+    - disk_gb: size of each disk, GB
+    - hosts: host -> instance type; servers: those that are servers, the others are clients
+    - types: instance type by name; images: image by architecture
+    - threads_per_core: asked for, 1 or 2
+    - made_of: host -> what was asked for, in words; labels: further tags of each instance
+    """
+
+    name: str
+    group: str
+    tags: dict[str, str]
+    tenancy: str
+    spot: bool
+    disk_gb: int
+    user_data: str
+    hosts: dict[str, str]
+    servers: list[str]
+    types: dict[str, InstanceType]
+    threads_per_core: int
+    images: dict[str, Image]
+    made_of: dict[str, str]
+    labels: dict[str, str]
+
+
+def tag_specification(kind: str, tags: dict[str, str]) -> Request:
+    """Return the tags of a new resource in EC2's form."""
+    return {
+        "ResourceType": kind,
+        "Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())],
+    }
+
+
+def requests(launch: Launch, subnet: str) -> list[tuple[list[str], Request]]:
+    """Return the requests RunInstances, each with the names of its hosts.
+
+    Hosts of one type are in one request, so that EC2 finds room for all of them or for none.
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, kind in launch.hosts.items():
+        kinds.setdefault(kind, []).append(name)
+    return [(names, _request(launch, kind, len(names), subnet)) for kind, names in kinds.items()]
+
+
+def labels(launch: Launch, host: str) -> dict[str, str]:
+    """Return the tags of one instance beside those of everything."""
+    return {
+        **launch.labels,
+        "Name": f"{launch.name}-{host}",
+        "loadlab_host": host,
+        "loadlab_group": "servers" if host in launch.servers else "clients",
+        "loadlab_made_of": launch.made_of[host],
+    }
+
+
+def _request(launch: Launch, name: str, count: int, subnet: str) -> Request:
+    kind = launch.types[name]
+    image = launch.images[kind.architecture]
+    request: Request = {
+        "MinCount": count,
+        "MaxCount": count,
+        "ImageId": image.image_id,
+        "InstanceType": name,
+        "KeyName": launch.name,
+        "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet, "Groups": [launch.group]}],
+        "Placement": {"GroupName": launch.name, "Tenancy": launch.tenancy},
+        # Require a session token (IMDSv2), and refuse requests that were forwarded.
+        "MetadataOptions": {
+            "HttpEndpoint": "enabled",
+            "HttpTokens": "required",
+            "HttpPutResponseHopLimit": 1,
+        },
+        "BlockDeviceMappings": [
+            {
+                "DeviceName": image.root_device_name,
+                "Ebs": {
+                    "VolumeType": "gp3",
+                    "VolumeSize": launch.disk_gb,
+                    "Encrypted": True,
+                    "DeleteOnTermination": True,
+                },
+            }
+        ],
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        "UserData": launch.user_data,
+        "TagSpecifications": [
+            tag_specification(kind, launch.tags)
+            for kind in ("instance", "volume", "network-interface")
+        ],
+    }
+    # Set only where the type has another number by itself.
+    if kind.threads_per_core not in (1, launch.threads_per_core):
+        request["CpuOptions"] = {
+            "CoreCount": kind.cores,
+            "ThreadsPerCore": launch.threads_per_core,
+        }
+    if launch.spot:
+        request["InstanceMarketOptions"] = {
+            "MarketType": "spot",
+            "SpotOptions": {
+                "SpotInstanceType": "one-time",
+                "InstanceInterruptionBehavior": "terminate",
+            },
+        }
+    return request
+
+
+class There(Struct, frozen=True, kw_only=True):
+    """An instance that exists."""
+
+    architecture: str
+    image_id: str
+
+
+class RunInstance(Struct, frozen=True, kw_only=True):
+    """An instance as plan.json records it; "" where a host of the run was none."""
+
+    instance_type: str = ""
+    image: str = ""
+
+
+def images(
+    pinned: str,
+    there: Iterable[There],
+    run: Iterable[RunInstance],
+    types: Mapping[str, InstanceType],
+) -> dict[str, str]:
+    """Return the images to use in place of the newest: architecture -> id of the image.
+
+    The one that the user names (``pinned``, or "") counts before that of an instance that exists,
+    and this before that of the run's earlier hosts. ``types``: those of the hosts, by name.
+    """
+    earlier = {
+        types[one.instance_type].architecture: one.image
+        for one in run
+        if one.image and one.instance_type in types
+    }
+    existing = {one.architecture: one.image_id for one in there}
+    named = {kind.architecture: pinned for kind in types.values()} if pinned else {}
+    return {**earlier, **existing, **named}
+
+
+# What AWS's codes of an ended instance mean where its message does not say it
+# (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html).
+_ENDED = {
+    "Client.InternalError": (
+        "Most often the account encrypts disks with a KMS key of its own that these credentials "
+        "may not use: allow them kms:CreateGrant and kms:Decrypt on it, or choose AWS's key under "
+        "EC2, Settings, EBS encryption."
+    ),
+    "Client.VolumeLimitExceeded": (
+        "The account's quota of disks is used up: see Service Quotas, Amazon EBS."
+    ),
+    "Client.InstanceInitiatedShutdown": (
+        "It shut itself down: its lifetime was over (-e max_lifetime=)."
+    ),
+    "Server.InsufficientInstanceCapacity": (
+        "AWS had no room for it: try another zone (-e aws_hosts_zone=), another type, or later."
+    ),
+    "Server.SpotInstanceTermination": (
+        "AWS took the spot instance back: leave -e aws_hosts_spot=true out, or try later."
+    ),
+}
+
+
+def ended(state: str, code: str, message: str) -> str:
+    """Return why an instance ended, by its ``state`` and the ``code`` and ``message`` of EC2's
+    StateReason, which may be empty."""
+    # The message begins with the code.
+    said = " ".join(message.split()) or code or "AWS gives no reason"
+    return f"it is {state} ({said.rstrip('.')}). {_ENDED.get(code, '')}".rstrip()

@@ -1,0 +1,109 @@
+"""Work out what instances cost and how long they must live."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from loadlab.core.model import CloudInstance
+
+HOURS_A_MONTH = 730
+# A load takes longer than planned: stacks restart between measurements, and void repetitions are
+# measured again. Before and after it hosts are tuned, calibrated and their files fetched.
+LOAD_MARGIN = 1.1
+BESIDE_LOAD_S = 20 * 60
+
+
+class Prices(Struct, frozen=True, kw_only=True):
+    """files/aws_prices.yml, in USD: on demand per hour by region and type, and of what a host adds.
+
+    ``volume_gb_month``: a GB of disk for a month; ``address_hour``: a public IPv4 address;
+    ``dedicated_region_hour``: the fee for dedicated tenancy in a region.
+    """
+
+    date: str
+    regions: dict[str, dict[str, float]]
+    volume_gb_month: float
+    address_hour: float
+    dedicated_region_hour: float
+
+
+def needed_s(load_s: float) -> float:
+    """Return the seconds that instances must live for ``load_s`` seconds of load; 0 for no load."""
+    return LOAD_MARGIN * load_s + BESIDE_LOAD_S if load_s else 0.0
+
+
+def host_hour(prices: Prices, region: str, kind: str, disk_gb: int) -> float | None:
+    """Return the USD per hour of an instance on demand, with its disk and public address.
+
+    None where the table lacks the type.
+    """
+    price = prices.regions.get(region, {}).get(kind)
+    if price is None:
+        return None
+    return price + disk_gb * prices.volume_gb_month / HOURS_A_MONTH + prices.address_hour
+
+
+def estimate(
+    prices: Prices, region: str, types: Iterable[str], disk_gb: int, dedicated: bool
+) -> float | None:
+    """Return the USD per hour of these instances on demand, with disks and public addresses.
+
+    ``types``: one instance type for each host; ``disk_gb``: GB of each disk. Dedicated tenancy adds
+    its fee for the region; its surcharge on each instance is not in the table. None where the table
+    lacks a price.
+    """
+    hosts = [host_hour(prices, region, kind, disk_gb) for kind in types]
+    fee = prices.dedicated_region_hour if dedicated else 0.0
+    known = [price for price in hosts if price is not None]
+    return sum(known) + fee if len(known) == len(hosts) else None
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """An instance of a run, as the inventory has it; ``launched``: ISO 8601 with its offset."""
+
+    instance_id: str
+    type: str
+    image: str
+    region: str
+    zone: str
+    tenancy: str
+    spot: bool
+    launched: str
+    disk_gb: int
+
+
+def used(
+    prices: Prices, now: dt.datetime, hosts: Mapping[str, Found], before: Iterable[CloudInstance]
+) -> list[CloudInstance]:
+    """Return the instances of a run with their hours and cost up to ``now``.
+
+    ``hosts``: host -> its instance. ``before``: those of the run's earlier manifest, of which some
+    may have ended since.
+    """
+    present = {one.instance_id for one in hosts.values()}
+    ended = [one for one in before if one.instance_id not in present]
+    return [*ended, *(_used(prices, now, name, one) for name, one in hosts.items())]
+
+
+def _used(prices: Prices, now: dt.datetime, name: str, found: Found) -> CloudInstance:
+    hours = (now - dt.datetime.fromisoformat(found.launched)).total_seconds() / 3600
+    # The table has neither the surcharge of dedicated tenancy nor the changing spot prices.
+    listed = found.tenancy == "default" and not found.spot
+    hour = host_hour(prices, found.region, found.type, found.disk_gb) if listed else None
+    return CloudInstance(
+        host=name,
+        instance_id=found.instance_id,
+        type=found.type,
+        image=found.image,
+        zone=found.zone,
+        tenancy=found.tenancy,
+        spot=found.spot,
+        launched=found.launched,
+        hours=max(hours, 0.0),
+        usd_per_hour=hour,
+        usd=None if hour is None else hour * max(hours, 0.0),
+        prices_of=prices.date,
+    )

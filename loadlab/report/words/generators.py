@@ -1,0 +1,140 @@
+"""Words for the reasons why a generator is taken or cannot be had, from loadlab/planning."""
+
+from __future__ import annotations
+
+from loadlab.core.model import Reason
+from loadlab.generators import registry
+from loadlab.generators.proof import Outcome
+from loadlab.report.words.table import Entry, Table
+from loadlab.scheduling.plan import GeneratorChoice
+
+_NAMED = "Name an executable with -e <generator>_binary="
+_OTHER = f"{_NAMED}, or take another with -e generator="
+
+
+def _fact(why: Reason, name: str) -> str:
+    return str(why.facts[name])
+
+
+def _unfit(why: Reason) -> str:
+    # The first sentence, without what to do about it.
+    reason = _fact(why, "why").partition(". ")[0].rstrip(".")
+    return f"the options do not fit {_fact(why, 'generator')}: {reason}"
+
+
+# Why a client has a generator or can get it.
+WAYS: Table = {
+    "generator_named": Entry(lambda why: "you named an executable of it"),
+    "generator_there": Entry(lambda why: f"it is there, {_fact(why, 'path')}"),
+    "generator_obtained": Entry(lambda why: "the lab installs it"),
+    "snap_offered": Entry(
+        lambda why: (
+            f"the snap {_fact(why, 'snap')} {_fact(why, 'version')} of "
+            f"{_fact(why, 'channel')}, confinement {_fact(why, 'confinement')}"
+        )
+    ),
+}
+# Why it has not.
+OBSTACLES: Table = {
+    "generator_unfit": Entry(_unfit),
+    "generator_machine": Entry(
+        lambda why: (
+            f"it is {_fact(why, 'machine')}, and the {_fact(why, 'generator')} that it "
+            f"would get from this machine is for {_fact(why, 'made_for')}"
+        ),
+        "Name one for the client's machine with -e <generator>_binary=",
+    ),
+    "snap_container": Entry(
+        lambda why: f"local hosts are containers, which cannot run the snap {_fact(why, 'snap')}",
+        _NAMED,
+    ),
+    "snap_offline": Entry(
+        lambda why: (
+            f"the generator {_fact(why, 'generator')} is not there, and snapd cannot "
+            "install its snap without internet on the host (hosts_online=false)"
+        ),
+        _OTHER,
+    ),
+    "snap_no_snapd": Entry(
+        lambda why: (
+            f"the generator {_fact(why, 'generator')} is not there, and neither is snapd, "
+            f"which could install the snap {_fact(why, 'snap')}"
+        ),
+        f"{_OTHER}, or install the package snapd",
+    ),
+    "snap_machine": Entry(
+        lambda why: (
+            f"the generator {_fact(why, 'generator')} is not there, and its snap does not "
+            f"work on {_fact(why, 'machine')}"
+        ),
+        _OTHER,
+    ),
+    "snap_absent": Entry(
+        lambda why: (
+            f"the generator {_fact(why, 'generator')} is not there, and the snap store "
+            f"offers no snap {_fact(why, 'snap')} for {_fact(why, 'machine')}: {_fact(why, 'said')}"
+        ),
+        _OTHER,
+    ),
+    "snap_devmode": Entry(
+        lambda why: (
+            f"the generator {_fact(why, 'generator')} is not there, and its snap in "
+            f"{_fact(why, 'channel')} has the confinement {_fact(why, 'confinement')}, which is "
+            "for its developers"
+        ),
+        _OTHER,
+    ),
+}
+TABLE: Table = {**WAYS, **OBSTACLES}
+
+
+def refusal(why: Reason) -> str:
+    """Return the words for a generator that a client cannot have, with the remedy for it."""
+    name = _fact(why, "generator")
+    generator, other = registry.get(name), registry.first("constant")
+    own = f"-e {generator.binary}=/path/to/{name}"
+    words = TABLE[why.code].words(why)
+    if why.code == "generator_machine":
+        return f"{words}. Name one for {_fact(why, 'machine')} with {own}."
+    snapd = "install the package snapd, or " if why.code == "snap_no_snapd" else ""
+    return f"{words}. Name an executable of yours with {own}, or {snapd}{_instead(other)}."
+
+
+def _instead(other: str) -> str:
+    return f"measure with -e generator={other}"
+
+
+def choice(found: GeneratorChoice) -> str:
+    """Return which generator is taken where none was named, and why."""
+    if not found.settled:
+        other = registry.first("constant")
+        return (
+            f"{found.generator} if every client has it or can get it, else {other}. The clients "
+            "are asked for an executable and, of snapd, for channel, architecture and confinement, "
+            "before anything is changed on them; -e generator= decides it now"
+        )
+    reasons = []
+    for why in found.reasons:
+        client = why.facts.get("client")
+        words = TABLE[why.code].words(why)
+        reasons.append(words if client is None else f"{client}: {words}")
+    because = "; ".join(reasons)
+    taken = all(why.code in WAYS for why in found.reasons)
+    named = "" if taken else f", not {registry.preferred()}"
+    return f"{found.generator}{named} ({because})"
+
+
+def proof_refusal(host: str, name: str, found: Outcome) -> str:
+    """Return why a generator did not prove itself, with the remedy; "" where it did."""
+    if found.exit_code == 0 and found.answered > 0:
+        return ""
+    generator, other = registry.get(name), registry.first("constant")
+    own = f"Name another with -e {generator.binary}=/path/to/{name}" if generator.binary else ""
+    else_ = f"{_instead(other)}" if name != other else ""
+    remedy = ", or ".join(one for one in (own, else_) if one)
+    said = found.said or "nothing"
+    return (
+        f"{host}: {name} does not work there. In one second of load against a server on the host "
+        f"itself {found.answered} requests were answered, it ended with {found.exit_code} and said "
+        f"'{said[-300:]}'. {remedy[:1].upper()}{remedy[1:]}. No load was offered."
+    )

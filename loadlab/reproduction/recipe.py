@@ -1,0 +1,74 @@
+"""What decides what a run measures, from its plan and from the lab that measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadlab.analysis import manifest
+from loadlab.analysis.manifest import Locked
+from loadlab.core import documents, revision, thresholds
+from loadlab.core.model import LabRevision, Manifest, Recipe, Thresholds
+from loadlab.core.model.study import Scalar
+from loadlab.core.run_dir import RunDir
+from loadlab.planning.studies import filled
+from loadlab.scheduling import experiments
+from loadlab.scheduling import plan as plans
+from loadlab.scheduling.plan import Plan
+
+
+def of_run(run_dir: Path) -> Recipe:
+    """Return the recipe of a run that has a manifest. Raises ResultError for a malformed one."""
+    begun = plans.read(run_dir)
+    known = documents.read(RunDir(run_dir).manifest, Manifest)
+    locked = Locked(known.pins, known.locks or {})
+    return _recipe(begun.plan, begun.thresholds, begun.made_with, locked, known.lab)
+
+
+def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
+    """Return the recipe of a run that is about to begin with the lab in ``root``.
+
+    ``made_with``: the variables of the role that makes its hosts.
+    """
+    items = experiments.items(plan.experiments)
+    locked = manifest.locked(
+        root,
+        {item.cell.framework for item in items},
+        {item.cell.load.generator for item in items},
+        plan.py_spy,
+    )
+    return _recipe(plan, thresholds.of(root), made_with, locked, revision.of(root))
+
+
+def _recipe(
+    plan: Plan,
+    limits: Thresholds,
+    made_with: Mapping[str, Scalar],
+    locked: Locked,
+    lab: LabRevision,
+) -> Recipe:
+    return Recipe(
+        given=filled(plan.given),
+        options=plan.options,
+        scale=plan.study.scale if plan.study else None,
+        # -e gives text, and a default of a role may be a number.
+        made_with={name: str(value) for name, value in made_with.items()},
+        inputs=_inputs(plan),
+        thresholds=limits,
+        lab=lab,
+        pins=locked.pins,
+        locks=locked.locks or None,
+    )
+
+
+def _inputs(plan: Plan) -> dict[str, str]:
+    """Return the SHA-256 of each input of the plan's cells, by its kind and name."""
+    found: dict[str, str] = {}
+    for item in experiments.items(plan.experiments):
+        cell, hashes = item.cell, item.input_hashes
+        if hashes is not None:
+            found[f"application {cell.framework}"] = hashes.application
+            found[f"endpoint {cell.endpoint}"] = hashes.endpoint
+            found[f"tuning profile {cell.tuning}"] = hashes.tuning
+            found[f"network profile {cell.network}"] = hashes.network
+    return found

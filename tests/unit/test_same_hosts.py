@@ -1,0 +1,51 @@
+"""The action lab.bench.same_hosts, with plan.json as the stages before it leave it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+from ansible_collections.lab.bench.plugins.action import same_hosts
+
+from loadlab.core.run_dir import RunDir
+from loadlab.hosts import identity
+from loadlab.planning import generator_choice
+from loadlab.scheduling import plan as plans
+from loadlab.scheduling.plan import Plan, Run
+from tests.unit import builders
+
+from .planning.test_client_programs import client
+from .planning.test_generator_choice import alternatives
+
+
+def same(run_dir: Path, now: Plan, *, new: bool) -> Run:
+    """Return plan.json after the action, with these plans."""
+    begun = plans.read(run_dir)
+    host = msgspec.to_builtins(identity.identity(client()))
+    action: Any = same_hosts.ActionModule.__new__(same_hosts.ActionModule)
+    action._task = SimpleNamespace(check_mode=False)
+    action.work(
+        {
+            "run_dir": str(run_dir),
+            "hosts": {"server": host, "client": host},
+            "pairs": [{"number": 0, "hosts": ["server", "client"]}],
+            "now": msgspec.to_builtins(msgspec.structs.replace(begun, plan=now)),
+            "new": new,
+        }
+    )
+    return plans.read(run_dir)
+
+
+def test_a_new_run_keeps_the_generator_that_its_clients_settled(tmp_path: Path) -> None:
+    found = alternatives()
+    settled = generator_choice.settle(found, {"client": client()}, {"client": None})
+    run_dir = tmp_path / settled.run_id
+    builders.write_plan(run_dir, found.plan)
+    written = same(run_dir, settled, new=True)
+    assert (written.plan, written.resumed) == (settled, None)
+    assert set(written.hosts or {}) == {"server", "client"}
+    assert RunDir(run_dir).plan.exists()
+    # Resumed, it keeps its start.
+    assert len(same(run_dir, settled, new=False).resumed or []) == 1
