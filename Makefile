@@ -30,7 +30,7 @@ $(installed): requirements.txt
 	@touch $@
 
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
-test_packages := curl openssh-client rsync
+test_packages := chromium curl openssh-client rsync
 
 tools: setup
 	@dpkg-query --show $(test_packages) >/dev/null 2>&1 || { apt-get -qq update && \

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from loadlab.core.model import PerSecond
 from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total
-from loadlab.stats import histograms
+from loadlab.stats import histograms, latency_bins
 
 
 def merge(parts: Sequence[Measurement]) -> Measurement:
@@ -60,7 +60,7 @@ def _lateness(found: Sequence[Lateness | None]) -> Lateness | None:
 def _series(found: Sequence[PerSecond | None]) -> PerSecond | None:
     """Add the series by second; the result is as long as the longest. None where a client has none.
 
-    A second's percentiles are None, as no histogram of a single second is kept.
+    A second's percentiles are None, as no exact histogram of a single second is kept.
     """
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
@@ -74,6 +74,7 @@ def _series(found: Sequence[PerSecond | None]) -> PerSecond | None:
         values = [one.max_us[second] for one in known if second < len(one.max_us)]
         return max((value for value in values if value is not None), default=None)
 
+    bins = [one.latency_bins for one in known if one.latency_bins]
     return PerSecond(
         second=[*seconds],
         scheduled=added([one.scheduled for one in known]),
@@ -82,6 +83,7 @@ def _series(found: Sequence[PerSecond | None]) -> PerSecond | None:
         p50_us=[None for _ in seconds],
         p99_us=[None for _ in seconds],
         max_us=[highest(second) for second in seconds],
+        latency_bins=latency_bins.merge(bins) if len(bins) == len(known) else None,
     )
 
 

@@ -303,6 +303,7 @@ def _answered_per_second(series: AnswerSeries, body_bytes: int | None) -> PerSec
         p50_us=series.p50_us,
         p99_us=series.p99_us,
         max_us=series.max_us,
+        latency_bins=series.latency_bins,
     )
 
 

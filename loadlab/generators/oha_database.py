@@ -25,10 +25,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from loadlab.core import documents
+from loadlab.core.model import LatencyBins
 from loadlab.core.run_dir import CELL
 from loadlab.generators.attribution import Attribution, Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
-from loadlab.stats import histograms
+from loadlab.stats import histograms, latency_bins
 
 FORMAT = "oha requests/3"
 # The file that oha writes, its reduction, and the whole of it, compressed.
@@ -88,6 +89,7 @@ class AnswerSeries(Struct):
     """Series by second in which a request was due.
 
     intended: requests of the schedule; answers: [status, body bytes, count] of each second.
+    latency_bins: the answers of each second by latency.
     """
 
     second: list[int]
@@ -96,6 +98,8 @@ class AnswerSeries(Struct):
     p50_us: list[int | None]
     p99_us: list[int | None]
     max_us: list[int | None]
+    # Absent in reductions of earlier runs.
+    latency_bins: LatencyBins | None = None
 
 
 class Reduction(Struct):
@@ -342,6 +346,7 @@ class _Seconds:
             p99_us=[],
             max_us=[],
         )
+        self._bins: list[latency_bins.Second] = []
 
     def add(self, turn: histograms.Integers, *columns: histograms.Integers) -> None:
         """Add rows: their turns, latencies in µs, statuses and body lengths."""
@@ -369,11 +374,13 @@ class _Seconds:
         series.p50_us.append(p50)
         series.p99_us.append(p99)
         series.max_us.append(highest)
+        self._bins.append(latency_bins.counted(us))
 
     def series(self) -> AnswerSeries:
         """Return the series, after all rows."""
         while len(self._series.second) < len(self._edges) - 1:
             self._close()
+        self._series.latency_bins = latency_bins.record(self._bins)
         return self._series
 
 

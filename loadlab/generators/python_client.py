@@ -19,14 +19,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from loadlab.core.formatting import plain
 from loadlab.core.model import ClientCpu, Load, PerSecond, PythonClient, Thresholds
 from loadlab.core.run_dir import STATUS
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
-from loadlab.stats import histograms
+from loadlab.stats import histograms, latency_bins
 
 FORMAT = "lab python client/1"
 
@@ -248,6 +248,7 @@ def _per_second(
     order = np.argsort(over[good], kind="stable")
     values = us[good][order]
     places = np.searchsorted(over[good][order], np.arange(seconds + 1))
+    bins = []
     for low, high in pairwise(places.tolist()):
         p50 = p99 = highest = None
         if low < high:
@@ -256,7 +257,8 @@ def _per_second(
         series.p50_us.append(p50)
         series.p99_us.append(p99)
         series.max_us.append(highest)
-    return series
+        bins.append(latency_bins.counted(values[low:high]))
+    return structs.replace(series, latency_bins=latency_bins.record(bins))
 
 
 def _command(client: str, request: Request, seconds: float, name: str) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,7 +21,8 @@ class Link:
 class TableCell:
     """A cell of a table: a text, which ``href`` makes a link, or several links.
 
-    ``title`` is shown when the pointer is over the cell. ``css``: CSS classes.
+    ``title`` is shown when the pointer is over the cell. ``css``: CSS classes. ``value``: what a
+    column is sorted and compared by; of a column's head, a direction of BETTER.
     """
 
     text: str = ""
@@ -29,14 +30,24 @@ class TableCell:
     title: str = ""
     href: str = ""
     links: Sequence[Link] = ()
+    value: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; ``css``: CSS class."""
+    """A row of a table; ``css``: CSS class.
+
+    - facets: what the row can be chosen by, by name
+    - group: rows of one group are compared with each other
+    - more: SVG of what the row opens to; ``links``: its raw files
+    """
 
     cells: Sequence[TableCell | Link | str]
     css: str = ""
+    facets: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
+    more: str = ""
+    links: Sequence[Link] = ()
 
 
 @dataclass(frozen=True)
@@ -53,13 +64,18 @@ class TableRow:
     cells: Sequence[TableCell] = ()
     css: str = ""
     title: str = ""
+    facets: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
+    more: str = ""
+    links: Sequence[Link] = ()
 
 
 @dataclass(frozen=True)
 class Table:
     """A table. One with a ``title`` can be folded and is ``open`` or not at first.
 
-    ``sources``: links to the documents that its numbers come from.
+    ``sources``: links to the documents that its numbers come from. ``facets``: what its rows can be
+    chosen by, each with its values.
     """
 
     caption: str
@@ -68,16 +84,30 @@ class Table:
     title: str = ""
     open: bool = True
     sources: Sequence[Link] = ()
+    facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend beside a figure: the curve's name, and a sample of it as SVG."""
+
+    name: str
+    sample: str
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure; ``svg`` is None where there is nothing to draw."""
+    """A figure; ``svg`` is None where there is nothing to draw.
+
+    ``keys``: the legend beside it. ``anchor``: the section that it leads to.
+    """
 
     title: str
     svg: str | None
     caption: str
     sources: Sequence[Link]
+    keys: Sequence[Key] = ()
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +125,9 @@ class Headline:
     anchor: str = ""
 
 
+# Directions in which the values of a column are better.
+BETTER = ("high", "low")
+
 Cells: TypeAlias = Sequence[TableCell | Link | str]
 
 
@@ -110,7 +143,7 @@ def links(*each: Link) -> TableCell:
 
 def table(
     caption: str,
-    head: Sequence[str],
+    head: Sequence[TableCell | str],
     rows: Sequence[Row | Group | Cells],
     numeric: str = "",
     *,
@@ -134,7 +167,10 @@ def _row(row: Row | Group | Cells, kinds: str) -> TableRow:
     if isinstance(row, Group):
         return TableRow(title=row.title)
     cells, css = (row.cells, row.css) if isinstance(row, Row) else (row, "")
-    return TableRow([_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)], css)
+    each = [_cell(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
+    if isinstance(row, Row):
+        return TableRow(each, css, "", row.facets, row.group, row.more, row.links)
+    return TableRow(each, css)
 
 
 def _cell(cell: TableCell | Link | str, kind: str) -> TableCell:

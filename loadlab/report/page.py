@@ -5,6 +5,8 @@ Reads the run's documents and writes nothing. The same files give the same page.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +28,9 @@ from loadlab.core.model import (
 )
 from loadlab.core.model.study import GivenOptions, StudyPublication
 from loadlab.core.run_dir import MANIFEST, RunDir
+from loadlab.report.first_screen import figure, results, tiles
+from loadlab.report.first_screen.figure import FigureSection
+from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import Headline, Link, Table
 from loadlab.report.sections import (
     calibration,
@@ -57,14 +62,20 @@ from loadlab.report.sections.reproduction import ReproductionSection
 from loadlab.report.sections.study import StudySection
 from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
+from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.scheduling.plan import GeneratorChoice
 
 # Control characters, characters that change the direction of text, and lone surrogates.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# Beside claims or comparisons, more headlines of single cells than this are folded.
-_FOLDED_FROM = 9
+# From so many sentences on single cells on, only those on the best of each endpoint are shown.
+_FOLDED_FROM = 6
+_NAMED_STACKS = 3
+# More cells than this are folded, each behind its sentence.
+_OPEN_CELLS = 4
+# More repetitions than this are not all drawn over time, or the page would be too large.
+_MOST_DRAWN = 60
 
 R = TypeVar("R", bound=Record)
 
@@ -108,16 +119,22 @@ class Page:
     """Everything that the template lays out; a part without data is None or empty.
 
     - lead: the stacks, and when the run was started. lab: version and revision
+    - hosts: the newest certificate of the hosts, in words; empty without a manifest
     - headlines: all sentences. shown, folded: those at the top of the page, and behind a fold
+    - boards: the tiles; figures: the figures of all stacks
     - overview, clients: the tables of stacks and of Python clients
+    - fold_cells: whether each cell is folded behind its sentence
     """
 
     title: str
     lead: str
     lab: str
+    hosts: str
     headlines: Sequence[Headline]
     shown: Sequence[Headline]
     folded: Sequence[Headline]
+    boards: Sequence[Board]
+    figures: Sequence[FigureSection]
     navigation: Sequence[Link]
     certificate: CertificateSection | None
     claims: ClaimsSection | None
@@ -129,6 +146,7 @@ class Page:
     reproduction: ReproductionSection | None
     sweeps_searches: SweepsSearches | None
     endpoints: Sequence[EndpointSection]
+    fold_cells: bool
     calibration: Table | None
     tunings: Sequence[Ledger]
     manifest: ManifestSection | None
@@ -145,18 +163,33 @@ def build(run_dir: Path, listed: Path | None = None) -> Page:
 
 
 def render(template: Path, page: Page) -> bytes:
-    """Return the page as UTF-8.
+    """Return the page as UTF-8, with report.css and report.js from beside the template.
 
-    Everything except figures is escaped, and invisible characters are replaced. Raises
-    jinja2.UndefinedError for a name that the page lacks.
+    Its policy allows these two alone, by their hashes. Everything except figures is escaped, and
+    invisible characters are replaced. Raises jinja2.UndefinedError for a name that the page lacks.
     """
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
+    style, script = (
+        documents.text(template.with_name(f"report.{kind}")).strip() for kind in ("css", "js")
+    )
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    text = environment.from_string(documents.text(template)).render(page=page)
+    text = environment.from_string(documents.text(template)).render(
+        page=page,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
     return _UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
+
+
+def _hash(text: str) -> str:
+    """Return a content security policy's hash of an element's text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _read(path: Path, record: type[R]) -> R | None:
@@ -190,6 +223,7 @@ class _Builder:
         # A/A controls appear in the comparison only.
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")
+        self._drawn = sum(len(headlines.valid(entry.cell)) for entry in self._measured)
 
     def _entries(self, purpose: str) -> list[Entry]:
         chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
@@ -217,16 +251,20 @@ class _Builder:
             *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
             *self._single(),
         ]
-        fold = bool(whole) and len(single) >= _FOLDED_FROM
+        stacks = [one for one in self._measured if not _is_client(one)]
+        boards = tiles.build(self._summary, stacks)
+        leading = self._leading(boards) if len(single) >= _FOLDED_FROM else None
         endpoints = self._endpoints()
         return Page(
             title=f"Load test {self._run_id}",
             lead=self._lead(),
             lab=labels.lab(self._manifest.lab) if self._manifest else "",
+            hosts=certificate_words.reference(self._manifest.certificate) if self._manifest else "",
             headlines=[*whole, *single],
-            # A cell without a valid repetition is never folded.
-            shown=[*whole, *(one for one in single if not fold or one.state == "void")],
-            folded=[one for one in single if fold and one.state != "void"],
+            shown=[*whole, *(one for one in single if leading is None or one.text in leading)],
+            folded=[one for one in single if leading is not None and one.text not in leading],
+            boards=boards,
+            figures=figure.build(self._summary, self._paths, stacks),
             navigation=[
                 *([Link("#certificate", "Certificate")] if certified else []),
                 *([Link("#claims", "Claims")] if judged else []),
@@ -238,7 +276,7 @@ class _Builder:
             ],
             certificate=certified,
             claims=judged,
-            overview=cells.overview([one for one in self._measured if not _is_client(one)]),
+            overview=results.build(stacks, self._summary.noise_floor),
             ranking=ranking.tables(self._summary, self._measured),
             clients=python_clients.overview([one for one in self._measured if _is_client(one)]),
             study=published,
@@ -246,6 +284,7 @@ class _Builder:
             reproduction=repeated,
             sweeps_searches=swept,
             endpoints=endpoints,
+            fold_cells=len(self._measured) > _OPEN_CELLS,
             calibration=calibration.build(self._run_dir, self._calibration),
             tunings=tuning.build(self._run_dir, self._study.left_out_keys),
             manifest=manifest.build(self._manifest, self._plan.options, self._plan.choice),
@@ -253,10 +292,27 @@ class _Builder:
         )
 
     def _lead(self) -> str:
-        """Return the stacks of the run and when it was started."""
+        """Return the stacks of the run, or their number, and when it was started."""
         stacks = sorted({labels.stack(entry.cell.cell) for entry in self._measured})
+        named = "; ".join(stacks) if len(stacks) <= _NAMED_STACKS else f"{len(stacks)} stacks"
         started = f"started {self._manifest.started}" if self._manifest else ""
-        return ", ".join(filter(None, ["; ".join(stacks), started]))
+        return ", ".join(filter(None, [named, started]))
+
+    def _leading(self, boards: Sequence[Board]) -> set[str]:
+        """Return the sentences on the best cell of each endpoint, and on those without any figure.
+
+        Where the best cell's rate was searched, the search's sentence.
+        """
+        searched = sweeps_searches.by_cell(self._summary, self._paths)
+        best = {board.anchor for board in boards}
+        found = set()
+        for entry in self._measured:
+            headline = _headline(entry)
+            if entry.anchor in best:
+                found.add(searched.get(entry.cell.cell_id, headline.text))
+            elif headline.state == "void":
+                found.add(headline.text)
+        return found
 
     def _single(self) -> list[Headline]:
         """Return the headline of each measured cell; that of a sweep covers its levels."""
@@ -294,7 +350,12 @@ class _Builder:
             return python_clients.section(self._run_dir, entry, heading)
         graph = flame_graph.section(self._run_dir, entry.cell, self._summary.cells)
         return cells.section(
-            self._run_dir, entry, heading=heading, baseline=baseline, flame_graph=graph
+            self._run_dir,
+            entry,
+            heading=heading,
+            baseline=baseline,
+            flame_graph=graph,
+            each=self._drawn <= _MOST_DRAWN,
         )
 
 

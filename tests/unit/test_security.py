@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -392,13 +393,14 @@ def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
 class Page(HTMLParser):
     """What of a page could do something."""
 
-    # Of a figure and of text; and the one policy that forbids all the rest.
+    # Of a figure, of text and of the page's own controls.
     INERT = frozenset({
         "html", "head", "meta", "title", "style", "body", "header", "main", "section", "nav",
         "p", "br", "h1", "h2", "h3", "h4", "a", "span", "strong", "code", "pre", "ul", "li", "dl",
         "dt", "dd", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "details",
         "summary", "figure", "figcaption", "svg", "g", "path", "rect", "text", "tspan", "use",
-        "defs", "clippath", "line", "circle", "polyline", "polygon",
+        "defs", "clippath", "line", "circle", "polyline", "polygon", "image", "pattern", "button",
+        "fieldset", "legend", "small",
     })  # fmt: skip
 
     def __init__(self) -> None:
@@ -411,7 +413,9 @@ class Page(HTMLParser):
         for name, value in attrs:
             refers = re.match(r"\s*([a-z][a-z0-9+.-]*:|//)", value or "", re.IGNORECASE)
             leads = name in ("href", "src", "action", "xlink:href") and refers
-            if name.startswith("on") or (leads and not (value or "").startswith("https://")):
+            image = tag == "image" and (value or "").startswith("data:image/png;base64,")
+            https = (value or "").startswith("https://")
+            if name.startswith("on") or (leads and not https and not image):
                 self.active.append(f"{tag} {name}={value}")
 
     handle_startendtag = handle_starttag
@@ -476,9 +480,23 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
     page = report.render(template, report.build(run)).decode()
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
     assert "Flame graph" in page
+    # Its one script is the page's own, which the policy names by its hash.
+    script, style = (
+        template.with_name(f"report.{kind}").read_text().strip() for kind in ("js", "css")
+    )
+    assert re.findall(r"<script.*?</script>", page, re.DOTALL) == [f"<script>{script}</script>"]
+    page = page.replace(f"<script>{script}</script>", "")
     found = Page()
     found.feed(page)
     assert found.active == []
     assert not re.search("[\0-\x08\x0b-\x1f\x7f\u202e]", page)
     (policy,) = re.findall(r"<meta http-equiv[^>]*>", page)
-    assert "default-src 'none'; style-src 'unsafe-inline'" in policy
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
+    assert policy == (
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
+        f"'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; img-src data:\">"
+    )
+    assert " style=" not in page

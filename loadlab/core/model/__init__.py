@@ -34,6 +34,7 @@ from loadlab.core.model.hardware import Hardware, Nic
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
+    LatencyBins,
     PercentileInterval,
     PercentileIntervals,
     ResponseTime,
@@ -215,6 +216,7 @@ __all__ = [
     "Item",
     "LabRevision",
     "Latency",
+    "LatencyBins",
     "LatencyOf",
     "LedgerRow",
     "LedgerState",

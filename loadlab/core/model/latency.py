@@ -64,6 +64,24 @@ class Latency(Record, kw_only=True, frozen=True):
     ] = field(default_factory=list)
 
 
+class LatencyBins(Record, kw_only=True, frozen=True):
+    """Answers of each second by latency: the cells of a heat map. Bin 0 holds latencies below
+    edges_us[0], bin k those from edges_us[k-1] to below edges_us[k], the last bin all others.
+    """
+
+    edges_us: Annotated[list[Positive], doc("Bounds between the bins, µs, ascending.")]
+    first: Annotated[
+        list[Count], doc("Number of the first bin of each second that is not empty; 0 without any.")
+    ]
+    counts: Annotated[
+        list[list[Count]],
+        doc(
+            "Answers of each second in the bins from `first` to the last that is not empty; empty "
+            "without any."
+        ),
+    ]
+
+
 class EncodedHistogram(Record, kw_only=True, frozen=True):
     """Histogram of all latencies of the repetition, which can be added to others."""
 

@@ -17,7 +17,7 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.cell import Cell, InputHashes, Purpose
-from loadlab.core.model.latency import EncodedHistogram, Latency, ResponseTime
+from loadlab.core.model.latency import EncodedHistogram, Latency, LatencyBins, ResponseTime
 from loadlab.core.model.telemetry import HostTelemetry, PySpyProfile, Telemetry
 
 
@@ -99,6 +99,15 @@ class PerSecond(Record, kw_only=True, frozen=True):
             "arrived in it."
         ),
     ]
+
+    latency_bins: Annotated[
+        LatencyBins | None,
+        doc(
+            "Answers of that second's requests by latency; for a batch, ok answers that arrived in "
+            "it. An entry for each second. Absent where the generator keeps no record of each "
+            "request, and in earlier runs."
+        ),
+    ] = None
 
 
 class Validity(Record, kw_only=True, frozen=True):

@@ -1,4 +1,4 @@
-"""Figures as SVG: latency by percentile, differences between cells, and series over time.
+"""Figures as SVG: latency by percentile, and differences between cells.
 
 Times come in µs and are drawn in ms. The caller chooses the repetitions, and must leave out void
 ones. The name and label arguments are as for svg.Plot.
@@ -12,30 +12,20 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
 
-from loadlab.core.model import HostSeries, PerSecond
 from loadlab.report.plots import svg
 from loadlab.stats.inference import ABOVE
 
 TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999)
-MODES = {
-    "user": svg.BLUE,
-    "system": svg.ORANGE,
-    "softirq": svg.GREEN,
-    "iowait": svg.PURPLE,
-    "steal": svg.VERMILION,
-}
-LINE, DASHES, AREA = "━━", "╍╍", "■"  # symbols in legends
-MARKED = 15  # lines with up to this many points mark each point
+LINE, AREA = "━━", "■"  # symbols in legends
+# How the page's script words a point of a figure of percentiles.
+READ = ("{} % are within", "{} ms")
 
 # px: height of a row of differences, and the margins around them
 ROW, ASIDE = 19, (66.0, 28.0, 112.0, 45.0)
-BAND = "#DDDDDD"
 LINEAR_TO = 1.0  # largest difference, of either sign, up to which the axis is linear
 SMALLEST = 1 / 64  # smallest ratio of head to base that is drawn
 
 Points = Sequence[Sequence[float]]
-# Disturbed parts of a load: (begin, end), seconds since its start.
-Spans = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -101,106 +91,27 @@ def latency_by_percentile(
         lines.append((f"all {len(each)} added", [main], svg.BLUE, 2.2))
     else:
         lines.append(("this stack", [main], svg.BLUE, 2.2))
-    for _, curves, colour, width in lines:
+    for text, curves, colour, width in lines:
         for points in curves:
             if points:
                 x, y = zip(*points, strict=True)
-                plot.axes.plot(x, y, color=colour, linewidth=width)
-    right = max(main[-1][0], *(p[0] for _, curves, *_ in lines for c in curves for p in c), 100)
-    axis = plot.axes.xaxis
-    plot.axes.set_xscale("log")
-    plot.axes.set_xlim(1, 1.1 * right)
-    axis.set_minor_locator(NullLocator())
+                (line,) = plot.axes.plot(x, y, color=colour, linewidth=width)
+                if len(curves) == 1:
+                    plot.curve(line, text)
+    drawn = [point for _, curves, *_ in lines for points in curves for point in points]
+    percentile_axis(plot.axes, max(x for x, _ in drawn))
+    svg.latency_axis(plot.axes, [y for _, y in drawn])
+    return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines], read=READ)
+
+
+def percentile_axis(axes: svg.Axes, right: float) -> None:
+    """Scale the x axis for percentiles, up to the position ``right`` and to 99 % at least."""
+    right = max(right, 100)
+    axes.set_xscale("log")
+    axes.set_xlim(1, 1.1 * right)
+    axes.xaxis.set_minor_locator(NullLocator())
     ticks = [tick for tick in TICKS if position(tick) <= 1.1 * right]
-    plot.axes.set_xticks([position(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
-    svg.latency_axis(plot.axes, [p[1] for _, curves, *_ in lines for c in curves for p in c])
-    return plot.svg([(LINE, colour, text) for text, _, colour, _ in lines])
-
-
-def rate(
-    name: str, label: str, series: PerSecond, batch: bool = False, disturbed: Spans = ()
-) -> str:
-    """Return the plot of requests scheduled, answered and verified in each second.
-
-    A ``batch`` has no schedule, so it shows requests started.
-    """
-    when = "Second of the load" if batch else "Second of the load in which they were due"
-    plot = svg.Plot(name, label, when, "Requests per second")
-    x = [second + 0.5 for second in series.second]
-    keys = []
-    for text, values, colour, width in (
-        ("begun" if batch else "asked", series.scheduled, "#C8C8C8", 6.0),
-        ("answered", series.responses, svg.SKY, 2.6),
-    ):
-        _line(plot.axes, x, values, colour, width)
-        keys.append((LINE, colour, text))
-    _line(plot.axes, x, series.ok, svg.INK, 1.1, dashed=True)
-    keys.append((DASHES, svg.INK, "verified"))
-    top = max([*series.scheduled, *series.responses], default=1)
-    plot.axes.set_ylim(0, 1.12 * max(top, 1))
-    plot.axes.yaxis.set_major_locator(MaxNLocator(5))
-    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
-    svg.seconds_axis(plot.axes, len(x))
-    return plot.svg([*keys, *_bands(plot.axes, disturbed)])
-
-
-def latency_over_time(
-    name: str, label: str, series: PerSecond, batch: bool = False, disturbed: Spans = ()
-) -> str:
-    """Return the plot of p50, p99 and maximum of each second, with gaps where nothing was
-    answered."""
-    when = f"Second of the load in which they were {'answered' if batch else 'due'}"
-    plot = svg.Plot(name, label, when, "Latency, ms")
-    x = [second + 0.5 for second in series.second]
-    drawn: list[float] = []
-    keys = []
-    for text, found, colour, width in (
-        ("max", series.max_us, svg.VERMILION, 1.0),
-        ("p99", series.p99_us, svg.ORANGE, 1.6),
-        ("p50", series.p50_us, svg.BLUE, 2.2),
-    ):
-        values = [math.nan if us is None else us / 1000 for us in found]
-        # A second's percentiles are unknown for several clients.
-        if drawn and all(map(math.isnan, values)):
-            continue
-        drawn += [value for value in values if not math.isnan(value)]
-        _line(plot.axes, x, values, colour, width)
-        keys.append((LINE, colour, text))
-    svg.latency_axis(plot.axes, drawn)
-    svg.seconds_axis(plot.axes, len(x))
-    return plot.svg([*keys, *_bands(plot.axes, disturbed)])
-
-
-def cpu(
-    name: str, label: str, series: HostSeries, cores: int, end: float, disturbed: Spans = ()
-) -> str:
-    """Return the plot of one host's CPU by mode, stacked, in percent of its own ``cores``.
-
-    ``end`` is the load's length in seconds; what was scraped
-    outside it is cut off.
-    """
-    share = f"CPU, % of {cores} cores" if cores > 1 else "CPU, % of its 1 core"
-    plot = svg.Plot(name, label, "Second of the load", share)
-    # Entry k describes the interval that ends at t[k]; the length of the first is not recorded.
-    edges = [series.t[0] - 1, *series.t] if series.t else []
-    floor = [0.0] * len(edges)
-    for mode, colour in MODES.items():
-        values = [100 * value for value in getattr(series, f"cpu_{mode}")]
-        top = [low + v for low, v in zip(floor, [*values[:1], *values], strict=True)]
-        plot.axes.fill_between(edges, floor, top, step="pre", color=colour, linewidth=0)
-        floor = top
-    plot.axes.set_ylim(0, 100)
-    plot.axes.yaxis.set_major_locator(MultipleLocator(25))
-    svg.seconds_axis(plot.axes, end)
-    keys = [(AREA, colour, mode) for mode, colour in MODES.items()]
-    return plot.svg([*keys, *_bands(plot.axes, disturbed)])
-
-
-def _bands(axes: svg.Axes, disturbed: Spans) -> list[tuple[str, str, str]]:
-    """Draw the disturbed parts of a load behind its curves; return their key for the legend."""
-    for begin, end in disturbed:
-        axes.axvspan(begin, end, color=BAND, linewidth=0, zorder=0)
-    return [(AREA, BAND, "disturbed")] if disturbed else []
+    axes.set_xticks([position(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
 
 
 def differences(
@@ -238,7 +149,7 @@ def differences(
         axes.text(
             4 / plot.across - ASIDE[0] / plot.across, y + 0.75, title,
             transform=axes.get_yaxis_transform(), va="center", fontsize=svg.FONT, color=svg.INK,
-            fontweight="bold", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            fontweight="bold", bbox={"facecolor": svg.PAPER, "edgecolor": "none", "pad": 1},
         )  # fmt: skip
         y += 1.3
         for row in several:
@@ -260,7 +171,7 @@ def differences(
     else:
         axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _percent(x)))
-    band = [(AREA, BAND, "noise floor")] if any(row.floor is not None for row in rows) else []
+    band = [(AREA, svg.BAND, "noise floor")] if any(row.floor is not None for row in rows) else []
     return plot.svg([*marks.values(), *band])
 
 
@@ -278,11 +189,11 @@ def _difference(
     }.get(row.conclusion, ("●", svg.BLUE, "a difference"))
     if row.floor is not None:
         ends = [place(-row.floor), place(row.floor)]
-        axes.fill_between(ends, y - 0.5, y + 0.5, color=BAND, linewidth=0)
+        axes.fill_between(ends, y - 0.5, y + 0.5, color=svg.BAND, linewidth=0)
     if row.low is not None and row.high is not None:
         axes.plot([place(row.low), place(row.high)], [y, y], color=colour, linewidth=2.2)
     if row.value is not None:
-        inside = "white" if row.conclusion == "inconclusive" else colour
+        inside = svg.PAPER if row.conclusion == "inconclusive" else colour
         axes.plot(
             [place(row.value)], [y], color=colour, marker="o", markersize=6,
             markerfacecolor=inside, linestyle="",
@@ -292,18 +203,3 @@ def _difference(
         fontsize=svg.FONT, color=svg.INK,
     )  # fmt: skip
     return sign, colour, text
-
-
-def _line(
-    axes: svg.Axes,
-    x: Sequence[float],
-    y: Sequence[float],
-    colour: str,
-    width: float,
-    dashed: bool = False,
-) -> None:
-    style = (0, (3, 2)) if dashed else "-"
-    marker = "o" if len(x) <= MARKED else None
-    axes.plot(
-        x, y, color=colour, linewidth=width, linestyle=style, marker=marker, markersize=width + 2
-    )

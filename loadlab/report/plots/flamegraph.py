@@ -1,4 +1,4 @@
-"""Draw stacks as a flame graph: a static SVG element without scripts or external files."""
+"""Draw stacks as a flame graph: a static SVG element without external files."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ def svg(stacks: Sequence[Stack], label: str) -> str:
         for node, depth, left in drawn
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {height}" '
-        f'role="img" aria-label="{html.escape(label)}" font-size="11" fill="#222">{body}</svg>'
+        '<svg xmlns="http://www.w3.org/2000/svg" class="plot flame" '
+        f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(label)}" '
+        f'font-size="11" fill="#222">{body}</svg>'
     )
 
 

@@ -65,8 +65,8 @@ def throughput(
     keys = [(LINE, svg.BLUE, "median")]
     if by == "rate":
         # The rate asked for: a server that keeps it stays on this line.
-        axes.plot([0, max(x)], [0, max(x)], color="#C8C8C8", linewidth=4)
-        keys.append((LINE, "#C8C8C8", "asked"))
+        axes.plot([0, max(x)], [0, max(x)], color=svg.ASKED, linewidth=4)
+        keys.append((LINE, svg.ASKED, "asked"))
     for level in levels:
         low, high = level.goodput.low, level.goodput.high
         if low is not None and high is not None:
@@ -108,7 +108,7 @@ def trace(name: str, label: str, steps: Sequence[SearchStep], found: float | Non
     axes = plot.axes
     numbers = list(range(1, len(steps) + 1))
     rates = [step.rate for step in steps]
-    axes.plot(numbers, rates, color="#C8C8C8", linewidth=1.0)
+    axes.plot(numbers, rates, color=svg.ASKED, linewidth=1.0)
     keys = []
     for met, sign, colour, marker, text in (
         (True, DOTS, svg.BLUE, "o", "met"),
@@ -122,7 +122,7 @@ def trace(name: str, label: str, steps: Sequence[SearchStep], found: float | Non
         ]
         if those:
             x, y = zip(*those, strict=True)
-            inside = "white" if met is None else colour
+            inside = svg.PAPER if met is None else colour
             axes.plot(
                 x, y, color=colour, marker=marker, markersize=7, markeredgewidth=2,
                 markerfacecolor=inside, linestyle="",

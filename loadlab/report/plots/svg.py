@@ -5,19 +5,27 @@ Importing matplotlib takes a second of CPU, so import this module only where som
 
 from __future__ import annotations
 
+import base64
 import html
 import io
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import matplotlib
+import numpy as np
+import numpy.typing as npt
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from PIL import Image
 
 # matplotlib ships no type information.
 Axes: TypeAlias = Any
+Artist: TypeAlias = Any
+# Red, green, blue and alpha of each colour, 0 to 255.
+Palette: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 # Okabe and Ito's palette, which colour-blind people can distinguish too.
 BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
@@ -28,39 +36,54 @@ BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
     "#D55E00",
     "#CC79A7",
 )
-GREY, INK = "#A0A0A0", "#333333"
+GREY, INK, PAPER = "#909090", "#333333", "#FFFFFF"
+BAND, ASKED, _AXIS, _GRID = "#DDDDDD", "#C8C8C8", "#777777", "#E4E4E4"
+# These depend on the theme: the page's style sheet has their values.
+_THEME = {
+    INK.lower(): "currentColor",
+    PAPER.lower(): "var(--paper)",
+    BAND.lower(): "var(--band)",
+    ASKED.lower(): "var(--asked)",
+    _AXIS.lower(): "var(--axis)",
+    _GRID.lower(): "var(--grid)",
+}
 
 WIDTH, HEIGHT = 530, 290  # px: two plots side by side on a page of 1100
 FRAME = (59.4, 29.9, 13.8, 45.0)  # px left of, above, right of and below the axes
 FONT = 11  # px
+HIDDEN = -1  # the panel of what belongs to a curve
+DIGITS = 2  # decimals of a position, px: a value read from it is true to 0.1 %
 LOG_FROM = 20  # ratio of highest to lowest value from which a latency axis is logarithmic
+
+# Where numbers are rounded: in no label and in no transform.
+_ROUNDED = re.compile(r' (?:d|x|y|points)="[^"]*"')
+
+# Every point can be read from the page. A path takes this setting when it is made.
+matplotlib.rcParams["path.simplify"] = False
 
 _STYLE = {
     "svg.fonttype": "none",
     "font.family": ["DejaVu Sans"],
     "font.size": FONT,
     "text.parse_math": False,
-    "axes.edgecolor": "#777777",
+    "axes.edgecolor": _AXIS,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.grid": True,
-    "grid.color": "#E4E4E4",
+    "grid.color": _GRID,
     "grid.linewidth": 0.8,
     "axes.labelcolor": INK,
-    "xtick.color": "#777777",
-    "ytick.color": "#777777",
+    "xtick.color": _AXIS,
+    "ytick.color": _AXIS,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
 }
 
 
 class Plot:
-    """A plot, WIDTH px wide: draw on ``axes``, then call ``svg``.
-
-    ``across`` and ``down`` are the size of the axes in px.
-    """
+    """A plot: draw on ``axes``, ``across`` by ``down`` px, then call ``svg``."""
 
     def __init__(
         self,
@@ -70,56 +93,145 @@ class Plot:
         y: str,
         height: float = HEIGHT,
         frame: tuple[float, float, float, float] = FRAME,
+        width: float = WIDTH,
     ) -> None:
         """Create the figure and its axes, with ``x`` and ``y`` as axis labels.
 
         ``name`` is unique on the page; ``label`` describes the figure in words and may be any text.
-        ``height`` and ``frame`` (left, above, right, below the axes) are in px.
+        ``width``, ``height`` and ``frame`` (left, above, right, below the axes) are in px.
         """
-        self._name, self._label, self._height = name, label, height
-        left, above, right, below = frame
-        self.across, self.down = WIDTH - left - right, height - above - below
+        self._name, self._label, self._size = name, label, (width, height)
+        self._left, above, right, below = frame
+        self.across, self.down = width - self._left - right, height - above - below
+        self._panels: list[tuple[Axes, float, float]] = []
+        self._curves: list[tuple[str, int]] = []
         with matplotlib.rc_context(_STYLE):
             # At 72 dpi a point of matplotlib is a pixel.
-            self._figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
+            self._figure = Figure(figsize=(width / 72, height / 72), dpi=72)
             self._figure.patch.set_visible(False)
-            self.axes: Axes = self._figure.add_axes(
-                (left / WIDTH, below / height, self.across / WIDTH, self.down / height)
-            )
-            self.axes.patch.set_visible(False)
-            self.axes.set_xlabel(x)
-            self.axes.set_ylabel(y)
-            # Fixed positions; otherwise matplotlib lays out the tick labels twice to find them.
-            self.axes.xaxis.set_label_coords(0.5, -26.9 / self.down)
-            self.axes.yaxis.set_label_coords(-38.8 / self.across, 0.5)
+        self.axes = self.panel(above, self.down, y)
+        self.axes.set_xlabel(x)
+        # Fixed positions; otherwise matplotlib lays out the tick labels twice to find them.
+        self.axes.xaxis.set_label_coords(0.5, -26.9 / self.down)
 
-    def svg(self, keys: Sequence[tuple[str, str, str]]) -> str:
-        """Return the <svg> element; ``keys`` are the legend's entries, (symbol, colour,
-        text) each."""
+    def panel(self, top: float, height: float, y: str) -> Axes:
+        """Add axes as wide as the first, ``top`` px from the figure's top, ``height`` px high."""
+        width, whole = self._size
+        with matplotlib.rc_context(_STYLE):
+            axes = self._figure.add_axes(
+                (
+                    self._left / width,
+                    1 - (top + height) / whole,
+                    self.across / width,
+                    height / whole,
+                )
+            )
+            axes.patch.set_visible(False)
+            axes.set_ylabel(y)
+            axes.yaxis.set_label_coords(-38.8 / self.across, 0.5)
+        self._panels.append((axes, top, height))
+        return axes
+
+    def curve(self, artist: Artist, name: str, panel: int = 0) -> None:
+        """Name a curve, which may be any text: the page's script reads its values by position.
+
+        In panel HIDDEN it is hidden with the curve of that name, and not read.
+        """
+        artist.set_gid(f"curve{len(self._curves)}")
+        self._curves.append((name, panel))
+
+    def image(self, pixels: npt.NDArray[np.uint8], palette: Palette, panel: int = 0) -> str:
+        """Return an image that fills a panel, as SVG text for ``svg``.
+
+        ``pixels``: indexes of colours, the first row at the top. Colour 0 is transparent.
+        """
+        _, top, height = self._panels[panel]
+        return (
+            f'<image x="{self._left:g}" y="{top:g}" width="{self.across:g}" height="{height:g}" '
+            f'preserveAspectRatio="none" image-rendering="pixelated" href="{png(pixels, palette)}" '
+            f'clip-path="url(#{self._name}-{panel})" data-i="{panel}"/>'
+            f'<clipPath id="{self._name}-{panel}"><rect x="{self._left:g}" y="{top:g}" '
+            f'width="{self.across:g}" height="{height:g}"/></clipPath>'
+        )
+
+    def svg(
+        self,
+        keys: Sequence[tuple[str, str, str]] = (),
+        more: str = "",
+        read: tuple[str, str] = ("", ""),
+    ) -> str:
+        """Return the <svg> element.
+
+        - keys: the legend's entries, (symbol, colour, text) each
+        - more: SVG text behind the curves
+        - read: how the script words a value, by its x and its y: "{} requests/s", "{} ms"
+        """
         with matplotlib.rc_context({**_STYLE, "svg.hashsalt": self._name}):
             page = io.StringIO()
             FigureCanvasSVG(self._figure).print_svg(page, metadata={"Date": None})
-        return clean(page.getvalue(), self._label, legend(keys), self._height)
+        body = clean(page.getvalue())
+        for index, (name, panel) in enumerate(self._curves):
+            body = body.replace(
+                f'<g id="curve{index}">', f'<g data-s="{html.escape(name)}" data-p="{panel}">', 1
+            )
+        width, height = self._size
+        axes = json.dumps([self._scales(*panel) for panel in self._panels], separators=(",", ":"))
+        scales = f" data-axes='{axes}' data-x='{read[0]}' data-y='{read[1]}'" if read[0] else ""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {width:g} '
+            f'{height:g}" role="img" aria-label="{html.escape(self._label)}"{scales}>'
+            f"{legend(keys, self._left) if keys else ''}{more}{body}</svg>"
+        )
+
+    def _scales(self, axes: Axes, top: float, height: float) -> list[float | str]:
+        """Return where axes are, in px, and the scale of x and y with its ends."""
+        return [
+            *(round(value, 2) for value in (self._left, top, self.across, height)),
+            *(axes.get_xscale(), *(float(f"{value:.7g}") for value in axes.get_xlim())),
+            *(axes.get_yscale(), *(float(f"{value:.7g}") for value in axes.get_ylim())),
+        ]
 
 
-def legend(keys: Sequence[tuple[str, str, str]]) -> str:
+def png(pixels: npt.NDArray[np.uint8], palette: Palette) -> str:
+    """Return indexes of colours as a PNG in a data: address. Colour 0 is transparent."""
+    image = Image.fromarray(pixels, mode="P")
+    image.putpalette([part for colour in palette for part in colour[:3]])
+    alphas = bytes([0, *(colour[3] for colour in palette[1:])])
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True, transparency=alphas)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def rgba(colour: str, alpha: int = 255) -> tuple[int, int, int, int]:
+    """Return #RRGGBB as numbers of a palette."""
+    red, green, blue = bytes.fromhex(colour[1:])
+    return red, green, blue, alpha
+
+
+def legend(keys: Sequence[tuple[str, str, str]], left: float = 59) -> str:
     """Return the legend: one line of text above the plot, which the browser lays out in
     any font."""
     parts = [
-        f'<tspan fill="{colour}">{sign}</tspan><tspan dx="5">{html.escape(text)}</tspan>'
+        f'<tspan fill="{themed(colour)}">{sign}</tspan><tspan dx="5">{html.escape(text)}</tspan>'
         for sign, colour, text in keys
     ]
     return (
-        f'<text x="59" y="18" font-size="{FONT}" fill="{INK}">'
+        f'<text x="{left:g}" y="18" font-size="{FONT}" fill="currentColor">'
         + '<tspan dx="16"> </tspan>'.join(parts)
         + "</text>"
     )
 
 
-def clean(page: str, label: str, more: str, height: float = HEIGHT) -> str:
-    """Return matplotlib's SVG document as an element with ``more`` (SVG text) inserted.
+def themed(colour: str) -> str:
+    """Return the colour of the page's theme in place of one that depends on it."""
+    return _THEME.get(colour.lower(), colour)
 
-    Parts that draw nothing and surplus digits are removed.
+
+def clean(page: str) -> str:
+    """Return what is inside matplotlib's SVG document, small and without style attributes.
+
+    The page's policy allows no style attribute. Parts that draw nothing and surplus digits are
+    removed; colours that depend on the theme are left to the page.
     """
     body = page[page.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
@@ -127,20 +239,46 @@ def clean(page: str, label: str, more: str, height: float = HEIGHT) -> str:
     used = set(re.findall(r"#([\w.-]+)", body))
     body = re.sub(r"<[^>]+>", lambda match: _tag(match[0], used), body)
     body = re.sub(r"<defs></defs>", "", re.sub(r">\s+<", "><", body))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {height:g}" '
-        f'role="img" aria-label="{html.escape(label)}">{more}{body.strip()}'
-    )
+    # A group that only wraps one other is of no use.
+    body = re.sub(r"<g>(<(?:path|use|text)[^>]*?(?:/>|>[^<]*</text>))</g>", r"\1", body)
+    return body.replace("</svg>", "").strip()
 
 
 def _tag(tag: str, used: set[str]) -> str:
-    """Return one tag on one line, without unused ids, font names and surplus digits."""
-    tag = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", tag)
-    tag = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-0 [^\"]*\"", "", tag)
-    tag = re.sub(
-        r"-?\d+\.\d+(?:e-?\d+)?", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), tag
-    )
-    return re.sub(r"\s+", " ", tag).replace(' "/>', '"/>')
+    """Return one tag on one line: attributes in place of its style, and few digits."""
+    tag = re.sub(r' id="([^"]*)"', lambda match: _id(match[1], used), tag)
+    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+    tag = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), tag)
+    if tag.startswith("<use") and "var(--axis)" in tag:
+        # A tick, whose own path has the colour.
+        tag = re.sub(r' (?:fill|stroke|stroke-width)="[^"]*"', "", tag)
+    return re.sub(r"\s+", " ", _ROUNDED.sub(_digits, tag)).replace(' "/>', '"/>')
+
+
+def _id(name: str, used: set[str]) -> str:
+    """Return the attribute of an id: of what is referred to, of curves, and a class of ticks."""
+    if tick := re.fullmatch(r"([xy])tick_\d+", name):
+        return f' class="{tick[1]}t"'
+    return f' id="{name}"' if name in used or name.startswith("curve") else ""
+
+
+def _attributes(style: str) -> str:
+    """Return a style's declarations as attributes of SVG."""
+    found = ""
+    for declaration in style.split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        # The page's style sheet has the rest.
+        if name and name not in ("font-family", "stroke-linecap") and value != f"{FONT}px":
+            found += f' {name}="{themed(value)}"'
+    return found
+
+
+def _digits(match: re.Match[str]) -> str:
+    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", lambda number: _short(float(number[0])), match[0])
+
+
+def _short(value: float) -> str:
+    return f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
 
 
 def number(value: float) -> str:

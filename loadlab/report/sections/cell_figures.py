@@ -17,7 +17,7 @@ from loadlab.core.model import (
     Telemetry,
 )
 from loadlab.core.run_dir import FLOOR, HERE, RunDir
-from loadlab.report.html import Figure, Link, link
+from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.words.labels import Entry
 from loadlab.stats import histograms, inference
 
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 BASIS = {
     "scheduled": "counted from when each request was due",
     "sent": "counted from when each request was sent",
-}
-
-# By whether the load is a batch, which has no schedule.
-_WHOSE = {False: "each second's requests", True: "the ok answers that came in each second"}
-_RATES = {
-    False: "Asked: due in that second. Answered: those of them answered, whenever the answer came.",
-    True: "Begun: sent in that second. Answered: the answers that came in it.",
 }
 
 
@@ -95,8 +88,11 @@ def _curve(result: Result) -> Curve:
     return curves.Curve(histograms.percentile_curve(histogram), histogram.total_count)
 
 
-def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None) -> CellFigures:
-    """Return a cell's figures; void repetitions are never plotted."""
+def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None, each: bool = True) -> CellFigures:
+    """Return a cell's figures; void repetitions are never plotted.
+
+    Without ``each``, only the repetition with the highest p99 is drawn over time.
+    """
     found = []
     for rep in entry.cell.repetitions:
         place = HERE.repetition(entry.cell.cell_id, rep.repetition)
@@ -106,17 +102,28 @@ def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None) -> CellFigures
     if not found:
         return CellFigures(None, [])
     several = len(found) > 1
+    over_time = found if each else [max(found, key=_p99)]
     return CellFigures(
         _percentiles(entry, found, ground),
         [
             Series(
-                f"Repetition {one.result.repetition} over time" if several else "",
+                _series_title(one, each) if several else "",
                 index == 0,
                 _over_time(entry, one),
             )
-            for index, one in enumerate(found)
+            for index, one in enumerate(over_time)
         ],
     )
+
+
+def _p99(measured: _Measured) -> float:
+    found = measured.result.latency_us
+    return (found.p99 if found else None) or 0.0
+
+
+def _series_title(measured: _Measured, each: bool) -> str:
+    worst = "" if each else ", the one with the highest p99"
+    return f"Repetition {measured.result.repetition} over time{worst}"
 
 
 def _percentiles(entry: Entry, found: Sequence[_Measured], ground: Baseline | None) -> Figure:
@@ -164,28 +171,90 @@ def _percentiles(entry: Entry, found: Sequence[_Measured], ground: Baseline | No
 
 
 def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
-    """Return the figures over time of a repetition: latency, rate, CPU of both hosts."""
+    """Return the figure over time of a repetition; none where nothing was recorded."""
+    from loadlab.report.plots import timeline
+
     result, load = measured.result, measured.result.cell.load
-    name = f"{entry.anchor}-{result.repetition}"
-    of = f"of {entry.title}, repetition {result.repetition}"
     batch = load.mode == "batch"
-    disturbed = _disturbed(result.telemetry)
-    figures = []
+    series = result.per_second
     # A batch may finish too quickly to draw a time series.
-    if result.per_second and len(result.per_second.second) > (2 if batch else 0):
-        figures += [
-            _latency(name, of, measured, result.per_second, batch, disturbed),
-            _rate(name, of, measured.source, result.per_second, batch, disturbed),
-        ]
+    if series and len(series.second) <= (2 if batch else 0):
+        series = None
+    recorded = (
+        {"server": result.telemetry.server, "client": result.telemetry.client}
+        if (result.telemetry)
+        else {}
+    )
+    hosts = [
+        timeline.Host(name, one.per_second, one.cores)
+        for name, one in recorded.items()
+        if one.per_second and one.per_second.t
+    ]
+    if not series and not hosts:
+        return []
     seconds = float((result.duration_s if batch else load.duration_s) or 0)
-    if result.telemetry:
-        hosts = {"server": result.telemetry.server, "client": result.telemetry.client}
-        figures += [
-            _cpu(name, of, measured.source, host, telemetry, seconds, disturbed)
-            for host, telemetry in hosts.items()
-            if telemetry.per_second and telemetry.per_second.t
-        ]
-    return figures
+    image = timeline.timeline(
+        f"{entry.anchor}-{result.repetition}",
+        f"{'Latency, rate and CPU' if series else 'CPU'} by second of {entry.title}, repetition "
+        f"{result.repetition}",
+        series,
+        hosts,
+        seconds,
+        _disturbed(result.telemetry),
+        batch,
+    )
+    caption = [_told(result, series, batch), *(_cpu(name, one) for name, one in recorded.items())]
+    keys = [Key(name, swatch(colour)) for name, colour in timeline.MODES.items()] if hosts else []
+    return [Figure("Over time", image, " ".join(filter(None, caption)), [measured.source], keys)]
+
+
+def swatch(colour: str) -> str:
+    """Return a sample of an area's colour, for the legend beside a figure."""
+    return (
+        '<svg width="12" height="12" aria-hidden="true">'
+        f'<rect width="12" height="12" fill="{colour}"/></svg>'
+    )
+
+
+def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
+    """Return what the panels of latency and rate show, or why there are none."""
+    generator = result.cell.load.generator
+    if result.per_second and not series:
+        return ""
+    if series is None:
+        return f"{generator} keeps no record of each request: no latency over time is known."
+    basis = BASIS[result.latency_basis or "sent"]
+    group = timeline_group(len(series.second))
+    each = "each second" if group == 1 else f"each {group} seconds (the largest of them)"
+    bins = series.latency_bins
+    shown = (
+        "Latency: a column a second, as bright as it has answers, with the lines of"
+        if bins
+        else "No answers by latency were recorded, so there is no heat map. Latency:"
+    )
+    names = "median, p99 and largest" if any(series.p99_us) else "largest"
+    whose = "ok answers that came in" if batch else "requests due in"
+    return (
+        f"{shown} the {names} of the {whose} {each}, {basis}. Verified: answered 2xx with the "
+        "right body length; red: the others."
+    )
+
+
+def timeline_group(seconds: int) -> int:
+    """Return how many seconds the figure has in a column."""
+    from loadlab.report.plots import timeline
+
+    return timeline.group(seconds)
+
+
+def _cpu(name: str, telemetry: HostTelemetry) -> str:
+    if not telemetry.per_second:
+        return ""
+    return (
+        f"The {name} was busy {formatting.percent(telemetry.cpu_busy)} on average, steal "
+        f"{formatting.percent(telemetry.cpu.steal)}, foreign CPU (dotted) "
+        f"{formatting.percent(telemetry.foreign_cpu)}."
+    )
 
 
 def _disturbed(telemetry: Telemetry | None) -> list[tuple[float, float]]:
@@ -198,83 +267,3 @@ def _disturbed(telemetry: Telemetry | None) -> list[tuple[float, float]]:
         for begin, end, marked in zip([0.0, *series.t], series.t, series.disturbed, strict=False)
         if marked
     ]
-
-
-def _latency(
-    name: str,
-    of: str,
-    measured: _Measured,
-    series: PerSecond,
-    batch: bool,
-    disturbed: list[tuple[float, float]],
-) -> Figure:
-    from loadlab.report.plots import curves
-
-    drawn, above = "The largest", ""
-    if any(series.p99_us):
-        drawn = "Median, p99 and largest"
-        count = max(series.responses) // 100
-        above = f" A second's p99 has about {count:,} answers above it."
-    basis = BASIS[measured.result.latency_basis or "sent"]
-    return Figure(
-        "Latency over time",
-        curves.latency_over_time(
-            f"{name}-latency", f"Latency by second {of}", series, batch, disturbed
-        ),
-        f"{drawn} of {_WHOSE[batch]}, {basis}.{above}",
-        [measured.source],
-    )
-
-
-def _rate(
-    name: str,
-    of: str,
-    source: Link,
-    series: PerSecond,
-    batch: bool,
-    disturbed: list[tuple[float, float]],
-) -> Figure:
-    from loadlab.report.plots import curves
-
-    return Figure(
-        "Rate over time",
-        curves.rate(
-            f"{name}-rate",
-            f"Requests {'begun' if batch else 'asked'}, answered, verified {of}",
-            series,
-            batch,
-            disturbed,
-        ),
-        _RATES[batch] + " Verified: those answered 2xx with the right body length.",
-        [source],
-    )
-
-
-def _cpu(
-    name: str,
-    of: str,
-    source: Link,
-    host: str,
-    telemetry: HostTelemetry,
-    seconds: float,
-    disturbed: list[tuple[float, float]],
-) -> Figure:
-    from loadlab.report.plots import curves
-
-    assert telemetry.per_second
-    cores = telemetry.cores
-    return Figure(
-        f"CPU of the {host}",
-        curves.cpu(
-            f"{name}-{host}",
-            f"CPU of the {host} by mode {of}",
-            telemetry.per_second,
-            cores,
-            seconds,
-            disturbed,
-        ),
-        f"Busy {formatting.percent(telemetry.cpu_busy)} of {formatting.plural(cores, 'core')} on "
-        f"average, steal {formatting.percent(telemetry.cpu.steal)}, foreign CPU "
-        f"{formatting.percent(telemetry.foreign_cpu)}.",
-        [source],
-    )

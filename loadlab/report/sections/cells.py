@@ -11,7 +11,7 @@ from typing import Literal
 from loadlab.core import formatting
 from loadlab.core.formatting import NONE, bounded
 from loadlab.core.model import CellSummary, HostTelemetry, Repetition, Statistics
-from loadlab.core.run_dir import HERE, RESULT, SUMMARY
+from loadlab.core.run_dir import HERE, RESULT
 from loadlab.generators import registry
 from loadlab.planning import inputs
 from loadlab.report import words
@@ -86,38 +86,6 @@ def outcome(headline: Headline, cell: CellSummary) -> str:
     several = len(cell.repetitions) > 1
     counted = repetitions.counted(cell.repetitions) or f"{cell.statistics.n} valid"
     return f"{headline.short}, {counted}" if several else headline.short
-
-
-def overview(entries: Sequence[Entry]) -> Table | None:
-    """Return the table of measured cells; None where there are none."""
-    rows = []
-    for entry in entries:
-        found, headline = entry.cell.statistics, headlines.headline(entry)
-        rows.append(Row([
-            TableCell(entry.title, href=f"#{entry.anchor}"),
-            formatting.asked(entry.cell.cell.load),
-            formatting.rate(found.rate_achieved.median if found.rate_achieved else None),
-            formatting.rate(found.goodput.median if found.goodput else None),
-            *latency.cells_of(found, latency.COLUMNS, found.responses),
-            latency.response_time(found.response_time),
-            formatting.count(headlines.total(found.errors)),
-            formatting.count(found.unsent),
-            *both_cpus(headlines.valid(entry.cell)),
-            outcome(headline, entry.cell),
-        ], headline.state))  # fmt: skip
-    if not rows:
-        return None
-    return table(
-        "Rates in requests per second. Each figure covers the valid repetitions: rates and CPU "
-        "are their medians, latencies come from their added histograms, counts are sums. At a "
-        "constant rate, latency counts from the intended send time of a request."
-        + latency.NO_VALUE + latency.RESPONSE_TIME,
-        ["endpoint", "asked", "achieved", "goodput", *latency.HEAD, "response time, ms", "errors",
-         "unsent", "server CPU", "client CPU", "verdict"],
-        rows,
-        " " + "n" * 14,
-        sources=[link(SUMMARY)],
-    )  # fmt: skip
 
 
 def state(repetition: Repetition) -> str:
@@ -258,8 +226,9 @@ def section(
     heading: str = "",
     baseline: Baseline | None = None,
     flame_graph: FlameGraph | None = None,
+    each: bool = True,
 ) -> CellSection:
-    """Return the section of a measured stack."""
+    """Return the section of a measured stack; ``each`` as for cell_figures.of_cell."""
     found = entry.cell.statistics
     return CellSection(
         anchor=entry.anchor,
@@ -267,7 +236,7 @@ def section(
         cell_id=entry.cell.cell_id,
         headline=headlines.headline(entry),
         remarks=remarks(entry.cell),
-        figures=cell_figures.of_cell(run_dir, entry, baseline),
+        figures=cell_figures.of_cell(run_dir, entry, baseline, each),
         errors=_errors(found),
         errors_title="Errors by class",
         percentiles=latency.intervals(found),

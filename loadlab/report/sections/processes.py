@@ -78,6 +78,23 @@ def _cpu_us(used: Processes, rep: Repetition) -> float | None:
     return _by_request(None if used.cpu_s is None else 1e6 * used.cpu_s, rep)
 
 
+def cpu_us(entry: Entry) -> float | None:
+    """Return the CPU time of all services by request, µs, the median over the repetitions."""
+    each = []
+    for rep, recorded in _recorded(entry):
+        services = [used for group in GROUPS if (used := getattr(recorded, group)) is not None]
+        spent = [_cpu_us(used, rep) for used in services]
+        known = [us for us in spent if us is not None]
+        if known and len(known) == len(spent):
+            each.append(sum(known))
+    return statistics.median(each) if each else None
+
+
+def memory_bytes(entry: Entry) -> float | None:
+    """Return the application's largest resident memory, bytes, the median over the repetitions."""
+    return _median(entry, "application", lambda used, _: used.rss_max_bytes)
+
+
 def _voluntary(used: Processes, rep: Repetition) -> float | None:
     return _by_request(used.voluntary_switches, rep)
 

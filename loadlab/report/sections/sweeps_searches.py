@@ -108,6 +108,16 @@ def _lost(summary: Summary) -> Lost:
     return {one.cell_id: repetitions.counted(one.repetitions) for one in summary.cells}
 
 
+def by_cell(summary: Summary, paths: Paths) -> dict[str, str]:
+    """Return the sentence of each search that found a rate, by the cell at that rate."""
+    subjects = _subjects(summary.searches, paths)
+    return {
+        one.cell_id: _search_text(one, subject)
+        for subject, one in zip(subjects, summary.searches, strict=True)
+        if one.cell_id
+    }
+
+
 def lines(summary: Summary) -> list[str]:
     """Return the results for the terminal; empty where there are none."""
     found = [_rate_text(one) for one in summary.rates]

@@ -114,6 +114,9 @@ def test_a_normal_run(tmp_path: Path) -> None:
     assert found.per_second is not None
     assert found.per_second.scheduled == [500, 500, 500]
     assert sum(found.per_second.responses) == sum(found.per_second.ok) == 1500
+    bins = found.per_second.latency_bins
+    assert bins is not None
+    assert [sum(counts) for counts in bins.counts] == found.per_second.responses
     assert found.lateness == Lateness(0, 0, 0, hidden=False)
     assert found.send_delay_us is not None
     # Sleeps end on the next tick of 1 ms.

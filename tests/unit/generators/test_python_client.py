@@ -95,7 +95,12 @@ def test_what_the_client_used() -> None:
 def test_seconds_are_those_in_which_requests_were_over() -> None:
     series = measure("normal").per_second
     assert series is not None
-    assert {len(values) for values in structs.asdict(series).values()} == {3}
+    bins = series.latency_bins
+    assert bins
+    by_second = structs.asdict(structs.replace(series, latency_bins=None))
+    del by_second["latency_bins"]
+    assert {len(values) for values in [*by_second.values(), bins.first]} == {3}
+    assert [sum(counts) for counts in bins.counts] == series.ok
     assert sum(series.scheduled) == sum(series.responses) == sum(series.ok) == 300
     # All 100 that the semaphore admits are begun before any is over.
     assert series.scheduled[0] > series.responses[0]

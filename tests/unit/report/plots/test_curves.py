@@ -2,45 +2,18 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from typing import TypeVar
 
-import msgspec
 import pytest
 
-from loadlab.core.model import HostSeries, PerSecond
-from loadlab.report.plots import curves, svg
+from loadlab.report.plots import curves, svg, timeline
 from loadlab.report.plots.curves import Curve, DifferenceRow
-
-SERIES = PerSecond(
-    second=[0, 1, 2],
-    scheduled=[100, 100, 100],
-    responses=[100, 40, 0],
-    ok=[100, 30, 0],
-    p50_us=[400, 500, None],
-    p99_us=[900, 1200, None],
-    max_us=[1500, 90_000, None],
-)
-CPU = HostSeries(
-    t=[0.5, 1.5, 2.5],
-    cpu_busy=[0.3, 0.5, 0.51],
-    cpu_user=[0.2, 0.3, 0.4],
-    cpu_system=[0.1, 0.1, 0.1],
-    cpu_softirq=[0.0, 0.1, 0.0],
-    cpu_iowait=[0.0, 0.0, 0.0],
-    cpu_steal=[0.0, 0.0, 0.01],
-    rx_bits=[1e6, 1e6, 1e6],
-    tx_bits=[1e6, 1e6, 1e6],
-)
-
+from tests.unit.report.plots.series import BINNED, SERIES, SERVER
 
 NEAR = [DifferenceRow("goodput", 0.41, 0.35, 0.48, 0.03, "higher"),
         DifferenceRow("p50", 0.01, -0.02, 0.04, 0.05, "no difference"),
         DifferenceRow("p99", None, None, None, None, "inconclusive")]  # fmt: skip
 FAR = [DifferenceRow("goodput", 1.0, 0.9, 3.0, 0.5, "higher"),
        DifferenceRow("p99", -0.5, -1.0, -0.4, None, "lower")]  # fmt: skip
-
-
-S = TypeVar("S", PerSecond, HostSeries)
 
 
 def curve(count: int, levels: tuple[float, ...] = (0, 50, 90, 99, 99.9, 99.99, 100)) -> Curve:
@@ -50,9 +23,8 @@ def curve(count: int, levels: tuple[float, ...] = (0, 50, 90, 99, 99.9, 99.99, 1
 def draw_all() -> list[str | None]:
     return [
         curves.latency_by_percentile("a", "A", curve(200_000), [], curve(5000)),
-        curves.rate("b", "B", SERIES),
-        curves.latency_over_time("c", "C", SERIES),
-        curves.cpu("d", "D", CPU, 2, 3),
+        timeline.timeline("b", "B", SERIES, [SERVER], 3.0),
+        timeline.timeline("c", "C", BINNED, [], 3.0),
         curves.differences("e", "E", [("one against other", NEAR), ("one <against> two", FAR)]),
     ]
 
@@ -76,7 +48,7 @@ def lines(page: str | None, colour: str) -> list[list[tuple[float, float]]]:
     """The points of every line of a colour that is not the legend's."""
     found = []
     for path in parse(page).iter("{http://www.w3.org/2000/svg}path"):
-        if f"stroke: {colour.lower()}" in path.get("style", "") and "clip-path" in path.attrib:
+        if path.get("stroke") == colour.lower() and "clip-path" in path.attrib:
             numbers = [float(n) for n in re.findall(r"-?[\d.]+", path.get("d", ""))]
             found.append(list(zip(numbers[::2], numbers[1::2], strict=True)))
     return found
@@ -123,18 +95,6 @@ def test_each_repetition_has_a_line_beside_the_sum() -> None:
     assert any("baseline latency" in text for text in texts(page))
 
 
-def test_a_second_without_answers_is_a_gap() -> None:
-    page = curves.latency_over_time("c", "C", SERIES)
-    assert len(lines(page, svg.BLUE)[0]) == 2
-
-
-def test_cpu_is_stacked_and_cut_at_the_ends_of_the_load() -> None:
-    page = curves.cpu("d", "D", CPU, 2, 3)
-    at = texts(page)
-    assert {"0", "1", "2", "3", "25", "100", "CPU, % of 2 cores", "Second of the load"} <= set(at)
-    assert page.count("clip-path=") >= len(curves.MODES)
-
-
 def test_the_same_input_gives_the_same_bytes_and_well_formed_elements() -> None:
     first, second = draw_all(), draw_all()
     assert first == second
@@ -160,15 +120,16 @@ def test_references_stay_and_differ_between_figures() -> None:
 
 
 def test_labels_of_any_origin_are_escaped() -> None:
-    page = curves.rate("b", '<script>alert("1")</script> & $x$', SERIES)
+    label = '<script>alert("1")</script> & $x$'
+    page = timeline.timeline("b", label, SERIES, [], 3.0)
     assert "<script" not in page
-    assert parse(page).get("aria-label") == '<script>alert("1")</script> & $x$'
+    assert parse(page).get("aria-label") == label
 
 
 def test_latency_axis_is_logarithmic_only_where_the_span_is_large() -> None:
     narrow = curves.latency_by_percentile("a", "A", curve(200_000), [], None)
     assert "0" in [text for text in texts(narrow) if text == "0"]
-    wide = curves.latency_over_time("c", "C", SERIES)
+    wide = timeline.timeline("c", "C", SERIES, [], 3.0)
     assert {"1", "10"} <= set(texts(wide))
 
 
@@ -201,29 +162,3 @@ def test_the_figure_grows_with_its_rows() -> None:
 
 def test_nothing_known_is_drawn_too() -> None:
     assert "inconclusive" in curves.differences("e", "E", [("a", NEAR[2:])])
-
-
-def test_one_second_alone_is_drawn() -> None:
-    one = first_second(SERIES)
-    assert "<text" in curves.rate("b", "B", one)
-    assert "<text" in curves.latency_over_time("c", "C", one)
-    assert "<text" in curves.cpu("d", "D", first_second(CPU), 1, 1)
-
-
-def first_second(series: S) -> S:
-    each = {name: getattr(series, name) for name in series.__struct_fields__}
-    return msgspec.structs.replace(
-        series, **{name: values[:1] for name, values in each.items() if values is not None}
-    )
-
-
-def test_disturbed_seconds_are_drawn_as_bands() -> None:
-    spans: tuple[curves.Spans, ...] = ((), [(1.0, 2.0)], [(0.0, 1.0), (1.0, 2.0)])
-    for quiet, one, two in (
-        [curves.rate("b", "B", SERIES, False, each) for each in spans],
-        [curves.latency_over_time("c", "C", SERIES, False, each) for each in spans],
-        [curves.cpu("d", "D", CPU, 1, 3, each) for each in spans],
-    ):
-        assert "disturbed" not in quiet
-        assert ">disturbed<" in one
-        assert two.count(curves.BAND.lower()) > one.count(curves.BAND.lower())

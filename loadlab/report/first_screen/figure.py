@@ -1,0 +1,253 @@
+"""The figure of all stacks: p99 by offered rate, one plot a stack, or percentiles on one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from loadlab.core import formatting
+from loadlab.core.model import Cell, CellSummary, PercentileInterval, SearchSummary, Summary
+from loadlab.core.run_dir import SUMMARY
+from loadlab.report.html import Figure, Key, link
+from loadlab.report.sections import headlines
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry, Paths
+from loadlab.stats import histograms
+
+if TYPE_CHECKING:
+    from loadlab.report.plots import stacks as plots
+
+RATES = (
+    "Each plot is a stack; all have the same axes, and latency counts from the intended send time. "
+    "The band is the 95 % interval of the p99, the diamond the highest rate that the stack held. "
+    "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
+)
+OBJECTIVE = " Dashed: the objective, {}. The stacks that meet it up to the highest rate come first."
+ORDER = " The stacks that held the highest rate come first."
+ONE_AXIS = (
+    "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
+    "the percentiles, where there are enough repetitions."
+)
+
+
+@dataclass(frozen=True)
+class FigureSection:
+    """The figure of one endpoint, or of all: plots of stacks, or one plot of all of them."""
+
+    title: str
+    caption: str
+    plots: Sequence[Figure]
+    wide: bool
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """A stack's cells by rate, ascending; ``objective_ms``: its limit on p99; ``best``: the highest
+    rate that meets it, or is held."""
+
+    cells: Sequence[CellSummary]
+    objective_ms: float | None
+    best: float
+
+    @property
+    def cell(self) -> Cell:
+        return self.cells[0].cell
+
+
+def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[FigureSection]:
+    """Return the figures; empty where no cell has a constant rate.
+
+    ``measured``: the summary's measured cells.
+    """
+    constant = [one for one in summary.cells if _is_drawn(one)]
+    by_endpoint: dict[str, list[_Stack]] = {}
+    for stack in _stacks(constant, summary.searches):
+        by_endpoint.setdefault(stack.cell.endpoint, []).append(stack)
+    swept = {
+        name: several
+        for name, several in by_endpoint.items()
+        if any(len(stack.cells) > 1 for stack in several)
+    }
+    rest = [
+        entry
+        for entry in measured
+        if _is_drawn(entry.cell) and entry.cell.cell.endpoint not in swept
+    ]
+    anchors = {entry.cell.cell_id: entry.anchor for entry in measured}
+    figures = [
+        _by_rate(f"rates-{number}", several, paths, anchors)
+        for number, several in enumerate(swept.values(), start=1)
+    ]
+    return [*(one for one in figures if one), *_on_one_axis(rest)]
+
+
+def _is_drawn(cell: CellSummary) -> bool:
+    return cell.purpose in ("measure", "probe") and cell.cell.load.mode == "constant"
+
+
+def _stacks(cells: Sequence[CellSummary], searches: Sequence[SearchSummary]) -> list[_Stack]:
+    """Return the cells that differ in their rates alone, together."""
+    found: dict[bytes, dict[float, CellSummary]] = {}
+    limits = {_key(one.cell): one.slo.get("p99_ms") for one in searches}
+    for cell in cells:
+        rate = cell.cell.load.rate or 0.0
+        known = found.setdefault(_key(cell.cell), {})
+        # A rate that was tried and then measured counts as measured.
+        if rate not in known or cell.purpose == "measure":
+            known[rate] = cell
+    return [
+        _stack([own[rate] for rate in sorted(own)], limits.get(key)) for key, own in found.items()
+    ]
+
+
+def _key(cell: Cell) -> bytes:
+    """Return what distinguishes a cell from others, without its rate and length."""
+    load = replace(
+        cell.load, rate=1.0, fraction=None, of_saturation=None, duration_s=1.0, warmup_s=0.0
+    )
+    return msgspec.json.encode(replace(cell, load=load, expected_void=None))
+
+
+def _stack(cells: Sequence[CellSummary], objective_ms: float | None) -> _Stack:
+    met = [
+        one.cell.load.rate or 0.0
+        for one in cells
+        if (_meets(one, objective_ms) if objective_ms is not None else _held(one))
+    ]
+    return _Stack(cells, objective_ms, max(met, default=0.0))
+
+
+def _meets(cell: CellSummary, objective_ms: float) -> bool:
+    p99 = cell.statistics.latency_us.p99
+    return p99 is not None and p99 <= objective_ms * 1000
+
+
+def _held(cell: CellSummary) -> bool:
+    valid = headlines.valid(cell)
+    return bool(valid) and all(headlines.held(rep, cell.cell.load) for rep in valid)
+
+
+def _by_rate(
+    name: str, several: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
+) -> FigureSection | None:
+    from loadlab.report.plots import stacks as plots
+
+    ordered = sorted(several, key=lambda stack: -stack.best)
+    points = [[_point(cell) for cell in stack.cells] for stack in ordered]
+    objectives = [one.objective_ms for one in ordered if one.objective_ms is not None]
+    shared = plots.limits(points, objectives)
+    if shared is None:
+        return None
+    path = labels.path_of(ordered[0].cell, paths)
+    figures = []
+    for number, (stack, own, title) in enumerate(
+        zip(ordered, points, _titles(ordered), strict=True), start=1
+    ):
+        told = "; ".join(_words(point) for point in own)
+        figures.append(
+            Figure(
+                title,
+                plots.p99_by_rate(
+                    f"{name}-{number}", f"p99 of {title} on {path} by offered rate: {told}", own,
+                    shared, stack.objective_ms,
+                ),
+                "",
+                [],
+                anchor=next(
+                    (anchors[one.cell_id] for one in stack.cells if one.cell_id in anchors), ""
+                ),
+            )
+        )  # fmt: skip
+    limits = " or ".join(f"p99 up to {ms:g} ms" for ms in sorted(set(objectives)))
+    return FigureSection(
+        f"p99 by offered rate on {path}",
+        RATES + (OBJECTIVE.format(limits) if limits else ORDER),
+        figures,
+        False,
+    )
+
+
+def _titles(several: Sequence[_Stack]) -> list[str]:
+    """Return the words in which the stacks differ; the whole stack where there is one."""
+    differences = labels.differences([stack.cells[0] for stack in several])
+    return [
+        ", ".join(words) or labels.stack(stack.cell)
+        for stack, words in zip(several, differences, strict=True)
+    ]
+
+
+def _point(cell: CellSummary) -> plots.Point:
+    from loadlab.report.plots import stacks as plots
+
+    found = cell.statistics
+    interval = found.latency_interval_us.p99
+    return plots.Point(
+        cell.cell.load.rate or 0.0,
+        found.latency_us.p99,
+        interval.low,
+        interval.high,
+        _held(cell),
+        not headlines.valid(cell),
+    )
+
+
+def _words(point: plots.Point) -> str:
+    at = f"{point.rate:,g}/s"
+    return f"{at} void" if point.void else f"{at} {formatting.ms(point.p99_us)} ms"
+
+
+def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:
+    """Return the figure of percentiles of each endpoint; of all together where each has one."""
+    by_path: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_path.setdefault(entry.path, []).append(entry)
+    groups = list(by_path.items())
+    if all(len(own) == 1 for own in by_path.values()):
+        groups = [("", list(entries))]
+    # The section of a single stack has this figure.
+    groups = [(path, own) for path, own in groups if len(own) > 1]
+    found = [
+        _percentiles(f"percentiles-{number}", path, own)
+        for number, (path, own) in enumerate(groups, start=1)
+    ]
+    return [one for one in found if one]
+
+
+def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSection | None:
+    from loadlab.report.plots import stacks as plots
+    from loadlab.report.plots.curves import Curve
+
+    drawn = [entry for entry in entries if headlines.valid(entry.cell)]
+    several = [
+        plots.Percentiles(
+            entry.title,
+            Curve(entry.cell.statistics.percentile_curve, entry.cell.statistics.responses or 0),
+            _band(entry.cell),
+        )
+        for entry in drawn
+    ]
+    told = "; ".join(
+        f"{entry.title} p99 {formatting.bounded(entry.cell.statistics.latency_us, 'p99')} ms"
+        for entry in drawn
+    )
+    where = f" on {path}" if path else ""
+    image = plots.percentiles(name, f"Latency by percentile{where}: {told}", several)
+    if image is None:
+        return None
+    keys = [Key(one.name, plots.sample(index)) for index, one in enumerate(several)]
+    figure = Figure("", image, "", [link(SUMMARY)], keys)
+    return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
+
+
+def _band(cell: CellSummary) -> list[tuple[float, float, float]]:
+    """Return (percentile, low, high in µs) of each interval that is known."""
+    found = []
+    for name, percentile in histograms.PERCENTILES.items():
+        one: PercentileInterval = getattr(cell.statistics.latency_interval_us, name)
+        if one.low is not None and one.high is not None:
+            found.append((float(percentile), one.low, one.high))
+    return found

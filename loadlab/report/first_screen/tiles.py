@@ -1,0 +1,151 @@
+"""The tiles of the first screen: the main figures of the best stack of each endpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadlab.core import formatting
+from loadlab.core.model import SearchSummary, Summary
+from loadlab.report.html import Headline
+from loadlab.report.sections import cells, headlines, processes
+from loadlab.report.words import labels, quantities
+from loadlab.report.words.labels import Entry
+
+MOST = 6  # more endpoints than this have no tiles; the table has them
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure: its name, its value with its unit, and a remark."""
+
+    name: str
+    value: str
+    unit: str = ""
+    remark: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """The tiles of one stack; ``anchor``: its section."""
+
+    title: str
+    anchor: str
+    tiles: Sequence[Tile]
+
+
+def build(summary: Summary, entries: Sequence[Entry]) -> list[Board]:
+    """Return the tiles of the best stack of each endpoint, at most MOST.
+
+    ``entries``: the measured cells.
+    """
+    by_path: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_path.setdefault(entry.path, []).append(entry)
+    if len(by_path) > MOST:
+        return []
+    return [_board(summary, *_best(summary, own)) for own in by_path.values()]
+
+
+def _best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
+    """Return the best cell of an endpoint, and how it came first, in words.
+
+    It is of the ranking's first rank, where one ranks all of the cells; of several, it held the
+    highest rate, with the lowest p99.
+    """
+    best = f", the best of {len(entries)} cells" if len(entries) > 1 else ""
+    ids = {entry.cell.cell_id for entry in entries}
+    for ranking in summary.ranking:
+        if {row.cell_id for row in ranking.rows} == ids:
+            first = {row.cell_id for row in ranking.rows if row.rank == 1}
+            entries = [entry for entry in entries if entry.cell.cell_id in first]
+            if len(first) > 1:
+                best = f", one of {len(first)} cells at the first rank, which nothing distinguishes"
+
+    def order(entry: Entry) -> tuple[bool, bool, float, float]:
+        state, found = headlines.headline(entry).state, entry.cell.statistics
+        goodput = found.goodput.median if found.goodput else 0.0
+        rate = entry.cell.cell.load.rate if state == "held" else goodput
+        return state == "held", state != "void", rate or 0.0, -(found.latency_us.p99 or math.inf)
+
+    return max(entries, key=order), best
+
+
+def _board(summary: Summary, entry: Entry, best: str) -> Board:
+    headline = headlines.headline(entry)
+    return Board(
+        f"{labels.stack(entry.cell.cell)} on {entry.path}{best}",
+        entry.anchor,
+        [
+            _rate(summary, entry, headline),
+            _p99(entry),
+            _cpu(entry),
+            _memory(entry),
+            _verdict(entry, headline),
+            _noise(summary, entry),
+        ],
+    )
+
+
+def _search(summary: Summary, entry: Entry) -> SearchSummary | None:
+    return next((one for one in summary.searches if one.cell_id == entry.cell.cell_id), None)
+
+
+def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
+    """Return the highest rate within an objective, or the rate held, or what was answered."""
+    load, found = entry.cell.cell.load, entry.cell.statistics
+    search = _search(summary, entry)
+    if search and search.found:
+        objective = labels.objective(search.slo)
+        return Tile("highest rate", f"{search.found:,g}", "requests/s", f"with {objective}")
+    goodput = formatting.rate(found.goodput.median if found.goodput else None)
+    if headline.state == "held":
+        return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
+    remark = f"of {formatting.asked(load)} asked" if load.rate else "in a closed loop"
+    return Tile("goodput", goodput, "requests/s", remark)
+
+
+def _p99(entry: Entry) -> Tile:
+    found = entry.cell.statistics
+    name = "max" if found.latency_us.p99 is None else "p99"
+    interval = quantities.interval(found.latency_interval_us.p99) if name == "p99" else ""
+    basis = "from the intended send time" if found.latency_basis == "scheduled" else ""
+    remark = interval or basis
+    return Tile(name, formatting.bounded(found.latency_us, name), "ms", remark)
+
+
+def _cpu(entry: Entry) -> Tile:
+    used = processes.cpu_us(entry)
+    server, _ = cells.both_cpus(headlines.valid(entry.cell))
+    shown = formatting.NONE if used is None else formatting.significant(used)
+    unit = "" if used is None else "µs/request"
+    remark = f"server CPU {server}" if used is not None else f"not recorded; server CPU {server}"
+    return Tile("CPU", shown, unit, remark)
+
+
+def _memory(entry: Entry) -> Tile:
+    used = processes.memory_bytes(entry)
+    if used is None:
+        return Tile("memory", formatting.NONE, "", "not recorded")
+    amount, unit = formatting.size(used).split()
+    return Tile("memory", amount, unit, "the application, resident")
+
+
+def _verdict(entry: Entry, headline: Headline) -> Tile:
+    reps = entry.cell.repetitions
+    valid = len(headlines.valid(entry.cell))
+    return Tile("verdict", headline.short, "", f"{valid} valid of {len(reps)}", headline.state)
+
+
+def _noise(summary: Summary, entry: Entry) -> Tile:
+    """Return the noise floor of the cell, or of the run's cells, for the main metric."""
+    known = [one for one in summary.noise_floor if one.noise_floor is not None]
+    own = [one for one in known if one.cell_id == entry.cell.cell_id] or known
+    if not own:
+        return Tile("noise floor", formatting.NONE, "", "no A/A control was measured")
+    worst = max(own, key=lambda one: one.noise_floor or 0.0)
+    shown = formatting.percent(worst.noise_floor)
+    where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"
+    return Tile("noise floor", shown, "", f"{worst.metric} {where}")

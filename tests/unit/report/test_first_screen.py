@@ -1,0 +1,121 @@
+"""The first screen: the sentences and tiles, the figure of all stacks, the table."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.core.model import Difference, NoiseFloor, Sample, Summary
+from loadlab.report import page as report
+from loadlab.report.first_screen import figure, results, tiles
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry
+from tests.unit.report import runs
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def rates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Summary]:
+    """Stacks at rising rates up to 32,000/s, where the client is the limit; p99 up to 100 ms."""
+    run = tmp_path_factory.mktemp("rates")
+    chosen = [one for one in runs.STACKS if one.framework in ("bottle", "django", "golang")]
+    return run, runs.at_rates(run, chosen, (500.0, 2000.0, 16000.0, 32000.0), 100.0)
+
+
+def entries(summary: Summary) -> list[Entry]:
+    return labels.entries([one for one in summary.cells if one.purpose == "measure"], {})
+
+
+def test_plots_are_sorted_by_the_rate_that_meets_the_objective(
+    rates: tuple[Path, Summary],
+) -> None:
+    _, summary = rates
+    (section,) = figure.build(summary, {}, entries(summary))
+    assert not section.wide
+    assert "p99 up to 100 ms" in section.caption
+    names = [one.title.split(",")[0] for one in section.plots]
+    assert names[:2] == ["golang", "bottle"]
+    assert set(names[2:]) == {"django"}
+    axes = {ET.fromstring(str(one.svg)).get("data-axes") for one in section.plots}
+    assert len(axes) == 1
+    anchors = {entry.anchor for entry in entries(summary)}
+    assert all(one.anchor in anchors for one in section.plots)
+
+
+def test_rates_without_a_valid_repetition_are_hatched(rates: tuple[Path, Summary]) -> None:
+    _, summary = rates
+    (section,) = figure.build(summary, {}, entries(summary))
+    golang, bottle = section.plots[:2]
+    assert "<pattern" in str(golang.svg)
+    assert "32,000/s void" in str(golang.svg)
+    assert "<pattern" not in str(bottle.svg)
+
+
+def test_stacks_at_one_rate_are_on_one_axis_and_one_alone_is_not(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path / "a", 3, 1, 5)
+    (section,) = figure.build(summary, {}, entries(summary))
+    assert section.wide
+    (plot,) = section.plots
+    assert len(plot.keys) == 3
+    drawn = [one.get("data-s") for one in ET.fromstring(str(plot.svg)).iter(f"{SVG}g")]
+    assert {key.name for key in plot.keys} == {name for name in drawn if name}
+    alone = runs.many(tmp_path / "b", 1, 1, 5)
+    assert figure.build(alone, {}, entries(alone)) == []
+
+
+def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> None:
+    _, summary = rates
+    (board,) = tiles.build(summary, entries(summary))
+    assert board.title.startswith("golang on its own server")
+    shown = {one.name: (one.value, one.remark) for one in board.tiles}
+    assert shown["highest rate"] == ("16,000", "with p99 up to 100 ms and no errors")
+    assert shown["verdict"] == ("held", "3 valid of 3")
+    assert shown["noise floor"] == ("-", "no A/A control was measured")
+
+
+def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:
+    # All held the rate, and no response time is known.
+    summary = runs.many(tmp_path, 3, 1, 5)
+    (board,) = tiles.build(summary, entries(summary))
+    assert board.title.startswith("aiohttp on Gunicorn")
+    assert board.title.endswith("one of 3 cells at the first rank, which nothing distinguishes")
+    (ranking,) = summary.ranking
+    ordered = [
+        replace(row, rank=rank, shared=False)
+        for rank, row in enumerate(ranking.rows[::-1], start=1)
+    ]
+    summary = replace(summary, ranking=[replace(ranking, rows=ordered)])
+    (board,) = tiles.build(summary, entries(summary))
+    assert board.title.endswith("the best of 3 cells")
+    best = next(one for one in entries(summary) if one.anchor == board.anchor)
+    assert best.cell.cell_id == ordered[0].cell_id
+
+
+def test_many_sentences_are_folded_but_those_on_the_best_and_the_void(
+    rates: tuple[Path, Summary],
+) -> None:
+    run, summary = rates
+    page = report.build(run)
+    assert [one.state for one in page.shown] == ["held", "void"]
+    assert "golang on its own server (tcp, http) on /index holds 16,000" in page.shown[0].text
+    assert len(page.shown) + len(page.folded) == len(page.headlines) > len(summary.searches)
+
+
+def test_the_noise_floor_is_with_the_columns_that_it_explains(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path / "a", 2, 1, 5)
+    value = Sample(n=5, median=1.0, low=None, high=None)
+    floor = NoiseFloor(
+        metric="p99", cell_id="a", control_id="b", base=value, head=value,
+        difference=Difference(value=0.0, low=-0.07, high=0.05), p=None, noise_floor=0.07,
+    )  # fmt: skip
+    floors = [floor, replace(floor, noise_floor=0.02), replace(floor, noise_floor=None)]
+    found = results.build(entries(summary), floors)
+    assert found
+    assert [one.value for one in found.head if one.text.startswith("p99")] == ["low 0.07", "low"]
+    assert "the noise floor, p99 7.0 %, explains the difference" in found.caption
+    assert found.facets == {"framework": ["aiohttp", "flask"]}
+    assert [row.group for row in found.rows] == [found.rows[0].group] * 2
