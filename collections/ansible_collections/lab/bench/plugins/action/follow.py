@@ -11,6 +11,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     under_way,
 )
+from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
 from loadlab.core import formatting
 from loadlab.report.terminal.progress_line import Status
@@ -40,6 +41,6 @@ class ActionModule(ControllerAction):
         while not finished(Path(args["results_file"])):
             waited = formatting.lasting(time.monotonic() - begun)
             words = f"{args['what']}, waited {waited}: {last_line(Path(args['log']))[:90]}"
-            under_way(Status(self.variables["inventory_hostname"], words))
+            under_way(Status(plain(self.variables["inventory_hostname"]), words))
             time.sleep(1)
         return {}

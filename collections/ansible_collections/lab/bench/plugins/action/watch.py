@@ -18,6 +18,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere
 from ansible_collections.lab.bench.plugins.plugin_utils.exporter import forwarded
 from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
+from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
 from loadlab.core import documents
 from loadlab.report.terminal.progress_line import Status
@@ -76,7 +77,7 @@ class ActionModule(ControllerAction):
             until = progress.until(ends, time.time())
             under_way(
                 Status(
-                    self.variables["inventory_hostname"],
+                    plain(self.variables["inventory_hostname"]),
                     f"{what}: {far}; {until}",
                     f"{args['server']} [{item.position}/{item.total}] {far}",
                     ends,
