@@ -33,6 +33,7 @@ def same(run_dir: Path, now: Plan, *, new: bool) -> Run:
             "pairs": [{"number": 0, "hosts": ["server", "client"]}],
             "now": msgspec.to_builtins(msgspec.structs.replace(begun, plan=now)),
             "new": new,
+            "instances": {},
         }
     )
     return plans.read(run_dir)

@@ -71,7 +71,7 @@ def test_documents_of_another_revision_are_named(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = run_dir / "report.html"
-    page.write_text(page.read_text().replace("<title>", "<title>Older "))
+    page.write_text(page.read_text().replace("<title>", "<title>Older ", 1))
     found = originals.read(str(packed(run_dir, tmp_path / "older")), ROOT)
     assert found.source.unverified == ["report.html"]
     # By the very lab that made it, the same words are an alteration.
