@@ -17,7 +17,7 @@ BESIDE_LOAD_S = 20 * 60
 
 
 class Prices(Struct, frozen=True, kw_only=True):
-    """files/aws_prices.yml, in USD: on demand per hour by region and type, and of what a host adds.
+    """Prices of files/aws_prices.yml, USD: an instance's hour on demand, its disk and its address.
 
     ``volume_gb_month``: a GB of disk for a month; ``address_hour``: a public IPv4 address;
     ``dedicated_region_hour``: the fee for dedicated tenancy in a region.

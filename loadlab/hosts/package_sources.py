@@ -112,7 +112,7 @@ def _deb822(text: str) -> list[str]:
     found = []
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for stanza in re.split(r"\n\s*\n", "\n".join(lines)):
-        # A line that begins with a space goes on with the field before it.
+        # A line that begins with a space continues the field above.
         pairs = re.findall(r"^([\w-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.MULTILINE)
         fields = {name.lower(): value.split() for name, value in pairs}
         if "deb" in fields.get("types", []) and fields.get("enabled") != ["no"]:

@@ -23,7 +23,7 @@ from loadlab.scheduling.plan import Plan
 
 
 class Alternatives(Struct, frozen=True):
-    """The plan, and the one that takes its place if a client cannot have its generator.
+    """The plan, and the plan that replaces it if a client cannot have its generator.
 
     ``instead`` is None where nothing is left to be decided.
     """

@@ -67,7 +67,7 @@ class ActionModule(Ec2Action):
 
     @staticmethod
     def _ended(ec2: Any, names: list[str]) -> dict[str, str]:
-        """Return why each of these instances ended; nothing of those that run."""
+        """Return instance id -> why it ended, without the instances that run."""
         if not names:
             return {}
         # By a filter, as EC2 does not know an instance's id everywhere right after its creation.

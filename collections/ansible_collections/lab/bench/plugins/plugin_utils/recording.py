@@ -23,7 +23,7 @@ APART_S = 0.5
 
 
 class Recording:
-    """Scrapes a host from the start until it is told that the load is over, and once more then.
+    """Scrapes a host each second until the load is over, and once more after that.
 
     A host that answers late or not at all delays no other host's scrapes. Where nothing listens any
     more, ``reconnect`` is called, if any: SSH ended, through which the exporter is read. So only
@@ -72,7 +72,7 @@ class Recording:
             self._file.write(self._block())
             if over:
                 return
-            # On whole seconds since the start; those that have passed meanwhile are left out.
+            # Scrape on whole seconds since the start; skip the seconds that have passed.
             late = max(at + APART_S, time.monotonic() - APART_S) - begun
             at = begun + math.ceil(late / EVERY_S) * EVERY_S
 
