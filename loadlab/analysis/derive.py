@@ -12,6 +12,7 @@ import msgspec
 from loadlab.analysis import calibration, certificate, client_part, manifest, openmetrics, result
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
+from loadlab.analysis.lessons import document as lessons
 from loadlab.analysis.manifest import Locked
 from loadlab.core import documents, revision
 from loadlab.core.catalog import load_yaml
@@ -187,8 +188,8 @@ def abandoned(run_dir: Path) -> dict[str, str]:
 
 
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
-    """Write summary.json, metrics.prom, and claims.json and certificate.json of a study that
-    has them; return summary and claims.
+    """Write summary.json, metrics.prom, and claims.json, lesson.json and certificate.json of a
+    study that has them; return summary and claims.
 
     The claims are None where the run is no study or lesson.
     """
@@ -201,6 +202,9 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
         return document, None
     judged = claims.build(document, study)
     documents.write(run.claims, documents.encode(judged))
+    if study.lesson is not None:
+        found = lessons.build(document, study, study.lesson, lessons.reader(run_dir))
+        documents.write(run.lesson, documents.encode(found))
     if study.expectations:
         finished = _finished(_measured(run_dir))
         certified = certificate.build(document, study, certificate.injected(run), finished)

@@ -24,7 +24,7 @@ from loadlab.core import documents, revision, run_dir, thresholds
 from loadlab.core.formatting import one_line, plain
 from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.core.model.base import Json
-from loadlab.core.run_dir import MANIFEST, REPORT, RESULT, RunDir
+from loadlab.core.run_dir import LESSON, LESSON_PAGE, LESSON_TEXT, MANIFEST, REPORT, RESULT, RunDir
 from loadlab.report import lesson
 from loadlab.reproduction import document as reproduction
 from loadlab.scheduling import plan as plans
@@ -310,10 +310,12 @@ class _Again:
         self._make(self._calibrations, "calibration")
         self._make(lambda: derive.results(again, False), "cells")
         self._make(lambda: derive.describe_again(again, known), "manifest")
-        self._make(lambda: derive.summary(again), "summary", "claims", "certificate", "metrics")
+        self._make(
+            lambda: derive.summary(again), "summary", "claims", LESSON, "certificate", "metrics"
+        )
         self._make(lambda: reproduction.write(again), "reproduction")
         self._make(self._report, "report")
-        self._make(lambda: self._lesson(begun), "lesson")
+        self._make(lambda: self._lesson(begun), LESSON_TEXT, LESSON_PAGE)
 
     def _make(self, make: Callable[[], object], *beginnings: str) -> None:
         """Derive documents, then compare every file whose name starts with one
@@ -372,8 +374,7 @@ class _Again:
 
     def _lesson(self, begun: Run) -> None:
         study = begun.plan.study
-        # A lesson that was not completed has no page.
-        if study and study.kind == "lesson" and RunDir(self.given).lesson.exists():
-            pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
-            page = lesson.page(self.again, pages[f"{study.name}.md.j2"])
-            documents.write(RunDir(self.again).lesson, page.encode())
+        # A lesson that was not completed has no pages.
+        if study and study.lesson and RunDir(self.given).lesson_page.exists():
+            for name, content in lesson.pages(self.again, self.root).items():
+                documents.write(self.again / name, content)

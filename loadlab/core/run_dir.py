@@ -40,7 +40,10 @@ ORIGINAL = "original.json"
 REPRODUCTION = "reproduction.json"
 METRICS = "metrics.prom"
 REPORT = "report.html"
-LESSON = "lesson.md"
+READER = "reader.json"
+LESSON = "lesson.json"
+LESSON_TEXT = "lesson.md"
+LESSON_PAGE = "lesson.html"
 LOCK = ".lock"
 
 # Files of a repetition on the controller.
@@ -301,8 +304,21 @@ class RunDir:
         return self.path / REPORT
 
     @property
+    def reader(self) -> Path:
+        """What the reader of a lesson did."""
+        return self.path / READER
+
+    @property
     def lesson(self) -> Path:
         return self.path / LESSON
+
+    @property
+    def lesson_text(self) -> Path:
+        return self.path / LESSON_TEXT
+
+    @property
+    def lesson_page(self) -> Path:
+        return self.path / LESSON_PAGE
 
     @property
     def lock(self) -> Path:
@@ -410,6 +426,7 @@ def derived(name: str) -> bool:
     path = PurePath(name)
     documents = {
         RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, REPORT, LESSON,
+        LESSON_TEXT, LESSON_PAGE,
     }  # fmt: skip
     return path.name in documents or path.match(f"{_CALIBRATION}*.json")
 

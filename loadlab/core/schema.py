@@ -17,6 +17,8 @@ DOCUMENTS: dict[str, type[model.Record]] = {
     "result": model.Result,
     "summary": model.Summary,
     "claims": model.Claims,
+    "reader": model.Reader,
+    "lesson": model.LessonResult,
     "certificate": model.Certificate,
     "compare": model.RunComparison,
     "original": model.Original,

@@ -9,6 +9,8 @@ A file of files/studies/ or files/lessons/ holds:
 - ablate: instead of cells, a tuning profile that is measured whole and without each of its keys
 - claims: {statement, published, scales}, and metric with cell, ratio or order and their bounds
   (ClaimStatement), or `all` with a list of these
+- lesson: of a lesson alone, see model.Lesson: questions, explanation, exercise. Its picture is the
+  SVG file of the same name
 - aa_controls: whether cells are measured twice (A/A) for the noise floor; default true for a study,
   false for a lesson
 
@@ -37,6 +39,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.model import (
     ClaimStatement,
     GivenOptions,
+    Lesson,
     OptionValue,
     PublishedFigures,
     Record,
@@ -50,9 +53,10 @@ from loadlab.core.model import (
     StudySetting,
     StudySetup,
 )
-from loadlab.core.model.base import doc
+from loadlab.core.model.base import Json, doc
 from loadlab.core.model.claims import Published
 from loadlab.core.model.study import Scalar, StudyLoad
+from loadlab.planning.lessons import definition
 from loadlab.tuning.profiles import tuning_keys, without
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}
@@ -148,6 +152,7 @@ class StudyFile(Record, kw_only=True, frozen=True):
     rates: Annotated[dict[str, FileRate], doc("Rates by name.")] = field(default_factory=dict)
     ablate: Annotated[str | None, doc("Tuning profile of an ablation.")] = None
     claims: Annotated[list[FileClaim], doc("The claims.")] = field(default_factory=list)
+    lesson: Annotated[Lesson | None, doc("What a lesson asks and explains.")] = None
     aa_controls: Annotated[bool | None, doc("Whether cells are measured twice.")] = None
     question: Annotated[str | None, doc("What the study asks.")] = None
     source: Annotated[dict[str, str] | None, doc("Where it was published.")] = None
@@ -179,14 +184,39 @@ def read(path: Path) -> StudyFile:
     Raises PlanError with the file, the place and the reason; for a renamed key also with its name
     now.
     """
-    content = load_yaml(path)
-    if isinstance(content, dict) and isinstance(content.get("claims"), list):
-        content = {**content, "claims": [_claim(claim) for claim in content["claims"]]}
+    content = _with_claims(load_yaml(path), "claims")
+    lesson = content.get("lesson") if isinstance(content, dict) else None
+    if isinstance(lesson, dict):
+        exercise = _with_claims(_with_claims(lesson.get("exercise"), "cured"), "price")
+        content = {**content, "lesson": {**lesson, "exercise": exercise}}
     try:
-        return msgspec.convert(content, StudyFile)
-    except msgspec.ValidationError as problem:
+        found = msgspec.convert(content, StudyFile)
+        _check_lesson(found, path)
+    except ValueError as problem:
         file = f"files/{path.parent.name}/{path.name}"
         raise PlanError(f"{file}: {problem}{_renamed(str(problem))}") from None
+    return found
+
+
+def _check_lesson(file: StudyFile, path: Path) -> None:
+    """Raise ValueError where a lesson lacks a part, or has one that cannot be."""
+    is_lesson = path.parent.name == FOLDERS["lesson"]
+    if is_lesson != (file.lesson is not None):
+        raise ValueError("a lesson has the key `lesson`, and a study has none")
+    if file.lesson is None:
+        return
+    if file.question is None:
+        raise ValueError("a lesson needs a question")
+    if not definition.picture(path).exists():
+        raise ValueError(f"its picture {definition.picture(path).name} is not there")
+    definition.check(file.lesson, [cell.name for cell in file.cells])
+
+
+def _with_claims(content: Json, key: str) -> Json:
+    """Return a mapping with its list of claims in the form with `all`; anything else unchanged."""
+    if isinstance(content, dict) and isinstance(content.get(key), list):
+        return {**content, key: [_claim(claim) for claim in content[key]]}
+    return content
 
 
 def _claim(claim: object) -> object:
@@ -238,6 +268,7 @@ def find(root: Path, given: GivenOptions, kind: str | None) -> Study | None:
         ],
         aa_controls=choice.kind == "study" if file.aa_controls is None else file.aa_controls,
         ablate=file.ablate,
+        lesson=file.lesson,
         publication=_publication(file, {**options, **filled(given)}, scale),
     )
 

@@ -104,6 +104,7 @@ def _planned_study(
         left_out_keys={without(study.ablate or "", key): key for key in keys},
         expectations={entry.name: entry.expectation for entry in study.cells if entry.expectation},
         ablation_power=ablation.planned_power(len(keys)) if study.ablate else None,
+        lesson=study.lesson,
         publication=study.publication,
     )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
+
+# Control characters, characters that change the direction of text, and lone surrogates.
+UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,11 @@ class Headline:
 BETTER = ("high", "low")
 
 Cells: TypeAlias = Sequence[TableCell | Link | str]
+
+
+def policy_hash(text: str) -> str:
+    """Return a content security policy's hash of an element's text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def link(path: Path | str, text: str | None = None) -> Link:

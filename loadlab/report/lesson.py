@@ -1,53 +1,164 @@
-"""The page of a lesson: its text with the figures just measured."""
+"""The page of a lesson: predictions beside what was measured, and why, with this run's figures.
+
+Reads the run's documents and writes nothing. The same files give the same pages.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from loadlab.core import documents, formatting
+from markupsafe import Markup, escape
+
+from loadlab.analysis.claims import sampling
+from loadlab.analysis.lessons import figures
+from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.model import CellSummary, Claims, Repetition, Summary
-from loadlab.core.run_dir import RunDir
-from loadlab.report import words
-from loadlab.report.words.claims import figure
+from loadlab.core.expressions import Lookup
+from loadlab.core.model import (
+    Claims,
+    HandCommand,
+    Issue,
+    Lesson,
+    LessonResult,
+    PlannedStudy,
+    Prediction,
+    PredictionResult,
+    Summary,
+)
+from loadlab.core.run_dir import LESSON_PAGE, LESSON_TEXT, REPORT, RunDir
+from loadlab.report.html import UNSEEN, policy_hash
+from loadlab.report.words import claims as claim_words
+from loadlab.report.words import lessons as words
 from loadlab.scheduling import plan
 
+# `code`, **bold** and *emphasized* in the text of a lesson.
+_MARKED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
+_TAGS = ("code", "strong", "em")
 
-def page(run_dir: Path, template: Path) -> str:
-    """Return docs/lessons/<name>.md.j2, ``template``, rendered with the run's figures.
 
-    Each of the lesson's cells is a variable with its name: its first valid repetition in
-    summary.json. `claims` are those of claims.json. Filters: ms (of µs), rate, count, percent,
-    figure (of a claim). Raises ResultError where a cell has no valid repetition.
+@dataclass(frozen=True)
+class Answer:
+    """A question, the reader's answer, what was measured, and a remark on both."""
+
+    question: str
+    given: str
+    truth: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class LessonPage:
+    """What the templates lay out; texts are paragraphs with marks (`code`, **bold**)."""
+
+    title: str
+    question: str
+    answers: Sequence[Answer]
+    score: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    claims: Sequence[str]
+    by_hand: Sequence[HandCommand]
+    explanation: Sequence[str]
+    cure: Sequence[str]
+    issue: Issue
+    report: str
+
+
+def pages(run_dir: Path, root: Path) -> dict[str, bytes]:
+    """Return the lesson's pages, name of the file in the run's folder -> content.
+
+    ``root``: top directory of the lab, which has the templates and the picture. Raises ResultError
+    where the run has no lesson, or a cell of it no valid repetition.
     """
+    page, study = build(run_dir)
+    templates = root / "roles" / "report" / "templates"
+    picture = documents.text(root / "files" / "lessons" / f"{study.name}.svg")
+    return {
+        LESSON_TEXT: _render(templates / "lesson.md.j2", page, False),
+        LESSON_PAGE: _render(templates / "lesson.html.j2", page, True, picture),
+    }
+
+
+def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
+    """Return what the pages show, and the plan's lesson."""
+    run = RunDir(run_dir)
+    study = plan.read(run_dir).plan.study
+    if study is None or study.lesson is None:
+        raise ResultError(f"{run.plan.name} has no lesson")
+    lesson = study.lesson
+    found = documents.read(run.lesson, LessonResult)
+    judged = documents.read(run.claims, Claims)
+    summary = documents.read(run.summary, Summary)
+    unmeasured = sampling.unmeasured(sampling.of_study(summary, study))
+    if unmeasured:
+        named = [f"{one.cell} has no valid repetition" for one in unmeasured]
+        raise ResultError(f"the cell {'; the cell '.join(named)}")
+    lookup = figures.lookup(summary, study)
+    return LessonPage(
+        title=f"{study.name}: {study.description}",
+        question=study.publication.question or "",
+        answers=_answers(found.predictions, lesson.predictions),
+        score=words.summed(found),
+        head=["", *lesson.columns.values()],
+        rows=_rows(lesson, lookup),
+        claims=claim_words.lines(judged),
+        by_hand=lesson.by_hand,
+        explanation=_paragraphs(words.text(lesson.explanation, lookup)),
+        cure=_paragraphs(lesson.cure),
+        issue=lesson.issue,
+        report=REPORT,
+    ), study
+
+
+def _answers(found: Sequence[PredictionResult], asked: Sequence[Prediction]) -> list[Answer]:
+    return [
+        Answer(one.question, words.given(one, of), words.truth(one, of), words.verdict(one, of))
+        for one, of in zip(found, asked, strict=True)
+    ]
+
+
+def _rows(lesson: Lesson, lookup: Lookup) -> list[list[str]]:
+    return [
+        [
+            row.label,
+            *(
+                words.figure(lookup(cell, row.metric), row.form or "", row.metric)
+                for cell in lesson.columns
+            ),
+        ]
+        for row in lesson.table
+    ]
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text, each on one line."""
+    return [" ".join(part.split()) for part in text.strip().split("\n\n")]
+
+
+def marked(text: str) -> Markup:
+    """Return a text with its marks as HTML; everything else is escaped."""
+    found, at = Markup(), 0
+    for match in _MARKED.finditer(text):
+        tag = _TAGS[(match.lastindex or 1) - 1]
+        inner = escape(match[match.lastindex or 1])
+        found += escape(text[at : match.start()]) + Markup(f"<{tag}>{{}}</{tag}>").format(inner)
+        at = match.end()
+    return found + escape(text[at:])
+
+
+def _render(template: Path, page: LessonPage, html: bool, picture: str = "") -> bytes:
+    """Return a page as UTF-8; HTML has the report's style, which its policy allows by its hash."""
     from jinja2 import Environment, StrictUndefined
 
-    run = RunDir(run_dir)
-    claims = documents.read(run.claims, Claims)
-    summary = {cell.cell_id: cell for cell in documents.read(run.summary, Summary).cells}
-    study = plan.read(run_dir).plan.study
-    if study is None:
-        raise ResultError(f"{run.plan.name} has no lesson")
-    cells = {name: _first(name, summary.get(ids[0])) for name, ids in study.cells.items()}
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {
-        "ms": formatting.ms,
-        "rate": formatting.rate,
-        "count": formatting.count,
-        "percent": formatting.percent,
-        "figure": figure,
-    }
-    text = environment.from_string(documents.text(template)).render(**cells, claims=claims.claims)
-    return f"{text.strip()}\n"
-
-
-def _first(name: str, cell: CellSummary | None) -> Repetition:
-    """Return the first valid repetition of a cell."""
-    repetitions = cell.repetitions if cell else []
-    for repetition in repetitions:
-        if repetition.validity.valid:
-            return repetition
-    reasons = [words.coded(reason) for rep in repetitions for reason in rep.validity.reasons]
-    raise ResultError(
-        f"the cell {name} has no valid repetition ({'; '.join(reasons) or 'not measured'})"
+    style = documents.text(template.with_name("report.css")).strip() if html else ""
+    environment = Environment(
+        autoescape=html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["marked"] = marked
+    text = environment.from_string(documents.text(template)).render(
+        page=page, picture=Markup(picture), style=Markup(style), style_hash=policy_hash(style)
+    )
+    return UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()

@@ -5,9 +5,6 @@ Reads the run's documents and writes nothing. The same files give the same page.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +28,7 @@ from loadlab.core.run_dir import MANIFEST, RunDir
 from loadlab.report.first_screen import figure, results, tiles
 from loadlab.report.first_screen.figure import FigureSection
 from loadlab.report.first_screen.tiles import Board
-from loadlab.report.html import Headline, Link, Table
+from loadlab.report.html import UNSEEN, Headline, Link, Table, policy_hash
 from loadlab.report.sections import (
     calibration,
     cell_figures,
@@ -67,8 +64,6 @@ from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.scheduling.plan import GeneratorChoice
 
-# Control characters, characters that change the direction of text, and lone surrogates.
-_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # From so many sentences on single cells on, only those on the best of each endpoint are shown.
 _FOLDED_FROM = 6
 _NAMED_STACKS = 3
@@ -181,15 +176,10 @@ def render(template: Path, page: Page) -> bytes:
         page=page,
         style=Markup(style),
         script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
     )
-    return _UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
-
-
-def _hash(text: str) -> str:
-    """Return a content security policy's hash of an element's text."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    return UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
 
 
 def _read(path: Path, record: type[R]) -> R | None:

@@ -274,6 +274,35 @@ def write_plan(run_dir: Path, made: Plan) -> None:
     documents.write(RunDir(run_dir).plan, documents.encode(run))
 
 
+def lesson(*cells: str, **changes: Any) -> dict[str, Any]:
+    """Return the key `lesson` of a lesson's file with these cells, with these changes."""
+    first = cells[0]
+    return {
+        "predictions": [
+            {
+                "question": "More than one?",
+                "options": {
+                    "a": {"text": "yes", "holds": f"{first}.goodput > 1"},
+                    "b": {"text": "no", "holds": f"{first}.goodput <= 1", "correction": "Count."},
+                },
+            },
+            {
+                "question": "How many?",
+                "truth": f"{first}.goodput",
+                "unit": "answers/s",
+                "factor": 2,
+            },
+        ],
+        "columns": {name: name for name in cells},
+        "table": [{"label": "answers", "metric": "goodput"}],
+        "by_hand": [{"host": "server", "command": "nstat", "shows": "counters"}],
+        "explanation": f"There were {{{first}.goodput | count}}.",
+        "cure": "None.",
+        "issue": {"title": "t", "url": "https://example.org/1"},
+        **changes,
+    }
+
+
 def compared_run(run_dir: Path) -> Path:
     """Write a run with a plan: cell stock, its A/A control, and production at half the goodput.
 

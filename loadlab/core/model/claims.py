@@ -89,6 +89,18 @@ class Published(Record, kw_only=True, frozen=True):
     where: Annotated[str, doc("Place in the source.")]
 
 
+class StudyClaim(Record, kw_only=True, frozen=True):
+    """A sentence that a run confirms, refutes or leaves open; all its statements must hold."""
+
+    statement: Annotated[str, doc("The claim in words.")]
+    all: Annotated[
+        Annotated[list[ClaimStatement], Meta(min_length=1)], doc("What it says of the cells.")
+    ]
+    published: Annotated[
+        Published | None, doc("What the source says; absent where nothing was published.")
+    ] = None
+
+
 class ClaimPart(Record, kw_only=True, frozen=True):
     """One statement of a claim and its outcome, judged by the cells."""
 

@@ -6,7 +6,8 @@ from msgspec import Meta, field
 
 from loadlab.core.model.base import Above0, NotNegative, Record, doc
 from loadlab.core.model.cell import Injection, Stall
-from loadlab.core.model.claims import ClaimStatement, Published
+from loadlab.core.model.claims import StudyClaim
+from loadlab.core.model.lesson import Lesson
 from loadlab.core.model.statistics import AblationPower
 
 Scalar = str | int | float | bool | None
@@ -24,18 +25,6 @@ class SaturationRate(Record, kw_only=True, frozen=True):
     of: Annotated[
         Annotated[list[str], Meta(min_length=1)], doc("Names of the study's cells that saturate.")
     ]
-
-
-class StudyClaim(Record, kw_only=True, frozen=True):
-    """A sentence that a run confirms, refutes or leaves open; all its statements must hold."""
-
-    statement: Annotated[str, doc("The claim in words.")]
-    all: Annotated[
-        Annotated[list[ClaimStatement], Meta(min_length=1)], doc("What it says of the cells.")
-    ]
-    published: Annotated[
-        Published | None, doc("What the source says; absent where nothing was published.")
-    ] = None
 
 
 class StudyRate(Record, kw_only=True, frozen=True):
@@ -184,6 +173,9 @@ class Study(Record, kw_only=True, frozen=True):
     ablate: Annotated[
         str | None, doc("Tuning profile that is measured whole and without each of its keys.")
     ] = None
+    lesson: Annotated[Lesson | None, doc("What a lesson asks and explains; absent of a study.")] = (
+        None
+    )
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
 
 
@@ -210,4 +202,7 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
         AblationPower | None,
         doc("Repetitions from which one key is found, by the noise of files/methods.yml."),
     ] = None
+    lesson: Annotated[Lesson | None, doc("What a lesson asks and explains; absent of a study.")] = (
+        None
+    )
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]

@@ -834,7 +834,12 @@ STUDY = {
 def write_study(lab: Path, kind: str = "study", **changed: Any) -> None:
     folder = lab / "files" / studies.FOLDERS[kind]
     folder.mkdir(parents=True)
-    (folder / "one.yml").write_text(yaml.safe_dump({**STUDY, **changed}, sort_keys=False))
+    file = {**STUDY, **changed}
+    if kind == "lesson":
+        names = [cell["name"] for cell in file["cells"]]
+        file = {**file, "question": "q", "lesson": builders.lesson(*names)}
+        (folder / "one.svg").touch()
+    (folder / "one.yml").write_text(yaml.safe_dump(file, sort_keys=False))
 
 
 def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:

@@ -16,8 +16,12 @@ from loadlab.report import lesson
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run = RunDir(Path(args["run_dir"]))
-        page = lesson.page(run.path, Path(args["template"]))
-        changed = self.put(run.lesson, page.encode())
+        pages = lesson.pages(run.path, Path(args["root"]))
+        changed = [self.put(run.path / name, content) for name, content in pages.items()]
         claims = documents.read(run.claims, Claims).claims
-        missed = [claim.statement for claim in claims if claim.outcome != "confirmed"]
-        return {"changed": changed, "path": str(run.lesson), "page": page, "missed": missed}
+        return {
+            "changed": any(changed),
+            "path": str(run.lesson_page),
+            "page": pages[run.lesson_text.name].decode(),
+            "missed": [one.statement for one in claims if one.outcome != "confirmed"],
+        }

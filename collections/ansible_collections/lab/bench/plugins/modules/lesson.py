@@ -2,27 +2,27 @@
 
 DOCUMENTATION = """
 module: lesson
-short_description: Write the page of a lesson with the figures just measured
+short_description: Write the pages of a lesson with the figures just measured
 description:
-  - Renders the lesson's text with the cells of summary.json into lesson.md beside it.
+  - Writes lesson.md and lesson.html into the run's folder, from its documents.
   - Writes nothing in check mode.
 options:
   run_dir:
     description: Directory of the run.
     type: path
     required: true
-  template:
-    description: The lesson's text, docs/lessons/<name>.md.j2.
+  root:
+    description: Top directory of the lab, which has the templates and the pictures.
     type: path
     required: true
 author: the lab's developers
 """
 
 EXAMPLES = """
-- name: Write the page
+- name: Write the pages
   lab.bench.lesson:
     run_dir: results/latest
-    template: docs/lessons/keepalive.md.j2
+    root: "{{ playbook_dir | dirname }}"
 """
 
 RETURN = """
@@ -31,7 +31,7 @@ path:
   type: str
   returned: success
 page:
-  description: Its text.
+  description: Text of lesson.md.
   type: str
   returned: success
 missed:

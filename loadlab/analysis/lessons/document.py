@@ -1,0 +1,38 @@
+"""lesson.json: the answers of a lesson's reader beside what was measured."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import zip_longest
+from pathlib import Path
+
+from loadlab.analysis.lessons import figures, predictions
+from loadlab.core import documents
+from loadlab.core.model import Lesson, LessonResult, PlannedStudy, Reader, Summary
+from loadlab.core.run_dir import RunDir
+
+
+def reader(run_dir: Path) -> Reader:
+    """Return the run's reader.json, or an empty one where nobody was asked."""
+    path = RunDir(run_dir).reader
+    return documents.read(path, Reader) if path.exists() else Reader()
+
+
+def build(summary: Summary, study: PlannedStudy, lesson: Lesson, given: Reader) -> LessonResult:
+    """Return lesson.json. ``study``: the plan's, whose lesson it is."""
+    lookup = figures.lookup(summary, study)
+    answers = given.answers[: len(lesson.predictions)]
+    judged = [
+        predictions.judge(prediction, answer, lookup)
+        for prediction, answer in zip_longest(lesson.predictions, answers)
+    ]
+    errors = [abs(one.error) for one in judged if one.error is not None]
+    return LessonResult(
+        run_id=summary.run_id,
+        name=study.name,
+        predictions=judged,
+        answered=sum(one.given is not None for one in judged),
+        right=sum(one.right is True for one in judged),
+        error=statistics.median(errors) if errors else None,
+        seconds=given.seconds,
+    )

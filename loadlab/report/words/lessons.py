@@ -1,0 +1,98 @@
+"""Words for lesson.json and for the figures in a lesson's text."""
+
+from __future__ import annotations
+
+from loadlab.core import expressions, formatting
+from loadlab.core.expressions import Lookup, Place
+from loadlab.core.model import LessonResult, Prediction, PredictionResult
+from loadlab.report.words.quantities import quantity
+
+NO_TERMINAL = (
+    "There is no terminal to ask for predictions in. -e predict=b,1000 gives them, -e predict=none "
+    "gives none."
+)
+
+
+def text(template: str, lookup: Lookup) -> str:
+    """Return a lesson's text with its figures, "-" for one that was not measured."""
+    return "".join(
+        _place(part, lookup) if isinstance(part, Place) else part
+        for part in expressions.parts(template)
+    )
+
+
+def figure(value: float | None, form: str, metric: str | None = None) -> str:
+    """Format a value in one of FORMS of core/expressions.py; "" is the metric's own form."""
+    if value is None:
+        return formatting.NONE
+    if form == "":
+        return quantity(metric, value)
+    if form == "ms":
+        return f"{formatting.ms(value)} ms"
+    forms = {
+        "count": formatting.count,
+        "percent": formatting.percent,
+        "plain": formatting.plain,
+        "number": formatting.significant,
+    }
+    return forms[form](value)
+
+
+def _place(place: Place, lookup: Lookup) -> str:
+    figures = expressions.figures(place.expression)
+    # A sum of figures has no unit of its own.
+    alone = [metric for cell, metric in figures if place.expression == f"{cell}.{metric}"]
+    value = expressions.number(place.expression, lookup)
+    return figure(value, place.form, alone[0] if alone else None)
+
+
+def ask(prediction: Prediction, number: int, of: int) -> str:
+    """Return a question as the terminal asks it."""
+    lines = [f"Question {number} of {of}: {prediction.question}"]
+    if prediction.options is not None:
+        lines += [f"  {letter}) {option.text}" for letter, option in prediction.options.items()]
+        return "\n".join([*lines, f"Your answer ({', '.join(prediction.options)}; Enter for none)"])
+    return "\n".join([*lines, f"Your answer, in {prediction.unit} (Enter for none)"])
+
+
+def given(found: PredictionResult, asked: Prediction) -> str:
+    """Return the reader's answer in words."""
+    return "no answer" if found.given is None else _answer(found.given, asked)
+
+
+def truth(found: PredictionResult, asked: Prediction) -> str:
+    """Return what was measured, in the words of the answer."""
+    if found.truth is None:
+        return "this run decides for none of the answers"
+    if isinstance(found.truth, str):
+        return _answer(found.truth, asked)
+    return _answer(quantity(None, found.truth), asked)
+
+
+def _answer(word: str, asked: Prediction) -> str:
+    if asked.options is None:
+        return f"{word} {asked.unit}"
+    return f"{word}) {asked.options[word].text}"
+
+
+def verdict(found: PredictionResult, asked: Prediction) -> str:
+    """Return whether an answer is right, and the correction of a misconception."""
+    if found.right is None:
+        return ""
+    if found.error is not None:
+        within = f"within a factor of {formatting.plain(asked.factor or 1)}"
+        off = f"{formatting.signed(found.error)} off"
+        return f"right, {off}" if found.right else f"not {within}: {off}"
+    if found.right:
+        return "right"
+    option = (asked.options or {}).get(found.given or "")
+    return f"not here. {option.correction}" if option and option.correction else "not here"
+
+
+def summed(found: LessonResult) -> str:
+    """Return a sentence on all answers."""
+    of = formatting.plural(len(found.predictions), "question")
+    if not found.answered:
+        return f"No answers to {of}."
+    off = "" if found.error is None else f" Numbers are off by {formatting.percent(found.error)}."
+    return f"{found.right} of {of} right.{off}"

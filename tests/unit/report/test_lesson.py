@@ -1,0 +1,81 @@
+"""The pages of every lesson, from a run with recorded figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from loadlab.analysis import derive
+from loadlab.core import documents
+from loadlab.core.errors import ResultError
+from loadlab.core.model import LessonResult, Reader
+from loadlab.core.run_dir import RunDir
+from loadlab.report import lesson
+from loadlab.scheduling.experiments import items
+from tests.unit import builders
+
+LESSONS = sorted(path.stem for path in (builders.ROOT / "files" / "lessons").glob("*.yml"))
+
+
+def run(run_dir: Path, name: str, answers: list[str | None], **changed: object) -> Path:
+    """Write the run of a lesson in which every cell has the recorded figures."""
+    plan = builders.plan(framework="", lesson=name)
+    builders.write_plan(run_dir, plan)
+    for item in items(plan.experiments):
+        batch = item.cell.load.mode == "batch"
+        client = builders.client(EMFILE=981) if batch else None
+        result = builders.result(
+            cell_id=item.cell_id, cell=item.cell, repetition=1, **{"client": client, **changed}
+        )
+        builders.store(run_dir, result)
+    documents.write(RunDir(run_dir).reader, documents.encode(Reader(answers=answers, seconds=40.5)))
+    derive.summary(run_dir)
+    return run_dir
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_pages_have_the_runs_figures(tmp_path: Path, name: str) -> None:
+    made = run(tmp_path / name, name, [])
+    pages = lesson.pages(made, builders.ROOT)
+    assert list(pages) == ["lesson.md", "lesson.html"]
+    assert "{" not in re.sub("`[^`]*`", "", pages["lesson.md"].decode())
+    page = pages["lesson.html"].decode()
+    assert "<svg" in page
+    for part in ("Predicted and measured", "Why", "The cure", "By hand", "https://github.com/"):
+        assert part in page
+    assert pages == lesson.pages(made, builders.ROOT)
+
+
+def test_the_answers_stand_beside_what_was_measured(tmp_path: Path) -> None:
+    made = run(tmp_path / "one", "keepalive", ["1", "c", "1"])
+    found = documents.read(RunDir(made).lesson, LessonResult)
+    assert (found.answered, found.seconds) == (3, 40.5)
+    # The recorded figures are the same in both cells.
+    assert [one.truth for one in found.predictions][1:] == ["a", 1.0]
+    assert [one.right for one in found.predictions][1:] == [False, True]
+    text = lesson.pages(made, builders.ROOT)["lesson.md"].decode()
+    assert "   - predicted: c) Requests fail, because the ports run out.\n" in text
+    assert "   - measured: a) Nothing to speak of" in text
+    assert "   - not here. On the loopback interface Linux takes a port in TIME-WAIT again" in text
+    assert "right, 0.0 % off" in text
+
+
+def test_a_lesson_without_a_valid_repetition_has_no_page(tmp_path: Path) -> None:
+    made = run(tmp_path / "one", "keepalive", [], validity=builders.void("steal"))
+    with pytest.raises(ResultError, match="the cell unkept has no valid repetition"):
+        lesson.pages(made, builders.ROOT)
+
+
+def test_a_run_of_something_else_is_no_lesson(tmp_path: Path) -> None:
+    builders.write_plan(tmp_path, builders.plan())
+    with pytest.raises(ResultError, match=re.escape("plan.json has no lesson")):
+        lesson.pages(tmp_path, builders.ROOT)
+
+
+def test_marks_of_a_text_become_html_and_nothing_else_does() -> None:
+    found = lesson.marked("`a < b` and **bold**, *slow*, <b>&</b>")
+    assert found == (
+        "<code>a &lt; b</code> and <strong>bold</strong>, <em>slow</em>, &lt;b&gt;&amp;&lt;/b&gt;"
+    )
