@@ -24,6 +24,7 @@ from loadlab.planning import (
     user_options,
 )
 from loadlab.planning.controls import Controls, attach_controls, place
+from loadlab.planning.lessons import stages
 from loadlab.planning.planned_cells import PlannedCells, plan_options
 from loadlab.planning.request import Request
 from loadlab.planning.resolve import named_run, resolve_run
@@ -59,13 +60,15 @@ def plan(ask: Request) -> Plan:
 
 
 def _plan(ask: Request) -> Plan:
+    stages.refuse_unknown(ask.stage)
     run = resolve_run(ask)
-    study = studies.find(ask.root, run.given, ask.kind)
+    study = stages.of(studies.find(ask.root, run.given, ask.kind), ask.stage)
     given = words(ask, run.given, study)
     choice = choose(ask, run.recorded, study, given)
     if choice is not None:
         given = {**given, "generator": choice.generator}
     planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
+    planned = stages.with_checks(planned, study, ask.stage, run.records)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
         _refuse_other_clients(run_id, run.recorded, ask.clients)
@@ -82,7 +85,9 @@ def _plan(ask: Request) -> Plan:
     draft = replace(
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
-    return estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
+    made = estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
+    stages.refuse_unfinished(ask.stage, made.remaining, run_id)
+    return made
 
 
 def _new_run_id(ask: Request, study: Study | None, chosen: Options) -> str:

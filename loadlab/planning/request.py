@@ -27,6 +27,7 @@ class Request(Struct, kw_only=True, frozen=True):
       default, and nothing is chosen
     - python: the server's Python version, None where it is not known yet
     - kind: "study" or "lesson" where one must have been given
+    - stage: of STAGES in planning/lessons/stages.py; "run" of everything that is no lesson
     - pairs: number of host pairs; clients: of each pair
     - host_kind: what the hosts are, in words
     - inventory_args: the options that select them, "" where none are needed
@@ -45,6 +46,7 @@ class Request(Struct, kw_only=True, frozen=True):
     generator: str | None = None
     python: str | None = None
     kind: str | None = None
+    stage: str = "run"
     pairs: int = 1
     clients: int = 1
     host_kind: str = ""

@@ -14,6 +14,7 @@ from loadlab.planning import (
     studies,
     user_options,
 )
+from loadlab.planning.lessons import stages
 from loadlab.planning.request import Request
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records
@@ -57,7 +58,9 @@ def resolve_run(ask: Request) -> ResolvedRun:
             f"run_id: '{run_id}' was begun on {recorded.plan.host_kind}, and would go on with "
             f"{ask.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
-    given = _with_recorded(recorded, ask.given) if resumes else ask.given
+    stages.refuse_other(ask.stage, run_id, recorded, ask.given)
+    own = {**ask.given, "lesson": None} if ask.stage != stages.RUN else ask.given
+    given = _with_recorded(recorded, own) if resumes else ask.given
     return ResolvedRun(run_id=run_id, recorded=recorded, records=kept, given=given)
 
 

@@ -11,8 +11,8 @@ from loadlab.core.model import Item, Purpose, Record
 from loadlab.core.model.base import Count, Positive, doc
 from loadlab.scheduling.records import Records, measured
 
-# No statistics use these, so one measurement is enough.
-ONCE: tuple[Purpose, ...] = ("py_spy", "injection")
+# No statistics use these, so one measurement is enough. A check is of the hosts at that moment.
+ONCE: tuple[Purpose, ...] = ("py_spy", "injection", "check")
 
 
 class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):

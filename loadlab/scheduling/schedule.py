@@ -155,13 +155,17 @@ def next_item(
             **asdict(item),
             repetition=highest_repetitions(records).get(item.cell_id, 0) + 1,
             block=None if item.purpose == "saturation" else block,
-            switch=_switch(before, setup(item)),
+            switch=_switch(before, item),
             **asdict(outlook(plan, records, pair, failures)),
         )
     return None
 
 
-def _switch(before: Setup | None, now: Setup) -> Switch:
+def _switch(before: Setup | None, item: Item) -> Switch:
+    if item.purpose == "check":
+        # The hosts are measured as the reader left them.
+        return Switch(stack=None, tuning=None, network=None)
+    now = setup(item)
     if before is None:
         return Switch(stack=now.stack, tuning=now.tuning, network=now.network)
     return Switch(

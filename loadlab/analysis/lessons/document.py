@@ -6,7 +6,7 @@ import statistics
 from itertools import zip_longest
 from pathlib import Path
 
-from loadlab.analysis.lessons import figures, predictions
+from loadlab.analysis.lessons import exercise, figures, predictions
 from loadlab.core import documents
 from loadlab.core.model import Lesson, LessonResult, PlannedStudy, Reader, Summary
 from loadlab.core.run_dir import RunDir
@@ -35,4 +35,9 @@ def build(summary: Summary, study: PlannedStudy, lesson: Lesson, given: Reader) 
         right=sum(one.right is True for one in judged),
         error=statistics.median(errors) if errors else None,
         seconds=given.seconds,
+        exercise=(
+            None
+            if lesson.exercise is None
+            else exercise.build(summary, study, lesson.exercise, given)
+        ),
     )

@@ -41,7 +41,9 @@ from loadlab.core.model.latency import (
     ResponseTime,
 )
 from loadlab.core.model.lesson import (
+    CheckResult,
     Exercise,
+    ExerciseResult,
     HandCommand,
     Issue,
     Lesson,
@@ -52,7 +54,6 @@ from loadlab.core.model.lesson import (
     PredictionResult,
     Reader,
     Solution,
-    Transfer,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -184,6 +185,7 @@ __all__ = [
     "CertificateReference",
     "CertifiedFigure",
     "CertifiedTest",
+    "CheckResult",
     "Claim",
     "ClaimFigure",
     "ClaimPart",
@@ -208,6 +210,7 @@ __all__ = [
     "Erratum",
     "ErrorCounts",
     "Exercise",
+    "ExerciseResult",
     "Expectation",
     "Facts",
     "FigureGroup",
@@ -315,7 +318,6 @@ __all__ = [
     "Telemetry",
     "Thresholds",
     "Traffic",
-    "Transfer",
     "Truth",
     "TuningLedger",
     "UnmeasuredCell",

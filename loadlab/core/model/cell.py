@@ -16,6 +16,7 @@ Purpose = Literal[
     "py_spy",
     "calibration",
     "injection",
+    "check",
 ]
 
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from loadlab.core.model.base import SCHEMA, Count, NotNegative, Record, doc
-from loadlab.core.model.claims import StudyClaim
+from loadlab.core.model.base import SCHEMA, Count, NotNegative, Positive, Record, doc
+from loadlab.core.model.claims import Claim, StudyClaim
 
 
 class LessonOption(Record, kw_only=True, frozen=True):
@@ -109,18 +109,6 @@ class Issue(Record, kw_only=True, frozen=True):
     url: Annotated[Annotated[str, Meta(pattern="^https://")], doc("Where.")]
 
 
-class Transfer(Record, kw_only=True, frozen=True):
-    """The same mechanism with one option changed: a new cell, named `transfer`."""
-
-    text: Annotated[str, doc("What changes.")]
-    cell: Annotated[str, doc("Name of the cell whose options it has.")]
-    options: Annotated[
-        dict[str, str | int | float | bool], doc("The option that changes -> its value.")
-    ]
-    predictions: Annotated[list[Prediction], doc("Questions about the cell `transfer`.")]
-    explanation: Annotated[str, doc("Text with figures of `transfer` and the other cells.")]
-
-
 class Lesson(Record, kw_only=True, frozen=True):
     """What a lesson has besides its cells and claims."""
 
@@ -134,7 +122,6 @@ class Lesson(Record, kw_only=True, frozen=True):
     cure: Annotated[str, doc("What to change, in words.")]
     issue: Annotated[Issue, doc("Where it bites in production.")]
     exercise: Annotated[Exercise | None, doc("A fault to repair by hand.")] = None
-    transfer: Annotated[Transfer | None, doc("The same with one option changed.")] = None
 
 
 class Reader(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
@@ -146,6 +133,11 @@ class Reader(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     seconds: Annotated[
         NotNegative | None, doc("Time that the answers took; absent where nobody was asked.")
     ] = None
+    exercise_began: Annotated[
+        float | None, doc("When the broken hosts were handed over, unix seconds; absent before.")
+    ] = None
+    hints: Annotated[Count, doc("Hints that were given.")] = 0
+    solved: Annotated[bool, doc("Whether the lab applied the solution.")] = False
 
 
 class PredictionResult(Record, kw_only=True, frozen=True):
@@ -167,6 +159,33 @@ class PredictionResult(Record, kw_only=True, frozen=True):
     ]
 
 
+class CheckResult(Record, kw_only=True, frozen=True):
+    """A measurement of the hosts as the reader left them."""
+
+    check: Annotated[Positive, doc("Number of the check.")]
+    verdict: Annotated[
+        Literal["cured", "at_a_price", "not_yet", "not_measured"],
+        doc(
+            "cured: every claim holds. at_a_price: the fault is gone, and a claim of price does "
+            "not hold. not_yet: the fault is there. not_measured: no valid measurement."
+        ),
+    ]
+    cured: Annotated[list[Claim], doc("Claims that a cure fulfils.")]
+    price: Annotated[list[Claim], doc("Claims that a cure without another price also fulfils.")]
+
+
+class ExerciseResult(Record, kw_only=True, frozen=True):
+    """What became of an exercise."""
+
+    checks: Annotated[list[CheckResult], doc("Each check, in order.")]
+    hints: Annotated[Count, doc("Hints that were given.")]
+    solved: Annotated[bool, doc("Whether the lab applied the solution.")]
+    seconds: Annotated[
+        NotNegative | None,
+        doc("From the broken hosts to the first check that found them cured; null before."),
+    ]
+
+
 class LessonResult(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     """lesson.json: the answers of a lesson's reader beside what was measured."""
 
@@ -180,3 +199,6 @@ class LessonResult(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=
         doc("Median of the absolute errors of numbers; null where none was answered."),
     ]
     seconds: Annotated[NotNegative | None, doc("Time that the answers took; null if not asked.")]
+    exercise: Annotated[
+        ExerciseResult | None, doc("The exercise; null where it was not begun.")
+    ] = None

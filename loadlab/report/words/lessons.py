@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
+
 from loadlab.core import expressions, formatting
 from loadlab.core.expressions import Lookup, Place
-from loadlab.core.model import LessonResult, Prediction, PredictionResult
+from loadlab.core.model import (
+    CheckResult,
+    Exercise,
+    ExerciseResult,
+    LessonResult,
+    Prediction,
+    PredictionResult,
+)
+from loadlab.report.words import claims
 from loadlab.report.words.quantities import quantity
 
 NO_TERMINAL = (
@@ -96,3 +107,66 @@ def summed(found: LessonResult) -> str:
         return f"No answers to {of}."
     off = "" if found.error is None else f" Numbers are off by {formatting.percent(found.error)}."
     return f"{found.right} of {of} right.{off}"
+
+
+_COMMAND = "ansible-playbook playbooks/lesson.yml -e stage="
+VERDICTS = {
+    "cured": "cured",
+    "at_a_price": "cured at another price",
+    "not_yet": "not cured yet",
+    "not_measured": "not measured",
+}
+
+
+def login(host: Mapping[str, str]) -> str:
+    """Return the command that logs in on a host; ``host``: address, user, port, key, arguments."""
+    words = ["ssh", *shlex.split(host["arguments"])]
+    words += ["-i", host["key"]] if host["key"] else []
+    words += ["-p", host["port"]] if host["port"] not in ("", "22") else []
+    at = f"{host['user']}@" if host["user"] else ""
+    return shlex.join([*words, f"{at}{host['address']}"])
+
+
+def task(exercise: Exercise, hosts: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return what the reader has to do, and how to get to each host."""
+    return [
+        f"Exercise: {exercise.task}",
+        *(f"{name}: {login(host)}" for name, host in hosts.items()),
+        f"Then: {_COMMAND}check   # measures the hosts as they are",
+        f"      {_COMMAND}hint    # the next hint",
+        f"      {_COMMAND}solve   # the lab repairs it",
+    ]
+
+
+def hint(exercise: Exercise, number: int) -> str:
+    """Return a hint, by its number from 1, or that there is none."""
+    of = len(exercise.hints)
+    if number > of:
+        return f"There are only {formatting.plural(of, 'hint')}. -e stage=solve repairs the hosts."
+    return f"Hint {number} of {of}: {exercise.hints[number - 1]}"
+
+
+def solved(exercise: Exercise) -> list[str]:
+    """Return what the lab did, and how to see that it helped."""
+    done = [f"{one.host}: {one.command}   # {one.shows}" for one in exercise.solution.commands]
+    if exercise.solution.cell:
+        done = [f"The hosts have the set-up of the cell {exercise.solution.cell} now."]
+    return [*done, f"Then: {_COMMAND}check"]
+
+
+def check(found: CheckResult) -> list[str]:
+    """Return the verdict of a check, and each claim with what was measured."""
+    each = [*found.cured, *found.price]
+    told = [f"{one.outcome}: {one.statement} ({claims.figure(one)})" for one in each]
+    return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
+
+
+def exercise(found: ExerciseResult) -> str:
+    """Return a sentence on an exercise."""
+    if not found.checks:
+        return "Not checked yet."
+    count = formatting.plural(len(found.checks), "check")
+    took = "" if found.seconds is None else f" after {formatting.lasting(found.seconds)}"
+    helped = ", repaired by the lab" if found.solved else ""
+    hints = formatting.plural(found.hints, "hint")
+    return f"{count}, {hints}: {VERDICTS[found.checks[-1].verdict]}{took}{helped}."

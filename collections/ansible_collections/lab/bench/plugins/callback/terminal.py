@@ -207,7 +207,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         """Print nothing: the user does not need the name of an included file."""
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
-        if task.action == "ansible.builtin.pause":
+        if task.action in ("ansible.builtin.pause", "lab.bench.ask"):
             # The user types the answer where the status line would be.
             self._screen.over()
         # Every task of the lab has a name. Ansible adds the tasks that check a role's arguments.

@@ -14,6 +14,15 @@ from loadlab.core import fingerprint
 from loadlab.core.model import HostDescription
 from loadlab.hosts import cloud_init, hardware, identity, probe
 
+# What a login needs -> the rest of the name of Ansible's variable.
+_LOGIN = {
+    "address": "host",
+    "user": "user",
+    "port": "port",
+    "key": "ssh_private_key_file",
+    "arguments": "ssh_common_args",
+}
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
@@ -28,6 +37,10 @@ class FilterModule:
                 if boolean(variables.get("hosts_online", True))
                 else variables.get("package_sources", [])
             ),
+            "login": lambda variables: {
+                name: str(variables.get(f"ansible_{variable}", ""))
+                for name, variable in _LOGIN.items()
+            },
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])
             ),

@@ -42,6 +42,10 @@ options:
   kind:
     description: study or lesson, where one must have been given.
     type: str
+  stage:
+    description: Stage of a lesson; run for everything else.
+    type: str
+    default: run
   pairs:
     description: Number of host pairs.
     type: int

@@ -1,0 +1,118 @@
+"""What the stages of a lesson measure and set up, besides the lesson's own cells.
+
+- run: predict, measure every cell, explain
+- exercise: the hosts get the set-up of the exercise's cell, and nothing is measured
+- hint: the next hint
+- check: the hosts are measured as they are, as a new cell of purpose check
+- solve: the hosts get the solution
+
+All but run go on with the run of the lesson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from loadlab.core.catalog import known
+from loadlab.core.errors import PlanError
+from loadlab.core.model import Exercise, GivenOptions, Study
+from loadlab.planning.planned_cells import PlannedCells, repeated
+from loadlab.scheduling.experiments import PlannedExperiment
+from loadlab.scheduling.plan import Run
+from loadlab.scheduling.records import Records, measured
+
+RUN = "run"
+STAGES = (RUN, "exercise", "hint", "check", "solve")
+
+
+def refuse_unknown(stage: str) -> None:
+    """Raise PlanError for a name that is no stage."""
+    known("stage", stage, STAGES)
+
+
+def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOptions) -> None:
+    """Raise PlanError where a stage that goes on with a lesson has the run of something else."""
+    if stage == RUN:
+        return
+    study = recorded.plan.study if recorded else None
+    if study is None or study.lesson is None:
+        raise PlanError(
+            f"stage: {stage} goes on with a lesson, and the run {run_id} is of none. Begin with "
+            "playbooks/lesson.yml -e lesson=<name>, or name its run with -e run_id=<run_id>."
+        )
+    if given.get("lesson") not in (None, "", study.name):
+        raise PlanError(
+            f"lesson: the run {run_id} is of the lesson {study.name}, and not of "
+            f"'{given['lesson']}'. Name another run with -e run_id=<run_id>."
+        )
+    if study.lesson.exercise is None:
+        raise PlanError(f"stage: the lesson {study.name} has no exercise.")
+
+
+def of(study: Study | None, stage: str) -> Study | None:
+    """Return the study with the cell first that the stage sets up."""
+    exercise = _exercise(study)
+    if study is None or exercise is None or stage not in ("exercise", "solve"):
+        return study
+    solution = exercise.solution.cell if stage == "solve" else None
+    first = solution or exercise.cell
+    return replace(study, cells=sorted(study.cells, key=lambda cell: cell.name != first))
+
+
+def with_checks(
+    planned: PlannedCells, study: Study | None, stage: str, records: Records
+) -> PlannedCells:
+    """Return the cells with each check that was measured and, at that stage, the next."""
+    exercise = _exercise(study)
+    if exercise is None or planned.study is None:
+        return planned
+    cells = dict(planned.study.cells)
+    checked = [one for one in planned.experiments if one.items[0].cell_id in cells[exercise.cell]]
+    more = _checks(checked[0], stage, records)
+    for number, one in enumerate(more, 1):
+        cells[name(number)] = [one.items[0].cell_id]
+    return replace(
+        planned,
+        experiments=[*planned.experiments, *more],
+        study=replace(planned.study, cells=cells),
+    )
+
+
+def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[PlannedExperiment]:
+    found: list[PlannedExperiment] = []
+    while True:
+        again = repeated(checked, "check", str(len(found) + 1))
+        assert again is not None
+        if measured(again.items[0].cell_id, records):
+            found.append(again)
+            continue
+        return [*found, again] if stage == "check" else found
+
+
+def name(number: int) -> str:
+    """Return the name of a check in the plan's cells, by its number from 1."""
+    return f"check{number}"
+
+
+def checks(cells: Mapping[str, object]) -> list[str]:
+    """Return the names of the checks among the plan's cells, in order."""
+    found: list[str] = []
+    while name(len(found) + 1) in cells:
+        found.append(name(len(found) + 1))
+    return found
+
+
+def refuse_unfinished(stage: str, remaining: int, run_id: str) -> None:
+    """Raise PlanError where the lesson itself has measurements left."""
+    if stage != RUN and remaining > (stage == "check"):
+        raise PlanError(
+            f"stage: {stage} comes after the lesson, and the run {run_id} has measurements left "
+            "or other options. Go on with it first: ansible-playbook playbooks/lesson.yml "
+            f"-e run_id={run_id} -e predict=none"
+        )
+
+
+def _exercise(study: Study | None) -> Exercise | None:
+    return study.lesson.exercise if study and study.lesson else None
