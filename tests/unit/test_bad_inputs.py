@@ -20,6 +20,7 @@ import msgspec
 import pytest
 import yaml
 from ansible.parsing.splitter import parse_kv
+from jinja2.nativetypes import NativeEnvironment
 from msgspec.structs import replace
 
 from loadlab.analysis import run_comparison
@@ -252,6 +253,9 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/study.yml -e study=nosuch", "study: 'nosuch' is not known. There are: "),
     ("playbooks/lesson.yml -e lesson=nosuch", "lesson: 'nosuch' is not known. There are: conne"),
     ("lab.yml -e study=cell -e lesson=keepalive", "were both given. Give one."),
+    ("playbooks/lesson.yml -e stage=nosuch", "stage: 'nosuch' is not known. There are: run, exer"),
+    ("playbooks/lesson.yml -e stage=check", "run_id: none was given, and results/latest names no"),
+    ("playbooks/lesson.yml -e stage=check -e run_id=whole", "the run whole is of none. Begin with"),
     ("lab.yml -e study=cell -e scale=huge", "scale of study cell: 'huge' is not known. There ar"),
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
@@ -389,6 +393,10 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ["wrk2_binary: '/bin/true' is not wrk2: it has no option --rate"],
     ),
     (
+        "playbooks/lesson.yml -e lesson=keepalive -e predict=b -e run_id=refused",
+        ["predict: 'b' has 1 answer, and the lesson asks 3 questions.", "or -e predict=none."],
+    ),
+    (
         "playbooks/certify.yml -e study=quick -e run_id=refused",
         ["study: this playbook runs certificate. Leave study out, or give it to"],
     ),
@@ -469,10 +477,15 @@ def carry_out(lab: Path, command: str) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             verify.verify(Path(given["bundle"]), ROOT, Path(scratch))
     else:
+        native = NativeEnvironment()
         servers, clients = (list(groups[name]) for name in ("servers", "clients"))
         serves = [groups["clients"][name].get("serves", "") for name in clients]
         found = pairs.of_inventory(servers, clients, serves)
-        of_stage = flags(ROOT / playbook)
+        of_stage = {
+            name: native.from_string(each).render(given) if "{{" in str(each) else each
+            for name, each in flags(ROOT / playbook).items()
+            if name in ("begin", "needs_framework", "needs_run", "kind", "stage")
+        }
         request = Request(
             root=lab,
             specs=SPECS,
@@ -482,6 +495,7 @@ def carry_out(lab: Path, command: str) -> None:
             now=NOW,
             python=None if inventory else "3.13",
             kind=of_stage.get("kind"),
+            stage=of_stage.get("stage", "run"),
             pairs=max(1, len(found)),
             clients=max([len(pair.clients) for pair in found], default=1) or 1,
             host_kind="machines of yours" if inventory else HERE,

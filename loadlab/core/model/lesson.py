@@ -202,3 +202,14 @@ class LessonResult(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=
     exercise: Annotated[
         ExerciseResult | None, doc("The exercise; null where it was not begun.")
     ] = None
+
+
+class Grade(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """A row of the table of a class: one bundle of a lesson, derived again."""
+
+    bundle: Annotated[str, doc("Name of the archive.")]
+    verified: Annotated[bool, doc("Whether every document follows from the raw files.")]
+    reason: Annotated[str, doc("Why it is not verified; empty where it is.")]
+    result: Annotated[
+        LessonResult | None, doc("lesson.json as derived again; null where there is none.")
+    ]

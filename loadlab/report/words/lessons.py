@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loadlab.core import expressions, formatting
 from loadlab.core.expressions import Lookup, Place
@@ -11,6 +11,7 @@ from loadlab.core.model import (
     CheckResult,
     Exercise,
     ExerciseResult,
+    Grade,
     LessonResult,
     Prediction,
     PredictionResult,
@@ -170,3 +171,43 @@ def exercise(found: ExerciseResult) -> str:
     helped = ", repaired by the lab" if found.solved else ""
     hints = formatting.plural(found.hints, "hint")
     return f"{count}, {hints}: {VERDICTS[found.checks[-1].verdict]}{took}{helped}."
+
+
+GRADES = (
+    "bundle", "lesson", "right", "questions", "error", "seconds", "checks", "hints", "verdict",
+    "verified", "reason",
+)  # fmt: skip
+
+
+def grade(found: Grade) -> list[str]:
+    """Return the row of a bundle, a word for each of GRADES; seconds are those of the exercise."""
+    result = found.result
+    verified = "yes" if found.verified else "no"
+    if result is None:
+        reason = found.reason or "the run of no lesson"
+        return [found.bundle, *[formatting.NONE] * (len(GRADES) - 3), verified, reason]
+    done = result.exercise
+    verdict = VERDICTS[done.checks[-1].verdict] if done and done.checks else formatting.NONE
+    return [
+        found.bundle,
+        result.name,
+        str(result.right),
+        str(len(result.predictions)),
+        formatting.NONE if result.error is None else formatting.percent(result.error),
+        formatting.NONE if done is None or done.seconds is None else f"{done.seconds:.0f}",
+        formatting.NONE if done is None else str(len(done.checks)),
+        formatting.NONE if done is None else str(done.hints),
+        f"{verdict}, by the lab" if done and done.solved else verdict,
+        verified,
+        found.reason,
+    ]
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table with its head, in columns."""
+    every = [GRADES, *rows]
+    widths = [max(len(row[at]) for row in every) for at in range(len(GRADES))]
+    return [
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in every
+    ]

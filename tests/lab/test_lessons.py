@@ -1,0 +1,100 @@
+"""The exercises of the lessons: red while broken, red after a plausible wrong cure, green after the
+lab's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+
+from .conftest import CLIENT, ROOT, SERVER, finish, playbook, run, ssh
+from .figures import figures
+
+pytestmark = pytest.mark.lab
+
+UNIT, CONF = "/etc/systemd/system/loadlab-app.service", "/etc/nginx/nginx.conf"
+APP = "/opt/loadlab/app/app.py"
+RESTART = "systemctl daemon-reload && systemctl restart loadlab-app"
+# A lesson with an exercise -> where and how somebody repairs it wrongly.
+WRONG = {
+    # The kernel still cuts the queue to net.core.somaxconn.
+    "listen_backlog": (SERVER, f"sed -i 's/--backlog 128/--backlog 4096/' {UNIT} && {RESTART}"),
+    # nginx still speaks HTTP/1.0 and asks to close.
+    "keepalive": (
+        SERVER,
+        f"sed -i '/server 127.0.0.1:8000;/a keepalive 64;' {CONF} && nginx -t && "
+        "systemctl reload nginx",
+    ),
+    # nginx still asks for the TCP socket.
+    "unix_or_tcp": (
+        SERVER,
+        f"sed -i 's|-socket 127.0.0.1:8000|-socket /run/loadlab/app.sock|' {UNIT} && {RESTART}",
+    ),
+    # FIN-WAIT-2 is another state than TIME-WAIT.
+    "ephemeral_ports": (CLIENT, "sysctl -w net.ipv4.tcp_fin_timeout=5"),
+    "connection_pool": (
+        SERVER,
+        "sudo -u postgres psql -c 'ALTER SYSTEM SET max_connections = 400' && "
+        "systemctl restart postgresql && systemctl restart loadlab-app",
+    ),
+    # The loop goes on once, and then waits as before.
+    "event_loop_blocked": (
+        SERVER,
+        f"sed -i 's/^    work.cpu_work()$/    await asyncio.sleep(0); work.cpu_work()/' {APP} && "
+        "systemctl restart loadlab-app",
+    ),
+}
+# Seconds are enough: the effects are large.
+BRIEF = {"duration": 4, "warmup": 1}
+BATCHES = ("ephemeral_ports",)
+
+
+def stage(run_id: str, name: str) -> str:
+    return run("playbooks/lesson.yml", run_id=run_id, stage=name)
+
+
+def check(run_id: str) -> tuple[int, dict[str, Any]]:
+    """Measure the hosts as they are; return the status and the last check of lesson.json."""
+    process = playbook("playbooks/lesson.yml", run_id=run_id, stage="check")
+    output, _ = process.communicate(timeout=600)
+    lesson = json.loads((ROOT / "results" / run_id / "lesson.json").read_text())
+    checks = lesson["exercise"]["checks"]
+    assert checks, output[-6000:]
+    return process.returncode, checks[-1]
+
+
+@pytest.mark.parametrize("lesson", WRONG)
+def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
+    asked = {} if lesson in BATCHES else BRIEF
+    run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **asked)
+    told = stage(run_id, "exercise")
+    assert "Exercise: " in told
+    assert f"root@{SERVER}" in told
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (2, "not_yet")
+    assert "Hint 1 of 3" in stage(run_id, "hint")
+    address, command = WRONG[lesson]
+    ssh(address, command)
+    with figures():
+        status, found = check(run_id)
+        assert status == 2
+        assert found["verdict"] in ("not_yet", "not_measured")
+    if lesson == "connection_pool":
+        ssh(SERVER, "sudo -u postgres psql -c 'ALTER SYSTEM RESET max_connections'")
+    stage(run_id, "exercise")
+    stage(run_id, "solve")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (0, "cured")
+    lesson_json = json.loads((ROOT / "results" / run_id / "lesson.json").read_text())
+    assert lesson_json["exercise"]["solved"]
+    assert lesson_json["exercise"]["hints"] == 1
+    run("playbooks/bundle.yml", run_id=run_id)
+    bundle = ROOT / "results" / f"{run_id}.tar.gz"
+    verified = finish(playbook("playbooks/verify.yml", bundle=str(bundle)))
+    assert "Files that differ: 0." in verified
+    shutil.rmtree(bundle.with_name(f"{run_id}.derived"))
+    bundle.unlink()

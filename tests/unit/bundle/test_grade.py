@@ -1,0 +1,83 @@
+"""A class of four: a lesson, an altered lesson, a run that is no lesson, and no bundle."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from loadlab.bundle import archive, grade
+from loadlab.bundle.archive import BundleError
+from loadlab.core import documents
+from loadlab.core.model import Lesson, LessonResult, Reader
+from loadlab.core.run_dir import RunDir
+from loadlab.report import lesson as pages
+from loadlab.report.words import lessons as words
+from tests.unit import builders
+from tests.unit.bundle import test_verify as recorded
+
+original = recorded.original
+ANSWERS = ["a", "100"]
+
+
+@pytest.fixture(scope="module")
+def taught(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recorded run, as that of a lesson whose reader answered."""
+    run = RunDir(Path(shutil.copytree(original, tmp_path_factory.mktemp("lesson") / "a-run")))
+    lesson = msgspec.convert(builders.lesson("client"), Lesson)
+    study = replace(recorded.STUDY, kind="lesson", name="keepalive", lesson=lesson)
+    begun = recorded.begun()
+    plan = replace(begun.plan, study=study)
+    documents.write(run.plan, documents.encode(replace(begun, plan=plan)))
+    documents.write(run.reader, documents.encode(Reader(answers=ANSWERS, seconds=12)))
+    recorded.derive_all(run.path)
+    for name, content in pages.pages(run.path, builders.ROOT).items():
+        documents.write(run.path / name, content)
+    return run.path
+
+
+def test_a_lesson_verifies_with_its_pages(taught: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(taught, tmp_path / "a-run"))
+    outcome = recorded.verify(run)
+    assert outcome.verified
+    assert {"lesson.json", "lesson.md", "lesson.html"} <= set(outcome.of("same"))
+    assert "reader.json" in outcome.of("not verified")
+
+
+def test_the_table_of_a_class(taught: Path, original: Path, tmp_path: Path) -> None:
+    archive.pack(taught, tmp_path / "anna.tar.gz")
+    altered = Path(shutil.copytree(taught, tmp_path / "run" / "a-run"))
+    told = documents.read(altered / "lesson.json", LessonResult)
+    documents.write(altered / "lesson.json", documents.encode(replace(told, right=2)))
+    archive.pack(altered, tmp_path / "bert.tar.gz")
+    archive.pack(original, tmp_path / "cora.tar.gz")
+    (tmp_path / "dora.tar.gz").write_bytes(b"no archive")
+    found = list(grade.grades(str(tmp_path), builders.ROOT))
+    assert [(one.bundle, one.verified) for one in found] == [
+        ("anna", True), ("bert", False), ("cora", True), ("dora", False),
+    ]  # fmt: skip
+    rows = {one.bundle: words.grade(one) for one in found}
+    right = str(told.right)
+    assert rows["anna"][:4] == ["anna", "keepalive", right, "2"]
+    assert rows["anna"][-2:] == ["yes", ""]
+    # The figures of an altered bundle are those derived again.
+    assert rows["bert"][:4] == ["bert", "keepalive", right, "2"]
+    assert rows["bert"][-1].startswith("lesson.json: right: ")
+    assert rows["cora"][-2:] == ["yes", "the run of no lesson"]
+    assert rows["dora"][-2] == "no"
+    lines = words.table(list(rows.values()))
+    assert len(lines) == 5
+    assert lines[0].split() == list(words.GRADES)
+
+
+@pytest.mark.parametrize("folder", ["", "/nosuch", "."])
+def test_a_folder_without_bundles_is_refused(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BundleError, match=re.escape(f"bundles: '{folder}' is no folder with")):
+        grade.bundles(folder)

@@ -1,0 +1,211 @@
+"""A lesson's run as its stages go on with it, without hosts."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from loadlab.core.errors import PlanError
+from loadlab.planning import options
+from loadlab.planning import plan as planning
+from loadlab.planning.lessons import stages
+from loadlab.planning.request import Request
+from loadlab.scheduling import records, schedule
+from loadlab.scheduling.experiments import items
+from loadlab.scheduling.plan import Plan
+from tests.unit import builders
+
+ROOT = builders.ROOT
+NAMES = sorted(path.stem for path in (ROOT / "files" / "lessons").glob("*.yml"))
+SPECS = options.specs_of(
+    yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())["argument_specs"][
+        "main"
+    ]["options"]
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A lab without runs."""
+    for part in ("files", "apps"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    return tmp_path
+
+
+def plan(lab: Path, stage: str = "run", **given: Any) -> Plan:
+    begins = stage == "run"
+    ask = Request(
+        root=lab,
+        specs=SPECS,
+        given=given,
+        now=datetime.datetime(2026, 11, 20, 17, 16, 47),
+        user=list(given),
+        begin=begins,
+        needs_run=not begins,
+        kind="lesson",
+        stage=stage,
+        python="3.13",
+    )
+    return planning.plan(ask)
+
+
+def keep(made: Plan) -> Plan:
+    """Keep the plan as the run's."""
+    run_dir = Path(made.run_dir)
+    builders.write_plan(run_dir, made)
+    latest = run_dir.with_name("latest")
+    if not latest.exists():
+        latest.symlink_to(run_dir.name)
+    return made
+
+
+def measure(made: Plan, **changed: Any) -> list[str]:
+    """Measure what is left; return the cell_ids."""
+    run_dir, found = Path(made.run_dir), []
+    while following := schedule.next_item(made, records.load(run_dir), {}, None, 0):
+        result = builders.result(
+            cell_id=following.cell_id,
+            cell=following.cell,
+            purpose=following.purpose,
+            base=following.base,
+            input_hashes=following.input_hashes,
+            repetition=following.repetition,
+            block=following.block,
+            **changed,
+        )
+        builders.store(run_dir, result)
+        found.append(following.cell_id)
+    return found
+
+
+def taught(lab: Path, name: str, **given: Any) -> Plan:
+    """Run the lesson."""
+    made = keep(plan(lab, lesson=name, **given))
+    measure(made)
+    return made
+
+
+def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
+    run = taught(lab, "listen_backlog", duration=4)
+    broken = builders.present(run.study).cells["short"][0]
+    for number in (1, 2, 3):
+        made = keep(plan(lab, "check"))
+        assert (made.run_id, made.remaining) == (run.run_id, 1)
+        following = schedule.next_item(made, records.load(Path(made.run_dir)), {}, None, 0)
+        found = builders.present(following)
+        assert found.switch == schedule.Switch(stack=None, tuning=None, network=None)
+        assert (found.purpose, found.base) == ("check", broken)
+        assert found.cell.load.duration_s == 4
+        assert measure(made) == [f"{broken}-check{number}"]
+        assert stages.checks(builders.present(made.study).cells) == [
+            f"check{each}" for each in range(1, number + 1)
+        ]
+    # What was checked is never measured again: the hosts are others by now.
+    assert plan(lab, lesson="listen_backlog", run_id=run.run_id, duration=4).remaining == 0
+    more = plan(lab, lesson="listen_backlog", run_id=run.run_id, duration=4, repetitions=2)
+    assert more.remaining == 2
+
+
+def test_a_check_that_failed_is_made_again(lab: Path) -> None:
+    taught(lab, "keepalive")
+    first = keep(plan(lab, "check"))
+    (check,) = (item for item in items(first.experiments) if item.purpose == "check")
+    failed = builders.result(
+        cell_id=check.cell_id,
+        cell=check.cell,
+        purpose=check.purpose,
+        base=check.base,
+        input_hashes=check.input_hashes,
+        repetition=1,
+        error="nginx did not start",
+    )
+    builders.store(Path(first.run_dir), failed)
+    again = [item for item in items(plan(lab, "check").experiments) if item.purpose == "check"]
+    assert [item.cell_id for item in again] == [check.cell_id]
+
+
+def test_a_void_check_counts_as_one(lab: Path) -> None:
+    taught(lab, "keepalive")
+    measure(keep(plan(lab, "check")), validity=builders.void("steal"))
+    assert stages.checks(builders.present(plan(lab, "check").study).cells) == ["check1", "check2"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "tuning"), [("exercise", "before-linux-5.4"), ("solve", "production")]
+)
+def test_the_hosts_get_the_set_up_of_the_stage(lab: Path, stage: str, tuning: str) -> None:
+    taught(lab, "listen_backlog")
+    made = plan(lab, stage)
+    assert made.options.tuning == [tuning]
+    backlog = builders.present(made.stack)["backlog"]
+    assert backlog == {"before-linux-5.4": 128, "production": 4096}[tuning]
+    assert made.remaining == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) -> None:
+    run = taught(lab, name)
+    study = builders.present(run.study)
+    exercise = builders.present(study.lesson).exercise
+    if exercise is None:
+        with pytest.raises(PlanError, match=f"the lesson {name} has no exercise"):
+            plan(lab, "exercise")
+        return
+    broken = study.cells[exercise.cell][0]
+    first = items(plan(lab, "exercise").experiments)[0]
+    assert first.cell_id == broken
+    solved = study.cells[exercise.solution.cell or exercise.cell][0]
+    assert items(plan(lab, "solve").experiments)[0].cell_id == solved
+
+
+@pytest.mark.parametrize(
+    ("stage", "given", "words"),
+    [
+        (
+            "nosuch",
+            {},
+            "stage: 'nosuch' is not known. There are: run, exercise, hint, check, solve",
+        ),
+        (
+            "check",
+            {"lesson": "unix_or_tcp"},
+            "is of the lesson keepalive, and not of 'unix_or_tcp'",
+        ),
+        ("check", {"duration": 3}, "has measurements left or other options. Go on with it first"),
+        ("check", {"run_id": "other"}, "run_id: 'other' is not in results/"),
+    ],
+)
+def test_a_stage_of_another_run_is_refused(
+    lab: Path, stage: str, given: dict[str, Any], words: str
+) -> None:
+    taught(lab, "keepalive")
+    with pytest.raises(PlanError, match=re.escape(words)):
+        plan(lab, stage, **given)
+
+
+def test_a_stage_comes_after_the_lesson_is_measured(lab: Path) -> None:
+    run = keep(plan(lab, lesson="keepalive"))
+    with pytest.raises(PlanError, match=re.escape("stage: exercise comes after the lesson")):
+        plan(lab, "exercise")
+    measure(run)
+    assert plan(lab, "exercise").remaining == 0
+
+
+def test_a_run_that_is_no_lesson_has_no_stages(lab: Path) -> None:
+    made = builders.plan()
+    made = replace(made, run_id="other", run_dir=str(lab / "results" / "other"))
+    keep(made)
+    with pytest.raises(
+        PlanError, match=re.escape("check goes on with a lesson, and the run other")
+    ):
+        plan(lab, "check")
+    shutil.rmtree(lab / "results")
+    with pytest.raises(PlanError, match="results/latest names no run"):
+        plan(lab, "check")

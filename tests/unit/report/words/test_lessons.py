@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from loadlab.core.model import Exercise, ExerciseResult, Prediction
+from loadlab.report.words import lessons as words
+from tests.unit import builders
+
+CHOICE, NUMBER = msgspec.convert(builders.lesson("one")["predictions"], list[Prediction])
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{one.goodput}", "1,234"),
+        ("{one.latency_us.p99}", "1.23 ms"),
+        ("{one.goodput / 1000}", "1.23"),
+        ("{one.goodput | plain}", "1234"),
+        ("{one.goodput | ms} on average", "1.23 ms on average"),
+        ("{one.goodput / 10000 | percent}", "12 %"),
+        ("{two.goodput}", "-"),
+    ],
+)
+def test_a_text_has_the_figures_with_their_units(template: str, text: str) -> None:
+    assert words.text(template, lambda cell, _: 1234.0 if cell == "one" else None) == text
+
+
+def test_a_question_is_asked_with_its_answers() -> None:
+    assert words.ask(CHOICE, 1, 2).splitlines() == [
+        "Question 1 of 2: More than one?",
+        "  a) yes",
+        "  b) no",
+        "Your answer (a, b; Enter for none)",
+    ]
+    assert words.ask(NUMBER, 2, 2).endswith("\nYour answer, in answers/s (Enter for none)")
+
+
+def test_a_login_is_a_command_for_the_shell() -> None:
+    host = {"address": "10.0.0.1", "user": "root", "port": "", "key": "/a b", "arguments": "-o X=y"}
+    assert words.login(host) == "ssh -o X=y -i '/a b' root@10.0.0.1"
+    bare = {"address": "web", "user": "", "port": "2222", "key": "", "arguments": ""}
+    assert words.login(bare) == "ssh -p 2222 web"
+
+
+def test_hints_come_one_at_a_time() -> None:
+    asked = msgspec.convert(
+        {
+            "cell": "one",
+            "task": "t",
+            "hints": ["look", "change"],
+            "cured": [
+                {"statement": "s", "all": [{"metric": "goodput", "cell": "check", "at_least": 1}]}
+            ],
+            "solution": {"cell": "two"},
+        },
+        Exercise,
+    )
+    assert words.hint(asked, 1) == "Hint 1 of 2: look"
+    assert words.hint(asked, 3).startswith("There are only 2 hints.")
+
+
+def test_an_exercise_without_a_check_says_so() -> None:
+    found = ExerciseResult(checks=[], hints=0, solved=False, seconds=None)
+    assert words.exercise(found) == "Not checked yet."
