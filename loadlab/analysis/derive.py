@@ -28,6 +28,7 @@ from loadlab.core.model import (
 )
 from loadlab.core.run_dir import RepetitionDir, RunDir
 from loadlab.hosts import ec2_price
+from loadlab.planning.lessons import reader
 from loadlab.scheduling import plan as plans
 
 
@@ -203,7 +204,7 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     judged = claims.build(document, study)
     documents.write(run.claims, documents.encode(judged))
     if study.lesson is not None:
-        found = lessons.build(document, study, study.lesson, lessons.reader(run_dir))
+        found = lessons.build(document, study, study.lesson, reader.read(run_dir))
         documents.write(run.lesson, documents.encode(found))
     if study.expectations:
         finished = _finished(_measured(run_dir))

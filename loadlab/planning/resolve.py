@@ -14,7 +14,7 @@ from loadlab.planning import (
     studies,
     user_options,
 )
-from loadlab.planning.lessons import stages
+from loadlab.planning.lessons import reader, stages
 from loadlab.planning.request import Request
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records
@@ -59,6 +59,7 @@ def resolve_run(ask: Request) -> ResolvedRun:
             f"{ask.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
     stages.refuse_other(ask.stage, run_id, recorded, ask.given)
+    reader.refuse_before(ask.stage, reader.read(run_dir))
     own = {**ask.given, "lesson": None} if ask.stage != stages.RUN else ask.given
     given = _with_recorded(recorded, own) if resumes else ask.given
     return ResolvedRun(run_id=run_id, recorded=recorded, records=kept, given=given)

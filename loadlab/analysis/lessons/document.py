@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import statistics
 from itertools import zip_longest
-from pathlib import Path
 
 from loadlab.analysis.lessons import exercise, figures, predictions
-from loadlab.core import documents
 from loadlab.core.model import Lesson, LessonResult, PlannedStudy, Reader, Summary
-from loadlab.core.run_dir import RunDir
-
-
-def reader(run_dir: Path) -> Reader:
-    """Return the run's reader.json, or an empty one where nobody was asked."""
-    path = RunDir(run_dir).reader
-    return documents.read(path, Reader) if path.exists() else Reader()
 
 
 def build(summary: Summary, study: PlannedStudy, lesson: Lesson, given: Reader) -> LessonResult:

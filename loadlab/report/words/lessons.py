@@ -10,12 +10,13 @@ from loadlab.core.expressions import Lookup, Place
 from loadlab.core.model import (
     CheckResult,
     Exercise,
-    ExerciseResult,
     Grade,
     LessonResult,
     Prediction,
     PredictionResult,
+    UnmeasuredCell,
 )
+from loadlab.planning.lessons import stages
 from loadlab.report.words import claims
 from loadlab.report.words.quantities import quantity
 
@@ -155,22 +156,16 @@ def solved(exercise: Exercise) -> list[str]:
     return [*done, f"Then: {_COMMAND}check"]
 
 
-def check(found: CheckResult) -> list[str]:
-    """Return the verdict of a check, and each claim with what was measured."""
+def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]:
+    """Return the verdict of a check, and each claim with what was measured, or why none was.
+
+    ``unmeasured``: of claims.json.
+    """
     each = [*found.cured, *found.price]
     told = [f"{one.outcome}: {one.statement} ({claims.figure(one)})" for one in each]
+    name = stages.name(found.check)
+    told += [claims.unmeasured(one) for one in unmeasured if one.cell == name]
     return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
-
-
-def exercise(found: ExerciseResult) -> str:
-    """Return a sentence on an exercise."""
-    if not found.checks:
-        return "Not checked yet."
-    count = formatting.plural(len(found.checks), "check")
-    took = "" if found.seconds is None else f" after {formatting.lasting(found.seconds)}"
-    helped = ", repaired by the lab" if found.solved else ""
-    hints = formatting.plural(found.hints, "hint")
-    return f"{count}, {hints}: {VERDICTS[found.checks[-1].verdict]}{took}{helped}."
 
 
 GRADES = (

@@ -12,7 +12,10 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from loadlab.core import documents
 from loadlab.core.errors import PlanError
+from loadlab.core.model import Reader
+from loadlab.core.run_dir import RunDir
 from loadlab.planning import options
 from loadlab.planning import plan as planning
 from loadlab.planning.lessons import stages
@@ -89,6 +92,8 @@ def taught(lab: Path, name: str, **given: Any) -> Plan:
     """Run the lesson."""
     made = keep(plan(lab, lesson=name, **given))
     measure(made)
+    begun = documents.encode(Reader(exercise_began=1))
+    documents.write(RunDir(Path(made.run_dir)).reader, begun)
     return made
 
 

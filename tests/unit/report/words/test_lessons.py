@@ -3,7 +3,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from loadlab.core.model import Exercise, ExerciseResult, Prediction
+from loadlab.core.model import (
+    CheckResult,
+    Exercise,
+    Prediction,
+    Reason,
+    UnmeasuredCell,
+)
 from loadlab.report.words import lessons as words
 from tests.unit import builders
 
@@ -60,6 +66,10 @@ def test_hints_come_one_at_a_time() -> None:
     assert words.hint(asked, 3).startswith("There are only 2 hints.")
 
 
-def test_an_exercise_without_a_check_says_so() -> None:
-    found = ExerciseResult(checks=[], hints=0, solved=False, seconds=None)
-    assert words.exercise(found) == "Not checked yet."
+def test_a_check_without_a_measurement_says_why() -> None:
+    found = CheckResult(check=2, verdict="not_measured", cured=[], price=[])
+    reasons = [Reason(code="cell_not_measured")]
+    unmeasured = [UnmeasuredCell(cell=name, reasons=reasons) for name in ("check1", "check2")]
+    told = words.check(found, unmeasured)
+    assert told[0] == "Check 2: not measured"
+    assert len(told) == 2

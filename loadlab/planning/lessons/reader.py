@@ -1,0 +1,37 @@
+"""reader.json: read it, and what it says after a stage of an exercise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from loadlab.core import documents
+from loadlab.core.errors import PlanError
+from loadlab.core.model import Exercise, Reader
+from loadlab.core.run_dir import RunDir
+
+
+def read(run_dir: Path) -> Reader:
+    """Return the run's reader.json, or an empty one where nobody was asked."""
+    path = RunDir(run_dir).reader
+    return documents.read(path, Reader) if path.exists() else Reader()
+
+
+def refuse_before(stage: str, given: Reader) -> None:
+    """Raise PlanError where the stage needs an exercise that has not begun."""
+    if stage in ("hint", "check", "solve") and given.exercise_began is None:
+        raise PlanError(
+            f"stage: {stage} comes after the exercise has begun. Begin it with "
+            "ansible-playbook playbooks/lesson.yml -e stage=exercise"
+        )
+
+
+def after(stage: str, exercise: Exercise, before: Reader, now: float) -> Reader:
+    """Return the record after a stage. ``now``: unix seconds."""
+    if stage == "exercise":
+        # Whoever has the hosts broken anew goes on with the same exercise.
+        return replace(before, exercise_began=before.exercise_began or now)
+    if stage == "hint":
+        return replace(before, hints=min(before.hints + 1, len(exercise.hints)))
+    return replace(before, solved=before.solved or stage == "solve")

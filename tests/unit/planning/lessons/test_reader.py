@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from loadlab.core.errors import PlanError
+from loadlab.core.model import Exercise, Reader
+from loadlab.planning.lessons import reader
+
+CLAIM = {"statement": "s", "all": [{"metric": "goodput", "cell": "check", "at_least": 1}]}
+EXERCISE = msgspec.convert(
+    {"cell": "a", "task": "t", "hints": ["1", "2"], "cured": [CLAIM], "solution": {"cell": "b"}},
+    Exercise,
+)
+ANSWERED = Reader(answers=["b"], seconds=3)
+
+
+def test_an_exercise_begins_once() -> None:
+    begun = reader.after("exercise", EXERCISE, ANSWERED, 1000.5)
+    assert begun == replace(ANSWERED, exercise_began=1000.5)
+    assert reader.after("exercise", EXERCISE, begun, 2000) == begun
+
+
+def test_hints_are_counted_and_a_solution_is_remembered() -> None:
+    now = replace(ANSWERED, exercise_began=1000)
+    given = []
+    for _ in range(3):
+        now = reader.after("hint", EXERCISE, now, 2000)
+        given.append(now.hints)
+    assert given == [1, 2, 2]
+    solved = reader.after("solve", EXERCISE, now, 2000)
+    assert solved == replace(now, solved=True)
+    assert reader.after("check", EXERCISE, solved, 2000) == solved
+
+
+@pytest.mark.parametrize("stage", ["hint", "check", "solve"])
+def test_a_stage_before_the_exercise_is_refused(stage: str) -> None:
+    with pytest.raises(PlanError, match=f"stage: {stage} comes after the exercise has begun"):
+        reader.refuse_before(stage, ANSWERED)
+    reader.refuse_before(stage, replace(ANSWERED, exercise_began=1))
+    reader.refuse_before("exercise", ANSWERED)
