@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
-from loadlab.analysis import comparison, ranking, response_time, sweeps_searches
+from loadlab.analysis import comparison, curves, ranking, response_time, sweeps_searches
 from loadlab.analysis.due import over_due
 from loadlab.analysis.validity import voids
 from loadlab.core import documents
@@ -181,6 +181,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         ablation_power=ablation.measured_power(plan.study, comparisons),
         sweeps=sweeps_searches.sweeps(found.cells, plan),
         searches=sweeps_searches.searches(found.cells, plan),
+        curves=curves.build(found.cells, plan),
         rates=sweeps_searches.rates(found.cells, plan),
         ranking=ranking.build(found.cells, plan.aa_controls),
     )

@@ -256,12 +256,13 @@ def store(run_dir: Path, *results: Result) -> Path:
 
 
 def plan(**given: Any) -> Plan:
-    """Return the plan of a new run of the lab with these options; aiohttp unless another is."""
+    """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
+    and without a curve unless it is."""
     specs = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
     ask = Request(
         root=ROOT,
         specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
-        given={"framework": "aiohttp", **given},
+        given={"framework": "aiohttp", "curve": False, **given},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
     return planning.plan(ask)

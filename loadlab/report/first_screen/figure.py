@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.core import formatting
-from loadlab.core.model import Cell, CellSummary, PercentileInterval, SearchSummary, Summary
+from loadlab.core.model import Cell, CellSummary, PercentileInterval, Summary
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report.html import Figure, Key, link
 from loadlab.report.sections import headlines
@@ -27,6 +27,7 @@ RATES = (
     "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
 )
 OBJECTIVE = " Dashed: the objective, {}. The stacks that meet it up to the highest rate come first."
+ONCE = " Each rate of a curve was measured once, for {:g} s, and has no interval."
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
     "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
@@ -65,7 +66,7 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     """
     constant = [one for one in summary.cells if _is_drawn(one)]
     by_endpoint: dict[str, list[_Stack]] = {}
-    for stack in _stacks(constant, summary.searches):
+    for stack in _stacks(constant, summary):
         by_endpoint.setdefault(stack.cell.endpoint, []).append(stack)
     swept = {
         name: several
@@ -86,21 +87,24 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
 
 
 def _is_drawn(cell: CellSummary) -> bool:
-    return cell.purpose in ("measure", "probe") and cell.cell.load.mode == "constant"
+    return cell.purpose in ("measure", "probe", "curve") and cell.cell.load.mode == "constant"
 
 
-def _stacks(cells: Sequence[CellSummary], searches: Sequence[SearchSummary]) -> list[_Stack]:
+def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
     """Return the cells that differ in their rates alone, together."""
     found: dict[bytes, dict[float, CellSummary]] = {}
-    limits = {_key(one.cell): one.slo.get("p99_ms") for one in searches}
+    limits = {_key(one.cell): one.slo.get("p99_ms") for one in summary.searches}
+    limits |= {_key(one.cell): one.slo.get("p99_ms") for one in summary.curves}
+    best = {_key(one.cell): one.within or 0.0 for one in summary.curves}
     for cell in cells:
         rate = cell.cell.load.rate or 0.0
         known = found.setdefault(_key(cell.cell), {})
-        # A rate that was tried and then measured counts as measured.
+        # A rate that was tried, or is of a curve, and was measured counts as measured.
         if rate not in known or cell.purpose == "measure":
             known[rate] = cell
     return [
-        _stack([own[rate] for rate in sorted(own)], limits.get(key)) for key, own in found.items()
+        _stack([own[rate] for rate in sorted(own)], limits.get(key), best.get(key))
+        for key, own in found.items()
     ]
 
 
@@ -112,7 +116,10 @@ def _key(cell: Cell) -> bytes:
     return msgspec.json.encode(replace(cell, load=load, expected_void=None))
 
 
-def _stack(cells: Sequence[CellSummary], objective_ms: float | None) -> _Stack:
+def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float | None) -> _Stack:
+    """Return a stack; ``best``: the highest rate that met the objective of a curve."""
+    if best is not None:
+        return _Stack(cells, objective_ms, best)
     met = [
         one.cell.load.rate or 0.0
         for one in cells
@@ -165,10 +172,21 @@ def _by_rate(
     limits = " or ".join(f"p99 up to {ms:g} ms" for ms in sorted(set(objectives)))
     return FigureSection(
         f"p99 by offered rate on {path}",
-        RATES + (OBJECTIVE.format(limits) if limits else ORDER),
+        RATES + (OBJECTIVE.format(limits) if limits else ORDER) + _once(ordered),
         figures,
         False,
     )
+
+
+def _once(several: Sequence[_Stack]) -> str:
+    """Return that the rates of curves were measured once; empty where there is none."""
+    seconds = {
+        one.cell.load.duration_s or 0.0
+        for stack in several
+        for one in stack.cells
+        if one.purpose == "curve"
+    }
+    return ONCE.format(max(seconds)) if seconds else ""
 
 
 def _titles(several: Sequence[_Stack]) -> list[str]:
