@@ -60,5 +60,7 @@ def stayed(slo: Mapping[str, float]) -> str:
     ]
     if "errors" in slo:
         most = slo["errors"]
-        limits.append(f"with {f'errors up to {formatting.part_of(most)}' if most else 'no errors'},")
+        limits.append(
+            f"with {f'errors up to {formatting.part_of(most)}' if most else 'no errors'},"
+        )
     return ", ".join(limits)

@@ -22,7 +22,7 @@ AIOHTTP = "aiohttp on Gunicorn (unix, http, uvloop, connections kept)"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run at 1,300 requests/s, more than the 1,240 of its closed loop; 500 requests/s are void."""
+    """A run at 1,300 requests/s, above the 1,240 of its closed loop; 500 requests/s are void."""
     plan = builders.plan(curve=True, endpoint="agents", rate=1300)
     folder = run_of(tmp_path_factory.mktemp("curve") / "r", plan)
     change(paths(folder, "curve", 500)[0], validity=runs.voided(builders.result()).validity)
@@ -45,7 +45,7 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Pat
     assert first.text == (
         f"{AIOHTTP} on /agents: p99 stayed within 100 ms, with no errors, up to 1,200 requests/s; "
         "at 1,300 requests/s: p99 312 ms is above 100 ms (each rate of the curve measured once, "
-        "8 s). Not judged: 500 requests/s."
+        "7 s). Not judged: 500 requests/s."
     )
     assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
     assert (first.state, second.state) == ("held", "missed")
@@ -57,7 +57,7 @@ def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
     (found,) = summary(run).curves
     met = replace(found, missed=None, undecided=[])
     assert text(met, run).endswith(
-        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, 8 s)."
+        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, 7 s)."
     )
     none = replace(found, within=None, undecided=[])
     assert "no rate is known to meet p99 up to 100 ms and no errors; at 1,300" in text(none, run)
@@ -77,7 +77,7 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> N
         assert rate in told
     assert "<pattern" in told
     assert "Dashed: the objective, p99 up to 100 ms." in section.caption
-    assert section.caption.endswith("measured once, for 8 s, and has no interval.")
+    assert section.caption.endswith("measured once, for 7 s, and has no interval.")
 
 
 def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
