@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from loadlab.report.plots import stacks as plots
 
 RATES = (
-    "Each plot is a stack; all have the same axes, and latency counts from the intended send time. "
+    "Each plot is {}; all have the same axes, and latency counts from the intended send time. "
     "The band is the 95 % interval of the p99, the diamond the highest rate that the stack held. "
     "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
 )
-OBJECTIVE = " Dashed: the objective, {}. The stacks that meet it up to the highest rate come first."
+OBJECTIVE = " Dashed: the objective, {}."
+ORDER_MET = " The stacks that meet it up to the highest rate come first."
 ONCE = " Each rate of a curve was measured once, for {:g} s, and has no interval."
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
@@ -81,9 +82,16 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     anchors = {entry.cell.cell_id: entry.anchor for entry in measured}
     figures = [
         _by_rate(f"rates-{number}", several, paths, anchors)
-        for number, several in enumerate(swept.values(), start=1)
+        for number, several in enumerate(_together(list(swept.values())), start=1)
     ]
     return [*(one for one in figures if one), *_on_one_axis(rest)]
+
+
+def _together(several: list[list[_Stack]]) -> list[list[_Stack]]:
+    """Return the stacks of each endpoint; of all endpoints together where each has one."""
+    if len(several) > 1 and all(len(stacks) == 1 for stacks in several):
+        return [[stack for stacks in several for stack in stacks]]
+    return several
 
 
 def _is_drawn(cell: CellSummary) -> bool:
@@ -141,25 +149,29 @@ def _held(cell: CellSummary) -> bool:
 def _by_rate(
     name: str, several: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
 ) -> FigureSection | None:
+    """Return the figure of the stacks of one endpoint, or of one stack of each of several."""
     from loadlab.report.plots import stacks as plots
 
-    ordered = sorted(several, key=lambda stack: -stack.best)
+    own_paths = [labels.path_of(stack.cell, paths) for stack in several]
+    is_one = len(set(own_paths)) == 1
+    ordered = sorted(several, key=lambda stack: -stack.best) if is_one else several
     points = [[_point(cell) for cell in stack.cells] for stack in ordered]
     objectives = [one.objective_ms for one in ordered if one.objective_ms is not None]
     shared = plots.limits(points, objectives)
     if shared is None:
         return None
-    path = labels.path_of(ordered[0].cell, paths)
+    titles = _titles(ordered) if is_one else own_paths
+    on = f" on {own_paths[0]}" if is_one else ""
     figures = []
     for number, (stack, own, title) in enumerate(
-        zip(ordered, points, _titles(ordered), strict=True), start=1
+        zip(ordered, points, titles, strict=True), start=1
     ):
         told = "; ".join(_words(point) for point in own)
         figures.append(
             Figure(
                 title,
                 plots.p99_by_rate(
-                    f"{name}-{number}", f"p99 of {title} on {path} by offered rate: {told}", own,
+                    f"{name}-{number}", f"p99 of {title}{on} by offered rate: {told}", own,
                     shared, stack.objective_ms,
                 ),
                 "",
@@ -171,8 +183,11 @@ def _by_rate(
         )  # fmt: skip
     limits = " or ".join(f"p99 up to {ms:g} ms" for ms in sorted(set(objectives)))
     return FigureSection(
-        f"p99 by offered rate on {path}",
-        RATES + (OBJECTIVE.format(limits) if limits else ORDER) + _once(ordered),
+        f"p99 by offered rate{on}",
+        RATES.format("a stack" if is_one else "an endpoint")
+        + (OBJECTIVE.format(limits) if limits else "")
+        + ((ORDER_MET if limits else ORDER) if len(ordered) > 1 and is_one else "")
+        + _once(ordered),
         figures,
         False,
     )

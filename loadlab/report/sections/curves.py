@@ -50,7 +50,7 @@ def by_path(summary: Summary, paths: Paths) -> Mapping[str, list[CurvePart]]:
 def lines(summary: Summary) -> list[str]:
     """Return a line for each curve: p99 by rate."""
     return [
-        f"Curve of {subject}, p99: {', '.join(map(_short, one.trace))}"
+        f"Curve of {subject}, p99: {', '.join(_by_rate(one))}"
         if one.reason is None
         else _text(one, subject)
         for one, subject in _with_subjects(summary, {})
@@ -62,9 +62,17 @@ def _with_subjects(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, s
     return list(zip(summary.curves, subjects, strict=True))
 
 
-def _short(step: SearchStep) -> str:
-    p99 = "void" if step.met is None else f"{formatting.ms(step.p99_us)} ms"
-    return f"{step.rate:,g}/s {p99}"
+def _by_rate(found: CurveSummary) -> list[str]:
+    """Return each rate with its p99, the highest of several measurements that were judged."""
+    known: dict[float, float | None] = {}
+    for step in found.trace:
+        before = known.setdefault(step.rate, None)
+        if step.met is not None and step.p99_us is not None:
+            known[step.rate] = max(before or 0.0, step.p99_us)
+    return [
+        f"{rate:,g}/s {'not judged' if p99 is None else f'{formatting.ms(p99)} ms'}"
+        for rate, p99 in known.items()
+    ]
 
 
 def _state(found: CurveSummary) -> str:
@@ -80,6 +88,8 @@ def _text(found: CurveSummary, subject: str) -> str:
     once = f"each rate of the curve measured once, {found.duration_s:g} s"
     undecided = ", ".join(f"{rate:,g}" for rate in found.undecided)
     rest = f" Not judged: {undecided} requests/s." if undecided else ""
+    if few := _unsupported(found):
+        rest += f" Too few requests to support the percentile at {few} requests/s."
     if found.within is None and found.missed is None:
         return f"{subject}: no rate of the curve could be judged.{rest}"
     why = ""
@@ -94,6 +104,17 @@ def _text(found: CurveSummary, subject: str) -> str:
         f"{subject}: {curves.stayed(found.slo)} up to {found.within:,g} requests/s{highest} "
         f"({once}).{rest}"
     )
+
+
+def _unsupported(found: CurveSummary) -> str:
+    """Return the rates whose sample is too small for a percentile of the objective."""
+    rates = {
+        step.rate
+        for step in found.trace
+        if step.met is not None
+        and any(one.facts.get("supported", True) is False for one in step.reasons)
+    }
+    return ", ".join(f"{rate:,g}" for rate in sorted(rates))
 
 
 def _table(found: CurveSummary) -> Table:

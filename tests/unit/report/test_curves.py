@@ -68,6 +68,19 @@ def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
     assert "p99.9 stayed within 20 ms, with errors up to 1.0 %, up to 1,200" in text(only, run)
 
 
+def test_a_sample_too_small_for_its_percentile_is_named(run: Path) -> None:
+    (found,) = summary(run).curves
+    trace = [
+        replace(step, reasons=[replace(why, facts={**why.facts, "supported": False})])
+        if step.rate == 250
+        else step
+        for step in found.trace
+        for why in step.reasons[:1]
+    ]
+    told = text(replace(found, trace=trace), run)
+    assert told.endswith("Too few requests to support the percentile at 250 requests/s.")
+
+
 def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> None:
     (section,) = report.build(run).figures
     assert section.title == "p99 by offered rate on /agents"
@@ -78,6 +91,19 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> N
     assert "<pattern" in told
     assert "Dashed: the objective, p99 up to 100 ms." in section.caption
     assert section.caption.endswith("measured once, for 7 s, and has no interval.")
+
+
+def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
+    plan = builders.plan(curve=True, endpoint="index,agents", rate=1300)
+    folder = run_of(tmp_path / "r", plan)
+    documents.write(RunDir(folder).summary, documents.encode(summed(folder)))
+    page = report.build(folder)
+    (section,) = page.figures
+    assert section.title == "p99 by offered rate"
+    assert [one.title for one in section.plots] == ["/agents", "/index"]
+    assert section.caption.startswith("Each plot is an endpoint; all have the same axes")
+    states = [one.text.partition(": ")[0].rpartition(" ")[2] for one in page.headlines[::2]]
+    assert states == ["/agents", "/index"]
 
 
 def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
@@ -105,5 +131,7 @@ def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
     rows = results.table(summary(run)).splitlines()
     (line,) = [row for row in rows if "250/s" in row]
-    assert line.startswith(f"Curve of {AIOHTTP} on /agents, p99: 250/s 9.00 ms, 500/s void,")
+    assert line.startswith(
+        f"Curve of {AIOHTTP} on /agents, p99: 250/s 9.00 ms, 500/s not judged, 740/s"
+    )
     assert sum(row.startswith("agents ") for row in rows) == 2
