@@ -14,9 +14,9 @@ from loadlab.analysis.claims import judgement
 from loadlab.core import catalog
 from loadlab.core.errors import PlanError
 from loadlab.core.model import SaturationRate, Study, StudyRate, StudySetting
-from loadlab.planning import claims as planning_claims
 from loadlab.planning import options, plan, studies
 from loadlab.planning.request import Request
+from loadlab.planning.study_cells import check_claims
 from loadlab.scheduling import schedule
 from loadlab.scheduling.base import ONCE
 from loadlab.scheduling.plan import Plan
@@ -170,7 +170,7 @@ def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
     assert found is not None
     named = [cell.name for cell in found.cells]
     assert len(set(named)) == len(named)
-    planning_claims.check(found.claims, dict.fromkeys(named, 1))
+    check_claims(found.claims, dict.fromkeys(named, 1))
     rules = [rate.here for rate in found.publication.rates]
     of = {one for rule in rules if isinstance(rule, SaturationRate) for one in rule.of}
     assert of <= set(named)
