@@ -139,11 +139,11 @@ def test_accept_queues_in_which_nothing_waited_are_drawn_once_and_unknown_ones_n
 
 def test_accept_queues_of_a_long_load_have_the_most_of_each_column() -> None:
     seconds = 301
-    series = HostSeries(
-        t=[float(second) for second in range(1, seconds + 1)],
-        **{name: [0.1] * seconds for name in CPU.__struct_fields__
-           if isinstance(getattr(CPU, name), list) and name != "t"},
-    )  # fmt: skip
+    each = {name: getattr(CPU, name) for name in CPU.__struct_fields__}
+    series = replace(
+        CPU, **{name: values[:1] * seconds for name, values in each.items() if values is not None}
+    )
+    series = replace(series, t=[float(second) for second in range(1, seconds + 1)])
     depth: list[int | None] = [second % 3 for second in range(seconds)]
     queue = AcceptQueue(service="nginx", socket="a", limit=511, depth=depth)
     host = timeline.Host("server", series, 1, [queue])
