@@ -233,7 +233,7 @@ def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
     drawn = [queue for queue in host.queues if deepest(queue)] or host.queues[:1]
     for queue in drawn:
         name = f"{queue.service}, {queue.socket}"
-        if deepest(queue) >= queue.limit:
+        if full(queue):
             limit = axes.axhline(queue.limit, color=svg.VERMILION, linewidth=1.0)
             plot.curve(limit, f"limit of {name}", panel)
         (line,) = axes.plot(
@@ -251,6 +251,11 @@ def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
 def deepest(queue: AcceptQueue) -> int:
     """Return the most connections that waited in an accept queue; 0 without a reading."""
     return max((depth or 0 for depth in queue.depth), default=0)
+
+
+def full(queue: AcceptQueue) -> bool:
+    """Return whether an accept queue reached its limit."""
+    return deepest(queue) >= max(1, queue.limit)
 
 
 def _cpu(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host, end: float) -> str:

@@ -269,7 +269,7 @@ def _queues(server: HostTelemetry) -> str:
     ]
     if not most:
         return "No connection waited in an accept queue at any reading."
-    reached = any(timeline.deepest(one) >= one.limit for one in server.accept_queues)
+    reached = any(timeline.full(one) for one in server.accept_queues)
     return f"Most connections that waited in an accept queue: {', '.join(most)}." + (
         " Red: a limit that was reached." if reached else ""
     )
