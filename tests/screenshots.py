@@ -6,6 +6,7 @@ import html
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -46,10 +47,10 @@ def report(chromium: Browser, page: Path, picture: Path) -> None:
     """Write the first screen of a report: from its top to the end of its main figure."""
     chromium.size(WIDTH)
     chromium.open(page)
-    end = chromium.run("document.querySelector('#stacks')?.getBoundingClientRect().bottom")
-    if end is None:
+    bottom = chromium.run("document.querySelector('#stacks')?.getBoundingClientRect().bottom")
+    if bottom is None:
         raise NoPictureError(f"{page} has no figure, because no cell has a constant rate")
-    taken(chromium, WIDTH, end, picture)
+    taken(chromium, WIDTH, bottom, picture)
 
 
 def coloured(line: str) -> str:
@@ -63,13 +64,18 @@ def coloured(line: str) -> str:
     return "".join(parts)
 
 
-def terminal(chromium: Browser, run_id: str, picture: Path) -> None:
-    """Write the end of a run as a terminal shows it."""
+def end(run_id: str) -> list[str]:
+    """Return the command that shows the end of a run, and the lines that a terminal has of it."""
     command = ["ansible-playbook", "playbooks/show.yml", "-e", f"run_id={run_id}"]
     shown = seen(command, COLUMNS, {})
+    lines = left(shown.stdout.rstrip())
     if shown.returncode:
-        raise NoPictureError("\n".join(left(shown.stdout)).strip())
-    lines = [f"$ {' '.join(command)}", *left(shown.stdout.rstrip())]
+        raise NoPictureError("\n".join(lines))
+    return [f"$ {' '.join(command)}", *lines]
+
+
+def terminal(chromium: Browser, lines: Sequence[str], picture: Path) -> None:
+    """Write the last lines as a terminal shows them."""
     with tempfile.NamedTemporaryFile("w", suffix=".html") as page:
         page.write(PAGE + "\n".join(map(coloured, lines)))
         page.flush()
@@ -93,7 +99,7 @@ def main(report_id: str, terminal_id: str) -> None:
     IMAGES.mkdir(exist_ok=True)
     with browser() as chromium:
         report(chromium, reported / "report.html", IMAGES / "report.png")
-        terminal(chromium, ended.name, IMAGES / "terminal.png")
+        terminal(chromium, end(ended.name), IMAGES / "terminal.png")
     print(f"Made docs/images/report.png of {reported.name}, terminal.png of {ended.name}.")
     print(f"terminal.png shows the path of this clone, {ROOT}.")
 
