@@ -19,6 +19,8 @@ from loadlab.core.model import Progress, RepetitionSetup
 from loadlab.core.run_dir import LATEST, RunDir
 
 ADDRESS = "127.0.0.1"
+# The name of the process, at most 15 characters: it tells a process from one that has its number later.
+NAME = "lab-progress"
 
 
 class RunProgress:
@@ -76,6 +78,7 @@ def _gauge(name: str, meaning: str, run: RunDir, value: float) -> Metric:
 
 def main(results: Path, port: int) -> None:
     """Serve the page on a TCP port of the loopback. Raises OSError where the port is taken."""
+    Path("/proc/self/comm").write_text(NAME, encoding="ascii")
     registry = CollectorRegistry()
     registry.register(RunProgress(results))
     _, serving = start_http_server(port, ADDRESS, registry)
