@@ -41,12 +41,23 @@ def _queries() -> Iterator[str]:
             yield f"count by ({label.removesuffix(')')}) ({query})"
 
 
-def series(port: int, query: str) -> list[dict[str, str]]:
-    """The labels of each series that the query finds now."""
+def _ask(port: int, query: str) -> list[dict[str, Any]]:
     url = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
     with urllib.request.urlopen(url, timeout=10) as answer:
-        found = json.load(answer)["data"]["result"]
-    return [one["metric"] for one in found]
+        found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+    return found
+
+
+def series(port: int, query: str) -> list[dict[str, str]]:
+    """The labels of each series that the query finds now."""
+    return [one["metric"] for one in _ask(port, query)]
+
+
+def value(port: int, query: str) -> float:
+    """The value of the only series that the query finds now."""
+    (found,) = _ask(port, query)
+    number: str = found["value"][1]
+    return float(number)
 
 
 def unanswered(port: int, go_on: Callable[[], bool]) -> list[str]:

@@ -19,7 +19,7 @@ from loadlab.core.model import Progress, RepetitionSetup
 from loadlab.core.run_dir import LATEST, RunDir
 
 ADDRESS = "127.0.0.1"
-# The name of the process, at most 15 characters: it tells a process from one that has its number later.
+# Name of the process, at most 15 characters. Its number alone could be another process's later.
 NAME = "lab-progress"
 
 

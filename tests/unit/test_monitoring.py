@@ -19,8 +19,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from loadlab.core import documents, lock
-from loadlab.core.model import Progress, RepetitionSetup
+from loadlab.core import lock
 from loadlab.core.run_dir import RunDir
 from tests import dashboard
 from tests.unit import builders
@@ -80,23 +79,8 @@ def measuring(results: Path) -> None:
     lock.take(run.path, os.getpid(), "")
     run.plan.touch()
     run.link_latest()
-    now = time.time()
-    progress = Progress(
-        run_id=run.run_id,
-        updated=now,
-        done=0,
-        total=4,
-        seconds_left=60.0,
-        ends=now + 60,
-        abandoned={},
-    )
-    documents.write(run.progress, documents.encode(progress))
-    repetition = run.repetition(builders.NAME, 1)
-    repetition.path.mkdir(parents=True)
-    setup = RepetitionSetup(
-        cell_id=builders.NAME, repetition=1, purpose="measure", cell=builders.cell()
-    )
-    documents.write(repetition.cell, documents.encode(setup))
+    builders.progress(run)
+    builders.begin(run, 1)
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +91,11 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     given = variables(folder, hosts)
     config = rendered(ROLE / "templates/prometheus.yml.j2", given)
     (folder / "prometheus.yml").write_text(config)
-    words = [[one["path"], *one["arguments"]] for one in given["__monitoring_programs"]]
     templar = Templar(DataLoader(), variables=given)
+    words = [[one["path"], *one["arguments"]] for one in given["__monitoring_programs"]]
     commands = [[str(templar.template(word)) for word in command] for command in words]
+    # `make tools` puts Prometheus elsewhere than its package does.
+    commands = [[path.removeprefix("/usr/bin/"), *rest] for path, *rest in commands]
     for address in hosts.values():
         told = {"ansible_managed": "", "host_check_exporter": {"listen": f"{address}:9100"}}
         default = rendered(ROOT / "roles/telemetry/templates/default.j2", told)

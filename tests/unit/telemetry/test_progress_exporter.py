@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from loadlab.core import documents, lock
+from loadlab.core import lock
 from loadlab.core.errors import ResultError
-from loadlab.core.model import Progress, RepetitionSetup
 from loadlab.core.run_dir import RunDir
 from loadlab.telemetry.progress_exporter import RunProgress
 from tests.unit import builders
@@ -27,27 +24,6 @@ def run(tmp_path: Path) -> RunDir:
     found.plan.touch()
     found.link_latest()
     return found
-
-
-def progress(run: RunDir, **changes: Any) -> None:
-    now = time.time()
-    fields = {"done": 3, "total": 12, "seconds_left": 60.0, "ends": now + 60, "abandoned": {}}
-    written = Progress(run_id=RUN_ID, updated=now, **{**fields, **changes})
-    documents.write(run.progress, documents.encode(written))
-
-
-def begin(run: RunDir, number: int) -> None:
-    """Write what is on disk once a repetition has begun."""
-    repetition = run.repetition(builders.NAME, number)
-    repetition.path.mkdir(parents=True)
-    setup = RepetitionSetup(
-        cell_id=builders.NAME,
-        repetition=number,
-        purpose="measure",
-        cell=builders.cell(),
-        server="server",
-    )
-    documents.write(repetition.cell, documents.encode(setup))
 
 
 def gauges(results: Path) -> dict[str, float]:
@@ -72,9 +48,9 @@ def test_progress_before_the_load_has_no_measurements(tmp_path: Path, run: RunDi
 
 def test_progress_names_the_measurement_under_way(tmp_path: Path, run: RunDir) -> None:
     lock.take(run.path, os.getpid(), "")
-    progress(run, abandoned={"a": "refused", "b": "refused"})
+    builders.progress(run, abandoned={"a": "refused", "b": "refused"})
     for number in (1, 2):
-        begin(run, number)
+        builders.begin(run, number)
     run.repetition(builders.NAME, 1).result.touch()
     found = gauges(tmp_path)
     assert 50 < found.pop(f"lab_load_left_seconds{OF_RUN}") <= 60
@@ -90,8 +66,8 @@ def test_progress_names_the_measurement_under_way(tmp_path: Path, run: RunDir) -
 
 
 def test_progress_of_an_interrupted_run_has_nothing_under_way(tmp_path: Path, run: RunDir) -> None:
-    progress(run)
-    begin(run, 1)
+    builders.progress(run)
+    builders.begin(run, 1)
     assert gauges(tmp_path) == {
         f"lab_run_under_way{OF_RUN}": 0,
         f"lab_measurements{OF_RUN}": 12,
