@@ -99,8 +99,8 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     for address in hosts.values():
         told = {"ansible_managed": "", "host_check_exporter": {"listen": f"{address}:9100"}}
         default = rendered(ROOT / "roles/telemetry/templates/default.j2", told)
-        _, _, arguments = default.replace("\\\n", "").partition("ARGS=")
-        commands.append(["prometheus-node-exporter", *shlex.split(*shlex.split(arguments))])
+        (arguments,) = shlex.split(default.replace("\\\n", "").partition("ARGS=")[2])
+        commands.append(["prometheus-node-exporter", *shlex.split(arguments)])
     with ExitStack() as running:
         processes = []
         for command in commands:
