@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -24,7 +25,21 @@ from loadlab.core import documents, revision, run_dir, thresholds
 from loadlab.core.formatting import one_line, plain
 from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.core.model.base import Json
-from loadlab.core.run_dir import MANIFEST, REPORT, RESULT, RunDir
+from loadlab.core.run_dir import (
+    CALIBRATIONS,
+    CERTIFICATE,
+    CLAIMS,
+    LESSON,
+    MANIFEST,
+    METRICS,
+    PERCENTILES,
+    REPORT,
+    REPRODUCTION,
+    RESULT,
+    SUMMARY,
+    TABLE,
+    RunDir,
+)
 from loadlab.report import lesson
 from loadlab.reproduction import document as reproduction
 from loadlab.scheduling import plan as plans
@@ -33,6 +48,8 @@ from loadlab.scheduling.plan import Run
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
 NAMED = 20  # how many files that were not verified are printed for one reason
 LISTING = "files.txt"
+# Patterns of the files that derive.summary writes.
+SUMMARIES = (SUMMARY, CLAIMS, CERTIFICATE, METRICS, TABLE, f"*{PERCENTILES}")
 
 # - same: a document that was derived again, and is the same
 # - differs: a document that the raw files do not give, or a raw file with another SHA-256 than its
@@ -307,17 +324,16 @@ class _Again:
         """Derive all documents and compare them; ``known``, ``begun``: the bundle's manifest and
         plan.json."""
         again = self.again
-        self._make(self._calibrations, "calibration")
-        self._make(lambda: derive.results(again, False), "cells")
-        self._make(lambda: derive.describe_again(again, known), "manifest")
-        self._make(lambda: derive.summary(again), "summary", "claims", "certificate", "metrics")
-        self._make(lambda: reproduction.write(again), "reproduction")
-        self._make(self._report, "report")
-        self._make(lambda: self._lesson(begun), "lesson")
+        self._make(self._calibrations, CALIBRATIONS)
+        self._make(lambda: derive.results(again, False), f"cells*{RESULT}")
+        self._make(lambda: derive.describe_again(again, known), MANIFEST)
+        self._make(lambda: derive.summary(again), *SUMMARIES)
+        self._make(lambda: reproduction.write(again), REPRODUCTION)
+        self._make(self._report, REPORT)
+        self._make(lambda: self._lesson(begun), LESSON)
 
-    def _make(self, make: Callable[[], object], *beginnings: str) -> None:
-        """Derive documents, then compare every file whose name starts with one
-        of ``beginnings``."""
+    def _make(self, make: Callable[[], object], *patterns: str) -> None:
+        """Derive documents, then compare every file whose path matches one of ``patterns``."""
         why = ""
         try:
             make()
@@ -326,7 +342,7 @@ class _Again:
             why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
         both = {*names(self.given), *names(self.again)}
         for name in sorted(both):
-            if run_dir.derived(name) and name.startswith(beginnings):
+            if run_dir.derived(name) and any(fnmatchcase(name, one) for one in patterns):
                 self._settle(name, why)
 
     def _settle(self, name: str, why: str) -> None:

@@ -6,7 +6,7 @@ nothing. The output of a generator is named in generators/registry.py.
 
 Below results/<run_id>/:
 
-- cells/<cell_id>/rep-<n>/: a repetition
+- cells/<cell_id>/: a cell, with its file of percentiles; rep-<n>/ below it: a repetition
 - calibration<pair>/{link,ceiling,floor}/rep-<n>/: the n-th calibration of a pair's first client;
   calibration<pair>+<client>/ of its further clients. Beside each folder its document, with .json
 - tuning.json, tuning-<profile><pair>.json; answers<pair>.json; compare-<run_id>.json
@@ -39,10 +39,14 @@ MANIFEST = "manifest.json"
 ORIGINAL = "original.json"
 REPRODUCTION = "reproduction.json"
 METRICS = "metrics.prom"
+# All repetitions as one table.
+TABLE = "cells.csv"
 REPORT = "report.html"
 LESSON = "lesson.md"
 LOCK = ".lock"
 
+# Of each cell, the percentiles of its valid repetitions together.
+PERCENTILES = "latency.hgrm"
 # Files of a repetition on the controller.
 CELL = "cell.json"
 RESULT = "result.json"
@@ -84,6 +88,8 @@ _REPETITION = "rep-"
 _NUMBERED = re.compile(_REPETITION + "(0|[1-9][0-9]*)")
 _CELLS = "cells"
 _CALIBRATION = "calibration"
+# Pattern of the paths of all calibrations, their documents included.
+CALIBRATIONS = f"{_CALIBRATION}*"
 _TUNING = "tuning"
 # Joins the name of a host pair's calibration and the name of one of its further clients.
 _FURTHER = "+"
@@ -297,6 +303,11 @@ class RunDir:
         return self.path / METRICS
 
     @property
+    def table(self) -> Path:
+        """The table of all repetitions."""
+        return self.path / TABLE
+
+    @property
     def report(self) -> Path:
         return self.path / REPORT
 
@@ -356,6 +367,10 @@ class RunDir:
         first = self.ledger()
         return [*([first] if first.exists() else []), *sorted(self.path.glob(f"{_TUNING}-*.json"))]
 
+    def percentiles(self, cell_id: str) -> Path:
+        """Return the percentiles of a cell's valid repetitions together."""
+        return self.path / _CELLS / cell_id / PERCENTILES
+
     def repetition(self, cell_id: str, number: int) -> RepetitionDir:
         return RepetitionDir(self.path / _CELLS / cell_id / f"{_REPETITION}{int(number)}")
 
@@ -381,7 +396,7 @@ class RunDir:
 
     def calibrations(self) -> list[CalibrationDir]:
         """Return the folders of calibrations that exist, by name."""
-        found = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
+        found = sorted(path for path in self.path.glob(CALIBRATIONS) if path.is_dir())
         return [CalibrationDir(path) for path in found]
 
     def calibration_documents(self) -> dict[str, list[Path]]:
@@ -409,7 +424,8 @@ def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
     documents = {
-        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, REPORT, LESSON,
+        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, TABLE, PERCENTILES,
+        REPORT, LESSON,
     }  # fmt: skip
     return path.name in documents or path.match(f"{_CALIBRATION}*.json")
 

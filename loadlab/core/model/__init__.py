@@ -137,6 +137,7 @@ from loadlab.core.model.summary import (
     SweepStop,
     SweepSummary,
 )
+from loadlab.core.model.table import RepetitionRow
 from loadlab.core.model.telemetry import (
     CpuModes,
     Database,
@@ -253,6 +254,7 @@ __all__ = [
     "Recipe",
     "Record",
     "Repetition",
+    "RepetitionRow",
     "RepetitionSetup",
     "Reproduction",
     "ReproductionPart",
