@@ -32,7 +32,14 @@ $(installed): requirements.txt
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
 test_packages := chromium curl openssh-client rsync
 
-tools: setup
+# promtool alone: installing the package would start a server on port 9090.
+.venv/bin/promtool: | setup
+	@cd .venv && rm -rf prometheus* && \
+	    fetch="apt-get -qq -o APT::Sandbox::User=root download prometheus" && \
+	    { $$fetch 2>/dev/null || { apt-get -qq update && $$fetch; }; } && \
+	    dpkg-deb --extract prometheus_*.deb prometheus && mv prometheus/usr/bin/promtool bin && rm -r prometheus*
+
+tools: setup .venv/bin/promtool
 	@dpkg-query --show $(test_packages) >/dev/null 2>&1 || { apt-get -qq update && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(test_packages) >/dev/null; }
 

@@ -264,8 +264,6 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
     [
         ("summary.json", "the bundle has none, and one was derived"),
         ("metrics.prom", "the bundle has none, and one was derived"),
-        ("cells.csv", "the bundle has none, and one was derived"),
-        (HGRM, "the bundle has none, and one was derived"),
         (f"{OHA}/result.json", "the bundle has none, and one was derived"),
         (f"{OHA}/cell.json", "the bundle has one, and none was derived"),
         (f"{CEILING}/wrk.txt", "the bundle has one, and none was derived"),
@@ -277,6 +275,45 @@ def test_a_file_too_few_is_told(run_dir: Path, name: str, words: str) -> None:
     assert not outcome.verified
     place = name if derived(name) else str(Path(name).parent / "result.json")
     assert outcome.of("differs")[place] == (words,)
+
+
+def test_a_run_of_an_earlier_lab_has_no_table_and_no_percentiles(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = ("cells.csv", HGRM)
+    for name in new:
+        (run_dir / name).unlink()
+    files.write(run_dir / "report.html", report.render(TEMPLATE, report.build(run_dir)))
+    outcome = verify(run_dir)
+    doubtful = outcome.of("not verified")
+    assert [doubtful[name][1] for name in new] == ["the bundle has none, and one was derived"] * 2
+    assert outcome.of("differs") == {}
+    monkeypatch.setattr(revision, "of", lambda root: CLEAN)
+    assert set(verify(run_dir).of("differs")) == set(new)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(",true,", ",false,", 1),
+        lambda text: text.replace("p99_ms,p99_9_ms", "p99_ms,p99_ms", 1),
+        lambda text: text.replace("p99_ms,", "p99_ms,p99_ms,", 1),
+        lambda text: text.replace("p99_ms,", "p99_s,", 1),
+        lambda text: text[: text.rindex("\n", 0, -1) + 1],
+        lambda text: f'{text}"',
+    ],
+    ids=["word", "column twice", "column more", "column renamed", "row less", "quote"],
+)
+def test_a_table_that_differs_in_anything_is_told(
+    original: Path, tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    text = (original / "cells.csv").read_bytes().decode()
+    given = tmp_path / "cells.csv"
+    given.write_bytes(change(text).encode())
+    assert given.read_bytes() != text.encode()
+    compared = Comparison()
+    compared.files(given, original / "cells.csv")
+    assert compared.differences
 
 
 def raw_files(run: Path) -> list[str]:
