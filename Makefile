@@ -32,12 +32,13 @@ $(installed): requirements.txt
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
 test_packages := chromium curl openssh-client rsync
 
-# promtool alone: installing the package would start a server on port 9090.
+# promtool has a package of its own; on Debian 12 it is in that of Prometheus. The package is unpacked and not installed, because
+# that would start a server on port 9090.
 .venv/bin/promtool: | setup
-	@cd .venv && rm -rf prometheus* && \
-	    fetch="apt-get -qq -o APT::Sandbox::User=root download prometheus" && \
-	    { $$fetch 2>/dev/null || { apt-get -qq update && $$fetch; }; } && \
-	    dpkg-deb --extract prometheus_*.deb prometheus && mv prometheus/usr/bin/promtool bin && rm -r prometheus*
+	@mkdir -p .venv/promtool && cd .venv/promtool && rm -rf * && apt-get -qq update && \
+	    get="apt-get -qq -o APT::Sandbox::User=root download" && \
+	    { $$get promtool 2>/dev/null || $$get prometheus; } && \
+	    dpkg-deb --extract *.deb . && mv usr/bin/promtool ../bin && rm -r ../promtool
 
 tools: setup .venv/bin/promtool
 	@dpkg-query --show $(test_packages) >/dev/null 2>&1 || { apt-get -qq update && \

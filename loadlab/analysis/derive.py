@@ -188,7 +188,7 @@ def abandoned(run_dir: Path) -> dict[str, str]:
 
 
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
-    """Write summary.json, metrics.prom, cells.csv, latency.hgrm of each cell, and claims.json and
+    """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and claims.json and
     certificate.json of a study that has them; return summary and claims.
 
     The claims are None where the run is no study or lesson.
@@ -217,4 +217,5 @@ def _percentiles(run: RunDir) -> None:
         if lines is None:
             path.unlink(missing_ok=True)
         else:
+            path.parent.mkdir(exist_ok=True)
             documents.write(path, lines.encode())

@@ -7,7 +7,7 @@ Each file of the bundle then has one of four states; see State. Writes only belo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -48,10 +48,8 @@ from loadlab.scheduling.plan import Run
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
 NAMED = 20  # how many files that were not verified are printed for one reason
 LISTING = "files.txt"
-# Files that version 0.2 of the lab did not write.
-NEW = (TABLE, PERCENTILES)
-# Patterns of the files that derive.summary writes.
-SUMMARIES = (SUMMARY, CLAIMS, CERTIFICATE, METRICS, TABLE, f"*{PERCENTILES}")
+# Patterns of the files that version 0.2 of the lab did not write.
+NEW = (TABLE, f"{PERCENTILES}*")
 
 # - same: a document that was derived again, and is the same
 # - differs: a document that the raw files do not give, or a raw file with another SHA-256 than its
@@ -329,7 +327,7 @@ class _Again:
         self._make(self._calibrations, CALIBRATIONS)
         self._make(lambda: derive.results(again, False), f"cells*{RESULT}")
         self._make(lambda: derive.describe_again(again, known), MANIFEST)
-        self._make(lambda: derive.summary(again), *SUMMARIES)
+        self._make(lambda: derive.summary(again), SUMMARY, CLAIMS, CERTIFICATE, METRICS, *NEW)
         self._make(lambda: reproduction.write(again), REPRODUCTION)
         self._make(self._report, REPORT)
         self._make(lambda: self._lesson(begun), LESSON)
@@ -344,14 +342,14 @@ class _Again:
             why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
         both = {*names(self.given), *names(self.again)}
         for name in sorted(both):
-            if run_dir.derived(name) and any(fnmatchcase(name, one) for one in patterns):
+            if run_dir.derived(name) and _matches(name, patterns):
                 self._settle(name, why)
 
     def _settle(self, name: str, why: str) -> None:
         given, again, outcome = self.given / name, self.again / name, self.outcome
         compared = Comparison()
         if not given.exists():
-            lacking = compared.more if given.name in NEW else compared.differences
+            lacking = compared.more if _matches(name, NEW) else compared.differences
             lacking.append("the bundle has none, and one was derived")
         elif not again.exists():
             compared.differences.append(why or "the bundle has one, and none was derived")
@@ -396,3 +394,7 @@ class _Again:
             pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
             page = lesson.page(self.again, pages[f"{study.name}.md.j2"])
             documents.write(RunDir(self.again).lesson, page.encode())
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -6,7 +6,8 @@ nothing. The output of a generator is named in generators/registry.py.
 
 Below results/<run_id>/:
 
-- cells/<cell_id>/: a cell, with its file of percentiles; rep-<n>/ below it: a repetition
+- cells/<cell_id>/rep-<n>/: a repetition
+- percentiles/: a file for each cell
 - calibration<pair>/{link,ceiling,floor}/rep-<n>/: the n-th calibration of a pair's first client;
   calibration<pair>+<client>/ of its further clients. Beside each folder its document, with .json
 - tuning.json, tuning-<profile><pair>.json; answers<pair>.json; compare-<run_id>.json
@@ -45,8 +46,8 @@ REPORT = "report.html"
 LESSON = "lesson.md"
 LOCK = ".lock"
 
-# Of each cell, the percentiles of its valid repetitions together.
-PERCENTILES = "latency.hgrm"
+# Folder with a file for each cell: the percentiles of its valid repetitions together.
+PERCENTILES = "percentiles"
 # Files of a repetition on the controller.
 CELL = "cell.json"
 RESULT = "result.json"
@@ -369,7 +370,7 @@ class RunDir:
 
     def percentiles(self, cell_id: str) -> Path:
         """Return the percentiles of a cell's valid repetitions together."""
-        return self.path / _CELLS / cell_id / PERCENTILES
+        return self.path / PERCENTILES / f"{cell_id}.hgrm"
 
     def repetition(self, cell_id: str, number: int) -> RepetitionDir:
         return RepetitionDir(self.path / _CELLS / cell_id / f"{_REPETITION}{int(number)}")
@@ -424,10 +425,11 @@ def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
     documents = {
-        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, TABLE, PERCENTILES,
-        REPORT, LESSON,
+        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, TABLE, REPORT,
+        LESSON,
     }  # fmt: skip
-    return path.name in documents or path.match(f"{_CALIBRATION}*.json")
+    patterns = f"{_CALIBRATION}*.json", f"{PERCENTILES}/*"
+    return path.name in documents or any(path.match(pattern) for pattern in patterns)
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -109,7 +109,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(found)
     for row in rows:
-        hgrm = folder / "cells" / row["cell_id"] / "latency.hgrm"
+        hgrm = folder / "percentiles" / f"{row['cell_id']}.hgrm"
         assert hgrm.exists() == (row["valid"] == "true")
 
     # Rebuilt from what is on disk, everything comes out the same.

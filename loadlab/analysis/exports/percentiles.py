@@ -1,4 +1,4 @@
-"""latency.hgrm: the percentiles of a cell as HdrHistogram's own programs write them.
+"""percentiles/<cell_id>.hgrm: the percentiles of a cell as HdrHistogram's own programs write them.
 
 HdrHistogram's plotter (GoogleChartsExample/plotFiles.html) takes the percentile of a row from its
 number, by the first file. So all files must have the same percentiles: those of the Java and C

@@ -100,7 +100,7 @@ def test_from_what_is_kept_everything_comes_out_the_same(run_dir: Path) -> None:
     table = everything(run_dir)
     first = content(run_dir)
     made = (
-        "result.json", "manifest.json", "summary.json", "metrics.prom", "cells.csv", "latency.hgrm",
+        "result.json", "manifest.json", "summary.json", "metrics.prom", "cells.csv", ".hgrm",
     )  # fmt: skip
     for name in first:
         if name.endswith(made):
@@ -292,7 +292,8 @@ def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
 
 def test_a_cell_has_percentiles_as_long_as_a_repetition_is_valid(run_dir: Path) -> None:
     everything(run_dir)
-    result_json, hgrm = run_dir / OHA / "result.json", (run_dir / OHA).with_name("latency.hgrm")
+    result_json = run_dir / OHA / "result.json"
+    hgrm = run_dir / "percentiles" / "aiohttp-oha-400rps.hgrm"
     judge(result_json, builders.valid())
     derive.summary(run_dir)
     assert "Total count    =         1596]" in hgrm.read_text()

@@ -52,7 +52,7 @@ ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
 OHA, CLIENT = "cells/aiohttp-oha-400rps/rep-1", "cells/python-async-emfile/rep-1"
-HGRM = "cells/python-async-emfile/latency.hgrm"
+HGRM = "percentiles/python-async-emfile.hgrm"
 CEILING, FLOOR = "calibration/ceiling/rep-1", "calibration/floor/rep-1"
 PING = "rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms\n"
 CLEAN = LabRevision(version="0.2.0", revision="0" * 40, dirty=False)

@@ -157,7 +157,7 @@ def test_calibrations_are_grouped_by_pair(tmp_path: Path) -> None:
         ("calibration-two+b.json", True),
         ("report.html", True),
         ("cells.csv", True),
-        ("cells/a/latency.hgrm", True),
+        ("percentiles/a-cell.hgrm", True),
         ("plan.json", False),
         ("tuning.json", False),
         ("calibration/link/rep-1/conditions.json", False),

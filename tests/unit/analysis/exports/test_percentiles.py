@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -19,7 +20,8 @@ from tests.unit.builders import present
 PUBLISHED = builders.ROOT / "tests" / "fixtures" / "wrk2"
 
 
-class Line(NamedTuple):
+@dataclass(frozen=True)
+class Line:
     """A line of percentiles; ``beyond``: 1/(1-percentile), None in the last."""
 
     value: float
@@ -30,7 +32,8 @@ class Line(NamedTuple):
 
 def read(text: str) -> tuple[list[Line], dict[str, float]]:
     """Read the lines and the footer; any other line is refused."""
-    head, lines, footer = text.index("\n\n"), [], {}
+    head, lines = text.index("\n\n"), []
+    footer: dict[str, float] = {}
     assert text[:head].split() == ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
     for line in text[head:].strip().splitlines():
         if line.startswith("#"):
@@ -55,7 +58,7 @@ def plotted(text: str) -> list[tuple[float, float]]:
 def result(values_us: np.ndarray[tuple[int], np.dtype[np.int64]], censored: int = 0) -> Result:
     histogram = histograms.from_values(values_us)
     found = histograms.document(histogram)
-    latency = Latency(**histograms.summary(histogram), censored=censored)
+    latency = msgspec.convert({**histograms.summary(histogram), "censored": censored}, Latency)
     encoded = EncodedHistogram(format="HdrHistogram V2 base64", unit="us", data=found["data"])
     return builders.result(histogram=encoded, latency_us=latency)
 

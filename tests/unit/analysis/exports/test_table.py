@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.analysis.exports import table
 from loadlab.core.errors import ResultError
-from loadlab.core.model import CellSummary, Processes, RepetitionRow, ServiceProcesses, Summary
+from loadlab.core.model import CellSummary, RepetitionRow, ServiceProcesses, Summary
 from tests.unit import builders
 from tests.unit.builders import present
 
@@ -43,15 +43,7 @@ def test_the_table_reads_back_as_its_record_with_all_digits() -> None:
 
 
 def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -> None:
-    used = Processes(
-        cpu_s=0.5,
-        cpu=0.1,
-        rss_max_bytes=3 << 20,
-        threads_max=1,
-        processes_max=1,
-        voluntary_switches=0,
-        involuntary_switches=0,
-    )
+    used = builders.processes()
     both = ServiceProcesses(nginx=used, application=replace(used, cpu_s=2.25), postgresql=None)
     measured = builders.repetition()
     hosts = present(measured.telemetry)
