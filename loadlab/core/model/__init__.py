@@ -139,6 +139,7 @@ from loadlab.core.model.summary import (
 )
 from loadlab.core.model.table import RepetitionRow
 from loadlab.core.model.telemetry import (
+    AcceptQueue,
     CpuModes,
     Database,
     Drops,
@@ -161,6 +162,7 @@ from loadlab.core.model.thresholds import Thresholds
 __all__ = [
     "SCHEMA",
     "AblationPower",
+    "AcceptQueue",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
