@@ -7,9 +7,8 @@ Each file of the bundle then has one of four states; see State. Writes only belo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -25,21 +24,7 @@ from loadlab.core import documents, revision, run_dir, thresholds
 from loadlab.core.formatting import one_line, plain
 from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
 from loadlab.core.model.base import Json
-from loadlab.core.run_dir import (
-    CALIBRATIONS,
-    CERTIFICATE,
-    CLAIMS,
-    LESSON,
-    MANIFEST,
-    METRICS,
-    PERCENTILES,
-    REPORT,
-    REPRODUCTION,
-    RESULT,
-    SUMMARY,
-    TABLE,
-    RunDir,
-)
+from loadlab.core.run_dir import CELLS, MANIFEST, PERCENTILES, REPORT, RESULT, TABLE, RunDir
 from loadlab.report import lesson
 from loadlab.reproduction import document as reproduction
 from loadlab.scheduling import plan as plans
@@ -48,8 +33,8 @@ from loadlab.scheduling.plan import Run
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
 NAMED = 20  # how many files that were not verified are printed for one reason
 LISTING = "files.txt"
-# Patterns of the files that version 0.2 of the lab did not write.
-NEW = (TABLE, f"{PERCENTILES}*")
+# How the paths of files begin that version 0.2 of the lab did not write.
+NEW = (TABLE, f"{PERCENTILES}/")
 
 # - same: a document that was derived again, and is the same
 # - differs: a document that the raw files do not give, or a raw file with another SHA-256 than its
@@ -324,16 +309,19 @@ class _Again:
         """Derive all documents and compare them; ``known``, ``begun``: the bundle's manifest and
         plan.json."""
         again = self.again
-        self._make(self._calibrations, CALIBRATIONS)
-        self._make(lambda: derive.results(again, False), f"cells*{RESULT}")
-        self._make(lambda: derive.describe_again(again, known), MANIFEST)
-        self._make(lambda: derive.summary(again), SUMMARY, CLAIMS, CERTIFICATE, METRICS, *NEW)
-        self._make(lambda: reproduction.write(again), REPRODUCTION)
-        self._make(self._report, REPORT)
-        self._make(lambda: self._lesson(begun), LESSON)
+        self._make(self._calibrations, "calibration")
+        self._make(lambda: derive.results(again, False), f"{CELLS}/")
+        self._make(lambda: derive.describe_again(again, known), "manifest")
+        self._make(
+            lambda: derive.summary(again), "summary", "claims", "certificate", "metrics", *NEW
+        )
+        self._make(lambda: reproduction.write(again), "reproduction")
+        self._make(self._report, "report")
+        self._make(lambda: self._lesson(begun), "lesson")
 
-    def _make(self, make: Callable[[], object], *patterns: str) -> None:
-        """Derive documents, then compare every file whose path matches one of ``patterns``."""
+    def _make(self, make: Callable[[], object], *beginnings: str) -> None:
+        """Derive documents, then compare every file whose name starts with one
+        of ``beginnings``."""
         why = ""
         try:
             make()
@@ -342,14 +330,14 @@ class _Again:
             why = f"cannot be derived: {type(problem).__name__}: {problem}"[:300]
         both = {*names(self.given), *names(self.again)}
         for name in sorted(both):
-            if run_dir.derived(name) and _matches(name, patterns):
+            if run_dir.derived(name) and name.startswith(beginnings):
                 self._settle(name, why)
 
     def _settle(self, name: str, why: str) -> None:
         given, again, outcome = self.given / name, self.again / name, self.outcome
         compared = Comparison()
         if not given.exists():
-            lacking = compared.more if _matches(name, NEW) else compared.differences
+            lacking = compared.more if name.startswith(NEW) else compared.differences
             lacking.append("the bundle has none, and one was derived")
         elif not again.exists():
             compared.differences.append(why or "the bundle has one, and none was derived")
@@ -394,7 +382,3 @@ class _Again:
             pages = {page.name: page for page in (self.root / "docs" / "lessons").glob("*.md.j2")}
             page = lesson.page(self.again, pages[f"{study.name}.md.j2"])
             documents.write(RunDir(self.again).lesson, page.encode())
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

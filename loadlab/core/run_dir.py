@@ -46,7 +46,8 @@ REPORT = "report.html"
 LESSON = "lesson.md"
 LOCK = ".lock"
 
-# Folder with a file for each cell: the percentiles of its valid repetitions together.
+# Folders: of the repetitions, and of the percentiles of each cell.
+CELLS = "cells"
 PERCENTILES = "percentiles"
 # Files of a repetition on the controller.
 CELL = "cell.json"
@@ -88,10 +89,7 @@ ON_HOSTS = PurePosixPath("/var/lib/loadlab-runs")
 
 _REPETITION = "rep-"
 _NUMBERED = re.compile(_REPETITION + "(0|[1-9][0-9]*)")
-_CELLS = "cells"
 _CALIBRATION = "calibration"
-# Pattern of the paths of all calibrations, their documents included.
-CALIBRATIONS = f"{_CALIBRATION}*"
 _TUNING = "tuning"
 # Joins the name of a host pair's calibration and the name of one of its further clients.
 _FURTHER = "+"
@@ -379,11 +377,11 @@ class RunDir:
         return self.path / PERCENTILES / f"{cell_id}.hgrm"
 
     def repetition(self, cell_id: str, number: int) -> RepetitionDir:
-        return RepetitionDir(self.path / _CELLS / cell_id / f"{_REPETITION}{int(number)}")
+        return RepetitionDir(self.path / CELLS / cell_id / f"{_REPETITION}{int(number)}")
 
     def repetitions(self) -> list[RepetitionDir]:
         """Return the folders of all repetitions, by cell_id and number."""
-        folders = (self.path / _CELLS).glob("*")
+        folders = (self.path / CELLS).glob("*")
         return [
             self.repetition(folder.name, n) for folder in sorted(folders) for n in _numbers(folder)
         ]
@@ -403,7 +401,7 @@ class RunDir:
 
     def calibrations(self) -> list[CalibrationDir]:
         """Return the folders of calibrations that exist, by name."""
-        found = sorted(path for path in self.path.glob(CALIBRATIONS) if path.is_dir())
+        found = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
         return [CalibrationDir(path) for path in found]
 
     def calibration_documents(self) -> dict[str, list[Path]]:
@@ -422,7 +420,7 @@ class RunDir:
 
 
 # rsync's patterns of the folders from a run's folder down to its repetitions.
-TO_REPETITIONS = ("/", f"/{_CELLS}/", f"/{_CALIBRATION}*/", "/*/*/", f"/*/*/{_REPETITION}*/")
+TO_REPETITIONS = ("/", f"/{CELLS}/", f"/{_CALIBRATION}*/", "/*/*/", f"/*/*/{_REPETITION}*/")
 # Paths relative to the run's folder, as in the links of its report.
 HERE = RunDir(Path())
 
@@ -434,8 +432,8 @@ def derived(name: str) -> bool:
         RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, TABLE, REPORT,
         LESSON,
     }  # fmt: skip
-    patterns = f"{_CALIBRATION}*.json", f"{PERCENTILES}/*"
-    return path.name in documents or any(path.match(pattern) for pattern in patterns)
+    calibration, percentiles = path.match(f"{_CALIBRATION}*.json"), path.match(f"{PERCENTILES}/*")
+    return path.name in documents or calibration or percentiles
 
 
 def _numbers(folder: Path) -> list[int]:
