@@ -34,10 +34,10 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
     block: Annotated[Positive | None, doc("Number of its block of the schedule, 1 or more.")]
     valid: Annotated[bool, doc("Whether it is valid: true or false.")]
     void_reasons: Annotated[
-        Word | None, doc("Codes of the reasons that make it void, by a space each.")
+        Word | None, doc("Codes of the reasons that make it void, separated by spaces.")
     ]
     findings: Annotated[
-        Word | None, doc("Codes of the remarks that do not make it void, by a space each.")
+        Word | None, doc("Codes of the remarks that do not make it void, separated by spaces.")
     ]
     host: Annotated[
         Word | None, doc("Inventory name of the server of the pair of hosts that measured it.")
@@ -123,7 +123,7 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
     at_least: Annotated[
         Word | None,
         doc(
-            "Which of p50 to max fall among the censored requests, by a space each: their values "
+            "Which of p50 to max fall among the censored requests, separated by spaces: their values "
             "are lower bounds."
         ),
     ]
