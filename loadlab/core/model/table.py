@@ -123,8 +123,8 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
     at_least: Annotated[
         Word | None,
         doc(
-            "Which of p50 to max fall among the censored requests, separated by spaces: their values "
-            "are lower bounds."
+            "Which of p50 to max fall among the censored requests, separated by spaces: their "
+            "values are lower bounds."
         ),
     ]
     response_time_mean_ms: Annotated[NotNegative | None, doc("Mean response time, ms.")]
