@@ -37,9 +37,10 @@ test_packages := chromium curl openssh-client rsync
 prometheus := $(addprefix .venv/bin/,prometheus promtool prometheus-node-exporter)
 
 $(prometheus) &: | setup
-	@rm -rf .venv/debian && mkdir .venv/debian && cd .venv/debian && apt-get -qq update && \
-	    apt-get -qq -o APT::Sandbox::User=root download prometheus prometheus-node-exporter \
-	        $$(apt-cache --names-only search '^promtool$$' | cut -d ' ' -f 1) && \
+	@rm -rf .venv/debian && mkdir .venv/debian && cd .venv/debian && \
+	    fetch() { apt-get -qq -o APT::Sandbox::User=root download prometheus prometheus-node-exporter \
+	        $$(apt-cache --names-only search '^promtool$$' | cut -d ' ' -f 1); } && \
+	    { fetch 2>/dev/null || { apt-get -qq update && fetch; }; } && \
 	    for each in *.deb; do dpkg-deb --extract $$each . || exit; done && \
 	    mv $(addprefix usr/bin/,$(notdir $(prometheus))) ../bin && rm -r ../debian
 
