@@ -145,7 +145,7 @@ def summary(run_dir: Path) -> Summary:
     result lies in another cell's directory, or a cell's results differ in what they measured.
     """
     run = RunDir(run_dir)
-    cells = voids.compared([_cell(results) for _, results in sorted(_results(run).items())])
+    cells = voids.compared([_cell(results) for _, results in sorted(by_cell(run).items())])
     found = Summary(
         run_id=run.run_id,
         cells=cells,
@@ -187,8 +187,11 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
     )
 
 
-def _results(run: RunDir) -> dict[str, list[Result]]:
-    """Return cell_id -> its results by number."""
+def by_cell(run: RunDir) -> dict[str, list[Result]]:
+    """Return cell_id -> its results by number.
+
+    Raises ResultError where a result lies in another cell's directory.
+    """
     groups: dict[str, list[Result]] = {}
     for repetition in run.measured():
         result = documents.read(repetition.result, Result)

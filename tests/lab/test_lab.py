@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -108,7 +109,14 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
     valid = any(result["validity"]["valid"] for result in found.values())
     assert ("Server processes" in html) == valid
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", html), "not self-contained"
-    assert "aiohttp" in (folder / "metrics.prom").read_text()
+    with (folder / "metrics.prom").open() as file:
+        subprocess.run(["promtool", "check", "metrics"], stdin=file, check=True)
+    with (folder / "cells.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(found)
+    for row in rows:
+        hgrm = folder / "percentiles" / f"{row['cell_id']}.hgrm"
+        assert hgrm.exists() == (row["valid"] == "true")
 
     # Rebuilt from what is on disk, everything comes out the same.
     before = {p: p.read_bytes() for p in (folder / "summary.json", folder / "report.html")}

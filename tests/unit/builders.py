@@ -24,6 +24,7 @@ from loadlab.core.model import (
     Item,
     Load,
     Manifest,
+    Processes,
     Progress,
     PythonClient,
     Reason,
@@ -187,6 +188,20 @@ def telemetry(**changes: Any) -> HostTelemetry:
         for name, value in {**good, **changes}.items()
     }
     return replace(host, **fields)
+
+
+def processes(**changes: Any) -> Processes:
+    """Return a service's processes, which used 0.5 s of CPU time and 3 MiB, with these changes."""
+    used = Processes(
+        cpu_s=0.5,
+        cpu=0.1,
+        rss_max_bytes=3 << 20,
+        threads_max=1,
+        processes_max=1,
+        voluntary_switches=0,
+        involuntary_switches=0,
+    )
+    return replace(used, **changes)
 
 
 def calibration_at(bits_per_second: float) -> Calibration:

@@ -138,6 +138,7 @@ from loadlab.core.model.summary import (
     SweepStop,
     SweepSummary,
 )
+from loadlab.core.model.table import RepetitionRow
 from loadlab.core.model.telemetry import (
     AcceptQueue,
     CpuModes,
@@ -257,6 +258,7 @@ __all__ = [
     "Recipe",
     "Record",
     "Repetition",
+    "RepetitionRow",
     "RepetitionSetup",
     "Reproduction",
     "ReproductionPart",
