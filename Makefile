@@ -5,7 +5,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock generate setup tools
+.PHONY: lab test test-all lint unit aws molecule core lock generate screenshots setup tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -32,7 +32,19 @@ $(installed): requirements.txt
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
 test_packages := chromium curl openssh-client rsync
 
-tools: setup
+# Without installing the packages, which would start servers on ports 9090 and 9100. Debian 12 has promtool in the package of
+# Prometheus, Debian 13 in its own.
+prometheus := $(addprefix .venv/bin/,prometheus promtool prometheus-node-exporter)
+
+$(prometheus) &: | setup
+	@rm -rf .venv/debian && mkdir .venv/debian && cd .venv/debian && \
+	    fetch() { apt-get -qq -o APT::Sandbox::User=root download prometheus prometheus-node-exporter \
+	        $$(apt-cache --names-only search '^promtool$$' | cut -d ' ' -f 1); } && \
+	    { fetch 2>/dev/null || { apt-get -qq update && fetch; }; } && \
+	    for each in *.deb; do dpkg-deb --extract $$each . || exit; done && \
+	    mv $(addprefix usr/bin/,$(notdir $(prometheus))) ../bin && rm -r ../debian
+
+tools: setup $(prometheus)
 	@dpkg-query --show $(test_packages) >/dev/null 2>&1 || { apt-get -qq update && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(test_packages) >/dev/null; }
 
@@ -80,6 +92,14 @@ molecule: setup
 generate: setup
 	python -m loadlab.core.schema files/schema/lab-2.schema.json
 	python -m loadlab.report.troubleshooting docs/troubleshooting.md
+
+# Makes the README's pictures: of the report of run_id= (default: the latest run) and of the terminal at the end of
+# terminal_run_id= (default: the same run). See CONTRIBUTING.md.
+run_id := latest
+terminal_run_id := $(run_id)
+
+screenshots: tools
+	@python -m tests.screenshots '$(run_id)' '$(terminal_run_id)'
 
 # Updates every lock file from its requirements.in.
 lock: setup

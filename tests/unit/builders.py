@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -23,9 +24,12 @@ from loadlab.core.model import (
     Item,
     Load,
     Manifest,
+    Processes,
+    Progress,
     PythonClient,
     Reason,
     Repetition,
+    RepetitionSetup,
     Result,
     Summary,
     Thresholds,
@@ -186,6 +190,20 @@ def telemetry(**changes: Any) -> HostTelemetry:
     return replace(host, **fields)
 
 
+def processes(**changes: Any) -> Processes:
+    """Return a service's processes, which used 0.5 s of CPU time and 3 MiB, with these changes."""
+    used = Processes(
+        cpu_s=0.5,
+        cpu=0.1,
+        rss_max_bytes=3 << 20,
+        threads_max=1,
+        processes_max=1,
+        voluntary_switches=0,
+        involuntary_switches=0,
+    )
+    return replace(used, **changes)
+
+
 def calibration_at(bits_per_second: float) -> Calibration:
     """Return a calibration whose link carries as much in both directions."""
     found = calibration()
@@ -255,13 +273,39 @@ def store(run_dir: Path, *results: Result) -> Path:
     return run_dir
 
 
+def begin(run: RunDir, number: int) -> None:
+    """Write what a run has on disk of a repetition of cell() that has begun."""
+    repetition = run.repetition(NAME, number)
+    repetition.path.mkdir(parents=True)
+    setup = RepetitionSetup(
+        cell_id=NAME, repetition=number, purpose="measure", cell=cell(), server="server"
+    )
+    documents.write(repetition.cell, documents.encode(setup))
+
+
+def progress(run: RunDir, **changes: Any) -> None:
+    """Write progress.json of a run: 3 of 12 measured, a minute left, with these changes."""
+    now = time.time()
+    written = Progress(
+        run_id=run.run_id,
+        updated=now,
+        done=3,
+        total=12,
+        seconds_left=60.0,
+        ends=now + 60,
+        abandoned={},
+    )
+    documents.write(run.progress, documents.encode(replace(written, **changes)))
+
+
 def plan(**given: Any) -> Plan:
-    """Return the plan of a new run of the lab with these options; aiohttp unless another is."""
+    """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
+    and without a curve unless it is."""
     specs = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
     ask = Request(
         root=ROOT,
         specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
-        given={"framework": "aiohttp", **given},
+        given={"framework": "aiohttp", "curve": False, **given},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
     return planning.plan(ask)

@@ -138,6 +138,7 @@ from loadlab.core.model.summary import (
     ComparedCell,
     Comparison,
     Confirmation,
+    CurveSummary,
     NoiseFloor,
     Ranking,
     RankingRow,
@@ -153,7 +154,9 @@ from loadlab.core.model.summary import (
     SweepStop,
     SweepSummary,
 )
+from loadlab.core.model.table import RepetitionRow
 from loadlab.core.model.telemetry import (
+    AcceptQueue,
     CpuModes,
     Database,
     Drops,
@@ -176,6 +179,7 @@ from loadlab.core.model.thresholds import Thresholds
 __all__ = [
     "SCHEMA",
     "AblationPower",
+    "AcceptQueue",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -203,6 +207,7 @@ __all__ = [
     "Comparison",
     "Confirmation",
     "CpuModes",
+    "CurveSummary",
     "Database",
     "Deviation",
     "Difference",
@@ -282,6 +287,7 @@ __all__ = [
     "Recipe",
     "Record",
     "Repetition",
+    "RepetitionRow",
     "RepetitionSetup",
     "Reproduction",
     "ReproductionPart",
