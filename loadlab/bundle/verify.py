@@ -357,7 +357,9 @@ class _Again:
             lacking = compared.more if name.startswith(NEW) else compared.differences
             lacking.append("the bundle has none, and one was derived")
         elif not again.exists():
-            compared.differences.append(why or "the bundle has one, and none was derived")
+            # Version 0.2 of the lab made it from a text that the bundle lacks.
+            lacking = compared.more if name == LESSON_TEXT else compared.differences
+            lacking.append(why or "the bundle has one, and none was derived")
         else:
             compared.files(given, again)
         outcome.numbers += compared.numbers

@@ -63,7 +63,7 @@ def plan(ask: Request) -> Plan:
 def _plan(ask: Request) -> Plan:
     stages.refuse_unknown(ask.stage)
     run = resolve_run(ask)
-    study = stages.of(studies.find(ask.root, run.given, ask.kind), ask.stage)
+    study = stages.of(studies.find(ask.root, run.given, ask.kind), ask.stage, run.reader)
     given = words(ask, run.given, study)
     choice = choose(ask, run.recorded, study, given)
     if choice is not None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from loadlab.core.catalog import runs
 from loadlab.core.errors import PlanError
-from loadlab.core.model import GivenOptions
+from loadlab.core.model import GivenOptions, Reader
 from loadlab.core.run_dir import LATEST, RunDir
 from loadlab.hosts import identity
 from loadlab.planning import (
@@ -26,13 +26,14 @@ class ResolvedRun(Struct, kw_only=True, frozen=True):
     """The run to plan for, and what it has already.
 
     run_id is None for a new run without a name; recorded is None where it has no plan.json. given:
-    the options given, on top of the recorded ones.
+    the options given, on top of the recorded ones. reader: of a lesson's run.
     """
 
     run_id: str | None
     recorded: Run | None
     records: Records
     given: GivenOptions
+    reader: Reader = Reader()
 
 
 def resolve_run(ask: Request) -> ResolvedRun:
@@ -59,10 +60,11 @@ def resolve_run(ask: Request) -> ResolvedRun:
             f"{ask.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
     stages.refuse_other(ask.stage, run_id, recorded, ask.given)
-    reader.refuse_before(ask.stage, reader.read(run_dir))
+    read = reader.read(run_dir)
+    reader.refuse_before(ask.stage, read)
     own = {**ask.given, "lesson": None} if ask.stage != stages.RUN else ask.given
     given = _with_recorded(recorded, own) if resumes else ask.given
-    return ResolvedRun(run_id=run_id, recorded=recorded, records=kept, given=given)
+    return ResolvedRun(run_id=run_id, recorded=recorded, records=kept, given=given, reader=read)
 
 
 def named_run(ask: Request) -> str | None:

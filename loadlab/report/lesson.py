@@ -27,6 +27,7 @@ from loadlab.core.model import (
     Prediction,
     PredictionResult,
     Summary,
+    Transfer,
 )
 from loadlab.core.run_dir import LESSON_PAGE, LESSON_TEXT, REPORT, RunDir
 from loadlab.report.html import UNSEEN, policy_hash
@@ -50,6 +51,15 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class TransferPart:
+    """What the templates lay out of a transfer."""
+
+    text: str
+    answers: Sequence[Answer]
+    explanation: Sequence[str]
+
+
+@dataclass(frozen=True)
 class LessonPage:
     """What the templates lay out; texts are paragraphs with marks (`code`, **bold**)."""
 
@@ -64,6 +74,7 @@ class LessonPage:
     explanation: Sequence[str]
     cure: Sequence[str]
     issue: Issue
+    transfer: TransferPart | None
     report: str
 
 
@@ -112,8 +123,21 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
         explanation=_paragraphs(words.text(lesson.explanation, lookup)),
         cure=_paragraphs(lesson.cure),
         issue=lesson.issue,
+        transfer=_transfer(lesson.transfer, found, lookup),
         report=REPORT,
     ), study
+
+
+def _transfer(
+    transfer: Transfer | None, found: LessonResult, lookup: Lookup
+) -> TransferPart | None:
+    if transfer is None or found.transfer is None:
+        return None
+    return TransferPart(
+        transfer.text,
+        _answers(found.transfer, transfer.predictions),
+        _paragraphs(words.text(transfer.explanation, lookup)),
+    )
 
 
 def _answers(found: Sequence[PredictionResult], asked: Sequence[Prediction]) -> list[Answer]:

@@ -89,9 +89,12 @@ def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
     with figures():
         status, found = check(run_id)
         assert (status, found["verdict"]) == (0, "cured")
+    told = finish(playbook("playbooks/lesson.yml", run_id=run_id, stage="transfer", predict="none"))
+    assert "## Transfer" in told
     lesson_json = json.loads((ROOT / "results" / run_id / "lesson.json").read_text())
     assert lesson_json["exercise"]["solved"]
     assert lesson_json["exercise"]["hints"] == 1
+    assert None not in [one["truth"] for one in lesson_json["transfer"]]
     run("playbooks/bundle.yml", run_id=run_id)
     bundle = ROOT / "results" / f"{run_id}.tar.gz"
     verified = finish(playbook("playbooks/verify.yml", bundle=str(bundle)))

@@ -55,6 +55,7 @@ from loadlab.core.model.lesson import (
     PredictionResult,
     Reader,
     Solution,
+    Transfer,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -326,6 +327,7 @@ __all__ = [
     "Telemetry",
     "Thresholds",
     "Traffic",
+    "Transfer",
     "Truth",
     "TuningLedger",
     "UnmeasuredCell",

@@ -109,6 +109,20 @@ class Issue(Record, kw_only=True, frozen=True):
     url: Annotated[Annotated[str, Meta(pattern="^https://")], doc("Where.")]
 
 
+class Transfer(Record, kw_only=True, frozen=True):
+    """The same mechanism with one option changed: a cell named `transfer`."""
+
+    text: Annotated[str, doc("What changes.")]
+    cell: Annotated[str, doc("Name of the cell whose options it has.")]
+    options: Annotated[
+        dict[str, str | int | float | bool], doc("The option that changes -> its value.")
+    ]
+    predictions: Annotated[
+        Annotated[list[Prediction], Meta(min_length=1)], doc("Questions before it is measured.")
+    ]
+    explanation: Annotated[str, doc("Text with figures of `transfer` and of the other cells.")]
+
+
 class Lesson(Record, kw_only=True, frozen=True):
     """What a lesson has besides its cells and claims."""
 
@@ -122,6 +136,7 @@ class Lesson(Record, kw_only=True, frozen=True):
     cure: Annotated[str, doc("What to change, in words.")]
     issue: Annotated[Issue, doc("Where it bites in production.")]
     exercise: Annotated[Exercise | None, doc("A fault to repair by hand.")] = None
+    transfer: Annotated[Transfer | None, doc("The same with one option changed.")] = None
 
 
 class Reader(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
@@ -132,6 +147,9 @@ class Reader(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     ] = field(default_factory=list)
     seconds: Annotated[
         NotNegative | None, doc("Time that the answers took; absent where nobody was asked.")
+    ] = None
+    transfer: Annotated[
+        list[str | None] | None, doc("Answers before the transfer; absent before it.")
     ] = None
     exercise_began: Annotated[
         float | None, doc("When the broken hosts were handed over, unix seconds; absent before.")
@@ -192,6 +210,9 @@ class LessonResult(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=
     run_id: Annotated[str, doc("Name of the run's folder.")]
     name: Annotated[str, doc("Name of the lesson's file.")]
     predictions: Annotated[list[PredictionResult], doc("Each question.")]
+    transfer: Annotated[
+        list[PredictionResult] | None, doc("Each question of the transfer; absent before it.")
+    ] = None
     answered: Annotated[Count, doc("Questions that were answered.")]
     right: Annotated[Count, doc("Answers that are right.")]
     error: Annotated[

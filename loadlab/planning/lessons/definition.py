@@ -11,6 +11,8 @@ from loadlab.core.model import Lesson, Prediction, StudyClaim
 
 # Name of the hosts as the reader left them, in the claims of an exercise.
 CHECK = "check"
+# Name of the cell of a transfer.
+TRANSFER = "transfer"
 
 
 def picture(path: Path) -> Path:
@@ -38,6 +40,12 @@ def check(lesson: Lesson, cells: Sequence[str]) -> None:
             solved = lesson.exercise.solution.cell
             _refuse_unknown([lesson.exercise.cell, *([solved] if solved else [])], cells)
             _check_claims([*lesson.exercise.cured, *lesson.exercise.price], cells)
+    if lesson.transfer is not None:
+        with _at("transfer"):
+            every = [*cells, TRANSFER]
+            _refuse_unknown([lesson.transfer.cell], cells)
+            _check_predictions(lesson.transfer.predictions, every)
+            expressions.check_text(lesson.transfer.explanation, every)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@
 - hint: the next hint
 - check: the hosts are measured as they are, as a new cell of purpose check
 - solve: the hosts get the solution
+- transfer: predict and measure one more cell, with one option changed
 
 All but run go on with the run of the lesson.
 """
@@ -17,14 +18,15 @@ from msgspec.structs import replace
 
 from loadlab.core.catalog import known
 from loadlab.core.errors import PlanError
-from loadlab.core.model import Exercise, GivenOptions, Study
+from loadlab.core.model import Exercise, GivenOptions, Reader, Study
+from loadlab.planning.lessons.definition import TRANSFER
 from loadlab.planning.planned_cells import PlannedCells, repeated
 from loadlab.scheduling.experiments import PlannedExperiment
 from loadlab.scheduling.plan import Run
 from loadlab.scheduling.records import Records, measured
 
 RUN = "run"
-STAGES = (RUN, "exercise", "hint", "check", "solve")
+STAGES = (RUN, "exercise", "hint", "check", "solve", "transfer")
 
 
 def refuse_unknown(stage: str) -> None:
@@ -47,13 +49,24 @@ def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOpti
             f"lesson: the run {run_id} is of the lesson {study.name}, and not of "
             f"'{given['lesson']}'. Name another run with -e run_id=<run_id>."
         )
-    if study.lesson.exercise is None:
-        raise PlanError(f"stage: the lesson {study.name} has no exercise.")
+    part, there = (
+        ("transfer", study.lesson.transfer)
+        if stage == "transfer"
+        else ("exercise", study.lesson.exercise)
+    )
+    if there is None:
+        raise PlanError(f"stage: the lesson {study.name} has no {part}.")
 
 
-def of(study: Study | None, stage: str) -> Study | None:
-    """Return the study with the cell first that the stage sets up."""
+def of(study: Study | None, stage: str, given: Reader) -> Study | None:
+    """Return the study with the cell first that the stage sets up, and with the transfer's cell
+    from that stage on."""
     exercise = _exercise(study)
+    transfer = study.lesson.transfer if study and study.lesson else None
+    if study and transfer and (stage == TRANSFER or given.transfer is not None):
+        (like,) = (cell for cell in study.cells if cell.name == transfer.cell)
+        changed = replace(like, name=TRANSFER, options={**like.options, **transfer.options})
+        study = replace(study, cells=[*study.cells, changed])
     if study is None or exercise is None or stage not in ("exercise", "solve"):
         return study
     solution = exercise.solution.cell if stage == "solve" else None
@@ -106,7 +119,7 @@ def checks(cells: Mapping[str, object]) -> list[str]:
 
 def refuse_unfinished(stage: str, remaining: int, run_id: str) -> None:
     """Raise PlanError where the lesson itself has measurements left."""
-    if stage != RUN and remaining > (stage == "check"):
+    if stage != RUN and remaining > (stage in ("check", TRANSFER)):
         raise PlanError(
             f"stage: {stage} comes after the lesson, and the run {run_id} has measurements left "
             "or other options. Go on with it first: ansible-playbook playbooks/lesson.yml "

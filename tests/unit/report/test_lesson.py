@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab.analysis import derive
 from loadlab.core import documents
@@ -13,6 +14,7 @@ from loadlab.core.errors import ResultError
 from loadlab.core.model import LessonResult, Reader
 from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
+from loadlab.scheduling import plan as plans
 from loadlab.scheduling.experiments import items
 from tests.unit import builders
 
@@ -60,6 +62,20 @@ def test_the_answers_stand_beside_what_was_measured(tmp_path: Path) -> None:
     assert "   - measured: a) Nothing to speak of" in text
     assert "   - not here. On the loopback interface Linux takes a port in TIME-WAIT again" in text
     assert "right, 0.0 % off" in text
+
+
+def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:
+    made = run(tmp_path / "one", "keepalive", [])
+    study = builders.present(plans.read(made).plan.study)
+    transferred = replace(study, cells={**study.cells, "transfer": study.cells["kept"]})
+    builders.write_plan(made, replace(plans.read(made).plan, study=transferred))
+    documents.write(RunDir(made).reader, documents.encode(Reader(transfer=["b", None])))
+    derive.summary(made)
+    found = documents.read(RunDir(made).lesson, LessonResult)
+    assert [one.given for one in builders.present(found.transfer)] == ["b", None]
+    text = lesson.pages(made, builders.ROOT)["lesson.md"].decode().partition("## Transfer")[2]
+    assert "   - predicted: b) Almost none." in text
+    assert "A cheaper connection is still a connection for each request." in text
 
 
 def test_a_lesson_without_a_valid_repetition_has_no_page(tmp_path: Path) -> None:

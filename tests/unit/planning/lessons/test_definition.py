@@ -44,7 +44,8 @@ def lesson(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_lesson_is_read_whole(tmp_path: Path) -> None:
-    found = studies.read(written(tmp_path, **lesson(exercise=EXERCISE))).lesson
+    both = lesson(exercise=EXERCISE, transfer=TRANSFER)
+    found = studies.read(written(tmp_path, **both)).lesson
     exercise = builders.present(builders.present(found).exercise)
     assert [claim.statement for claim in exercise.cured] == ["s"]
     assert exercise.solution.cell == "two"
@@ -54,6 +55,13 @@ QUESTION = {"question": "?"}
 NUMBER = {**QUESTION, "truth": "one.goodput", "unit": "x", "factor": 2}
 OPTION = {"text": "t", "holds": "one.goodput > 1"}
 WRONG = {**OPTION, "correction": "c"}
+TRANSFER = {
+    "text": "t",
+    "cell": "one",
+    "options": {"connections": 1},
+    "predictions": [{**NUMBER, "truth": "transfer.goodput / one.goodput"}],
+    "explanation": "{transfer.goodput}",
+}
 NO_CONDITION = {**WRONG, "holds": "1"}
 
 
@@ -86,6 +94,11 @@ NO_CONDITION = {**WRONG, "holds": "1"}
             "exercise: 'speed': a repetition has no 'speed'",
         ),
         (lesson(exercise={**EXERCISE, "cured": [{**CLAIM, "cell": "six"}]}), "'six' is no cell"),
+        (lesson(transfer={**TRANSFER, "cell": "six"}), "transfer: 'six' is no cell"),
+        (
+            lesson(transfer={**TRANSFER, "explanation": "{transfer.speed}"}),
+            "transfer: 'speed': a repetition has no 'speed'",
+        ),
         (lesson(colour="red"), "unknown field `colour`"),
     ],
 )

@@ -16,6 +16,17 @@ EXERCISE = msgspec.convert(
 ANSWERED = Reader(answers=["b"], seconds=3)
 
 
+def test_answers_are_given_once_for_each_stage() -> None:
+    assert not reader.is_asked("run", Reader())
+    run = reader.answered("run", Reader(), ["a"], 2.5)
+    assert run == Reader(answers=["a"], seconds=2.5)
+    assert reader.is_asked("run", run)
+    assert not reader.is_asked("transfer", run)
+    transferred = reader.answered("transfer", run, [None], None)
+    assert transferred == replace(run, transfer=[None])
+    assert reader.is_asked("transfer", transferred)
+
+
 def test_an_exercise_begins_once() -> None:
     begun = reader.after("exercise", EXERCISE, ANSWERED, 1000.5)
     assert begun == replace(ANSWERED, exercise_began=1000.5)

@@ -170,13 +170,37 @@ def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) ->
     assert items(plan(lab, "solve").experiments)[0].cell_id == solved
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_transfer_measures_one_more_cell(lab: Path, name: str) -> None:
+    run = taught(lab, name)
+    lesson = builders.present(builders.present(run.study).lesson)
+    transfer = builders.present(lesson.transfer)
+    made = keep(plan(lab, "transfer"))
+    assert made.remaining == 1
+    following = builders.present(
+        schedule.next_item(made, records.load(Path(made.run_dir)), {}, None, 0)
+    )
+    (cell_id,) = builders.present(made.study).cells["transfer"]
+    assert following.cell_id == cell_id
+    assert cell_id not in [item.cell_id for item in items(run.experiments)]
+    # It is set up by the lab, whatever was there.
+    assert None not in (following.switch.stack, following.switch.tuning)
+    measure(made)
+    given = Reader(exercise_began=1, transfer=[None] * len(transfer.predictions))
+    documents.write(RunDir(Path(made.run_dir)).reader, documents.encode(given))
+    # The run keeps it.
+    assert "transfer" in builders.present(plan(lab, "transfer").study).cells
+    again = plan(lab, lesson=name, run_id=run.run_id)
+    assert (again.remaining, "transfer" in builders.present(again.study).cells) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("stage", "given", "words"),
     [
         (
             "nosuch",
             {},
-            "stage: 'nosuch' is not known. There are: run, exercise, hint, check, solve",
+            "stage: 'nosuch' is not known. There are: run, exercise, hint, check, solve, ",
         ),
         (
             "check",

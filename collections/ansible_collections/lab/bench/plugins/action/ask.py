@@ -4,6 +4,7 @@ answers."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
-from loadlab.core.model import Lesson, Prediction, Reader
-from loadlab.core.run_dir import RunDir
-from loadlab.planning.lessons import answers
+from loadlab.core.model import PlannedStudy, Prediction
+from loadlab.planning.lessons import answers, reader
 from loadlab.report.words import lessons as words
 
 
@@ -27,20 +27,28 @@ class ActionModule(ControllerAction):
     """Takes the answers from ``predict``, or asks for them in the terminal."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        asked = documents.decode(args["lesson"], Lesson, "lesson").predictions
-        kept = RunDir(Path(args["run_dir"])).reader
-        if kept.exists():
-            reader = documents.read(kept, Reader)
-        elif args["predict"]:
-            try:
-                reader = Reader(answers=answers.given(args["predict"], asked))
-            except PlanError as refusal:
-                raise PlanError(f"{refusal} Nothing was changed.") from None
-        else:
-            reader = self._ask(args["question"], asked)
-        return {"reader": for_ansible(reader)}
+        study = documents.decode(args["study"], PlannedStudy, "study")
+        kept = reader.read(Path(args["run_dir"]))
+        # Whoever goes on with a run has answered.
+        if not reader.is_asked(args["stage"], kept):
+            question, asked = reader.questions(args["stage"], study)
+            kept = reader.answered(args["stage"], kept, *self._answers(args, question, asked))
+        return {"reader": for_ansible(kept)}
 
-    def _ask(self, question: str, asked: list[Prediction]) -> Reader:
+    def _answers(
+        self, args: dict[str, Any], question: str, asked: Sequence[Prediction]
+    ) -> tuple[list[str | None], float | None]:
+        """Return the answers and the seconds that they took."""
+        if not args["predict"]:
+            return self._ask(question, asked)
+        try:
+            return answers.given(args["predict"], asked), None
+        except PlanError as refusal:
+            raise PlanError(f"{refusal} Nothing was changed.") from None
+
+    def _ask(
+        self, question: str, asked: Sequence[Prediction]
+    ) -> tuple[list[str | None], float | None]:
         began = time.monotonic()
         given: list[str | None] = []
         tell(question)
@@ -49,10 +57,10 @@ class ActionModule(ControllerAction):
                 given.append(self._answer(prediction, words.ask(prediction, number, len(asked))))
             except AnsiblePromptNoninteractive:
                 tell(words.NO_TERMINAL)
-                return Reader(answers=[None] * len(asked))
+                return [None] * len(asked), None
             except AnsiblePromptInterrupt:
                 raise PlanError("The questions were interrupted. Nothing was changed.") from None
-        return Reader(answers=given, seconds=round(time.monotonic() - began, 1))
+        return given, round(time.monotonic() - began, 1)
 
     def _answer(self, prediction: Prediction, question: str) -> str | None:
         """Ask until the answer fits the question; None for an empty one."""

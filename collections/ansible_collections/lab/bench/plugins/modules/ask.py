@@ -11,14 +11,15 @@ options:
     description: Directory of the run.
     type: path
     required: true
-  lesson:
-    description: The plan's lesson.
+  study:
+    description: The lesson, as the plan has it.
     type: dict
     required: true
-  question:
-    description: What the lesson asks.
+  stage:
+    description: run or transfer.
     type: str
     required: true
+    choices: [run, transfer]
   predict:
     description: Answers, one for each question with commas between, or V(none).
     type: str
@@ -30,8 +31,8 @@ EXAMPLES = """
 - name: Ask for predictions
   lab.bench.ask:
     run_dir: "{{ preflight_plan.run_dir }}"
-    lesson: "{{ preflight_plan.study.lesson }}"
-    question: "{{ preflight_plan.study.publication.question }}"
+    study: "{{ preflight_plan.study }}"
+    stage: run
     predict: b,1000,a
 """
 
