@@ -105,9 +105,8 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
     summary = documents.read(run.summary, Summary)
     unmeasured = sampling.unmeasured(sampling.of_study(summary, study))
     # A check may be void: the page is of the lesson's own cells.
-    named = [
-        f"{one.cell} has no valid repetition" for one in unmeasured if one.cell in lesson.columns
-    ]
+    shown = [column.cell for column in lesson.columns]
+    named = [f"{one.cell} has no valid repetition" for one in unmeasured if one.cell in shown]
     if named:
         raise ResultError(f"the cell {'; the cell '.join(named)}")
     lookup = figures.lookup(summary, study)
@@ -116,7 +115,7 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
         question=study.publication.question or "",
         answers=_answers(found.predictions, lesson.predictions),
         score=words.summed(found),
-        head=["", *lesson.columns.values()],
+        head=["", *(column.heading for column in lesson.columns)],
         rows=_rows(lesson, lookup),
         claims=claim_words.lines(judged),
         by_hand=lesson.by_hand,
@@ -152,8 +151,8 @@ def _rows(lesson: Lesson, lookup: Lookup) -> list[list[str]]:
         [
             row.label,
             *(
-                words.figure(lookup(cell, row.metric), row.form or "", row.metric)
-                for cell in lesson.columns
+                words.figure(lookup(column.cell, row.metric), row.form or "", row.metric)
+                for column in lesson.columns
             ),
         ]
         for row in lesson.table

@@ -337,7 +337,7 @@ def lesson(*cells: str, **changes: Any) -> dict[str, Any]:
                 "factor": 2,
             },
         ],
-        "columns": {name: name for name in cells},
+        "columns": [{"cell": name, "heading": name} for name in cells],
         "table": [{"label": "answers", "metric": "goodput"}],
         "by_hand": [{"host": "server", "command": "nstat", "shows": "counters"}],
         "explanation": f"There were {{{first}.goodput | count}}.",

@@ -62,6 +62,13 @@ class HandCommand(Record, kw_only=True, frozen=True):
     shows: Annotated[str, doc("What it shows.")]
 
 
+class LessonColumn(Record, kw_only=True, frozen=True):
+    """A column of a lesson's table."""
+
+    cell: Annotated[str, doc("Name of the cell.")]
+    heading: Annotated[str, doc("What it is.")]
+
+
 class LessonRow(Record, kw_only=True, frozen=True):
     """A row of a lesson's table: a metric of each of its cells."""
 
@@ -130,7 +137,7 @@ class Lesson(Record, kw_only=True, frozen=True):
         Annotated[list[Prediction], Meta(min_length=1)], doc("Questions before the run.")
     ]
     table: Annotated[list[LessonRow], doc("Figures that the page shows of every cell.")]
-    columns: Annotated[dict[str, str], doc("Name of each cell -> its heading.")]
+    columns: Annotated[list[LessonColumn], doc("Each cell, in order.")]
     by_hand: Annotated[list[HandCommand], doc("Commands that show the counters on a host.")]
     explanation: Annotated[str, doc("Text with the run's figures (core/expressions.py).")]
     cure: Annotated[str, doc("What to change, in words.")]

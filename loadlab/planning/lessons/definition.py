@@ -26,8 +26,9 @@ def check(lesson: Lesson, cells: Sequence[str]) -> None:
     ``cells``: names of the lesson's own.
     """
     with _at("columns"):
-        _refuse_unknown(lesson.columns, cells)
-        _refuse_unknown(cells, list(lesson.columns))
+        shown = [column.cell for column in lesson.columns]
+        _refuse_unknown(shown, cells)
+        _refuse_unknown(cells, shown)
     with _at("table"):
         for row in lesson.table:
             expressions.check_metric(row.metric)

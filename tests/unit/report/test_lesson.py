@@ -62,6 +62,8 @@ def test_the_answers_stand_beside_what_was_measured(tmp_path: Path) -> None:
     assert "   - measured: a) Nothing to speak of" in text
     assert "   - not here. On the loopback interface Linux takes a port in TIME-WAIT again" in text
     assert "right, 0.0 % off" in text
+    # In the order of the file, whatever plan.json does with names.
+    assert "|  | closed after each request | kept |" in text
 
 
 def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:

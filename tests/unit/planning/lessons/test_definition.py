@@ -51,6 +51,7 @@ def test_a_lesson_is_read_whole(tmp_path: Path) -> None:
     assert exercise.solution.cell == "two"
 
 
+COLUMNS = [{"cell": name, "heading": name} for name in ("one", "two", "six")]
 QUESTION = {"question": "?"}
 NUMBER = {**QUESTION, "truth": "one.goodput", "unit": "x", "factor": 2}
 OPTION = {"text": "t", "holds": "one.goodput > 1"}
@@ -70,8 +71,8 @@ NO_CONDITION = {**WRONG, "holds": "1"}
     [
         ({"lesson": None}, "a lesson has the key `lesson`"),
         ({"question": None}, "a lesson needs a question"),
-        (lesson(columns={"one": "x"}), "columns: 'two' is no cell. There are: one"),
-        (lesson(columns={"one": "x", "two": "x", "six": "x"}), "columns: 'six' is no cell"),
+        (lesson(columns=COLUMNS[:1]), "columns: 'two' is no cell. There are: one"),
+        (lesson(columns=COLUMNS), "columns: 'six' is no cell"),
         (lesson(table=[{"label": "x", "metric": "speed"}]), "table: 'speed': a repetition has no"),
         (lesson(table=[{"label": "x", "metric": "goodput", "form": "f"}]), "'f' is no form"),
         (lesson(explanation="{one.speed}"), "explanation: 'speed': a repetition has no 'speed'"),

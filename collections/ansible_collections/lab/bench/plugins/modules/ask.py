@@ -19,7 +19,6 @@ options:
     description: run or transfer.
     type: str
     required: true
-    choices: [run, transfer]
   predict:
     description: Answers, one for each question with commas between, or V(none).
     type: str

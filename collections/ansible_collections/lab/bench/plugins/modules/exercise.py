@@ -19,7 +19,6 @@ options:
     description: exercise, hint, check or solve.
     type: str
     required: true
-    choices: [exercise, hint, check, solve]
   hosts:
     description: Name of each host -> address, user, port, key and arguments of ssh.
     type: dict
