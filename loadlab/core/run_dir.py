@@ -26,8 +26,9 @@ from pathlib import Path, PurePath, PurePosixPath
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # A client's name, where it names a folder.
 CLIENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-# The link in results/ to the newest run.
+# The link in results/ to the newest run, and the page of all runs there.
 LATEST = "latest"
+INDEX = "index.html"
 
 # Documents of a run.
 PLAN = "plan.json"
@@ -104,6 +105,12 @@ def runs(results: Path, name: str = PLAN) -> list[RunDir]:
     """Return the runs in results/ that have a file ``name``, by run_id."""
     found = (RunDir(path.parent) for path in sorted(results.glob(f"*/{name}")))
     return [run for run in found if not run.path.is_symlink()]
+
+
+def folders(results: Path) -> list[RunDir]:
+    """Return every folder of a run in results/, by run_id, whatever files it has."""
+    found = sorted(path for path in results.iterdir() if not path.name.startswith("."))
+    return [RunDir(path) for path in found if path.is_dir() and not path.is_symlink()]
 
 
 @dataclass(frozen=True)
@@ -312,6 +319,11 @@ class RunDir:
     def latest(self) -> Path:
         """The link beside the run's folder that names the newest run."""
         return self.path.with_name(LATEST)
+
+    @property
+    def index(self) -> Path:
+        """The page of all runs, beside the run's folder."""
+        return self.path.with_name(INDEX)
 
     @property
     def bundle(self) -> Path:
