@@ -145,11 +145,7 @@ def pair_of_runs(metric: Metric, sides: Sides, floors: Sequence[Floor]) -> Pair:
     """
     at, latency_of = metrics.path(metric, sides)
     base, head = (
-        [
-            statistics.median(found)
-            for cell in side
-            if (found := metrics.values(cell, at))
-        ]
+        [statistics.median(found) for cell in side if (found := metrics.values(cell, at))]
         for side in sides
     )
     few = min(len(base), len(head))

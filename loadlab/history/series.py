@@ -152,7 +152,8 @@ class _Differences:
         if not before:
             return []
         last = before[-1]
-        assert last.measured and run.measured
+        assert last.measured
+        assert run.measured
         key = last.run_id, run.run_id
         if key not in self._known:
             self._known[key] = environment.compare(last.measured, run.measured)
@@ -208,9 +209,7 @@ def is_step(row: MetricComparison) -> bool:
     return row.conclusion in ("higher", "lower") and row.reason.code == "difference"
 
 
-def _pairs(
-    series: Series, floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]
-) -> list[Pair]:
+def _pairs(series: Series, floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]) -> list[Pair]:
     base, head = (
         [series.cells[at] for at in part]
         for part in (series.level[:-NEWEST], series.level[-NEWEST:])

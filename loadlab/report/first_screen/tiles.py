@@ -62,7 +62,9 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
             first = {row.cell_id for row in ranking.rows if row.rank == 1}
             entries = [entry for entry in entries if entry.cell.cell_id in first]
             if len(first) > 1:
-                words = f", one of {len(first)} cells at the first rank, which nothing distinguishes"
+                words = (
+                    f", one of {len(first)} cells at the first rank, which nothing distinguishes"
+                )
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
         state, found = headlines.headline(entry).state, entry.cell.statistics

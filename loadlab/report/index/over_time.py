@@ -12,7 +12,7 @@ from loadlab.core.model import Cell, CellSummary, SearchSummary
 from loadlab.core.run_dir import RunDir
 from loadlab.history.runs import PastRun
 from loadlab.history.series import History, Searched, Series
-from loadlab.report.html import Cells, Figure, Link, Table, TableCell, link, table
+from loadlab.report.html import Cells, Figure, Headline, Link, Table, TableCell, link, table
 from loadlab.report.index.known import KnownRun
 from loadlab.report.sections import headlines, processes
 from loadlab.report.words import history as words
@@ -22,16 +22,23 @@ from loadlab.report.words.labels import Paths
 if TYPE_CHECKING:
     from loadlab.report.plots import history as plots
 
+# The CSS class of a step.
+_STATES = {"slower": "missed", "faster": "held"}
+
 
 @dataclass(frozen=True)
 class OverTime:
-    """A cell or a search over time; ``steps``: sentences on its steps, ``explained``: what it
-    is."""
+    """A cell or a search over time.
+
+    - explained: what it is, besides its title
+    - steps: how many; notes: sentences on steps and on changes of the environment, newest first
+    """
 
     title: str
     anchor: str
     explained: str
-    steps: Sequence[str]
+    steps: int
+    notes: Sequence[Headline]
     figure: Figure
     table: Table
 
@@ -89,16 +96,16 @@ def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]
 
     panels = _panels(series, known)
     steps = {step.at: words.step(step) for step in series.steps}
-    bands = [
-        plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps
-    ]
+    states = {step.at: _STATES[words.kind(step)] for step in series.steps}
+    bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
     told = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
     void = [at + 1 for at, cell in enumerate(series.cells) if not headlines.valid(cell)]
     return OverTime(
         title,
         anchor,
         _explained(series.cell),
-        [f"{series.runs[at].run_id}: {text}." for at, text in steps.items()],
+        len(steps),
+        _notes(series, steps, states),
         _figure(anchor, title, panels, series, told, void, bands, steps),
         _table(series, [panel.name for panel in panels], _rows(series, panels), steps),
     )
@@ -165,6 +172,21 @@ def _figure(
     return Figure("", image, "", [])
 
 
+def _notes(
+    found: Series | Searched, steps: Mapping[int, str], states: Mapping[int, str]
+) -> list[Headline]:
+    """Return a sentence on each step and on each change of the environment, the newest first."""
+    notes = []
+    for at in sorted({*steps, *found.changes}, reverse=True):
+        run = found.runs[at].run_id
+        if at in steps:
+            notes.append(Headline(states[at], f"From {run} on {steps[at]}."))
+        if at in found.changes:
+            changed = words.changes(found.changes[at])
+            notes.append(Headline("closed", f"Before {run} the environment changed: {changed}."))
+    return notes
+
+
 def _rows(series: Series, panels: Sequence[plots.Panel]) -> list[list[str]]:
     """Return the valid repetitions and the values of each run."""
     return [
@@ -193,7 +215,7 @@ def _table(
         "The newest run first. An environment is compared with that of the run before.",
         ["run", "number", "ended, UTC", "repetitions", *head, "changed before it", "step"],
         rows,
-        " n  " + "n" * len(head),
+        " nn " + "n" * len(head),
         title=f"{some}, {changes} of the environment, {formatting.plural(len(steps), 'step')}",
         open=False,
     )
@@ -216,9 +238,8 @@ def _search(anchor: str, found: Searched, subject: str) -> OverTime:
     panels = [plots.Panel("Highest rate, /s", values)]
     figure = _figure(anchor, title, panels, found, told, void, [], {})
     rows = [[_confirmed(one), text] for one, text in zip(found.searches, told, strict=True)]
-    return OverTime(
-        title, anchor, _explained(cell), [], figure, _table(found, ["requests/s"], rows, {})
-    )
+    shown = _table(found, ["requests/s"], rows, {})
+    return OverTime(title, anchor, _explained(cell), 0, _notes(found, {}, {}), figure, shown)
 
 
 def _rate(search: SearchSummary) -> str:

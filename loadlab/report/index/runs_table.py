@@ -64,9 +64,9 @@ def _row(known: KnownRun) -> Row:
             name,
             TableCell(words.ended(run), value="" if time is None else f"{time:.0f}"),
             ": ".join(filter(None, [facets["study"], facets["framework"]])) or formatting.NONE,
-            known.figures or formatting.NONE,
+            TableCell(known.figures or formatting.NONE, css="reason"),
             TableCell(f"{void} of {len(reps)}" if reps else formatting.NONE, value=f"{void}"),
-            _hosts(facets["hosts"], manifest),
+            TableCell(_hosts(facets["hosts"], manifest), css="reason"),
             _lab(manifest),
             TableCell(run.state, css=f"state {'void' if run.state != 'finished' else ''}".strip()),
         ],
@@ -86,7 +86,7 @@ def _hosts(kind: str, manifest: Manifest | None) -> str:
         f"{host.cpu_model}, {formatting.plural(len(host.cpus), 'core')}, kernel {host.kernel}"
         for host in manifest.hosts.values()
     )
-    return "; ".join([kind, *machines])
+    return "; ".join(filter(None, [kind, *machines]))
 
 
 def _lab(manifest: Manifest | None) -> str:

@@ -86,9 +86,9 @@ def kind(step: Step) -> str:
 
 
 def step(found: Step) -> str:
-    """Return a step in words: slower: p99 +12 % (+8 to +16 %), of 3 runs against the 5 before."""
+    """Return a step in words: slower: p99 +12 % (8 to 16 %), 3 runs against the 5 before them."""
     told = ", ".join(_difference(row) for row in found.rows)
-    return f"{kind(found)}: {told}; {NEWEST} runs against the {len(found.base)} before them"
+    return f"{kind(found)}: {told}, {NEWEST} runs against the {len(found.base)} before them"
 
 
 def _difference(row: MetricComparison) -> str:
