@@ -23,13 +23,14 @@ def write(results: Path, to: Path) -> list[Path]:
     """Write index.html and the report of each run into the folder ``to``; return the pages.
 
     A link to a file that the folder does not have becomes text. A report of a run that is gone is
-    removed. Raises ValueError where ``to`` is results/ or within it, or is no site of the lab.
+    removed. Raises ValueError where there is no results/, and where ``to`` is in it or has other
+    files.
     """
     _refuse(results, to)
     with lock.alone(results):
         pages = {INDEX: report.render(index.TEMPLATE, index.build(results))}
         for run in run_dir.folders(results):
-            if run.report.exists():
+            if run.report.is_file():
                 pages[f"{run.path.name}/{REPORT}"] = run.report.read_bytes()
     for name, text in pages.items():
         path = to / name
@@ -40,6 +41,8 @@ def write(results: Path, to: Path) -> list[Path]:
 
 
 def _refuse(results: Path, to: Path) -> None:
+    if not results.is_dir():
+        raise ValueError(f"{results} is not there: no run was begun yet. Nothing was written.")
     if to.resolve().is_relative_to(results.resolve()):
         raise ValueError(f"to: {to} is in {results}; give another folder. Nothing was written.")
     found = to / INDEX

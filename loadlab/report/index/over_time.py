@@ -11,7 +11,7 @@ from loadlab.core import formatting
 from loadlab.core.model import Cell, CellSummary, SearchSummary
 from loadlab.core.run_dir import RunDir
 from loadlab.history.runs import PastRun
-from loadlab.history.series import History, Searched, Series
+from loadlab.history.series import History, Searched, Series, Step
 from loadlab.report.html import Cells, Figure, Headline, Link, Table, TableCell, link, table
 from loadlab.report.index.known import KnownRun
 from loadlab.report.sections import headlines, processes
@@ -96,7 +96,6 @@ def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]
 
     panels = _panels(series, known)
     steps = {step.at: words.step(step) for step in series.steps}
-    states = {step.at: _STATES[words.kind(step)] for step in series.steps}
     bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
     told = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
     void = [at + 1 for at, cell in enumerate(series.cells) if not headlines.valid(cell)]
@@ -105,7 +104,7 @@ def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]
         anchor,
         _explained(series.cell),
         len(steps),
-        _notes(series, steps, states),
+        _notes(series, {step.at: _step(series, step) for step in series.steps}),
         _figure(anchor, title, panels, series, told, void, bands, steps),
         _table(series, [panel.name for panel in panels], _rows(series, panels), steps),
     )
@@ -172,18 +171,19 @@ def _figure(
     return Figure("", image, "", [])
 
 
-def _notes(
-    found: Series | Searched, steps: Mapping[int, str], states: Mapping[int, str]
-) -> list[Headline]:
+def _step(series: Series, step: Step) -> Headline:
+    since, at = (series.runs[index].run_id for index in (step.since, step.at))
+    return Headline(_STATES[words.kind(step)], f"{since} to {at} are {words.step(step)}.")
+
+
+def _notes(found: Series | Searched, steps: Mapping[int, Headline]) -> list[Headline]:
     """Return a sentence on each step and on each change of the environment, the newest first."""
     notes = []
     for at in sorted({*steps, *found.changes}, reverse=True):
-        run = found.runs[at].run_id
-        if at in steps:
-            notes.append(Headline(states[at], f"From {run} on {steps[at]}."))
+        notes += [steps[at]] if at in steps else []
         if at in found.changes:
-            changed = words.changes(found.changes[at])
-            notes.append(Headline("closed", f"Before {run} the environment changed: {changed}."))
+            before, changed = found.runs[at].run_id, words.changes(found.changes[at])
+            notes.append(Headline("closed", f"Changed before {before}: {changed}."))
     return notes
 
 
@@ -239,7 +239,7 @@ def _search(anchor: str, found: Searched, subject: str) -> OverTime:
     figure = _figure(anchor, title, panels, found, told, void, [], {})
     rows = [[_confirmed(one), text] for one, text in zip(found.searches, told, strict=True)]
     shown = _table(found, ["requests/s"], rows, {})
-    return OverTime(title, anchor, _explained(cell), 0, _notes(found, {}, {}), figure, shown)
+    return OverTime(title, anchor, _explained(cell), 0, _notes(found, {}), figure, shown)
 
 
 def _rate(search: SearchSummary) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,11 +82,10 @@ def over_runs(
         for number in changes:
             axes.axvline(number - 0.5, color=svg.GREY, linewidth=1.4, linestyle=(0, (4, 3)))
         _values(axes, panel.values)
-    for number in void:
-        every[0].plot(
-            [number], [0.06], transform=every[0].get_xaxis_transform(), color=svg.VERMILION,
-            marker="x", markersize=6, markeredgewidth=2,
-        )  # fmt: skip
+    every[0].plot(
+        void, [0.06] * len(void), transform=every[0].get_xaxis_transform(), color=svg.VERMILION,
+        marker="x", markersize=6, markeredgewidth=2, linestyle="",
+    )  # fmt: skip
     every[-1].set_xlabel("Run, in the order of time")
     every[-1].xaxis.set_label_coords(0.5, -26.9 / heights[-1])
     keys = [(LINE, svg.BLUE, "each run")]
@@ -110,13 +110,15 @@ def _has(bands: Sequence[Band], kind: str) -> bool:
 
 
 def _values(axes: svg.Axes, values: Sequence[Value]) -> None:
-    for number, one in enumerate(values, start=1):
-        if one.low is not None and one.high is not None:
-            axes.plot([number, number], [one.low, one.high], color=svg.SKY, linewidth=4)
-    known = [(number, one.value) for number, one in enumerate(values, start=1)]
-    # A run without a value interrupts the line.
-    x, y = zip(*((x, float("nan") if y is None else y) for x, y in known), strict=True)
-    axes.plot(x, y, color=svg.BLUE, linewidth=1.4, marker="o", markersize=4.5)
+    """Draw the values and their intervals; a run without a value interrupts the line."""
+    numbered = list(enumerate(values, start=1))
+    spans = [(x, v.low, v.high) for x, v in numbered if v.low is not None and v.high is not None]
+    if spans:
+        axes.vlines(*zip(*spans, strict=True), color=svg.SKY, linewidth=4)
+    known = [math.nan if v.value is None else v.value for v in values]
+    axes.plot(
+        [x for x, _ in numbered], known, color=svg.BLUE, linewidth=1.4, marker="o", markersize=4.5
+    )
 
 
 def _scale(axes: svg.Axes, panel: Panel) -> None:

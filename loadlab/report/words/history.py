@@ -69,7 +69,9 @@ def _changed(part: ReproductionPart) -> str:
     told = [_deviation(one) for one in part.deviations[:SHOWN]]
     more = len(part.deviations) - SHOWN
     told += [f"{more:,} more {reproduction.PLURALS[part.part]}"] if more > 0 else []
-    return f"{part.part}: {', '.join(told)}"
+    # Its deviations have the same name.
+    kind = "" if part.part == "kernel" else f"{part.part}: "
+    return f"{kind}{', '.join(told)}"
 
 
 def _deviation(one: Deviation) -> str:
@@ -86,9 +88,9 @@ def kind(step: Step) -> str:
 
 
 def step(found: Step) -> str:
-    """Return a step in words: slower: p99 +12 % (8 to 16 %), 3 runs against the 5 before them."""
+    """Return a step in words: slower than the 5 runs before: p99 +12 % (8 to 16 %)."""
     told = ", ".join(_difference(row) for row in found.rows)
-    return f"{kind(found)}: {told}, {NEWEST} runs against the {len(found.base)} before them"
+    return f"{kind(found)} than the {len(found.base)} runs before: {told}"
 
 
 def _difference(row: MetricComparison) -> str:

@@ -50,8 +50,7 @@ def test_a_step_is_found_with_the_third_run_of_a_new_level(tmp_path: Path) -> No
     (step,) = one(tmp_path).steps
     assert (step.at, step.since, step.base) == (5, 3, [0, 1, 2])
     assert {row.metric for row in step.rows} == {"p50", "p99"}
-    assert words.step(step).startswith("slower: p50 +30 % (")
-    assert words.step(step).endswith("%), 3 runs against the 3 before them")
+    assert words.step(step).startswith("slower than the 3 runs before: p50 +30 % (")
 
 
 def test_faster_runs_are_a_step_too_and_begin_a_level(tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_a_change_of_the_environment_begins_a_level_and_is_named(tmp_path: Path)
     assert found.steps == []
     assert list(found.changes) == [3]
     assert words.changes(found.changes[3]) == (
-        "kernel: client: kernel 6.18.1 to 6.18.2, server: kernel 6.18.1 to 6.18.2"
+        "client: kernel 6.18.1 to 6.18.2, server: kernel 6.18.1 to 6.18.2"
     )
 
 
