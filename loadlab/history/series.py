@@ -192,11 +192,13 @@ def _mark(
     for index, ((series, _), own) in enumerate(zip(pairs, known, strict=True)):
         others = [p for at, several in enumerate(tried) if at != index for p in several]
         corrected = inference.corrected([*tried[index], *series.tried, *others])
+        # The rule finds nothing above ALPHA, and a row takes a while.
         rows = [
-            row
+            comparison.conclusion(one, p)
             for one, p in zip(own, corrected, strict=False)
-            if is_step(row := comparison.conclusion(one, p))
+            if p <= inference.ALPHA
         ]
+        rows = [row for row in rows if is_step(row)]
         series.tried += tried[index]
         if rows:
             *base, since = series.level[: 1 - NEWEST]
