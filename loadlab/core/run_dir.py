@@ -86,6 +86,8 @@ _NUMBERED = re.compile(_REPETITION + "(0|[1-9][0-9]*)")
 _CELLS = "cells"
 _CALIBRATION = "calibration"
 _TUNING = "tuning"
+# What only a run has.
+_OF_A_RUN = (PLAN, PROGRESS, SUMMARY, MANIFEST, LOCK, _CELLS)
 # Joins the name of a host pair's calibration and the name of one of its further clients.
 _FURTHER = "+"
 
@@ -108,9 +110,9 @@ def runs(results: Path, name: str = PLAN) -> list[RunDir]:
 
 
 def folders(results: Path) -> list[RunDir]:
-    """Return every folder of a run in results/, by run_id, whatever files it has."""
-    found = sorted(path for path in results.iterdir() if not path.name.startswith("."))
-    return [RunDir(path) for path in found if path.is_dir() and not path.is_symlink()]
+    """Return every folder in results/ that has anything of a run, by run_id."""
+    found = sorted({path.parent for name in _OF_A_RUN for path in results.glob(f"*/{name}")})
+    return [RunDir(path) for path in found if not path.is_symlink()]
 
 
 @dataclass(frozen=True)

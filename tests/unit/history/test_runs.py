@@ -31,7 +31,10 @@ def test_runs_are_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> None:
     for name in ("cut", "old", "no-manifest", "no-time", "unfinished", "abandoned"):
         pasts.write(tmp_path, name, 1)
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "cells").mkdir(parents=True)
+    # verify.yml writes this beside a bundle.
+    (tmp_path / "cut.derived").mkdir()
+    (tmp_path / "cut.derived" / "report.html").touch()
     summary = tmp_path / "cut" / "summary.json"
     summary.write_bytes(summary.read_bytes()[:1000])
     old = tmp_path / "old" / "plan.json"

@@ -29,7 +29,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pasts.history(found)
     (found / "broken").mkdir()
     (found / "broken" / "plan.json").write_text('{"schema": "lab/2", ')
-    (found / "<b>odd").mkdir()
+    (found / "<b>odd" / "cells").mkdir(parents=True)
     written(found)
     return found
 

@@ -98,7 +98,7 @@ def test_the_page_of_all_runs_is_named_where_there_are_several(run: Run) -> None
     assert named not in run_end.lines(run.path, [])
     (run.path.parent / "index.html").touch()
     assert named not in run_end.lines(run.path, [])
-    (run.path.parent / "another").mkdir()
+    (run.path.parent / "another" / "cells").mkdir(parents=True)
     assert named in run_end.lines(run.path, [])
 
 
