@@ -6,7 +6,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock generate setup site tools
+.PHONY: lab test test-all lint unit aws molecule core lock generate screenshots setup site tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -84,6 +84,14 @@ molecule: setup
 generate: setup
 	python -m loadlab.core.schema files/schema/lab-2.schema.json
 	python -m loadlab.report.troubleshooting docs/troubleshooting.md
+
+# Makes the README's pictures: of the report of run_id= (default: the latest run) and of the terminal at the end of
+# terminal_run_id= (default: the same run). See CONTRIBUTING.md.
+run_id := latest
+terminal_run_id := $(run_id)
+
+screenshots: tools
+	@python -m tests.screenshots '$(run_id)' '$(terminal_run_id)'
 
 # Updates every lock file from its requirements.in.
 lock: setup

@@ -19,6 +19,7 @@ from loadlab.core.run_dir import (
     PROCESSES,
     PROFILE,
     PROFILE_LOG,
+    QUEUES,
     TO_REPETITIONS,
 )
 
@@ -83,7 +84,7 @@ def rsync_options(run_dir: Path, server: bool) -> list[str]:
     ]
     if not server:
         return options
-    recorded = (PROCESSES, CORES, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
+    recorded = (PROCESSES, CORES, QUEUES, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
     files = [f"{TO_REPETITIONS[-1]}{name}" for name in recorded]
     included = [f"--include=/{run_dir.name}{path}" for path in (*TO_REPETITIONS, *files)]
     return [*options, "--max-size=2g", *included, "--exclude=*"]

@@ -53,6 +53,7 @@ ERROR = "error.txt"
 STATUS = "progress.txt"
 PROCESSES = "processes.txt.gz"
 CORES = "cores.txt.gz"
+QUEUES = "queues.jsonl.gz"
 DATABASE = "database.jsonl.gz"
 DATABASE_LOG = "database.err"
 PROFILE = "profile.txt"
@@ -197,6 +198,11 @@ class RepetitionDir(ClientDir):
     def cores(self) -> Path:
         """The recording of the server's cores."""
         return self.path / CORES
+
+    @property
+    def queues(self) -> Path:
+        """The recording of the server's accept queues."""
+        return self.path / QUEUES
 
     @property
     def database(self) -> Path:

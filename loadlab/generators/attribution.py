@@ -130,19 +130,24 @@ class Attribution:
         np.maximum(0.0, end_s - np.array(done), out=added)
         return delay, added
 
-    def unsent(self, before_s: float) -> int:
-        """Return how many of the unsent requests the ideal generator would have sent by a time.
+    def unsent(self, before_s: float, least_fraction: float) -> int:
+        """Return how many of the unsent requests wait for the generator at a time.
 
-        Call it after all rows. Each request is assumed to hold its connection for the mean service
-        time. 0 where hidden.
+        The ideal generator would have sent them before that time. As with the rows, what the
+        generator added to their wait counts above ``least_fraction`` of the ideal latency: behind a
+        full server the small delays of all rows add up. Call it after all rows. Each request is
+        assumed to hold its connection for the mean service time. 0 where hidden.
         """
         if self.hidden:
             return 0
+        rate = self._schedule.rate
         held = self._held_s / self._rows if self._rows else before_s
-        free = list(self._measured)
+        free = list(self._ideal)
+        found = 0
         for number in range(self._sent, self._schedule.scheduled):
-            begin = max(number / self._schedule.rate, free[0])
+            begin = max(number / rate, free[0])
             if begin >= before_s:
-                return number - self._sent
+                break
             heapq.heapreplace(free, begin + held)
-        return max(0, self._schedule.scheduled - self._sent)
+            found += before_s - begin > least_fraction * (begin + held - number / rate)
+        return found

@@ -292,12 +292,13 @@ class _Totals:
 
     def _lateness(self) -> Lateness:
         attribution, duration_s = self._attribution, self._schedule.duration_s
-        unsent = attribution.unsent(duration_s - self._limits.tail_s)
+        fraction = self._limits.least_fraction
+        unsent = attribution.unsent(duration_s - self._limits.tail_s, fraction)
         delays = [] if attribution.hidden else sorted(self._delays.items())
         return Lateness(
             late=self._late + unsent,
             unsent=unsent,
-            left_out=attribution.unsent(duration_s) - unsent,
+            left_out=attribution.unsent(duration_s, fraction) - unsent,
             hidden=attribution.hidden,
             delay_us=[(us, count) for (us,), count in delays],
         )

@@ -2,7 +2,7 @@
 
 A cell stays on one host pair for the whole run, and so do cells that are compared, so that
 differences between pairs never enter a comparison. Only the cells of a claim's longer order may be
-on several pairs, as they may be all of a study (see planning.claims.compared).
+on several pairs, as they may be all of a study (see planning.placement.claimed_together).
 """
 
 from __future__ import annotations

@@ -8,11 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.core.model import Study
-from loadlab.planning import (
-    cells,
-    claims,
-    placement,
-)
+from loadlab.planning import cells, placement
 from loadlab.planning.planned_cells import PlannedCells, repeated
 from loadlab.planning.request import Request
 from loadlab.scheduling.experiments import PlannedExperiment, Search, items
@@ -73,7 +69,7 @@ def place(
     together: list[Sequence[str]] = [[one.base, one.head] for one in controls.comparisons]
     together += controls.aa_controls
     if planned.study:
-        together += claims.compared(planned.study.claims, planned.study.cells)
+        together += placement.claimed_together(planned.study.claims, planned.study.cells)
     placed = placement.assign(hashed, together, planned.options.repetitions, ask.pairs, earlier)
     aa_controls = list(controls.aa_controls)
     if aa_controls:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from loadlab.core.model import StudyClaim
 from loadlab.scheduling.experiments import PlannedExperiment, Scaled, items
 
 
@@ -37,6 +38,23 @@ def assign(
             own = earlier.get(item.cell_id, pairs)
             pair_of[item.cell_id] = own if own < pairs else pair
     return [replace(one, pair=pair_of[one.items[0].cell_id]) for one in experiments]
+
+
+def claimed_together(
+    claims: Iterable[StudyClaim], cells: Mapping[str, Sequence[str]]
+) -> list[list[str]]:
+    """Return lists of cell_ids that must be measured on one host pair: of each ratio and order of
+    two.
+
+    The cells of a longer order may be all of a study, so they may be on several pairs: where a step
+    crosses pairs, their difference is part of the noise. ``cells``: name -> its cell_ids.
+    """
+    return [
+        [cell_id for name in statement.cells for cell_id in cells[name]]
+        for claim in claims
+        for statement in claim.all
+        if statement.ratio is not None or len(statement.order or ()) == 2
+    ]
 
 
 def _known(

@@ -8,10 +8,17 @@ from msgspec.structs import replace
 
 from loadlab.core.catalog import known
 from loadlab.core.errors import PlanError
-from loadlab.core.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell
+from loadlab.core.model import (
+    GivenOptions,
+    Item,
+    Options,
+    PlannedStudy,
+    Study,
+    StudyCell,
+    StudyClaim,
+)
 from loadlab.planning import (
     cells,
-    claims,
     experiments,
     options,
     user_options,
@@ -52,7 +59,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")
     try:
         _refuse_ambiguous(found)
-        claims.check(study.claims, {name: len(those) for name, those in named.items()})
+        check_claims(study.claims, {name: len(those) for name, those in named.items()})
         found = attach_saturations(found, named)
     except ValueError as problem:
         raise PlanError(f"{study.kind} {study.name}: {problem}") from None
@@ -63,6 +70,20 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         experiments=found,
         study=_planned_study(ask, study, named),
     )
+
+
+def check_claims(claims: Iterable[StudyClaim], cells: Mapping[str, int]) -> None:
+    """Raise ValueError where a name in a claim does not stand for exactly one cell or sweep.
+
+    ``cells``: name -> how many it stands for.
+    """
+    for claim in claims:
+        for name in (name for statement in claim.all for name in statement.cells):
+            if cells.get(name, 0) != 1:
+                raise ValueError(
+                    f"the claim '{claim.statement}' names '{name}', which stands for "
+                    f"{cells.get(name, 0)} cells and not one. There are: {', '.join(cells)}"
+                )
 
 
 def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptions) -> PlannedCells:

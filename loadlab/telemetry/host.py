@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, RepetitionSetup
 from loadlab.core.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import cores, drops, node_exporter, processes
+from loadlab.telemetry import cores, drops, node_exporter, processes, queues
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.processes import Recording, Window
@@ -29,12 +29,19 @@ def server(
     setup: RepetitionSetup,
     window: Window,
 ) -> HostTelemetry:
-    """Return the server's telemetry, without its services.
+    """Return the server's telemetry, without its services' processes.
 
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
     host, recording = _hosts(setup)["server"], _processes(folder.processes)
-    return _during(window, scrapes, host, folder.cores, recording)
+    found = _during(window, scrapes, host, folder.cores, recording)
+    if found.per_second is None or not folder.queues.exists():
+        return found
+    recorded = queues.read(folder.queues)
+    return replace(
+        found,
+        accept_queues=queues.accept_queues(recorded, window.start, found.per_second.t),
+    )
 
 
 def client(

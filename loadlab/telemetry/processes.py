@@ -19,7 +19,7 @@ import msgspec
 
 from loadlab.core.formatting import one_line
 from loadlab.core.model import Database, Frequency, Processes, Query, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES
+from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES, QUEUES
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.remembered import remembered
@@ -419,4 +419,4 @@ def hardware(
 
 def raw(rep_dir: Path) -> set[str]:
     """Return the names of the recorded files in the repetition's folder."""
-    return {name for name in (PROCESSES, DATABASE, CORES) if (rep_dir / name).exists()}
+    return {name for name in (PROCESSES, DATABASE, CORES, QUEUES) if (rep_dir / name).exists()}

@@ -473,8 +473,8 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         "The instance type is not known in us-east-1",
         "max_lifetime: 0 must be 0.25 to 168 hours",
         "aws_hosts_controller: '0.0.0.0/0' one IPv4 address",
-        "The load takes 3.5 h, with what is beside it and room for repetitions 4.18 h, and the "
-        "instances terminate themselves in 4.0 h. Give them longer",
+        "The run takes up to about 4.18 h: 3.5 h of load, the other stages, and time to repeat "
+        "void measurements. The instances terminate themselves in 4.0 h. Give them longer",
         "debian-13 has no snapd",
         "us-east-1 has no image 'debian-13-arm64-*' of the owner 136693071363 for arm64 with ENA",
         "and the generator oha is made here for",
@@ -552,7 +552,7 @@ def test_check_without_an_account_shows_plan_instances_and_price(
         "measurements of aiohttp at",
         "server: c7i.2xlarge, debian-13, on demand, default tenancy",
         "image ami-00000004",
-        "the load takes about",
+        "the run takes up to about",
         "about 0.73 USD an hour",
         "no more than about 2.91 USD",
         "list prices of 2026-11-21",

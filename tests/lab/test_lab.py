@@ -87,6 +87,10 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
             assert used["nginx"] + used["application"] > 0.5 * server["cpu_busy"]
             assert used["postgresql"] < 0.02
         assert (server.get("database") is None) == (not name.endswith("agents"))
+        queues = server["accept_queues"]
+        assert {"nginx", "application", "postgresql"} <= {one["service"] for one in queues}
+        assert all(len(one["depth"]) == len(server["per_second"]["t"]) for one in queues)
+        assert all(None not in one["depth"] and one["limit"] > 0 for one in queues)
     pool = yaml.safe_load((ROOT / "apps/aiohttp/app.yml").read_text())["pool_size"]
     for name in ("oha agents", "wrk agents"):
         database = servers[name]["database"]

@@ -259,7 +259,14 @@ def test_each_reason_voids_for_real(measured: Levers, reason: str) -> None:
 
 def test_accept_queue_that_overflows_is_a_finding(measured: Levers) -> None:
     with figures():
-        assert "listen_overflows" in codes(measured.found["listen_overflows"], "findings")
+        found = measured.found["listen_overflows"]
+        assert "listen_overflows" in codes(found, "findings")
+        queues = found["telemetry"]["server"]["accept_queues"]
+        (queue,) = (one for one in queues if one["socket"].endswith(":80"))
+        assert queue["service"] == "nginx"
+        # nginx listens with 4 from then on, and the kernel lets one more in.
+        assert queue["limit"] == 4
+        assert max(queue["depth"]) == 5
 
 
 def test_a_slower_link_is_what_iperf_finds(measured: Levers) -> None:

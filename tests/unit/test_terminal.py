@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -15,9 +14,7 @@ import yaml
 from ansible_collections.lab.bench.plugins.callback.terminal import refuses
 
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
-
-ROOT = Path(__file__).parents[2]
-CLEAR = "\r\x1b[K"
+from tests.terminal import CLEAR, ROOT, left, seen
 
 PLAYBOOK = """
 - name: Prepare
@@ -78,29 +75,6 @@ def piped(words: list[str]) -> str:
     return done.stdout
 
 
-def seen(words: list[str]) -> str:
-    """What comes to a terminal with 60 columns."""
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "TERM": "xterm"}
-    environment |= {"COLUMNS": "60", "ANSIBLE_NOCOLOR": "1"}
-    controller, terminal = pty.openpty()
-    with subprocess.Popen(words, env=environment, stdout=terminal, stderr=terminal) as process:
-        os.close(terminal)
-        got = b""
-        try:
-            while data := os.read(controller, 4096):
-                got += data
-        except OSError:
-            # The other side has gone.
-            assert process.wait(60) is not None
-    os.close(controller)
-    return got.decode()
-
-
-def left(got: str) -> list[str]:
-    """The lines that are there when all is over: what was cleared is not."""
-    return [line.rpartition(CLEAR)[2].rstrip("\r") for line in got.split("\n")]
-
-
 def test_a_log_has_stages_and_the_labs_own_lines(words: list[str]) -> None:
     got = piped(words)
     # A stage that shows nothing has no heading.
@@ -109,7 +83,7 @@ def test_a_log_has_stages_and_the_labs_own_lines(words: list[str]) -> None:
 
 def test_a_terminal_shows_what_is_under_way_and_clears_it(words: list[str], tmp_path: Path) -> None:
     (tmp_path / "log").write_text(f"Compiling {'a' * 70}\n")
-    got = seen([*words, "-e", '{"long": true}'])
+    got = seen([*words, "-e", '{"long": true}'], 60, {"ANSIBLE_NOCOLOR": "1"}).stdout
     assert f"{CLEAR}  Take a while" in got
     assert re.search(rf"{re.escape(CLEAR)}  Take a while, [34] s{re.escape(CLEAR)}", got)
     drawn = re.findall(rf"{re.escape(CLEAR)}(  Building, waited \d+ s: Compiling a+…)", got)

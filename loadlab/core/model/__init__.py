@@ -138,6 +138,7 @@ from loadlab.core.model.summary import (
     SweepSummary,
 )
 from loadlab.core.model.telemetry import (
+    AcceptQueue,
     CpuModes,
     Database,
     Drops,
@@ -160,6 +161,7 @@ from loadlab.core.model.thresholds import Thresholds
 __all__ = [
     "SCHEMA",
     "AblationPower",
+    "AcceptQueue",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",

@@ -251,6 +251,29 @@ class HostSeries(Record, kw_only=True, frozen=True):
     tx_bits: Annotated[list[NotNegative], doc("Rate sent, bits/s.")]
 
 
+class AcceptQueue(Record, kw_only=True, frozen=True):
+    """The accept queue of one address or path on which a service of the server listens, from
+    readings five times a second. Several sockets with that address (SO_REUSEPORT) count as one.
+    """
+
+    service: Annotated[str, doc("Service that listens: nginx, application or postgresql.")]
+    socket: Annotated[str, doc("Address and port, or path of the unix socket.")]
+    limit: Annotated[
+        Count,
+        doc(
+            "Connections that may wait, as the kernel took it from the service and somaxconn; it "
+            "lets one more in."
+        ),
+    ]
+    depth: Annotated[
+        list[Count | None],
+        doc(
+            "Connections that waited: the most at any reading of each interval of per_second; null "
+            "without a reading."
+        ),
+    ]
+
+
 class HostTelemetry(Record, kw_only=True, frozen=True):
     """One host over the load. CPU and traffic are those from its start to its end, by the host's
     own readings five times a second. The rest is from its node_exporter once a second, from the
@@ -365,6 +388,13 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
             "Series over the load: each second where the host recorded itself, else each interval "
             "between scrapes; the first begins and the last ends with the load. All arrays have "
             "the same length."
+        ),
+    ] = None
+    accept_queues: Annotated[
+        list[AcceptQueue] | None,
+        doc(
+            "Accept queues of the server's services, by service and socket. For the server only; "
+            "absent where they were not recorded."
         ),
     ] = None
 

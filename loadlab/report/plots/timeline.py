@@ -1,8 +1,8 @@
 """The figure of one repetition over time as SVG: panels on one axis of seconds.
 
 Latencies as a heat map, or as lines where the generator keeps no record of each request; requests
-asked for, verified and not verified; the CPU of each host by mode. Times come in µs and are drawn
-in ms.
+asked for, verified and not verified; the server's accept queues; the CPU of each host by mode.
+Times come in µs and are drawn in ms.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from loadlab.core.model import HostSeries, LatencyBins, PerSecond
+from loadlab.core.model import AcceptQueue, HostSeries, LatencyBins, PerSecond
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves import AREA, LINE
 from loadlab.stats import latency_bins
@@ -27,6 +28,8 @@ MODES = {
     "iowait": svg.PURPLE,
     "steal": svg.VERMILION,
 }
+# Of the line of a service's accept queue.
+STYLES = {"nginx": "dotted", "application": "solid", "postgresql": "dashed"}
 LEFT, RIGHT, ABOVE, BELOW = 59.4, 13.8, 29.9, 45.0  # px around the panels
 LATENCY, STRIP, GAP = 170.0, 46.0, 20.0  # px: heights of the panels, and between them
 COLUMNS = 150  # most columns of the figure; a longer load has several seconds in each
@@ -44,11 +47,12 @@ Spans = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Host:
-    """The CPU of a host: its name, series and number of cores."""
+    """A host: its name, series, number of cores, and the accept queues of its services."""
 
     name: str
     series: HostSeries
     cores: int
+    queues: Sequence[AcceptQueue] = ()
 
 
 def timeline(
@@ -64,7 +68,9 @@ def timeline(
 
     ``series`` is None where the generator has none. The name and label are as for svg.Plot.
     """
-    heights = [*([LATENCY, STRIP] if series else []), *([STRIP] * len(hosts))]
+    queueing = [host for host in hosts if host.queues]
+    strips = len(queueing) + len(hosts)
+    heights = [*([LATENCY, STRIP] if series else []), *([STRIP] * strips)]
     tops = [ABOVE + sum(heights[:index]) + index * GAP for index in range(len(heights))]
     whole = tops[-1] + heights[-1] + BELOW
     frame = (LEFT, ABOVE, RIGHT, whole - ABOVE - heights[0])
@@ -84,6 +90,8 @@ def timeline(
         found, more = _latency(plot, series, end)
         keys = [*found, *keys]
         _rates(plot, panels[1], series, batch)
+    for index, host in enumerate(queueing, start=len(panels) - strips):
+        _queues(plot, panels[index], index, host)
     for index, host in enumerate(hosts, start=len(panels) - len(hosts)):
         more += _cpu(plot, panels[index], index, host, end)
     return plot.svg(keys, more, READ)
@@ -211,6 +219,43 @@ def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> No
     axes.yaxis.set_major_locator(MaxNLocator(2))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
     _title(axes, "Requests/s")
+
+
+def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
+    """Draw the accept queues in which connections waited: the most of each column.
+
+    With a queue's limit, where it was reached. Where none waited, the first queue is drawn.
+    """
+    ends = host.series.t
+    wide = group(len(ends))
+    edges = [0.0, *ends[wide - 1 : -1 : wide], ends[-1]]
+    x = [(begin + end) / 2 for begin, end in pairwise(edges)]
+    drawn = [queue for queue in host.queues if deepest(queue)] or host.queues[:1]
+    for queue in drawn:
+        name = f"{queue.service}, {queue.socket}"
+        if full(queue):
+            limit = axes.axhline(queue.limit, color=svg.VERMILION, linewidth=1.0)
+            plot.curve(limit, f"limit of {name}", panel)
+        (line,) = axes.plot(
+            x, _largest(queue.depth, wide), color=svg.INK, linewidth=1.2,
+            linestyle=STYLES.get(queue.service, "solid"),
+            marker="o" if len(x) == 1 else None, markersize=3,
+        )  # fmt: skip
+        plot.curve(line, f"accept queue of {name}", panel)
+    axes.set_ylim(0, 1.15 * max(1, *(deepest(queue) for queue in drawn)))
+    axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
+    _title(axes, f"Accept queues of the {host.name}, connections")
+
+
+def deepest(queue: AcceptQueue) -> int:
+    """Return the most connections that waited in an accept queue; 0 without a reading."""
+    return max((depth or 0 for depth in queue.depth), default=0)
+
+
+def full(queue: AcceptQueue) -> bool:
+    """Return whether an accept queue reached its limit."""
+    return deepest(queue) >= max(1, queue.limit)
 
 
 def _cpu(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host, end: float) -> str:

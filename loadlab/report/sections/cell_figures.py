@@ -186,24 +186,32 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
         else {}
     )
     hosts = [
-        timeline.Host(name, one.per_second, one.cores)
+        timeline.Host(name, one.per_second, one.cores, one.accept_queues or ())
         for name, one in recorded.items()
         if one.per_second and one.per_second.t
     ]
     if not series and not hosts:
         return []
     seconds = float((result.duration_s if batch else load.duration_s) or 0)
+    parts = [
+        *(["latency", "rate"] if series else []),
+        *(["accept queues"] if any(host.queues for host in hosts) else []),
+        *(["CPU"] if hosts else []),
+    ]
     image = timeline.timeline(
         f"{entry.anchor}-{result.repetition}",
-        f"{'Latency, rate and CPU' if series else 'CPU'} by second of {entry.title}, repetition "
-        f"{result.repetition}",
+        f"By second of {entry.title}, repetition {result.repetition}: {', '.join(parts)}",
         series,
         hosts,
         seconds,
         _disturbed(result.telemetry),
         batch,
     )
-    caption = [_told(result, series, batch), *(_cpu(name, one) for name, one in recorded.items())]
+    caption = [
+        _told(result, series, batch),
+        _queues(result.telemetry.server) if result.telemetry else "",
+        *(_cpu(name, one) for name, one in recorded.items()),
+    ]
     keys = [Key(name, swatch(colour)) for name, colour in timeline.MODES.items()] if hosts else []
     return [Figure("Over time", image, " ".join(filter(None, caption)), [measured.source], keys)]
 
@@ -245,6 +253,26 @@ def timeline_group(seconds: int) -> int:
     from loadlab.report.plots import timeline
 
     return timeline.group(seconds)
+
+
+def _queues(server: HostTelemetry) -> str:
+    """Return how full the accept queues were, or that this is not known."""
+    from loadlab.report.plots import timeline
+
+    if not server.accept_queues:
+        return "Accept queues were not recorded."
+    most = [
+        f"{one.service} {timeline.deepest(one):,} of {one.limit:,} "
+        f"({timeline.STYLES.get(one.service, 'solid')})"
+        for one in server.accept_queues
+        if timeline.deepest(one)
+    ]
+    if not most:
+        return "No connection waited in an accept queue at any reading."
+    reached = any(timeline.full(one) for one in server.accept_queues)
+    return f"Most connections that waited in an accept queue: {', '.join(most)}." + (
+        " Red: a limit that was reached." if reached else ""
+    )
 
 
 def _cpu(name: str, telemetry: HostTelemetry) -> str:

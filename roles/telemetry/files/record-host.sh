@@ -1,13 +1,13 @@
 #!/bin/bash
-# Records the use of a host's cores, link and processes, and a database's counters. Runs detached on a server or a
-# client, as its own service, until it is stopped or times out. Uses bash, which reads the clock, counters and lists
-# of processes without starting a process.
+# Records the use of a host's cores, link and processes, and on a server the accept queues of its services and a
+# database's counters. Runs detached as its own service, until it is stopped or times out. Uses bash, which reads the
+# clock, counters and lists of processes without starting a process.
 #
 # Environment: DIR (directory for the files), SUFFIX (of their names; empty on a server), UNITS (name=unit, separated
 # by spaces; a unit may be a pattern), SESSION (control group of the lab's own login), DATABASE (name of the
 # database; empty for none).
 #
-# Writes three files:
+# Writes these files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
 #   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
 #   control group of the lab; once a second also "softnet" and each line of /proc/net/softnet_stat, and
@@ -16,6 +16,7 @@
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core
+# - on a server, queues.jsonl.gz, five lines a second: what record-queues.py prints of the services
 # - with a database, database.jsonl.gz, one line a second: what database.sql returns
 set -u
 export LC_ALL=C
@@ -110,13 +111,21 @@ reading() {
         grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" "${hardware[@]}" </dev/null
 }
 
-over='' asking='' begun=''
+over='' asking='' queueing='' begun=''
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
 if [ -n "$DATABASE" ]; then
     "${psql[@]}" <<<"$query \\watch 1" >>database.jsonl 2>>database.err &
     asking=$!
+fi
+if [ -z "$SUFFIX" ] && [ ${#names[@]} != 0 ]; then
+    sources=()
+    for name in "${names[@]}"; do
+        for list in ${lists[$name]}; do sources+=("$name=$list"); done
+    done
+    python3 -IS "$here/record-queues.py" "${sources[@]}" >queues.jsonl &
+    queueing=$!
 fi
 # A pipe that nobody writes to: to read from it is to sleep, without a process.
 exec 4<> <(:)
@@ -142,5 +151,10 @@ if [ -n "$asking" ]; then
     "${psql[@]}" <<<"$query;" >>database.jsonl 2>>database.err
     gzip -f -1 database.jsonl
     [ -s database.err ] || rm -f database.err
+fi
+if [ -n "$queueing" ]; then
+    kill "$queueing" 2>/dev/null
+    wait "$queueing"
+    gzip -f -1 queues.jsonl
 fi
 gzip -f -1 "$processes" "$cores"

@@ -17,7 +17,7 @@ from loadlab.analysis import result
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, Reason, Result
-from loadlab.core.run_dir import CELL
+from loadlab.core.run_dir import CELL, QUEUES
 from loadlab.generators import oha_database, wrk
 from loadlab.stats import histograms
 from tests.unit import builders
@@ -75,6 +75,27 @@ def test_an_oha_repetition(oha_dir: Path) -> None:
     for name, sha256 in found.raw_sha256.items():
         assert hashlib.sha256((oha_dir / name).read_bytes()).hexdigest() == sha256
     assert len(found.raw_sha256) == 8
+
+
+def test_accept_queues_have_the_intervals_of_the_host(oha_dir: Path) -> None:
+    assert present(build(oha_dir).telemetry).server.accept_queues is None
+    # The recording, as of this load.
+    lines = gzip.decompress((FIXTURES / "queues" / QUEUES).read_bytes()).splitlines()
+    readings = [json.loads(line) for line in lines]
+    begun = documents.load(oha_dir / "run.json")["started"]
+    later = [{**one, "t": one["t"] - readings[0]["t"] + begun} for one in readings]
+    text = "".join(f"{json.dumps(one)}\n" for one in later)
+    (oha_dir / QUEUES).write_bytes(gzip.compress(text.encode()))
+    found = build(oha_dir)
+    telemetry = present(found.telemetry)
+    recorded = present(telemetry.server.accept_queues)
+    assert [(one.service, one.limit, max(map(present, one.depth))) for one in recorded] == [
+        ("application", 64, 65), ("nginx", 511, 38), ("nginx", 511, 0),
+    ]  # fmt: skip
+    times = present(telemetry.server.per_second).t
+    assert {len(one.depth) for one in recorded} == {len(times)}
+    assert telemetry.client.accept_queues is None
+    assert QUEUES in found.raw_sha256
 
 
 def test_a_wrk_repetition(wrk_dir: Path) -> None:

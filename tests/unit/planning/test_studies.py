@@ -14,13 +14,14 @@ from loadlab.analysis.claims import judgement
 from loadlab.core import catalog
 from loadlab.core.errors import PlanError
 from loadlab.core.model import SaturationRate, Study, StudyRate, StudySetting
-from loadlab.planning import claims as planning_claims
 from loadlab.planning import options, plan, studies
 from loadlab.planning.request import Request
+from loadlab.planning.study_cells import check_claims
 from loadlab.scheduling import schedule
 from loadlab.scheduling.base import ONCE
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.scaled import Scaled
+from loadlab.scheduling.search import Search
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -170,7 +171,7 @@ def test_names_in_a_study_are_those_of_its_cells(name: str, scale: str) -> None:
     assert found is not None
     named = [cell.name for cell in found.cells]
     assert len(set(named)) == len(named)
-    planning_claims.check(found.claims, dict.fromkeys(named, 1))
+    check_claims(found.claims, dict.fromkeys(named, 1))
     rules = [rate.here for rate in found.publication.rates]
     of = {one for rule in rules if isinstance(rule, SaturationRate) for one in rule.of}
     assert of <= set(named)
@@ -241,15 +242,24 @@ def make(name: str, scale: str, pairs: int = 1) -> Plan:
 
 def minutes(name: str, scale: str) -> float:
     """What a study takes at most, about."""
+    found = make(name, scale)
     turns = [
         (block, experiment)
-        for block, experiment in schedule.order(make(name, scale), None)
+        for block, experiment in schedule.order(found, None)
         if block == 1 or experiment.items[0].purpose not in ONCE
     ]
     setups = [schedule.setup(experiment.items[0]) for _, experiment in turns]
     switches = 1 + sum(one != other for one, other in itertools.pairwise(setups))
     items = {(item.cell_id, n): item for n, experiment in turns for item in experiment.items}
-    load = sum(item.expected_s + BESIDE_S for item in items.values())
+    # A search also measures rates that the plan does not name.
+    repetitions = found.options.repetitions
+    probes = [
+        each.items[0]
+        for each in found.experiments
+        if isinstance(each, Search)
+        for _ in range(each.expected(repetitions, {}) - repetitions)
+    ]
+    load = sum(item.expected_s + BESIDE_S for item in [*items.values(), *probes])
     return (load + switches * SWITCH_S) / 60
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from loadlab.core import formatting
 from loadlab.core.model import CellSummary, Summary
 from loadlab.report import page as report
 from loadlab.report.page import render
+from tests import screenshots
 from tests.browser import Browser, browser
 from tests.unit.report import runs
 
@@ -312,3 +314,53 @@ def test_the_dark_theme_is_dark(chromium: Browser, single: Path) -> None:
 
 def test_the_script_is_small() -> None:
     assert len(TEMPLATE.with_name("report.js").read_bytes()) < 8192
+
+
+@pytest.fixture
+def pictured(chromium: Browser) -> Iterator[Browser]:
+    yield chromium
+    chromium.size(1300)
+
+
+def test_picture_of_a_report_goes_down_to_the_end_of_its_figure(
+    pictured: Browser, rates: tuple[Path, Summary], tmp_path: Path
+) -> None:
+    screenshots.report(pictured, rates[0], tmp_path / "report.png")
+    with Image.open(tmp_path / "report.png") as shot:
+        width, height = shot.size
+    assert width == screenshots.WIDTH
+    below = pictured.run("document.querySelector('#stacks + section').getBoundingClientRect().top")
+    plots = "[...document.querySelectorAll('#stacks svg')]"
+    lowest = f"Math.max(...{plots}.map((one) => one.getBoundingClientRect().bottom))"
+    assert pictured.run(lowest) <= height <= below
+
+
+def test_page_without_a_figure_gives_no_picture(pictured: Browser, tmp_path: Path) -> None:
+    html = tmp_path / "report.html"
+    html.write_text("<!DOCTYPE html><main></main>")
+    with pytest.raises(screenshots.NoPictureError, match="no cell has a constant rate"):
+        screenshots.report(pictured, html, tmp_path / "report.png")
+
+
+def test_picture_of_a_terminal_has_its_last_rows_in_their_colours(
+    pictured: Browser, tmp_path: Path
+) -> None:
+    def shown(lines: list[str]) -> tuple[tuple[int, int], set[object]]:
+        picture = tmp_path / "terminal.png"
+        screenshots.terminal(pictured, lines, picture)
+        with Image.open(picture) as shot:
+            found = shot.convert("RGB")
+            return found.size, {colour for _, colour in found.getcolors(1 << 24) or []}
+
+    rows, line = screenshots.ROWS, "\x1b[1;34m  <b> of the lab\x1b[0m"
+    (width, full), colours = shown([line] * rows)
+    assert (0x79, 0xC0, 0xFF) in colours
+    assert shown(["\x1b[31mabove\x1b[0m", *[line] * rows]) == ((width, full), colours)
+    # A line that is too long takes two rows.
+    (_, one), (_, two) = (shown([text])[0] for text in (line, "x" * (screenshots.COLUMNS + 1)))
+    assert full == pytest.approx(one + (rows - 1) * (two - one), abs=rows)
+
+
+def test_run_without_a_report_gives_no_picture() -> None:
+    with pytest.raises(screenshots.NoPictureError, match="name a finished run with run_id="):
+        screenshots.finished("no-such-run")

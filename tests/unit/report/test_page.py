@@ -444,6 +444,34 @@ def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
     assert "Repetition 2 over time" in page(run)
 
 
+def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) -> None:
+    def over_time() -> str:
+        (series,) = section(run, INDEX).figures.series
+        (figure,) = series.figures
+        assert ("Accept queues of the server" in str(figure.svg)) == ("Most" in figure.caption)
+        return figure.caption
+
+    assert "Accept queues were not recorded. The server was busy" in over_time()
+
+    def waited(result: dict[str, Any]) -> None:
+        server = result["telemetry"]["server"]
+        server["accept_queues"] = [
+            {"service": service, "socket": socket, "limit": limit,
+             "depth": [most] * len(server["per_second"]["t"])}
+            for service, socket, limit, most in (
+                ("application", "/run/app.sock", 2048, 63),
+                ("nginx", "10.77.0.11:80", 128, 129),
+                ("postgresql", "127.0.0.1:5432", 200, 0),
+            )
+        ]  # fmt: skip
+
+    repetition(run, INDEX, 1, waited)
+    assert (
+        "Most connections that waited in an accept queue: application 63 of 2,048 (solid), "
+        "nginx 129 of 128 (dotted). Red: a limit that was reached. The server was busy"
+    ) in over_time()
+
+
 def test_a_rate_held_in_some_repetitions_only_is_not_held(run: Path) -> None:
     def slow(result: dict[str, Any]) -> None:
         result["goodput"] = 700.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import HostSeries, PerSecond
+from loadlab.core.model import AcceptQueue, HostSeries, PerSecond
 from loadlab.report.plots.timeline import Host
 from loadlab.stats import latency_bins
 
@@ -30,6 +30,12 @@ CPU = HostSeries(
     tx_bits=[1e6, 1e6, 1e6],
 )
 SERVER = Host("server", CPU, 2)
+# The second queue was full; the third has connections in no second.
+QUEUES = [
+    AcceptQueue(service="application", socket="/run/app.sock", limit=2048, depth=[0, 63, 7]),
+    AcceptQueue(service="nginx", socket="10.0.0.1:80", limit=128, depth=[3, 129, None]),
+    AcceptQueue(service="postgresql", socket="127.0.0.1:5432", limit=200, depth=[0, 0, 0]),
+]
 # 70 answers of 400 µs and 30 of 900 µs, then 40 of 500 µs, then none.
 BINNED = replace(
     SERIES,

@@ -13,13 +13,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 
-from loadlab.core.model import HostSeries, PerSecond
+from loadlab.core.model import AcceptQueue, HostSeries, PerSecond
 from loadlab.report.plots import svg, timeline
 from loadlab.stats import latency_bins
 from tests.unit.builders import present
-from tests.unit.report.plots.series import BINNED, CPU, SERIES, SERVER
+from tests.unit.report.plots.series import BINNED, CPU, QUEUES, SERIES, SERVER
 
 S = TypeVar("S", PerSecond, HostSeries)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -100,6 +101,59 @@ def test_modes_are_stacked_as_high_as_their_shares() -> None:
     assert colours[1] == pytest.approx(0.35 * timeline.LEVELS, abs=1)
     assert colours[2] == pytest.approx(0.1 * timeline.LEVELS, abs=1)
     assert sum(colours.values()) == timeline.LEVELS
+
+
+def drawn(page: str) -> list[str]:
+    return [name for name in curves(page) if name.startswith(("accept queue", "limit"))]
+
+
+def test_accept_queues_have_their_depths_and_a_limit_that_was_reached() -> None:
+    host = timeline.Host("server", CPU, 2, QUEUES)
+    page = timeline.timeline("a", "A", SERIES, [host], 3.0)
+    found = curves(page)
+    application = found["accept queue of application, /run/app.sock"]
+    # At the middles of the recorded intervals, which end at 0.5, 1.5 and 2.5 s.
+    assert [x for x, _ in application] == pytest.approx([0.25, 1, 2], abs=0.01)
+    assert [y for _, y in application] == pytest.approx([0, 63, 7], abs=0.2)
+    # Nothing is drawn where there was no reading.
+    nginx = found["accept queue of nginx, 10.0.0.1:80"]
+    assert [y for _, y in nginx] == pytest.approx([3, 129], abs=0.2)
+    assert [y for _, y in found["limit of nginx, 10.0.0.1:80"]] == pytest.approx(
+        [128, 128], abs=0.2
+    )
+    # Neither the queue in which nothing waited, nor the limit that is far.
+    assert len(drawn(page)) == 3
+    assert "Accept queues of the server, connections" in page
+
+
+def test_accept_queues_in_which_nothing_waited_are_drawn_once_and_unknown_ones_not() -> None:
+    idle = [replace(one, depth=[0, 0, 0]) for one in QUEUES]
+    host = timeline.Host("server", CPU, 2, idle)
+    page = timeline.timeline("a", "A", None, [host], 3.0)
+    assert drawn(page) == ["accept queue of application, /run/app.sock"]
+    assert [y for _, y in curves(page)[drawn(page)[0]]] == pytest.approx([0, 0, 0], abs=0.01)
+    without = timeline.timeline("a", "A", None, [SERVER], 3.0)
+    assert drawn(without) == []
+    assert "Accept queues" not in without
+
+
+def test_accept_queues_of_a_long_load_have_the_most_of_each_column() -> None:
+    seconds = 301
+    each = {name: getattr(CPU, name) for name in CPU.__struct_fields__}
+    series = replace(
+        CPU, **{name: values[:1] * seconds for name, values in each.items() if values is not None}
+    )
+    series = replace(series, t=[float(second) for second in range(1, seconds + 1)])
+    depth: list[int | None] = [second % 3 for second in range(seconds)]
+    queue = AcceptQueue(service="nginx", socket="a", limit=511, depth=depth)
+    host = timeline.Host("server", series, 1, [queue])
+    found = curves(timeline.timeline("a", "A", None, [host], float(seconds)))
+    points = found["accept queue of nginx, a"]
+    assert timeline.group(seconds) == 3
+    assert len(points) == 101
+    # The last column has the last second alone, which is number 300.
+    assert [round(y) for _, y in points] == [2] * 100 + [0]
+    assert points[-1][0] == pytest.approx(300.5, abs=0.5)
 
 
 def test_without_series_and_hosts_of_one_second_is_drawn() -> None:

@@ -1,0 +1,153 @@
+"""Accept queues: recorded by record-host.sh of sockets of this machine, and read by second."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from loadlab.core.model import AcceptQueue
+from loadlab.telemetry import queues
+from loadlab.telemetry.counters import TelemetryError
+
+ROOT = Path(__file__).parents[3]
+TOOLS = ROOT / "roles" / "telemetry" / "files"
+RECORDED = ROOT / "tests" / "fixtures" / "queues" / "queues.jsonl.gz"
+# When the load of the recording began.
+START = 1795411061.05
+SECONDS = [1.0, 2.0, 3.0, 4.0]
+
+
+def test_queues_have_the_most_of_each_second() -> None:
+    found = queues.accept_queues(queues.read(RECORDED), START, SECONDS)
+    path = "/run/loadlab-fixture/app.sock"
+    assert found == [
+        # The kernel lets one more in than the limit.
+        AcceptQueue(service="application", socket=path, limit=64, depth=[0, 34, 65, 65]),
+        AcceptQueue(service="nginx", socket="127.0.0.1:8080", limit=511, depth=[0, 14, 38, 0]),
+        AcceptQueue(service="nginx", socket="127.0.0.1:8081", limit=511, depth=[0, 0, 0, 0]),
+    ]
+
+
+def test_queues_of_a_second_without_a_reading_are_unknown() -> None:
+    """A recorder that died, and a service that stopped."""
+    readings = queues.read(RECORDED)
+    begun = [one for one in readings if one.t < START + 2]
+    found = queues.accept_queues(begun, START, SECONDS)
+    assert found is not None
+    assert [queue.depth for queue in found][:2] == [[0, 34, None, None], [0, 14, None, None]]
+    # Nothing is known of a load that began later, or of one whose recording is empty.
+    assert queues.accept_queues(begun, START + 2, SECONDS) is None
+    assert queues.accept_queues([], START, SECONDS) is None
+
+
+def test_queues_of_several_sockets_with_one_address_are_one() -> None:
+    each = [queues.Queue("application", "127.0.0.1:8000", depth, 100) for depth in (3, 4)]
+    found = queues.accept_queues([queues.Reading(START, each)], START, [1.0])
+    assert found == [
+        AcceptQueue(service="application", socket="127.0.0.1:8000", limit=200, depth=[7])
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"t": 1.0}',
+        b'{"t": 1.0, "queues": [{"service": "nginx", "socket": "a", "depth": -1, "limit": 2}]}',
+        b'{"t": 1.0, "queues": [{"service": "<b>", "socket": "a", "depth": 1, "limit": 2}]}',
+        b'{"t": 1.0, "que',
+    ],
+)
+def test_queues_refuse_a_line_that_is_not_understood(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "queues.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"t": 0.5, "queues": []}\n' + line + b"\n"))
+    with pytest.raises(TelemetryError, match=r"queues\.jsonl\.gz line 2 not understood"):
+        queues.read(path)
+
+
+@contextmanager
+def waiting(listener: socket.socket, limit: int, many: int) -> Iterator[None]:
+    """Let connections wait in a listener's accept queue."""
+    listener.listen(limit)
+    with ExitStack() as stack:
+        for _ in range(many):
+            client = stack.enter_context(socket.socket(listener.family))
+            client.connect(listener.getsockname())
+        yield
+
+
+def recorded(folder: Path, suffix: str = "") -> list[queues.Reading]:
+    """What record-host.sh leaves of this process, as a host's services nginx and application."""
+    tools, control = folder / "tools", folder / "cgroup"
+    (control / "of-nginx").mkdir(parents=True)
+    (control / "of-nginx" / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    shutil.copytree(TOOLS, tools)
+    script = tools / "record-host.sh"
+    script.write_text(script.read_text().replace("/sys/fs/cgroup", str(control)))
+    (tools / "systemctl").write_text('#!/bin/sh\n[ "$4" != nginx.service ] || echo /of-nginx\n')
+    (tools / "systemctl").chmod(0o755)
+    with subprocess.Popen(
+        ["bash", str(script)],
+        env={
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "DIR": str(folder / "out"),
+            "SUFFIX": suffix,
+            # The application has no processes.
+            "UNITS": "application=loadlab-app.service nginx=nginx.service",
+            "SESSION": "/",
+            "DATABASE": "",
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as recorder:
+        written = folder / "out" / (f"cores{suffix}.txt" if suffix else "queues.jsonl")
+        until = time.monotonic() + 60
+        while not written.exists() or written.read_text().count("\n") < 2:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        recorder.terminate()
+        assert recorder.communicate(timeout=60)[1] == ""
+    path = folder / "out" / "queues.jsonl.gz"
+    assert path.exists() == (not suffix)
+    return queues.read(path) if path.exists() else []
+
+
+def test_recorder_reads_the_connections_that_wait_in_each_queue(tmp_path: Path) -> None:
+    path = str(tmp_path / "app.sock")
+    # Not every machine speaks IPv6.
+    addresses = Path("/proc/net/if_inet6")
+    ipv6 = addresses.exists() and f"{1:032x}" in addresses.read_text()
+    family, address = (socket.AF_INET6, "::1") if ipv6 else (socket.AF_INET, "127.0.0.2")
+    with (
+        socket.socket(socket.AF_UNIX) as local,
+        socket.socket() as tcp,
+        socket.socket(family) as other,
+    ):
+        local.bind(path)
+        tcp.bind(("127.0.0.1", 0))
+        other.bind((address, 0))
+        with waiting(local, 8, 5), waiting(tcp, 16, 17), waiting(other, 4, 0):
+            readings = recorded(tmp_path)
+        expected = {
+            (path, 5, 8),
+            (f"127.0.0.1:{tcp.getsockname()[1]}", 17, 16),
+            (f"{'[::1]' if ipv6 else address}:{other.getsockname()[1]}", 0, 4),
+        }
+    assert len(readings) >= 2
+    for reading in readings:
+        assert abs(reading.t - time.time()) < 60
+        assert {(one.socket, one.depth, one.limit) for one in reading.queues} >= expected
+        assert {one.service for one in reading.queues} == {"nginx"}
+
+
+def test_recorder_of_a_client_records_no_queues(tmp_path: Path) -> None:
+    assert recorded(tmp_path, "-client") == []
+    assert (tmp_path / "out" / "cores-client.txt.gz").exists()
