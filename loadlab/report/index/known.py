@@ -51,7 +51,8 @@ def _known(run: PastRun) -> KnownRun:
     entries = labels.entries(measured, paths)
     sentences = [_headline(entry) for entry in entries[:_SENTENCES]]
     if len(entries) > _SENTENCES:
-        sentences.append(f"{len(entries) - _SENTENCES} more cells are in the report.")
+        more = formatting.plural(len(entries) - _SENTENCES, "more cell")
+        sentences.append(f"{more}: see the report.")
     by_id = {entry.cell.cell_id: entry for entry in entries}
     return KnownRun(run, by_id, _figures(summary, entries), sentences)
 
@@ -71,7 +72,7 @@ def _figures(summary: Summary, entries: Sequence[Entry]) -> str:
         text = _best(summary, stacks) if stacks else _clients(own)
         told.append(f"{path} {text}")
     more = len(by_path) - _ENDPOINTS
-    return "; ".join([*told, *([f"{more} more endpoints"] if more > 0 else [])])
+    return "; ".join([*told, *([formatting.plural(more, "more endpoint")] if more > 0 else [])])
 
 
 def _best(summary: Summary, entries: Sequence[Entry]) -> str:
