@@ -74,6 +74,15 @@ def test_no_step_without_a_lasting_difference(tmp_path: Path, factors: list[floa
     assert one(tmp_path).steps == []
 
 
+def test_a_level_that_was_compared_often_needs_more_to_be_left(tmp_path: Path) -> None:
+    newest = [1.06, 1.08, 1.1]
+    write(tmp_path, [0.98, 1.02, 1.0, *newest])
+    assert one(tmp_path).steps
+    (tmp_path / "often").mkdir()
+    write(tmp_path / "often", [0.98, 1.02, 1.0] * 4 + newest)
+    assert one(tmp_path / "often").steps == []
+
+
 def test_a_difference_within_the_noise_floor_is_no_step(tmp_path: Path) -> None:
     write(tmp_path, [1.0, 1.02, 1.01, 1.3, 1.32, 1.31])
     assert one(tmp_path).steps
@@ -166,7 +175,7 @@ def test_a_void_run_is_shown_and_decides_nothing(tmp_path: Path) -> None:
     found = one(tmp_path)
     assert len(found.runs) == 7
     (step,) = found.steps
-    assert (step.since, step.at) == (4, 6)
+    assert (step.base, step.since, step.at) == ([0, 1, 2], 4, 6)
 
 
 @pytest.fixture(scope="module")
