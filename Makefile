@@ -33,7 +33,17 @@ $(installed): requirements.txt
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
 test_packages := chromium curl openssh-client rsync
 
-tools: setup
+# Without installing the packages, which would start servers on ports 9090 and 9100.
+prometheus := $(addprefix .venv/bin/,prometheus promtool prometheus-node-exporter)
+
+$(prometheus) &: | setup
+	@rm -rf .venv/debian && mkdir .venv/debian && cd .venv/debian && \
+	    fetch="apt-get -qq -o APT::Sandbox::User=root download prometheus prometheus-node-exporter" && \
+	    { $$fetch 2>/dev/null || { apt-get -qq update && $$fetch; }; } && \
+	    for each in *.deb; do dpkg-deb --extract $$each . || exit; done && \
+	    mv $(addprefix usr/bin/,$(notdir $(prometheus))) ../bin && rm -r ../debian
+
+tools: setup $(prometheus)
 	@dpkg-query --show $(test_packages) >/dev/null 2>&1 || { apt-get -qq update && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(test_packages) >/dev/null; }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -23,9 +24,11 @@ from loadlab.core.model import (
     Item,
     Load,
     Manifest,
+    Progress,
     PythonClient,
     Reason,
     Repetition,
+    RepetitionSetup,
     Result,
     Summary,
     Thresholds,
@@ -253,6 +256,31 @@ def store(run_dir: Path, *results: Result) -> Path:
         path.parent.mkdir(parents=True)
         documents.write(path, documents.encode(one))
     return run_dir
+
+
+def begin(run: RunDir, number: int) -> None:
+    """Write what a run has on disk of a repetition of cell() that has begun."""
+    repetition = run.repetition(NAME, number)
+    repetition.path.mkdir(parents=True)
+    setup = RepetitionSetup(
+        cell_id=NAME, repetition=number, purpose="measure", cell=cell(), server="server"
+    )
+    documents.write(repetition.cell, documents.encode(setup))
+
+
+def progress(run: RunDir, **changes: Any) -> None:
+    """Write progress.json of a run: 3 of 12 measured, a minute left, with these changes."""
+    now = time.time()
+    written = Progress(
+        run_id=run.run_id,
+        updated=now,
+        done=3,
+        total=12,
+        seconds_left=60.0,
+        ends=now + 60,
+        abandoned={},
+    )
+    documents.write(run.progress, documents.encode(replace(written, **changes)))
 
 
 def plan(**given: Any) -> Plan:
