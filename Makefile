@@ -33,13 +33,15 @@ $(installed): requirements.txt
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
 test_packages := chromium curl openssh-client rsync
 
-# Without installing the packages, which would start servers on ports 9090 and 9100.
+# Without installing the packages, which would start servers on ports 9090 and 9100. Debian 12 has promtool in the package of
+# Prometheus, Debian 13 in its own.
 prometheus := $(addprefix .venv/bin/,prometheus promtool prometheus-node-exporter)
 
 $(prometheus) &: | setup
 	@rm -rf .venv/debian && mkdir .venv/debian && cd .venv/debian && \
-	    fetch="apt-get -qq -o APT::Sandbox::User=root download prometheus prometheus-node-exporter" && \
-	    { $$fetch 2>/dev/null || { apt-get -qq update && $$fetch; }; } && \
+	    fetch() { apt-get -qq -o APT::Sandbox::User=root download prometheus prometheus-node-exporter \
+	        $$(apt-cache --names-only search '^promtool$$' | cut -d ' ' -f 1); } && \
+	    { fetch 2>/dev/null || { apt-get -qq update && fetch; }; } && \
 	    for each in *.deb; do dpkg-deb --extract $$each . || exit; done && \
 	    mv $(addprefix usr/bin/,$(notdir $(prometheus))) ../bin && rm -r ../debian
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.analysis import calibration, certificate, client_part, manifest, openmetrics, result
+from loadlab.analysis import calibration, certificate, client_part, manifest, result
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
+from loadlab.analysis.exports import openmetrics, percentiles, table
 from loadlab.analysis.manifest import Locked
 from loadlab.core import documents, revision
 from loadlab.core.catalog import load_yaml
@@ -187,8 +188,8 @@ def abandoned(run_dir: Path) -> dict[str, str]:
 
 
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
-    """Write summary.json, metrics.prom, and claims.json and certificate.json of a study that
-    has them; return summary and claims.
+    """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and claims.json and
+    certificate.json of a study that has them; return summary and claims.
 
     The claims are None where the run is no study or lesson.
     """
@@ -196,6 +197,8 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     document = summaries.summary(run_dir)
     documents.write(run.summary, documents.encode(document))
     documents.write(run.metrics, openmetrics.text(document).encode())
+    documents.write(run.table, table.text(table.rows(document)).encode())
+    _percentiles(run)
     study = plans.read(run_dir).plan.study
     if study is None:
         return document, None
@@ -206,3 +209,13 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
         certified = certificate.build(document, study, certificate.injected(run), finished)
         documents.write(run.certificate, documents.encode(certified))
     return document, judged
+
+
+def _percentiles(run: RunDir) -> None:
+    for cell_id, found in summaries.by_cell(run).items():
+        path, lines = run.percentiles(cell_id), percentiles.text(found)
+        if lines is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(exist_ok=True)
+            documents.write(path, lines.encode())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
-from loadlab.analysis import comparison, ranking, response_time, sweeps_searches
+from loadlab.analysis import comparison, curves, ranking, response_time, sweeps_searches
 from loadlab.analysis.due import over_due
 from loadlab.analysis.validity import voids
 from loadlab.core import documents
@@ -145,7 +145,7 @@ def summary(run_dir: Path) -> Summary:
     result lies in another cell's directory, or a cell's results differ in what they measured.
     """
     run = RunDir(run_dir)
-    cells = voids.compared([_cell(results) for _, results in sorted(_results(run).items())])
+    cells = voids.compared([_cell(results) for _, results in sorted(by_cell(run).items())])
     found = Summary(
         run_id=run.run_id,
         cells=cells,
@@ -181,13 +181,17 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         ablation_power=ablation.measured_power(plan.study, comparisons),
         sweeps=sweeps_searches.sweeps(found.cells, plan),
         searches=sweeps_searches.searches(found.cells, plan),
+        curves=curves.build(found.cells, plan),
         rates=sweeps_searches.rates(found.cells, plan),
         ranking=ranking.build(found.cells, plan.aa_controls),
     )
 
 
-def _results(run: RunDir) -> dict[str, list[Result]]:
-    """Return cell_id -> its results by number."""
+def by_cell(run: RunDir) -> dict[str, list[Result]]:
+    """Return cell_id -> its results by number.
+
+    Raises ResultError where a result lies in another cell's directory.
+    """
     groups: dict[str, list[Result]] = {}
     for repetition in run.measured():
         result = documents.read(repetition.result, Result)

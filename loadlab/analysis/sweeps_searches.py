@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec.structs import astuple
 
@@ -31,6 +32,8 @@ from loadlab.scheduling.scaled import Scaled
 from loadlab.scheduling.search import Search
 from loadlab.scheduling.sweep import Sweep
 
+_PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
+
 
 def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
     """Return the result of each sweep of the plan."""
@@ -40,7 +43,7 @@ def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
 
 def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
     """Return the result of each search of the plan, whose searches have the rate ceiling."""
-    records = _records(cells)
+    records = by_cell(cells)
     return [
         _search(one, records, plan.options.repetitions)
         for one in plan.experiments
@@ -50,7 +53,7 @@ def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
 
 def rates(cells: Sequence[CellSummary], plan: Plan) -> list[ScaledRate]:
     """Return the scaled rates of the plan; cells with the same rule share a row."""
-    records = _records(cells)
+    records = by_cell(cells)
     rows: dict[tuple[float, tuple[tuple[str, str], ...]], list[Scaled]] = {}
     for one in plan.experiments:
         if isinstance(one, Scaled) and one.item.purpose == "measure":
@@ -59,7 +62,8 @@ def rates(cells: Sequence[CellSummary], plan: Plan) -> list[ScaledRate]:
     return [_rate(several, records) for several in rows.values()]
 
 
-def _records(cells: Sequence[CellSummary]) -> Records:
+def by_cell(cells: Sequence[CellSummary]) -> Records:
+    """Return the cells as the schedule's records."""
     return {
         one.cell_id: CellRecords(
             repetitions=one.repetitions, cell=one.cell, purpose=one.purpose, base=one.base
@@ -74,7 +78,7 @@ def _sweep(sweep: Sweep, measured: Mapping[str, CellSummary]) -> SweepSummary:
         for item in sweep.levels
         if item.cell_id in measured
     ]
-    stop = sweep.stop(_records(list(measured.values())))
+    stop = sweep.stop(by_cell(list(measured.values())))
     medians = [
         (level.goodput.median, level) for level in levels if level.goodput.median is not None
     ]
@@ -141,16 +145,17 @@ def _trace(planned: Search, records: Records) -> list[SearchStep]:
         began = math.inf
         for rep in reversed(finished(item.cell_id, records)):
             began = began if rep.started is None else rep.started
-            rows.append((began, rep.repetition, _traced(item, rep)))
+            rows.append((began, rep.repetition, traced(item, rep)))
     return [row for *_, row in sorted(rows, key=lambda row: row[:2])]
 
 
-def _traced(item: Item, rep: Repetition) -> SearchStep:
+def traced(item: Item, rep: Repetition) -> SearchStep:
+    """Return a measurement of an item, judged by the item's objective."""
     judged = search.judge(item, rep) if rep.error is None else None
     return SearchStep(
         cell_id=item.cell_id,
         repetition=rep.repetition,
-        purpose="probe" if item.purpose == "probe" else "measure",
+        purpose=_PURPOSES.get(item.purpose, "measure"),
         rate=item.cell.load.rate or 0.0,
         met=judged.met if judged else None,
         reasons=judged.reasons if judged else [Reason(code="failed", value=rep.error)],

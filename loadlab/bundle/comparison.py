@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -27,11 +28,11 @@ _FIGURE = re.compile("[0-9]")
 class Comparison:
     """Compares a document of a bundle with the derived one.
 
-    JSON is compared by fields. For other text, the pieces that contain figures must appear in the
-    same order: lines, or the texts of a page. Numbers are equal up to TOLERANCE. ``numbers`` counts
-    the numbers compared, and ``differences`` has the place and both values. ``more`` has the fields
-    that the bundle lacks, and a remark on other words or drawings: another revision of the lab may
-    know more and draw otherwise.
+    JSON is compared by fields, CSV by rows and columns. For other text, the pieces that contain
+    figures must appear in the same order: lines, or the texts of a page. Numbers are equal up to
+    TOLERANCE. ``numbers`` counts the numbers compared, and ``differences`` has the place and both
+    values. ``more`` has the fields that the bundle lacks, and a remark on other words or drawings:
+    another revision of the lab may know more and draw otherwise.
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,12 @@ class Comparison:
                 self._json(documents.load(given), documents.load(again), "")
             except (ValueError, RecursionError) as problem:
                 self.differences.append(f"no JSON: {type(problem).__name__}: {problem}"[:300])
+            return
+        if given.suffix == ".csv":
+            try:
+                self._json(_rows(given), _rows(again), "")
+            except (ValueError, csv.Error) as problem:
+                self.differences.append(f"no table: {type(problem).__name__}: {problem}"[:300])
             return
         pieces = _texts if given.suffix == ".html" else str.splitlines
         both = [path.read_text(encoding="utf-8", errors="replace") for path in (given, again)]
@@ -95,6 +102,26 @@ class Comparison:
                 continue
             found = derived[here] if here < len(derived) else _ABSENT
             self.differences.append(_told(f"after {here} figures", piece, found))
+
+
+def _rows(path: Path) -> list[dict[str, Json]]:
+    """Return the rows of a CSV file by the names of its columns, with numbers where they are some.
+
+    Raises ValueError or csv.Error where it is no table.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, restkey="", restval="", strict=True)
+        names = reader.fieldnames or []
+        if len({*names, ""}) <= len(names):
+            raise ValueError("a column has no name, or that of another")
+        return [{name: _value(text) for name, text in row.items()} for row in reader]
+
+
+def _value(text: Json) -> Json:
+    try:
+        return float(text)
+    except (ValueError, TypeError):
+        return text
 
 
 def _same_line(given: str, again: str) -> bool:

@@ -7,6 +7,7 @@ nothing. The output of a generator is named in generators/registry.py.
 Below results/<run_id>/:
 
 - cells/<cell_id>/rep-<n>/: a repetition
+- percentiles/: a file for each cell
 - calibration<pair>/{link,ceiling,floor}/rep-<n>/: the n-th calibration of a pair's first client;
   calibration<pair>+<client>/ of its further clients. Beside each folder its document, with .json
 - tuning.json, tuning-<profile><pair>.json; answers<pair>.json; compare-<run_id>.json
@@ -40,10 +41,15 @@ MANIFEST = "manifest.json"
 ORIGINAL = "original.json"
 REPRODUCTION = "reproduction.json"
 METRICS = "metrics.prom"
+# All repetitions as one table.
+TABLE = "cells.csv"
 REPORT = "report.html"
 LESSON = "lesson.md"
 LOCK = ".lock"
 
+# Folders: of the repetitions, and of the percentiles of each cell.
+CELLS = "cells"
+PERCENTILES = "percentiles"
 # Files of a repetition on the controller.
 CELL = "cell.json"
 RESULT = "result.json"
@@ -84,11 +90,10 @@ ON_HOSTS = PurePosixPath("/var/lib/loadlab-runs")
 
 _REPETITION = "rep-"
 _NUMBERED = re.compile(_REPETITION + "(0|[1-9][0-9]*)")
-_CELLS = "cells"
 _CALIBRATION = "calibration"
 _TUNING = "tuning"
 # What only a run has.
-_OF_A_RUN = (PLAN, PROGRESS, SUMMARY, MANIFEST, LOCK, _CELLS)
+_OF_A_RUN = (PLAN, PROGRESS, SUMMARY, MANIFEST, LOCK, CELLS)
 # Joins the name of a host pair's calibration and the name of one of its further clients.
 _FURTHER = "+"
 
@@ -312,6 +317,11 @@ class RunDir:
         return self.path / METRICS
 
     @property
+    def table(self) -> Path:
+        """The table of all repetitions."""
+        return self.path / TABLE
+
+    @property
     def report(self) -> Path:
         return self.path / REPORT
 
@@ -376,12 +386,16 @@ class RunDir:
         first = self.ledger()
         return [*([first] if first.exists() else []), *sorted(self.path.glob(f"{_TUNING}-*.json"))]
 
+    def percentiles(self, cell_id: str) -> Path:
+        """Return the percentiles of a cell's valid repetitions together."""
+        return self.path / PERCENTILES / f"{cell_id}.hgrm"
+
     def repetition(self, cell_id: str, number: int) -> RepetitionDir:
-        return RepetitionDir(self.path / _CELLS / cell_id / f"{_REPETITION}{int(number)}")
+        return RepetitionDir(self.path / CELLS / cell_id / f"{_REPETITION}{int(number)}")
 
     def repetitions(self) -> list[RepetitionDir]:
         """Return the folders of all repetitions, by cell_id and number."""
-        folders = (self.path / _CELLS).glob("*")
+        folders = (self.path / CELLS).glob("*")
         return [
             self.repetition(folder.name, n) for folder in sorted(folders) for n in _numbers(folder)
         ]
@@ -420,7 +434,7 @@ class RunDir:
 
 
 # rsync's patterns of the folders from a run's folder down to its repetitions.
-TO_REPETITIONS = ("/", f"/{_CELLS}/", f"/{_CALIBRATION}*/", "/*/*/", f"/*/*/{_REPETITION}*/")
+TO_REPETITIONS = ("/", f"/{CELLS}/", f"/{_CALIBRATION}*/", "/*/*/", f"/*/*/{_REPETITION}*/")
 # Paths relative to the run's folder, as in the links of its report.
 HERE = RunDir(Path())
 
@@ -429,9 +443,11 @@ def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
     documents = {
-        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, REPORT, LESSON,
+        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, TABLE, REPORT,
+        LESSON,
     }  # fmt: skip
-    return path.name in documents or path.match(f"{_CALIBRATION}*.json")
+    calibration, percentiles = path.match(f"{_CALIBRATION}*.json"), path.match(f"{PERCENTILES}/*")
+    return path.name in documents or calibration or percentiles
 
 
 def _numbers(folder: Path) -> list[int]:

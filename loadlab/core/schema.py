@@ -26,12 +26,14 @@ DOCUMENTS: dict[str, type[model.Record]] = {
     "calibration": model.Calibration,
     "progress": model.Progress,
 }
+# Name of a table -> the record of its rows.
+TABLES: dict[str, type[model.Record]] = {"cells": model.RepetitionRow}
 
 
 def build() -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12), with one definition for each record in `$defs`."""
     _, definitions = msgspec.json.schema_components(
-        DOCUMENTS.values(), ref_template="#/$defs/{name}"
+        [*DOCUMENTS.values(), *TABLES.values()], ref_template="#/$defs/{name}"
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

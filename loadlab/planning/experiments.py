@@ -1,4 +1,4 @@
-"""Turn cells into experiments: sweeps over rates or connections, searches, and scaled rates.
+"""Turn cells into experiments: sweeps over rates or connections, searches, scaled rates, curves.
 
 Combinations that cannot be measured are refused with PlanError.
 """
@@ -17,9 +17,10 @@ from loadlab.core import thresholds
 from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plain
-from loadlab.core.model import Item, Load, Options, Record
+from loadlab.core.model import Item, Load, Options, Reason, Record
 from loadlab.core.model.base import Json
 from loadlab.generators import registry
+from loadlab.scheduling import experiments as kinds
 from loadlab.scheduling import ids
 from loadlab.scheduling.experiments import Fixed, PlannedExperiment, Scaled, Search, Sweep
 from loadlab.scheduling.search import LOWEST, SearchRule
@@ -27,6 +28,16 @@ from loadlab.scheduling.slo import LATENCIES
 from loadlab.scheduling.sweep import SweepRule
 
 R = TypeVar("R", bound=Record)
+
+
+class CurveRule(Record, kw_only=True, frozen=True):
+    """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
+
+    curve_fractions: list[float]
+    curve_duration_s: float
+    curve_warmup_s: float
+    curve_slo: dict[str, float]
+    sent_min: float
 
 
 def refuse(options: Options) -> None:
@@ -161,4 +172,97 @@ def saturation(item: Item, load: Load) -> Fixed:
             cell=cell,
             expected_s=(load.duration_s or 0) + load.warmup_s,
         )
+    )
+
+
+def curves(
+    root: Path, options: Options, planned: Iterable[PlannedExperiment]
+) -> list[PlannedExperiment]:
+    """Return the rates of the curve of each constant rate that has a closed loop beside it.
+
+    None where the options ask for no curve, or where it cannot be measured.
+    """
+    if not options.curve or not _has_one_load(options) or no_curve(root, options) is not None:
+        return []
+    rule, known = _rule(root, CurveRule), list(planned)
+    asked = {item.cell_id: item for item in kinds.items(known)}
+    return [
+        _of_curve(rule, asked[one.item.base or ""], fraction, one)
+        for one in known
+        if isinstance(one, Fixed) and one.item.purpose == "closed_loop"
+        for fraction in rule.curve_fractions
+    ]
+
+
+def _has_one_load(options: Options) -> bool:
+    """Return whether the options ask for one load, without a rule that finds another."""
+    levels = len(options.rate), len(options.connections)
+    batch = registry.get(options.generator).mode == "batch"
+    return levels == (1, 1) and options.slo is None and not batch
+
+
+def no_curve(root: Path, options: Options) -> Reason | None:
+    """Return why the generator cannot measure the curve of one load; None where it can."""
+    if not options.curve or not _has_one_load(options):
+        return None
+    generator = registry.get(options.generator)
+    if generator.mode != "constant":
+        return Reason(code="curve_closed_loop", facts={"generator": generator.name})
+    longest = _rule(root, CurveRule).curve_duration_s
+    if generator.duration_min_s > longest:
+        return Reason(
+            code="curve_duration",
+            value=generator.duration_min_s,
+            limit=longest,
+            facts={"generator": generator.name},
+        )
+    return None
+
+
+def refuse_curve(root: Path, options: Options, *, study: bool) -> None:
+    """Raise PlanError where a curve that the user asked for cannot be measured."""
+    if not options.curve:
+        return
+    generator = registry.get(options.generator)
+    why = ""
+    if study:
+        why = "a study or lesson has the cells of its file alone"
+    elif not _has_one_load(options):
+        why = "it belongs to one constant rate, and a sweep, a search or a batch has its own loads"
+    elif generator.mode != "constant":
+        why = f"generator={generator.name} is a closed loop"
+    elif no_curve(root, options) is not None:
+        why = f"generator={generator.name} measures at least {generator.duration_min_s} s of a rate"
+    if why:
+        raise PlanError(f"curve: it cannot be measured: {why}. Leave curve out.")
+
+
+def _of_curve(rule: CurveRule, asked: Item, fraction: float, closed_loop: Fixed) -> Scaled:
+    """Return the experiment of one rate of a curve; ``asked``: the cell that it lies beside."""
+    loop_id, own = closed_loop.item.cell_id, asked.cell.load
+    load = replace(
+        own,
+        rate=None,
+        fraction=fraction,
+        of_saturation=[loop_id],
+        duration_s=min(own.duration_s or 0, rule.curve_duration_s),
+        warmup_s=min(own.warmup_s, rule.curve_warmup_s),
+    )
+    cell = replace(asked.cell, load=load)
+    item = replace(
+        asked,
+        cell_id=ids.cell_id(cell, "curve"),
+        purpose="curve",
+        base=asked.cell_id,
+        cell=cell,
+        expected_s=(load.duration_s or 0) + load.warmup_s,
+        slo=rule.curve_slo,
+        sent_min=rule.sent_min,
+    )
+    return Scaled(
+        item=item,
+        fraction=fraction,
+        saturations={loop_id: loop_id},
+        whole=registry.get(own.generator).whole,
+        void_tries=closed_loop.void_tries,
     )

@@ -16,6 +16,7 @@ from loadlab.core.model import GivenOptions, Options, Study
 from loadlab.core.run_dir import RunDir
 from loadlab.hosts.qdisc import network_profile
 from loadlab.planning import (
+    experiments,
     inputs,
     like,
     needs,
@@ -190,6 +191,9 @@ def _draft(
         networks={name: dict(profile) for name, profile in made_of.networks.items()},
         generators=sorted(generators),
         choice=choice,
+        no_curve=None
+        if planned.study or not measured
+        else experiments.no_curve(ask.root, planned.options),
         study=planned.study,
         comparisons=[],
         aa_controls=[],

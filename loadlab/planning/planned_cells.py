@@ -77,11 +77,15 @@ def plan_cells(ask: Request, chosen: Options, entry: StudyCell | None = None) ->
     found: dict[str, Json] = {**stack(ask.root, msgspec.to_builtins(chosen), ask.python)}
     _refuse(ask, chosen, _CELL_RULES)
     options.refuse_profile(chosen, found)
+    if "curve" in ask.user:
+        experiments.refuse_curve(ask.root, chosen, study=entry is not None)
     wanted = cells.endpoints(ask.root, chosen, found["app"])
     also = _background(ask, chosen, found, entry)
     planned = experiments.experiments(
         ask.root, chosen, cells.items(chosen, found, backlogs, wanted, entry)
     )
+    if entry is None:
+        planned += experiments.curves(ask.root, chosen, planned)
     if chosen.profile:
         planned += [
             again

@@ -40,6 +40,7 @@ from loadlab.report.sections import (
     certificate,
     claims,
     comparison,
+    curves,
     flame_graph,
     headlines,
     hosts,
@@ -57,6 +58,7 @@ from loadlab.report.sections.cells import CellSection
 from loadlab.report.sections.certificate import CertificateSection
 from loadlab.report.sections.claims import ClaimsSection
 from loadlab.report.sections.comparison import ComparisonSection
+from loadlab.report.sections.curves import CurvePart
 from loadlab.report.sections.manifest import ManifestSection
 from loadlab.report.sections.processes import ServerSection
 from loadlab.report.sections.reproduction import ReproductionSection
@@ -105,12 +107,16 @@ class _Plan(msgspec.Struct):
 
 @dataclass(frozen=True)
 class EndpointSection:
-    """The section of an endpoint; ``closed_loop``: its saturation probes, or None."""
+    """The section of an endpoint; ``closed_loop``: its saturation probes, or None.
+
+    ``curves``: of its cells, empty where they have none.
+    """
 
     anchor: str
     path: str
     cells: Sequence[CellSection]
     server: ServerSection
+    curves: Sequence[CurvePart]
     closed_loop: Table | None
     hosts: Table | None
 
@@ -231,6 +237,7 @@ class _Builder:
         # A/A controls appear in the comparison only.
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")
+        self._curves = curves.headlines(self._summary, self._paths)
         self._drawn = sum(len(headlines.valid(entry.cell)) for entry in self._measured)
 
     def _entries(self, purpose: str) -> list[Entry]:
@@ -317,18 +324,23 @@ class _Builder:
         for entry in self._measured:
             headline = _headline(entry)
             if entry.anchor in best:
+                if curve := self._curves.get(entry.cell.cell_id):
+                    found.add(curve.text)
                 found.add(searched.get(entry.cell.cell_id, headline.text))
             elif headline.state == "void":
                 found.add(headline.text)
         return found
 
     def _single(self) -> list[Headline]:
-        """Return the headline of each measured cell; that of a sweep covers its levels."""
+        """Return the headline of each measured cell, after that of its curve; that of a sweep
+        covers its levels."""
         levels = {cell_id for sweep in self._summary.sweeps for cell_id in sweep.cells}
         return [
-            replace(_headline(entry), anchor=entry.anchor)
+            replace(one, anchor=entry.anchor)
             for entry in self._measured
             if entry.cell.cell_id not in levels
+            for one in (self._curves.get(entry.cell.cell_id), _headline(entry))
+            if one is not None
         ]
 
     def _endpoints(self) -> list[EndpointSection]:
@@ -337,6 +349,7 @@ class _Builder:
             [*self._measured, *self._closed_loops], key=lambda entry: entry.cell.cell_id
         )
         baseline = cell_figures.baseline(self._run_dir, self._calibration) if entries else None
+        drawn = curves.by_path(self._summary, self._paths)
         sections: list[EndpointSection] = []
         for path in dict.fromkeys(entry.path for entry in entries):
             own = [entry for entry in self._measured if entry.path == path]
@@ -347,6 +360,7 @@ class _Builder:
                     path,
                     [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
                     processes.section(own, loops),
+                    drawn.get(path, []),
                     cells.closed_loop(loops),
                     hosts.section(own, loops),
                 )

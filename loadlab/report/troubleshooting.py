@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from loadlab.core import catalog, documents
-from loadlab.report.words import TABLE, generators, outcomes, validity
+from loadlab.report.words import TABLE, curves, generators, outcomes, validity
 from loadlab.report.words.meanings import MEANINGS
 from loadlab.report.words.table import Table
 
@@ -38,6 +38,7 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
         "Where they end, and how a measurement compares with the objective.",
         {**outcomes.SWEEPS, **outcomes.SEARCHES},
     ),
+    ("Curves", "Why the curve of a run at one rate was not measured.", curves.TABLE),
     ("Ablations", "Why a tuning was not measured.", outcomes.ABLATIONS),
     (
         "Generators",

@@ -103,6 +103,10 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         GeneratorChoice | None,
         doc("Where neither the user nor a study names the generator of every cell; else null."),
     ] = None
+    no_curve: Annotated[
+        Reason | None,
+        doc("Why the generator cannot measure the curve of the run; null otherwise."),
+    ] = None
     study: Annotated[PlannedStudy | None, doc("The study or lesson; null where there is none.")]
     comparisons: Annotated[list[PlannedComparison], doc("Cells that are compared.")]
     aa_controls: Annotated[

@@ -108,7 +108,7 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
     )
 
 
-_PURPOSES = {"aa_control": "A/A control", "py_spy": "flame graph"}
+_PURPOSES = {"aa_control": "A/A control", "curve": "curve", "py_spy": "flame graph"}
 
 
 def until(ends: float, now: float) -> str:

@@ -1,4 +1,4 @@
-"""One cell at a fraction of the closed-loop goodput of other cells."""
+"""One cell at a fraction of the closed-loop goodput of other cells, or of its own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ DIGITS = 2
 
 
 class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
-    """One cell, in every block, or once with py-spy, at a fraction of the least saturation."""
+    """One cell at a fraction of the least saturation: in every block, or once with py-spy.
+
+    A cell of a curve belongs to the first block alone, and its saturation to every block.
+    """
 
     fraction: Annotated[Above0, doc("Of the least goodput of the saturations.")]
     saturations: Annotated[
-        dict[str, str], doc("The study's name of each cell -> cell_id of its saturation.")
+        dict[str, str],
+        doc(
+            "The study's name of each cell -> cell_id of its saturation; of a curve the closed "
+            "loop's cell_id -> the same."
+        ),
     ]
     whole: Annotated[bool, doc("Whether the generator takes whole rates only.")]
 
@@ -47,18 +54,30 @@ class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
         left = tries_left(cell_id, block, records, self.void_tries)
         if self.item.purpose in ONCE:
             left = 0 if measured(cell_id, records) else 1
+        elif self._is_of_curve and block > 1:
+            left = 0
         return next(iter(self.known_items(records)), None) if left else None
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number left; 0 where a saturation was void in all of its tries."""
         cell_id = self.item.cell_id
-        if any(_is_lacking(one, records) for one in self.saturations.values()):
+        saturations = self.saturations.values()
+        if any(self._is_lacking(one, repetitions, records) for one in saturations):
             return 0
         if self.item.purpose in ONCE:
             return 0 if measured(cell_id, records) else 1
-        return likely_left(cell_id, repetitions, records, self.void_tries)
+        blocks = min(1, repetitions) if self._is_of_curve else repetitions
+        return likely_left(cell_id, blocks, records, self.void_tries)
 
+    @property
+    def _is_of_curve(self) -> bool:
+        return self.item.purpose == "curve"
 
-def _is_lacking(cell_id: str, records: Records) -> bool:
-    tries = len(measured(cell_id, records))
-    return tries >= SATURATION_TRIES and not valid(cell_id, records)
+    def _is_lacking(self, cell_id: str, repetitions: int, records: Records) -> bool:
+        """Return whether a saturation has no valid measurement and no tries left."""
+        if valid(cell_id, records):
+            return False
+        if not self._is_of_curve:
+            return len(measured(cell_id, records)) >= SATURATION_TRIES
+        blocks = range(1, repetitions + 1)
+        return not any(tries_left(cell_id, one, records, self.void_tries) for one in blocks)

@@ -21,8 +21,9 @@ from .figures import pytest_pyfunc_call as pytest_pyfunc_call
 ROOT = Path(__file__).parents[2]
 STATE = Path("/var/lib/loadlab")
 SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
-# Seconds in which the link is measured each way: no test looks at it closely.
-BRIEF = {"iperf3_seconds": 1}
+# Seconds in which the link is measured each way, and no curve beside a rate: no test looks at these
+# but those that ask for them.
+BRIEF = {"iperf3_seconds": 1, "curve": False}
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
     "test_faults",

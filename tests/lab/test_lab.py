@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -15,15 +16,17 @@ import pytest
 import yaml
 
 from loadlab.core import documents
-from loadlab.core.model import Calibration, Result
+from loadlab.core.model import Calibration, Result, Summary
 from loadlab.core.schema import DOCUMENTS
 
 from .conftest import CLIENT, ROOT, playbook, results, run, ssh
+from .figures import Measured, figures
 
 pytestmark = pytest.mark.lab
 
 SHORT = {"framework": "aiohttp", "rate": 200, "duration": 5, "warmup": 1}
 RUN_ID = "test-lab"
+AGAIN = f"{RUN_ID}-again"
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +109,14 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
     valid = any(result["validity"]["valid"] for result in found.values())
     assert ("Server processes" in html) == valid
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", html), "not self-contained"
-    assert "aiohttp" in (folder / "metrics.prom").read_text()
+    with (folder / "metrics.prom").open() as file:
+        subprocess.run(["promtool", "check", "metrics"], stdin=file, check=True)
+    with (folder / "cells.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(found)
+    for row in rows:
+        hgrm = folder / "percentiles" / f"{row['cell_id']}.hgrm"
+        assert hgrm.exists() == (row["valid"] == "true")
 
     # Rebuilt from what is on disk, everything comes out the same.
     index = ROOT / "results" / "index.html"
@@ -163,16 +173,55 @@ def test_a_second_run_changes_nothing(whole: str) -> None:
     assert {path: path.read_bytes() for path in folder.glob("cells/*/rep-*/result.json")} == kept
 
 
-def test_a_new_run_uses_the_calibration_again(whole: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def again(whole: str) -> Measured[str]:
+    """A second run, as short as can be, with its curve; what it printed."""
+
+    def measure() -> str:
+        shutil.rmtree(ROOT / "results" / AGAIN, ignore_errors=True)
+        asked = {**SHORT, "endpoint": "index", "duration": 1}
+        return run("lab.yml", **asked, curve=True, run_id=AGAIN)
+
+    return Measured(measure)
+
+
+def test_a_new_run_uses_the_calibration_again(again: Measured[str], tmp_path: Path) -> None:
     """From files of its own: nothing of the other run is needed to verify it."""
-    again = f"{RUN_ID}-again"
-    shutil.rmtree(ROOT / "results" / again, ignore_errors=True)
-    output = run("lab.yml", **{**SHORT, "endpoint": "index", "duration": 1}, run_id=again)
+    output = again.found
     told = rf"Calibration of run {RUN_ID}, \d+ (s|min) ago, reused; -e recalibrate=true"
     assert re.search(told, output)
     assert "Calibrating the link" not in output
     assert f"All runs: {ROOT}/results/index.html" in output
-    verified_elsewhere(again, tmp_path)
+    verified_elsewhere(AGAIN, tmp_path)
+
+
+def test_a_run_at_one_rate_has_its_curve(again: Measured[str]) -> None:
+    """At fractions of what the closed loop found, each measured after it."""
+    told = " ".join(again.found.split())
+    folder = ROOT / "results" / AGAIN
+    assert f"Run {AGAIN}: 7 measurements of aiohttp at index" in told
+    (curve,) = documents.read(folder / "summary.json", Summary).curves
+    with figures():
+        assert curve.saturation is not None, curve.reason
+    found = [documents.read(path, Result) for path in folder.glob("cells/*/rep-*/result.json")]
+    loops = [one for one in found if one.purpose == "closed_loop" and one.validity.valid]
+    began = min(one.started or 0 for one in loops)
+    measured = {one.cell.load.fraction or 0.0: one for one in found if one.purpose == "curve"}
+    assert sorted(measured) == [0.2, 0.4, 0.6, 0.8, 0.95]
+    for fraction, one in measured.items():
+        assert one.cell.load.rate == pytest.approx(fraction * curve.saturation, rel=0.05)
+        assert (one.started or 0) > began
+        assert one.scheduled == pytest.approx(one.cell.load.rate, abs=1)
+    rates = {step.rate for step in curve.trace}
+    assert rates == {200, *(one.cell.load.rate for one in measured.values())}
+    with figures():
+        # A fifth of the saturation is little work: right answers in far less than 100 ms.
+        assert curve.within, curve.trace
+    sentence = f"p99 stayed within 100 ms, with no errors, up to {curve.within:,g} requests/s"
+    html = " ".join((folder / "report.html").read_text().split())
+    assert sentence in told
+    assert sentence in html
+    assert "p99 by offered rate on /index" in html
 
 
 def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:

@@ -24,6 +24,7 @@ from loadlab.core.model import (
     Item,
     Load,
     Manifest,
+    Processes,
     Progress,
     PythonClient,
     Reason,
@@ -189,6 +190,20 @@ def telemetry(**changes: Any) -> HostTelemetry:
     return replace(host, **fields)
 
 
+def processes(**changes: Any) -> Processes:
+    """Return a service's processes, which used 0.5 s of CPU time and 3 MiB, with these changes."""
+    used = Processes(
+        cpu_s=0.5,
+        cpu=0.1,
+        rss_max_bytes=3 << 20,
+        threads_max=1,
+        processes_max=1,
+        voluntary_switches=0,
+        involuntary_switches=0,
+    )
+    return replace(used, **changes)
+
+
 def calibration_at(bits_per_second: float) -> Calibration:
     """Return a calibration whose link carries as much in both directions."""
     found = calibration()
@@ -284,12 +299,13 @@ def progress(run: RunDir, **changes: Any) -> None:
 
 
 def plan(**given: Any) -> Plan:
-    """Return the plan of a new run of the lab with these options; aiohttp unless another is."""
+    """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
+    and without a curve unless it is."""
     specs = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
     ask = Request(
         root=ROOT,
         specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
-        given={"framework": "aiohttp", **given},
+        given={"framework": "aiohttp", "curve": False, **given},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )
     return planning.plan(ask)

@@ -206,6 +206,26 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=golang -e profile=true", "profile: golang is not written in Python"),
     (f"{A} -e generator=python-sync -e profile=true", "profile: a worker of the application is "),
     (f"{A} -e rate=100,200 -e profile=true", "profile: it is of one load, and a sweep or an slo"),
+    (
+        f"{A} -e rate=100,200 -e curve=true",
+        "curve: it cannot be measured: it belongs to one consta",
+    ),
+    (
+        f"{A} -e slo=errors=0 -e curve=true",
+        "curve: it cannot be measured: it belongs to one constan",
+    ),
+    (
+        f"{A} -e generator=wrk -e curve=true",
+        "curve: it cannot be measured: generator=wrk is a close",
+    ),
+    (
+        f"{A} -e generator=wrk2 -e curve=true",
+        "generator=wrk2 measures at least 30 s of a rate. Leav",
+    ),
+    (
+        "lab.yml -e study=cell -e curve=true",
+        "curve: it cannot be measured: a study or lesson has the ",
+    ),
     (f"{F} -e server=uwsgi -e protocol=http -e profile=true", "profile: uWSGI's HTTP router sta"),
     (f"{A} -e generator=wrk2 -e duration=29", "duration: 29 s is too short for generator=wrk2,"),
     (f"{A} -e generator=wrk2 -e rate=0.5", "rate: 0.5 is not a whole number, and generator=wrk2"),

@@ -122,6 +122,7 @@ from loadlab.core.model.summary import (
     ComparedCell,
     Comparison,
     Confirmation,
+    CurveSummary,
     NoiseFloor,
     Ranking,
     RankingRow,
@@ -137,6 +138,7 @@ from loadlab.core.model.summary import (
     SweepStop,
     SweepSummary,
 )
+from loadlab.core.model.table import RepetitionRow
 from loadlab.core.model.telemetry import (
     AcceptQueue,
     CpuModes,
@@ -188,6 +190,7 @@ __all__ = [
     "Comparison",
     "Confirmation",
     "CpuModes",
+    "CurveSummary",
     "Database",
     "Deviation",
     "Difference",
@@ -255,6 +258,7 @@ __all__ = [
     "Recipe",
     "Record",
     "Repetition",
+    "RepetitionRow",
     "RepetitionSetup",
     "Reproduction",
     "ReproductionPart",

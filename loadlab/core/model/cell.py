@@ -12,6 +12,7 @@ Purpose = Literal[
     "closed_loop",
     "aa_control",
     "probe",
+    "curve",
     "saturation",
     "py_spy",
     "calibration",
@@ -87,13 +88,17 @@ class Load(Record, kw_only=True, frozen=True):
     fraction: Annotated[
         Above0 | None,
         doc(
-            "A study's rule: rate is this fraction of the lowest goodput that the cells in "
-            "of_saturation reached in a short closed loop. Absent where the rate was given."
+            "The rule of a study or a curve: rate is this fraction of the lowest goodput that "
+            "the cells in of_saturation reached in a short closed loop. Absent where the rate "
+            "was given."
         ),
     ] = None
     of_saturation: Annotated[
         list[str] | None,
-        doc("Names of the study's cells that fraction refers to; absent where the rate was given."),
+        doc(
+            "Names of the study's cells that fraction refers to, or of a curve the cell_id of the "
+            "closed loop; absent where the rate was given."
+        ),
     ] = None
     connections: Annotated[
         Positive,
@@ -257,8 +262,8 @@ class Item(Record, kw_only=True, frozen=True):
     base: Annotated[
         str | None,
         doc(
-            "cell_id of the cell that this one repeats or probes, or whose limit it measures; "
-            "absent for `measure`."
+            "cell_id of the cell that this one repeats or probes, whose limit it measures, or to "
+            "whose curve it belongs; absent for `measure`."
         ),
     ] = None
     cell: Annotated[Cell, doc("What is measured.")]
@@ -272,14 +277,13 @@ class Item(Record, kw_only=True, frozen=True):
     slo: Annotated[
         dict[str, float] | None,
         doc(
-            "Objective of a search: p50_ms and so on in ms, errors as a fraction; absent "
-            "without a search."
+            "Objective of a search or a curve: p50_ms and so on in ms, errors as a fraction; "
+            "absent without one."
         ),
     ] = None
     sent_min: Annotated[
         float | None,
         doc(
-            "Fraction of a search's schedule that must be sent for a valid judgement; absent "
-            "without a search."
+            "Fraction of the schedule that must be sent to meet the objective; absent without one."
         ),
     ] = None

@@ -40,6 +40,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         dict[str, float] | None,
         doc("Objective of a search: p50_ms and so on in ms, errors as a fraction; else null."),
     ]
+    curve: Annotated[
+        bool, doc("Whether a run at one rate has a curve; absent in earlier versions: false.")
+    ] = False
     repetitions: Annotated[int, doc("Repetitions of each cell.")]
     generator: Annotated[str, doc("Load generator or Python client.")]
     default_generator: Annotated[str | None, doc("The inventory's default generator.")]

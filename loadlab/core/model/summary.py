@@ -38,7 +38,10 @@ class CellSummary(Record, kw_only=True, frozen=True):
     purpose: Annotated[Purpose, doc("Purpose of the measurement.")]
     base: Annotated[
         str | None,
-        doc("cell_id of the cell that this one repeats, probes or limits; absent for `measure`."),
+        doc(
+            "cell_id of the cell that this one repeats, probes or limits, or to whose curve it "
+            "belongs; absent for `measure`."
+        ),
     ] = None
     repetitions: Annotated[list[Repetition], doc("Repetitions of the cell, by number.")]
     statistics: Annotated[Statistics, doc("Statistics over the valid repetitions.")]
@@ -184,12 +187,16 @@ class SweepSummary(Record, kw_only=True, frozen=True):
 
 
 class SearchStep(Record, kw_only=True, frozen=True):
-    """One measurement of a search."""
+    """One measurement of a search or of a curve."""
 
     cell_id: Annotated[Name, doc("Name of the cell.")]
     repetition: Annotated[Positive, doc("Number of the repetition, 1 or more.")]
     purpose: Annotated[
-        Literal["probe", "measure"], doc("probe: tries a rate. measure: confirms a rate.")
+        Literal["probe", "measure", "curve"],
+        doc(
+            "probe: tries a rate. measure: confirms a rate, or beside a curve is of the rate asked "
+            "for. curve: a rate of a curve."
+        ),
     ]
     rate: Annotated[Above0, doc("Requested rate, requests/s.")]
     met: Annotated[
@@ -267,6 +274,41 @@ class SearchSummary(Record, kw_only=True, frozen=True):
             "reasons follow where the rate could not be judged."
         ),
     ]
+
+
+class CurveSummary(Record, kw_only=True, frozen=True):
+    """The curve of one cell: short measurements at fractions of its saturation, beside its own."""
+
+    cell_id: Annotated[Name, doc("Name of the cell at the rate asked for.")]
+    cell: Annotated[Cell, doc("Definition of that cell.")]
+    slo: Annotated[dict[str, NotNegative], doc("The objective, as of a search.")]
+    duration_s: Annotated[Above0, doc("Length of each measurement of the curve, seconds.")]
+    saturation_id: Annotated[Name, doc("Name of the closed-loop cell.")]
+    saturation: Annotated[
+        NotNegative | None,
+        doc("Its goodput, requests/s; null where it has no valid measurement."),
+    ]
+    trace: Annotated[
+        list[SearchStep],
+        doc("All measurements of the curve and of the rate asked for, by rate, then by number."),
+    ]
+    within: Annotated[
+        Above0 | None,
+        doc(
+            "Highest rate that met the objective, below every rate that missed it, requests/s. "
+            "Null where there is none."
+        ),
+    ]
+    missed: Annotated[
+        Above0 | None,
+        doc("Lowest rate that missed the objective, requests/s; null where none missed it."),
+    ]
+    undecided: Annotated[
+        list[Above0], doc("Rates that were measured and could not be judged, requests/s.")
+    ]
+    reason: Annotated[
+        Reason | None, doc("Why nothing of the curve was measured; absent where something was.")
+    ] = None
 
 
 class SaturationGoodput(Record, kw_only=True, frozen=True):
@@ -371,6 +413,10 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
         list[SearchSummary],
         doc("Searches for the highest rate that meets an objective, in the order of the plan."),
     ]
+    curves: Annotated[
+        list[CurveSummary],
+        doc("Curves of cells at one rate, in the order of the plan; absent where there is none."),
+    ] = field(default_factory=list)
     rates: Annotated[
         list[ScaledRate], doc("Rates that a study gives as a fraction of saturations.")
     ]

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.core import formatting
-from loadlab.core.model import Cell, CellSummary, PercentileInterval, SearchSummary, Summary
+from loadlab.core.model import Cell, CellSummary, PercentileInterval, Summary
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report.html import Figure, Key, link
 from loadlab.report.sections import headlines
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from loadlab.report.plots import stacks as plots
 
 RATES = (
-    "Each plot is a stack; all have the same axes, and latency counts from the intended send time. "
+    "Each plot is {}; all have the same axes, and latency counts from the intended send time. "
     "The band is the 95 % interval of the p99, the diamond the highest rate that the stack held. "
     "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
 )
-OBJECTIVE = " Dashed: the objective, {}. The stacks that meet it up to the highest rate come first."
+OBJECTIVE = " Dashed: the objective, {}."
+ORDER_MET = " The stacks that meet it up to the highest rate come first."
+ONCE = " Each rate of a curve was measured once, for {:g} s, and has no interval."
 ORDER = " The stacks that held the highest rate come first."
 ONE_AXIS = (
     "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
@@ -65,7 +67,7 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     """
     constant = [one for one in summary.cells if _is_drawn(one)]
     by_endpoint: dict[str, list[_Stack]] = {}
-    for stack in _stacks(constant, summary.searches):
+    for stack in _stacks(constant, summary):
         by_endpoint.setdefault(stack.cell.endpoint, []).append(stack)
     swept = {
         name: several
@@ -80,27 +82,37 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
     anchors = {entry.cell.cell_id: entry.anchor for entry in measured}
     figures = [
         _by_rate(f"rates-{number}", several, paths, anchors)
-        for number, several in enumerate(swept.values(), start=1)
+        for number, several in enumerate(_together(list(swept.values())), start=1)
     ]
     return [*(one for one in figures if one), *_on_one_axis(rest)]
 
 
+def _together(several: list[list[_Stack]]) -> list[list[_Stack]]:
+    """Return the stacks of each endpoint; of all endpoints together where each has one."""
+    if len(several) > 1 and all(len(stacks) == 1 for stacks in several):
+        return [[stack for stacks in several for stack in stacks]]
+    return several
+
+
 def _is_drawn(cell: CellSummary) -> bool:
-    return cell.purpose in ("measure", "probe") and cell.cell.load.mode == "constant"
+    return cell.purpose in ("measure", "probe", "curve") and cell.cell.load.mode == "constant"
 
 
-def _stacks(cells: Sequence[CellSummary], searches: Sequence[SearchSummary]) -> list[_Stack]:
+def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
     """Return the cells that differ in their rates alone, together."""
     found: dict[bytes, dict[float, CellSummary]] = {}
-    limits = {_key(one.cell): one.slo.get("p99_ms") for one in searches}
+    limits = {_key(one.cell): one.slo.get("p99_ms") for one in summary.searches}
+    limits |= {_key(one.cell): one.slo.get("p99_ms") for one in summary.curves}
+    best = {_key(one.cell): one.within or 0.0 for one in summary.curves}
     for cell in cells:
         rate = cell.cell.load.rate or 0.0
         known = found.setdefault(_key(cell.cell), {})
-        # A rate that was tried and then measured counts as measured.
+        # A rate that was tried, or is of a curve, and was measured counts as measured.
         if rate not in known or cell.purpose == "measure":
             known[rate] = cell
     return [
-        _stack([own[rate] for rate in sorted(own)], limits.get(key)) for key, own in found.items()
+        _stack([own[rate] for rate in sorted(own)], limits.get(key), best.get(key))
+        for key, own in found.items()
     ]
 
 
@@ -112,7 +124,10 @@ def _key(cell: Cell) -> bytes:
     return msgspec.json.encode(replace(cell, load=load, expected_void=None))
 
 
-def _stack(cells: Sequence[CellSummary], objective_ms: float | None) -> _Stack:
+def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float | None) -> _Stack:
+    """Return a stack; ``best``: the highest rate that met the objective of a curve."""
+    if best is not None:
+        return _Stack(cells, objective_ms, best)
     met = [
         one.cell.load.rate or 0.0
         for one in cells
@@ -134,25 +149,29 @@ def _held(cell: CellSummary) -> bool:
 def _by_rate(
     name: str, several: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
 ) -> FigureSection | None:
+    """Return the figure of the stacks of one endpoint, or of one stack of each of several."""
     from loadlab.report.plots import stacks as plots
 
-    ordered = sorted(several, key=lambda stack: -stack.best)
+    own_paths = [labels.path_of(stack.cell, paths) for stack in several]
+    is_one = len(set(own_paths)) == 1
+    ordered = sorted(several, key=lambda stack: -stack.best) if is_one else several
     points = [[_point(cell) for cell in stack.cells] for stack in ordered]
     objectives = [one.objective_ms for one in ordered if one.objective_ms is not None]
     shared = plots.limits(points, objectives)
     if shared is None:
         return None
-    path = labels.path_of(ordered[0].cell, paths)
+    titles = _titles(ordered) if is_one else own_paths
+    on = f" on {own_paths[0]}" if is_one else ""
     figures = []
     for number, (stack, own, title) in enumerate(
-        zip(ordered, points, _titles(ordered), strict=True), start=1
+        zip(ordered, points, titles, strict=True), start=1
     ):
         told = "; ".join(_words(point) for point in own)
         figures.append(
             Figure(
                 title,
                 plots.p99_by_rate(
-                    f"{name}-{number}", f"p99 of {title} on {path} by offered rate: {told}", own,
+                    f"{name}-{number}", f"p99 of {title}{on} by offered rate: {told}", own,
                     shared, stack.objective_ms,
                 ),
                 "",
@@ -164,11 +183,25 @@ def _by_rate(
         )  # fmt: skip
     limits = " or ".join(f"p99 up to {ms:g} ms" for ms in sorted(set(objectives)))
     return FigureSection(
-        f"p99 by offered rate on {path}",
-        RATES + (OBJECTIVE.format(limits) if limits else ORDER),
+        f"p99 by offered rate{on}",
+        RATES.format("a stack" if is_one else "an endpoint")
+        + (OBJECTIVE.format(limits) if limits else "")
+        + ((ORDER_MET if limits else ORDER) if len(ordered) > 1 and is_one else "")
+        + _once(ordered),
         figures,
         False,
     )
+
+
+def _once(several: Sequence[_Stack]) -> str:
+    """Return that the rates of curves were measured once; empty where there is none."""
+    seconds = {
+        one.cell.load.duration_s or 0.0
+        for stack in several
+        for one in stack.cells
+        if one.purpose == "curve"
+    }
+    return ONCE.format(max(seconds)) if seconds else ""
 
 
 def _titles(several: Sequence[_Stack]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadlab.core import formatting
-from loadlab.core.model import SearchSummary, Summary
+from loadlab.core.model import CurveSummary, SearchSummary, Summary
 from loadlab.report.html import Headline
 from loadlab.report.sections import cells, headlines, processes
 from loadlab.report.words import labels, quantities
@@ -82,7 +82,7 @@ def _board(summary: Summary, entry: Entry, best: str) -> Board:
         entry.anchor,
         [
             _rate(summary, entry, headline),
-            _p99(entry),
+            _p99(summary, entry),
             _cpu(entry),
             _memory(entry),
             _verdict(entry, headline),
@@ -95,6 +95,10 @@ def _search(summary: Summary, entry: Entry) -> SearchSummary | None:
     return next((one for one in summary.searches if one.cell_id == entry.cell.cell_id), None)
 
 
+def _curve(summary: Summary, entry: Entry) -> CurveSummary | None:
+    return next((one for one in summary.curves if one.cell_id == entry.cell.cell_id), None)
+
+
 def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     """Return the highest rate within an objective, or the rate held, or what was answered."""
     load, found = entry.cell.cell.load, entry.cell.statistics
@@ -102,6 +106,10 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     if search and search.found:
         objective = labels.objective(search.slo)
         return Tile("highest rate", f"{search.found:,g}", "requests/s", f"with {objective}")
+    curve = _curve(summary, entry)
+    if curve and curve.within:
+        remark = f"with {labels.objective(curve.slo)}, of those measured"
+        return Tile("highest rate", f"{curve.within:,g}", "requests/s", remark)
     goodput = formatting.rate(found.goodput.median if found.goodput else None)
     if headline.state == "held":
         return Tile("rate held", formatting.asked(load), "requests/s", f"{goodput} verified")
@@ -109,12 +117,14 @@ def _rate(summary: Summary, entry: Entry, headline: Headline) -> Tile:
     return Tile("goodput", goodput, "requests/s", remark)
 
 
-def _p99(entry: Entry) -> Tile:
+def _p99(summary: Summary, entry: Entry) -> Tile:
     found = entry.cell.statistics
     name = "max" if found.latency_us.p99 is None else "p99"
     interval = quantities.interval(found.latency_interval_us.p99) if name == "p99" else ""
     basis = "from the intended send time" if found.latency_basis == "scheduled" else ""
-    remark = interval or basis
+    curve = _curve(summary, entry)
+    at = f"at {formatting.asked(entry.cell.cell.load)} requests/s" if curve else ""
+    remark = ", ".join(filter(None, [at, interval or basis]))
     return Tile(name, formatting.bounded(found.latency_us, name), "ms", remark)
 
 

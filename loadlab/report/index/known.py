@@ -90,7 +90,13 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> str:
     if search and search.found:
         rate = f"{search.found:,g}/s is the highest rate with {labels.objective(search.slo)}"
     name = "max" if found.latency_us.p99 is None else "p99"
-    return f"{rate}, {name} {formatting.bounded(found.latency_us, name)} ms"
+    curve = next((one for one in summary.curves if one.cell_id == entry.cell.cell_id), None)
+    within = (
+        f", up to {curve.within:,g}/s with {labels.objective(curve.slo)}"
+        if (curve and curve.within)
+        else ""
+    )
+    return f"{rate}, {name} {formatting.bounded(found.latency_us, name)} ms{within}"
 
 
 def _clients(entries: Sequence[Entry]) -> str:

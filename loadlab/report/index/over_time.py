@@ -111,23 +111,41 @@ def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]
 
 
 def _panels(series: Series, known: Mapping[str, KnownRun]) -> list[plots.Panel]:
-    """Return p99, goodput where no rate was asked for, and CPU by request, where known."""
+    """Return p99, goodput or saturation, and CPU by request, where known.
+
+    Where a rate was asked for, the goodput says no more than that it was held.
+    """
     from loadlab.report.plots import history as plots
 
-    p99, goodput, cpu = [], [], []
+    p99, goodput, saturation, cpu = [], [], [], []
     for run, cell in zip(series.runs, series.cells, strict=True):
         found = cell.statistics
         span = found.latency_interval_us.p99
         p99.append(plots.Value(*(_ms(us) for us in (found.latency_us.p99, span.low, span.high))))
-        goodput.append(plots.Value(found.goodput.median if found.goodput else None))
+        goodput.append(plots.Value(_goodput(cell)))
+        saturation.append(plots.Value(_saturation(run, cell)))
         cpu.append(plots.Value(processes.cpu_us(known[run.run_id].entries[cell.cell_id])))
+    closed = series.cell.load.rate is None
     panels = [
         plots.Panel("p99, ms", p99, is_latency=True),
-        *([plots.Panel("Goodput, /s", goodput)] if series.cell.load.rate is None else []),
+        plots.Panel("Goodput, /s", goodput)
+        if closed
+        else plots.Panel("Saturation, /s", saturation),
         plots.Panel("CPU, µs/request", cpu),
     ]
     some = [panel for panel in panels if any(one.value is not None for one in panel.values)]
     return some or panels[:1]
+
+
+def _goodput(cell: CellSummary) -> float | None:
+    return cell.statistics.goodput.median if cell.statistics.goodput else None
+
+
+def _saturation(run: PastRun, cell: CellSummary) -> float | None:
+    """Return the goodput of the closed loop after a cell, requests/s; None without one."""
+    every = run.measured.summary.cells if run.measured else []
+    closed = (one for one in every if one.purpose == "closed_loop" and one.base == cell.cell_id)
+    return next(map(_goodput, closed), None)
 
 
 def _ms(us: float | None) -> float | None:

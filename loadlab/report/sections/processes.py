@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from loadlab.analysis import usage
 from loadlab.core import formatting
 from loadlab.core.model import Database, Processes, Repetition, ServiceProcesses
 from loadlab.core.run_dir import HERE
@@ -31,9 +32,9 @@ class ServerSection:
 def _recorded(entry: Entry) -> list[tuple[Repetition, ServiceProcesses]]:
     """Return the cell's valid repetitions whose processes were recorded."""
     return [
-        (rep, rep.telemetry.server.processes)
+        (rep, recorded)
         for rep in entry.cell.repetitions
-        if rep.validity.valid and rep.telemetry and rep.telemetry.server.processes
+        if rep.validity.valid and (recorded := usage.services(rep)) is not None
     ]
 
 
@@ -60,33 +61,13 @@ def _median(entry: Entry, group: str, value: Value) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _by_request(count: float | None, rep: Repetition) -> float | None:
-    """Return a count of the server by request that nginx took.
-
-    A closed loop cuts off some of these requests unanswered. Without nginx nothing counts requests
-    at the server, so the count is by answer at the client.
-    """
-    taken = rep.responses if rep.nginx_requests is None else rep.nginx_requests
-    return None if count is None or not taken else count / taken
-
-
 def _shown(value: float | None) -> str:
     return formatting.NONE if value is None else formatting.significant(value)
 
 
-def _cpu_us(used: Processes, rep: Repetition) -> float | None:
-    return _by_request(None if used.cpu_s is None else 1e6 * used.cpu_s, rep)
-
-
 def cpu_us(entry: Entry) -> float | None:
     """Return the CPU time of all services by request, µs, the median over the repetitions."""
-    each = []
-    for rep, recorded in _recorded(entry):
-        services = [used for group in GROUPS if (used := getattr(recorded, group)) is not None]
-        spent = [_cpu_us(used, rep) for used in services]
-        known = [us for us in spent if us is not None]
-        if known and len(known) == len(spent):
-            each.append(sum(known))
+    each = [us for rep, _ in _recorded(entry) if (us := usage.all_cpu_us(rep)) is not None]
     return statistics.median(each) if each else None
 
 
@@ -96,15 +77,17 @@ def memory_bytes(entry: Entry) -> float | None:
 
 
 def _voluntary(used: Processes, rep: Repetition) -> float | None:
-    return _by_request(used.voluntary_switches, rep)
+    return usage.by_request(used.voluntary_switches, rep)
 
 
 def _involuntary(used: Processes, rep: Repetition) -> float | None:
-    return _by_request(used.involuntary_switches, rep)
+    return usage.by_request(used.involuntary_switches, rep)
 
 
 def _waited_us(used: Processes, rep: Repetition) -> float | None:
-    return _by_request(None if used.run_queue_wait_s is None else 1e6 * used.run_queue_wait_s, rep)
+    return usage.by_request(
+        None if used.run_queue_wait_s is None else 1e6 * used.run_queue_wait_s, rep
+    )
 
 
 def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
@@ -115,7 +98,7 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     rows: list[Cells] = [
         [
             *label(entry, named),
-            *(_shown(_median(entry, group, _cpu_us)) for group in GROUPS),
+            *(_shown(_median(entry, group, usage.cpu_us)) for group in GROUPS),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
                 for group in GROUPS

@@ -125,9 +125,7 @@ def lines(summary: Summary) -> list[str]:
     sweeps = zip(_subjects(summary.sweeps, {}), summary.sweeps, strict=True)
     found += [_sweep_text(one, subject, lost) for subject, one in sweeps]
     for subject, search in zip(_subjects(summary.searches, {}), summary.searches, strict=True):
-        found += [
-            f"{step.rate:>12,g}/s  {_reasons(step)}: {MET[step.met]}" for step in search.trace
-        ]
+        found += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
         found.append(_search_text(search, subject))
     return found
 
@@ -284,7 +282,7 @@ def _search_figure(name: str, subject: str, found: SearchSummary) -> Figure:
     )
 
 
-def _reasons(step: SearchStep) -> str:
+def reasons(step: SearchStep) -> str:
     """Return the figures of a measurement that decided, or why it does not count."""
     if step.met is not None:
         return ", ".join(map(words.reason, step.reasons))
@@ -303,6 +301,6 @@ def _step(step: SearchStep) -> Row:
         formatting.count(step.errors),
         formatting.count(step.unsent),
         TableCell(MET[step.met], css=css),
-        formatting.one_line(_reasons(step)),
+        formatting.one_line(reasons(step)),
         links(link(HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
     ], "void" if step.met is None else "")  # fmt: skip

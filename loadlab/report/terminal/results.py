@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from loadlab.core import formatting
 from loadlab.core.model import CellSummary, Claims, Load, Repetition, Summary
 from loadlab.report import words
-from loadlab.report.sections import comparison, headlines, ranking, sweeps_searches
+from loadlab.report.sections import comparison, curves, headlines, ranking, sweeps_searches
 from loadlab.report.words import claims as claim_words
 from loadlab.report.words import labels
 from loadlab.stats import inference, percentiles
@@ -55,15 +55,17 @@ def tables(summary: Summary, claims: Claims | None) -> str:
 def table(summary: Summary) -> str:
     """Return a line for each repetition: its load, its result and its verdict.
 
-    Python clients under test have a separate table below. Rankings, comparisons, sweeps and
-    searches come last.
+    Python clients under test have a separate table below. Rankings, comparisons, sweeps, searches
+    and curves come last.
     """
     differ = labels.differences(summary.cells)
     names = {cell.cell_id: own for cell, own in zip(summary.cells, differ, strict=True)}
     batches = [cell for cell in summary.cells if labels.is_client(cell)]
-    # The search's own lines show its probes.
+    # A search and a curve have lines of their own.
     others = [
-        cell for cell in summary.cells if not labels.is_client(cell) and cell.purpose != "probe"
+        cell
+        for cell in summary.cells
+        if not labels.is_client(cell) and cell.purpose not in ("probe", "curve")
     ]
     lines = []
     if others or not batches:
@@ -77,6 +79,7 @@ def table(summary: Summary) -> str:
     lines += ranking.lines(summary)
     lines += comparison.lines(summary.comparisons, comparison.ablation_lines(summary))
     lines += sweeps_searches.lines(summary)
+    lines += curves.lines(summary)
     return "\n".join(lines)
 
 

@@ -220,6 +220,13 @@ MEANINGS: dict[str, Meaning] = {
     "slo_unsent": Meaning(
         "Too many requests were never sent for a judgement by the objective.", ("sent_min",)
     ),
+    # Curves.
+    "curve_closed_loop": Meaning("The generator keeps no rate, and a curve is of rates."),
+    "curve_duration": Meaning(
+        "The generator measures a rate for longer than the curve does.", ("curve_duration_s",)
+    ),
+    "curve_no_saturation": Meaning("The closed loop, whose goodput the rates follow, is void."),
+    "curve_unmeasured": Meaning("The run ended before the curve, or each measurement failed."),
     # Generators.
     "generator_named": Meaning("You named an executable of the generator."),
     "generator_there": Meaning("The client has the generator."),

@@ -99,7 +99,9 @@ def test_a_result_that_is_there_is_not_made_again(run_dir: Path) -> None:
 def test_from_what_is_kept_everything_comes_out_the_same(run_dir: Path) -> None:
     table = everything(run_dir)
     first = content(run_dir)
-    made = ("result.json", "manifest.json", "summary.json", "metrics.prom")
+    made = (
+        "result.json", "manifest.json", "summary.json", "metrics.prom", "cells.csv", ".hgrm",
+    )  # fmt: skip
     for name in first:
         if name.endswith(made):
             (run_dir / name).unlink()
@@ -214,6 +216,12 @@ def test_a_summary_and_its_table(run_dir: Path) -> None:
         ["aiohttp-oha-400rps", "aiohttp-wrk-closed"],
     )
     assert 'cell="aiohttp-oha-400rps"' in (run_dir / "metrics.prom").read_text()
+    rows = (run_dir / "cells.csv").read_text().splitlines()
+    assert [row.partition(",")[0] for row in rows[1:]] == [
+        "aiohttp-oha-400rps",
+        "aiohttp-oha-400rps",
+        "aiohttp-wrk-closed",
+    ]
     lines = [line for line in table.splitlines() if line.startswith("hello")]
     assert [line[12:30].strip() for line in lines] == ["oha 400/s", "oha 400/s", "wrk closed loop"]
     assert lines[1].endswith("void: failed: gunicorn did not start")
@@ -280,6 +288,18 @@ def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
     )
     failed = results.result(result(run_dir, FAILED))
     assert failed == "failed (recorded): gunicorn did not start"
+
+
+def test_a_cell_has_percentiles_as_long_as_a_repetition_is_valid(run_dir: Path) -> None:
+    everything(run_dir)
+    result_json = run_dir / OHA / "result.json"
+    hgrm = run_dir / "percentiles" / "aiohttp-oha-400rps.hgrm"
+    judge(result_json, builders.valid())
+    derive.summary(run_dir)
+    assert "Total count    =         1596]" in hgrm.read_text()
+    judge(result_json, builders.void("steal"))
+    derive.summary(run_dir)
+    assert not hgrm.exists()
 
 
 def unmeasured(run_dir: Path) -> list[str]:

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 import loadlab
+from loadlab.analysis import derive
 from loadlab.core.errors import ResultError
 from loadlab.core.model import Result
 from tests.unit import builders
+from tests.unit.builders import present
 
 DOCS = builders.ROOT / "docs" / "notebook.md"
 
@@ -22,39 +25,31 @@ def test_a_run_opens_with_its_summary_cells_and_results() -> None:
     assert {one.cell_id for one in results} == {cell.cell_id for cell in run.cells}
 
 
-def test_a_row_has_a_repetition_with_units_in_its_names() -> None:
-    rows = loadlab.open(str(builders.RUN)).rows()
-    (row,) = [one for one in rows if one["cell_id"] == builders.NAME]
-    rep = builders.repetition()
-    assert rep.latency_us is not None
-    assert (row["framework"], row["rate_per_s"], row["valid"]) == ("aiohttp", 1000, True)
-    assert (row["goodput_per_s"], row["latency_p99_us"]) == (rep.goodput, rep.latency_us.p99)
-    assert row["errors_timeout"] == 0
-    # Every repetition has the same columns.
-    assert len({tuple(one) for one in rows}) == 1
-
-
 def test_a_folder_without_a_summary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match=r"has no summary\.json: give the folder of a run"):
         loadlab.open(tmp_path)
 
 
-def test_a_table_without_pandas_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(ImportError, match="pip install pandas, or use rows"):
-        loadlab.open(builders.RUN).to_pandas()
-
-
+@pytest.mark.parametrize("void", [False, True])
 def test_the_lines_of_the_notebook_page_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], void: bool
 ) -> None:
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "latest").symlink_to(builders.RUN)
+    run_dir = tmp_path / "results" / "latest"
+    shutil.copytree(builders.RUN, run_dir)
+    if void:
+        second = builders.result(repetition=2, validity=builders.void("steal", "link"))
+        builders.store(run_dir, second)
+    builders.write_plan(run_dir, builders.plan())
+    derive.summary(run_dir)
     monkeypatch.chdir(tmp_path)
-    (code, table) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    assert len(code.splitlines()) <= 10
-    exec(compile(code, DOCS.name, "exec"), {})
+    for code in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL):
+        assert len(code.splitlines()) <= 10
+        exec(compile(code, DOCS.name, "exec"), {})
     shown = capsys.readouterr().out
-    assert builders.NAME in shown
-    assert "p99" in shown
-    assert "to_pandas()" in table
+    result = builders.result()
+    p99 = present(present(result.latency_us).p99) / 1000
+    goodput = present(result.goodput)
+    assert f"{builders.NAME}: {goodput:,.0f} requests/s, p99 {p99:.1f} ms\n" in shown
+    assert re.search(rf"{builders.NAME} +1 +{p99} +{p99} +{p99}\n", shown)
+    assert re.search(rf"{builders.NAME} +{goodput:.6f} ", shown)
+    assert (re.search(rf"{builders.NAME} +steal link +1\n", shown) is not None) is void

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.analysis import openmetrics, response_time, result, summary
+from loadlab.analysis import response_time, result, summary
+from loadlab.analysis.exports import openmetrics
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import ErrorCounts, Latency, Reason, Result

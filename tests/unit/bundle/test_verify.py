@@ -52,6 +52,7 @@ ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
 OHA, CLIENT = "cells/aiohttp-oha-400rps/rep-1", "cells/python-async-emfile/rep-1"
+HGRM = "percentiles/python-async-emfile.hgrm"
 CEILING, FLOOR = "calibration/ceiling/rep-1", "calibration/floor/rep-1"
 PING = "rtt min/avg/max/mdev = 0.043/0.055/1.136/0.012 ms\n"
 CLEAN = LabRevision(version="0.2.0", revision="0" * 40, dirty=False)
@@ -187,7 +188,7 @@ def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     assert {Path(name).name for name in missing} <= {oha_database.DATABASE}
     assert outcome.files.keys() - missing == there
     assert set(outcome.of("same")) == {name for name in there if derived(name)}
-    assert len(outcome.of("same")) == 11
+    assert len(outcome.of("same")) == 14
     assert outcome.numbers > 1000
     assert set(outcome.of("hashed")) == set(raw_files(run_dir))
     doubtful = outcome.of("not verified")
@@ -196,7 +197,7 @@ def test_a_run_as_it_was_derived_is_the_same(run_dir: Path) -> None:
     assert outcome.lines()[-2:] == [
         "Not signed: nothing in the bundle shows who made it, or that its raw files and documents "
         "were not replaced together.",
-        f"Run a-run: documents as derived again: 11, with {outcome.numbers:,} numbers. Files that "
+        f"Run a-run: documents as derived again: 14, with {outcome.numbers:,} numbers. Files that "
         f"differ: 0. Raw files, hashed only: {hashed}. Not verified: {len(doubtful)}.",
     ]
 
@@ -227,13 +228,20 @@ def test_a_number_that_the_raw_files_do_not_give_is_told(run_dir: Path) -> None:
     assert NUMBERS[0][-1] in "\n".join(outcome.lines())
 
 
-@pytest.mark.parametrize("name", ["metrics.prom", "report.html"])
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("metrics.prom", "^lab_goodput.*} "),
+        ("report.html", "p99 "),
+        ("cells.csv", "^python-async.*,"),
+        (HGRM, "^ *[0-9.]+ 0.5[0-9]+ +"),
+    ],
+)
 def test_a_figure_of_a_text_that_the_documents_do_not_give_is_told(
-    run_dir: Path, name: str
+    run_dir: Path, name: str, before: str
 ) -> None:
     path = run_dir / name
     text = path.read_text()
-    before = "^lab_goodput.*} " if name == "metrics.prom" else "p99 "
     changed = re.sub(f"(?m)({before})[0-9.]+", r"\g<1>7.77", text, count=1)
     assert changed != text
     path.write_text(changed)
@@ -267,6 +275,45 @@ def test_a_file_too_few_is_told(run_dir: Path, name: str, words: str) -> None:
     assert not outcome.verified
     place = name if derived(name) else str(Path(name).parent / "result.json")
     assert outcome.of("differs")[place] == (words,)
+
+
+def test_a_run_of_an_earlier_lab_has_no_table_and_no_percentiles(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = ("cells.csv", HGRM)
+    for name in new:
+        (run_dir / name).unlink()
+    files.write(run_dir / "report.html", report.render(TEMPLATE, report.build(run_dir)))
+    outcome = verify(run_dir)
+    doubtful = outcome.of("not verified")
+    assert [doubtful[name][1] for name in new] == ["the bundle has none, and one was derived"] * 2
+    assert outcome.of("differs") == {}
+    monkeypatch.setattr(revision, "of", lambda root: CLEAN)
+    assert set(verify(run_dir).of("differs")) == set(new)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(",true,", ",false,", 1),
+        lambda text: text.replace("p99_ms,p99_9_ms", "p99_ms,p99_ms", 1),
+        lambda text: text.replace("p99_ms,", "p99_ms,p99_ms,", 1),
+        lambda text: text.replace("p99_ms,", "p99_s,", 1),
+        lambda text: text[: text.rindex("\n", 0, -1) + 1],
+        lambda text: f'{text}"',
+    ],
+    ids=["word", "column twice", "column more", "column renamed", "row less", "quote"],
+)
+def test_a_table_that_differs_in_anything_is_told(
+    original: Path, tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    text = (original / "cells.csv").read_bytes().decode()
+    given = tmp_path / "cells.csv"
+    given.write_bytes(change(text).encode())
+    assert given.read_bytes() != text.encode()
+    compared = Comparison()
+    compared.files(given, original / "cells.csv")
+    assert compared.differences
 
 
 def raw_files(run: Path) -> list[str]:

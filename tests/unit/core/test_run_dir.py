@@ -156,6 +156,8 @@ def test_calibrations_are_grouped_by_pair(tmp_path: Path) -> None:
         ("cells/a/rep-1/result.json", True),
         ("calibration-two+b.json", True),
         ("report.html", True),
+        ("cells.csv", True),
+        ("percentiles/a-cell.hgrm", True),
         ("plan.json", False),
         ("tuning.json", False),
         ("calibration/link/rep-1/conditions.json", False),

@@ -41,7 +41,6 @@ def slowed(cell: CellSummary, factor: float) -> CellSummary:
 
     def repetition(rep: Repetition) -> Repetition:
         latency, waited = builders.present(rep.latency_us), rep.response_time
-        goodput = builders.present(rep.goodput)
         return replace(
             rep,
             latency_us=replace(
@@ -55,16 +54,17 @@ def slowed(cell: CellSummary, factor: float) -> CellSummary:
                 p50_us=builders.present(waited.p50_us) * factor,
                 p99_us=builders.present(waited.p99_us) * factor,
             ),
-            goodput=goodput if cell.cell.load.rate else goodput / factor,
         )
 
     found = cell.statistics
-    span = found.latency_interval_us.p99
+    span, spread = found.latency_interval_us.p99, builders.present(found.goodput)
+    kept = 1.0 if cell.cell.load.rate else factor
     return replace(
         cell,
         repetitions=[repetition(rep) for rep in cell.repetitions],
         statistics=replace(
             found,
+            goodput=replace(spread, median=spread.median / kept),
             latency_us=replace(
                 found.latency_us, p99=builders.present(found.latency_us.p99) * factor
             ),
@@ -78,6 +78,18 @@ def slowed(cell: CellSummary, factor: float) -> CellSummary:
             ),
         ),
     )
+
+
+def probing(cell: CellSummary) -> CellSummary:
+    """Return a closed loop as that of the measured cell with its endpoint."""
+    if cell.purpose != "closed_loop":
+        return cell
+    (base,) = (
+        one.cell_id
+        for one in builders.summary().cells
+        if one.purpose == "measure" and one.cell.endpoint == cell.cell.endpoint
+    )
+    return replace(cell, base=base)
 
 
 def voided(cell: CellSummary) -> CellSummary:
@@ -125,7 +137,8 @@ def write(
     if kernel:
         hosts = {name: replace(host, kernel=kernel) for name, host in known.hosts.items()}
         known = replace(known, hosts=hosts)
-    cells = [voided(cell) if void else slowed(cell, factor) for cell in builders.summary().cells]
+    recorded = [probing(cell) for cell in builders.summary().cells]
+    cells = [voided(cell) if void else slowed(cell, factor) for cell in recorded]
     _store(run, known, replace(builders.summary(), run_id=run_id, cells=cells))
     documents.write(run.ledger(), (builders.RUN / run.ledger().name).read_bytes())
     documents.write(run.report, b"<!doctype html>")

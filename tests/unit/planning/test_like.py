@@ -88,6 +88,13 @@ def test_a_default_of_its_lab_is_kept() -> None:
     assert (again.options.rate, again.options.tuning) == ([750], ["stock"])
 
 
+def test_a_run_of_a_lab_without_curves_is_repeated_without_one() -> None:
+    before = made(framework="aiohttp", endpoint="index")
+    assert len(cells(repeated(before))) == 7
+    other = replace(before, options=replace(before.options, curve=False))
+    assert len(cells(repeated(other))) == 2
+
+
 def test_a_renamed_option_has_its_new_name() -> None:
     before = made(framework="flask", endpoint="index", reverse_proxy="none")
     again = repeated(replace(before, given={"framework": "flask", "front": "none"}))

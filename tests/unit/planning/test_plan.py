@@ -167,7 +167,7 @@ def make(
     ask = Request(
         root=lab,
         specs=SPECS,
-        given=given,
+        given={"curve": False, **given},
         begin=begin,
         needs_framework=needs,
         now=NOW,

@@ -78,7 +78,10 @@ def test_a_cell_over_time_tells_steps_and_changes_in_words_and_in_the_figure(res
     assert cell.figure.svg
     titles = re.findall("<title>(.*?)</title>", cell.figure.svg)
     assert len(titles) == 12 + 1
-    assert titles[0] == "run-01, 2026-11-02 12:00: p99, ms 1.86; p99 95 % interval 1.69 to 2.12 ms"
+    assert titles[0] == (
+        "run-01, 2026-11-02 12:00: p99, ms 1.86; Saturation, /s 7,280; "
+        "p99 95 % interval 1.69 to 2.12 ms"
+    )
     assert titles[6].endswith("void")
     assert titles[-1] == change.removesuffix(".")
     assert [row.cells[-1].text for row in cell.table.rows if row.cells[-1].text] == [

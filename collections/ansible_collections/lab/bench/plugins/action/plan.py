@@ -17,7 +17,7 @@ from loadlab.core.model import Original
 from loadlab.planning import options
 from loadlab.planning.generator_choice import alternatives
 from loadlab.planning.request import Request
-from loadlab.report.words import generators, reproduction
+from loadlab.report.words import curves, reproduction
 from loadlab.reproduction import deviations, recipe
 from loadlab.scheduling.plan import Plan
 
@@ -47,12 +47,12 @@ class ActionModule(ControllerAction):
                 original=original,
             )
             found = alternatives(request, args["binaries"], args["can_have_snaps"])
-            instead, choice = found.instead, found.plan.choice
+            instead = found.instead
             unlike = [] if original is None else self._unlike(original, found.plan, root, args)
             return {
                 "plan": for_ansible(found.plan),
                 "instead": None if instead is None else for_ansible(instead),
-                "told": generators.choice(choice) if choice else "",
+                "told": curves.told(found.plan),
                 "unlike": unlike,
             }
         except PlanError as refusal:

@@ -13,7 +13,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 from loadlab.hosts.probe import HostProbe
 from loadlab.planning import generator_choice
 from loadlab.planning.generator_choice import Alternatives
-from loadlab.report.words import generators
+from loadlab.report.words import curves
 from loadlab.scheduling.plan import Plan
 
 
@@ -24,5 +24,4 @@ class ActionModule(ControllerAction):
             decode(args["clients"], dict[str, HostProbe]),
             args["fetched_sources"],
         )
-        told = generators.choice(found.choice) if found.choice else ""
-        return {"plan": for_ansible(found), "told": told}
+        return {"plan": for_ansible(found), "told": curves.told(found)}

@@ -2,7 +2,7 @@
 
 DOCUMENTATION = """
 module: results
-short_description: Derive result.json, summary.json, metrics.prom and manifest.json
+short_description: Derive result.json, summary.json, its exports and manifest.json
 description:
   - Derives each missing result.json from the repetition's raw files. Derives the other documents
     again from the files on disk; the same files give the same documents.

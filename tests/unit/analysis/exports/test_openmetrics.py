@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadlab.analysis import openmetrics, summary
+from loadlab.analysis import summary
+from loadlab.analysis.exports import openmetrics
 from loadlab.core.model import CellSummary, Summary
 from tests.unit import builders
 
@@ -25,7 +27,9 @@ def test_cells_have_gauges_in_base_units() -> None:
     found = builders.summary()
     families = {family.name: family for family in parse(found)}
     assert openmetrics.text(found) == openmetrics.text(found)
-    assert all(family.type == "gauge" for family in families.values())
+    summaries = {name for name, family in families.items() if family.type == "summary"}
+    assert summaries == {"lab_latency_seconds"}
+    assert {family.type for family in families.values()} == {"gauge", "summary"}
 
     def value(name: str, **labels: str) -> float:
         (sample,) = [
@@ -56,7 +60,7 @@ def test_cells_have_gauges_in_base_units() -> None:
         for one in families["lab_latency_seconds"].samples
         if one.labels["cell"] == builders.NAME
     }
-    assert quantiles == {"0.5", "0.75", "0.9", "0.95", "0.99", "1"}
+    assert quantiles == {"0.5", "0.75", "0.9", "0.95", "0.99", "1.0"}
     modes = {one.labels["mode"] for one in families["lab_unsent_requests"].samples}
     assert modes == {"constant"}
 
@@ -85,3 +89,19 @@ def test_comparisons_have_gauges(tmp_path: Path) -> None:
     assert samples["lab_noise_floor_ratio", "goodput", None].value == row.noise_floor
     cells = {one.labels.get("cell") for one in several} - {None}
     assert cells == {"stock", "production"}
+
+
+def test_promtool_finds_no_fault(tmp_path: Path) -> None:
+    python = builders.repetition(client=builders.client(EMFILE=3))
+    batch = builders.cell_summary("batch", [python], builders.cell(load=builders.batch()))
+    statistics = summary.merge([builders.result(client=builders.client(EMFILE=3))])
+    found = summary.summary(builders.compared_run(tmp_path / "r"))
+    found = replace(found, cells=[*found.cells, replace(batch, statistics=statistics)])
+    text = openmetrics.text(found)
+    # Every metric has a value.
+    for family in parse(found):
+        assert family.samples, family.name
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import asdict
 from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.metrics_core import SummaryMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from loadlab.core import formatting
@@ -24,7 +25,6 @@ _GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "lab_void_repetitions": ("Repetitions that do not count", ()),
     "lab_goodput_requests_per_second": ("Median of verified 2xx answers a second", ()),
     "lab_rate_achieved_requests_per_second": ("Median of answers a second", ()),
-    "lab_latency_seconds": ("Latency over all valid repetitions", ("from", "quantile")),
     "lab_response_time_seconds": (
         "Mean wait of all requests that were due, those without a right answer as their timeout",
         (),
@@ -36,27 +36,51 @@ _GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "lab_client_resident_memory_max_bytes": ("Median peak memory of it", ()),
     "lab_client_failures": ("Its failed requests, all valid repetitions", ("cause",)),
 }
+_LATENCY = "lab_latency_seconds"
 _COMPARED = ("metric", "base", "head")
 _QUANTILES = {
     **{name: f"{percent / 100:g}" for name, percent in histograms.PERCENTILES.items()},
-    "max": "1",
+    "max": "1.0",
 }
 
 
+class _Latencies:
+    """The latencies as a summary of quantiles alone, which prometheus_client's Summary has not."""
+
+    def __init__(self) -> None:
+        self._family = SummaryMetricFamily(_LATENCY, "Latency over all valid repetitions")
+
+    def add(self, cell: CellSummary) -> None:
+        """Add the quantiles of a cell with a valid repetition that are known."""
+        found = cell.statistics
+        own = dict(zip(_LABELS, _labels(cell), strict=True))
+        for name, quantile in _QUANTILES.items():
+            us: float | None = getattr(found.latency_us, name)
+            if found.n and us is not None:
+                labels = {**own, "from": str(found.latency_basis), "quantile": quantile}
+                self._family.add_sample(_LATENCY, labels, us / 1e6)
+
+    def collect(self) -> Iterator[SummaryMetricFamily]:
+        yield self._family
+
+
 def text(summary: Summary) -> str:
-    """Return gauges in base units: of cells of purpose `measure`, and of comparisons.
+    """Return metrics in base units: of cells of purpose `measure`, and of comparisons.
 
     The label `cell` is the cell_id. A cell without a valid repetition has only its numbers of
-    repetitions. An unknown value has no gauge.
+    repetitions. An unknown value is left out.
     """
     registry = CollectorRegistry()
     gauges = {
         name: Gauge(name, words, [*_LABELS, *more], registry=registry)
         for name, (words, more) in _GAUGES.items()
     }
+    latencies = _Latencies()
+    registry.register(latencies)
     for cell in summary.cells:
         if cell.purpose == "measure":
             labels = _labels(cell)
+            latencies.add(cell)
             for (name, *more), value in _values(cell.statistics).items():
                 if value is not None:
                     gauges[name].labels(*labels, *more).set(value)
@@ -91,10 +115,6 @@ def _values(found: Statistics) -> dict[tuple[str, ...], float | None]:
         }
         for name, count in asdict(found.errors).items():
             values["lab_errors", name] = count
-        for name, quantile in _QUANTILES.items():
-            us: float | None = getattr(found.latency_us, name)
-            basis = str(found.latency_basis)
-            values["lab_latency_seconds", basis, quantile] = None if us is None else us / 1e6
     if found.response_time is not None:
         values[("lab_response_time_seconds",)] = found.response_time.mean_us / 1e6
     if found.client is not None:

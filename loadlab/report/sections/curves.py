@@ -1,0 +1,145 @@
+"""The curves of runs at one rate: their sentences, tables and lines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loadlab.core import formatting
+from loadlab.core.model import CurveSummary, SearchStep, Summary
+from loadlab.core.run_dir import HERE, RESULT, SUMMARY
+from loadlab.report import words
+from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
+from loadlab.report.sections.sweeps_searches import MET, reasons
+from loadlab.report.words import curves, labels
+from loadlab.report.words.labels import Paths
+
+EXPLAINED = (
+    "Each rate of the curve is a fraction of the goodput of the closed loop below, to two digits, "
+    "and was measured once, for {seconds:g} s: nothing says how much another measurement would "
+    "differ. The objective is {objective}. The rate asked for is judged by the same objective."
+)
+
+
+@dataclass(frozen=True)
+class CurvePart:
+    """One curve; ``title`` names its stack where the endpoint has several."""
+
+    title: str
+    text: str
+    table: Table
+
+
+def headlines(summary: Summary, paths: Paths) -> dict[str, Headline]:
+    """Return the sentence of each curve, by the cell at the rate asked for."""
+    return {
+        one.cell_id: Headline(_state(one), _text(one, subject))
+        for one, subject in _with_subjects(summary, paths)
+    }
+
+
+def by_path(summary: Summary, paths: Paths) -> Mapping[str, list[CurvePart]]:
+    """Return the curves of each path."""
+    found: dict[str, list[CurvePart]] = {}
+    for one, subject in _with_subjects(summary, paths):
+        part = CurvePart(subject, _text(one, subject), _table(one))
+        found.setdefault(labels.path_of(one.cell, paths), []).append(part)
+    return found
+
+
+def lines(summary: Summary) -> list[str]:
+    """Return a line for each curve: p99 by rate."""
+    return [
+        f"Curve of {subject}, p99: {', '.join(_by_rate(one))}"
+        if one.reason is None
+        else _text(one, subject)
+        for one, subject in _with_subjects(summary, {})
+    ]
+
+
+def _with_subjects(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, str]]:
+    subjects = labels.subjects([one.cell for one in summary.curves], paths)
+    return list(zip(summary.curves, subjects, strict=True))
+
+
+def _by_rate(found: CurveSummary) -> list[str]:
+    """Return each rate with its p99, the highest of several measurements that were judged."""
+    known: dict[float, float | None] = {}
+    for step in found.trace:
+        before = known.setdefault(step.rate, None)
+        if step.met is not None and step.p99_us is not None:
+            known[step.rate] = max(before or 0.0, step.p99_us)
+    return [
+        f"{rate:,g}/s {'not judged' if p99 is None else f'{formatting.ms(p99)} ms'}"
+        for rate, p99 in known.items()
+    ]
+
+
+def _state(found: CurveSummary) -> str:
+    if found.reason is not None or (found.within is None and found.missed is None):
+        return "inconclusive"
+    return "missed" if found.within is None else "held"
+
+
+def _text(found: CurveSummary, subject: str) -> str:
+    """Return up to which rate the objective was met, in a sentence or two."""
+    if found.reason is not None:
+        return f"{subject}: the curve was not measured: {words.reason(found.reason)}."
+    once = f"each rate of the curve measured once, {found.duration_s:g} s"
+    undecided = ", ".join(f"{rate:,g}" for rate in found.undecided)
+    rest = f" Not judged: {undecided} requests/s." if undecided else ""
+    if few := _unsupported(found):
+        rest += f" Too few requests to support the percentile at {few} requests/s."
+    if found.within is None and found.missed is None:
+        return f"{subject}: no rate of the curve could be judged.{rest}"
+    why = ""
+    if found.missed is not None:
+        at = next(one for one in found.trace if one.rate == found.missed and one.met is False)
+        why = f"at {found.missed:,g} requests/s: {reasons(at)}"
+    if found.within is None:
+        objective = labels.objective(found.slo)
+        return f"{subject}: no rate is known to meet {objective}; {why} ({once}).{rest}"
+    highest = f"; {why}" if why else ", the highest measured"
+    return (
+        f"{subject}: {curves.stayed(found.slo)} up to {found.within:,g} requests/s{highest} "
+        f"({once}).{rest}"
+    )
+
+
+def _unsupported(found: CurveSummary) -> str:
+    """Return the rates whose sample is too small for a percentile of the objective."""
+    rates = {
+        step.rate
+        for step in found.trace
+        if step.met is not None
+        and any(one.facts.get("supported", True) is False for one in step.reasons)
+    }
+    return ", ".join(f"{rate:,g}" for rate in sorted(rates))
+
+
+def _table(found: CurveSummary) -> Table:
+    explained = EXPLAINED.format(seconds=found.duration_s, objective=labels.objective(found.slo))
+    return table(
+        explained,
+        ["rate, requests/s", "of saturation", "for", "goodput", "p99, ms", "errors", "unsent",
+         "objective", "reason", "from"],
+        [_row(step, found.saturation) for step in found.trace],
+        "nn nnnn",
+        sources=[link(SUMMARY)],
+    )  # fmt: skip
+
+
+def _row(step: SearchStep, saturation: float | None) -> Row:
+    css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
+    return Row([
+        f"{step.rate:,g}",
+        formatting.percent(step.rate / saturation if saturation else None),
+        "curve" if step.purpose == "curve" else "rate asked for",
+        formatting.rate(step.goodput),
+        formatting.ms(step.p99_us),
+        formatting.count(step.errors),
+        formatting.count(step.unsent),
+        TableCell(MET[step.met], css=css),
+        formatting.one_line(reasons(step)),
+        links(link(HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
+    ], "void" if step.met is None else "")  # fmt: skip

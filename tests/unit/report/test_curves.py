@@ -1,0 +1,137 @@
+"""The curve of a run at one rate, on the page and on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.core import documents
+from loadlab.core.model import CurveSummary, Summary
+from loadlab.core.run_dir import RunDir
+from loadlab.report import page as report
+from loadlab.report.sections import curves
+from loadlab.report.terminal import results
+from tests.unit import builders
+from tests.unit.analysis.test_sweeps_searches import change, paths, run_of, summed
+from tests.unit.report import runs
+
+AIOHTTP = "aiohttp on Gunicorn (unix, http, uvloop, connections kept)"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run at 1,300 requests/s, above the 1,240 of its closed loop; 500 requests/s are void."""
+    plan = builders.plan(curve=True, endpoint="agents", rate=1300)
+    folder = run_of(tmp_path_factory.mktemp("curve") / "r", plan)
+    change(paths(folder, "curve", 500)[0], validity=runs.voided(builders.result()).validity)
+    documents.write(RunDir(folder).summary, documents.encode(summed(folder)))
+    return folder
+
+
+def summary(run: Path) -> Summary:
+    return documents.read(RunDir(run).summary, Summary)
+
+
+def text(found: CurveSummary, run: Path) -> str:
+    (headline,) = curves.headlines(replace(summary(run), curves=[found]), {}).values()
+    return headline.text
+
+
+def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Path) -> None:
+    page = report.build(run)
+    first, second = page.headlines
+    assert first.text == (
+        f"{AIOHTTP} on /agents: p99 stayed within 100 ms, with no errors, up to 1,200 requests/s; "
+        "at 1,300 requests/s: p99 312 ms is above 100 ms (each rate of the curve measured once, "
+        "7 s). Not judged: 500 requests/s."
+    )
+    assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
+    assert (first.state, second.state) == ("held", "missed")
+    assert first.anchor == second.anchor == page.endpoints[0].cells[0].anchor
+    assert [one.text for one in page.shown] == [first.text, second.text]
+
+
+def test_each_outcome_of_a_curve_has_its_sentence(run: Path) -> None:
+    (found,) = summary(run).curves
+    met = replace(found, missed=None, undecided=[])
+    assert text(met, run).endswith(
+        "up to 1,200 requests/s, the highest measured (each rate of the curve measured once, 7 s)."
+    )
+    none = replace(found, within=None, undecided=[])
+    assert "no rate is known to meet p99 up to 100 ms and no errors; at 1,300" in text(none, run)
+    assert "no rate of the curve could be judged. Not judged" in text(
+        replace(found, within=None, missed=None), run
+    )
+    only = replace(found, slo={"p99_9_ms": 20.0, "errors": 0.01})
+    assert "p99.9 stayed within 20 ms, with errors up to 1.0 %, up to 1,200" in text(only, run)
+
+
+def test_a_sample_too_small_for_its_percentile_is_named(run: Path) -> None:
+    (found,) = summary(run).curves
+    trace = [
+        replace(step, reasons=[replace(why, facts={**why.facts, "supported": False})])
+        if step.rate == 250
+        else step
+        for step in found.trace
+        for why in step.reasons[:1]
+    ]
+    told = text(replace(found, trace=trace), run)
+    assert told.endswith("Too few requests to support the percentile at 250 requests/s.")
+
+
+def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> None:
+    (section,) = report.build(run).figures
+    assert section.title == "p99 by offered rate on /agents"
+    (plot,) = section.plots
+    told = str(plot.svg)
+    for rate in ("250/s", "740/s", "990/s", "1,200/s", "1,300/s", "500/s void"):
+        assert rate in told
+    assert "<pattern" in told
+    assert "Dashed: the objective, p99 up to 100 ms." in section.caption
+    assert section.caption.endswith("measured once, for 7 s, and has no interval.")
+
+
+def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
+    plan = builders.plan(curve=True, endpoint="index,agents", rate=1300)
+    folder = run_of(tmp_path / "r", plan)
+    documents.write(RunDir(folder).summary, documents.encode(summed(folder)))
+    page = report.build(folder)
+    (section,) = page.figures
+    assert section.title == "p99 by offered rate"
+    assert [one.title for one in section.plots] == ["/agents", "/index"]
+    assert section.caption.startswith("Each plot is an endpoint; all have the same axes")
+    states = [one.text.partition(": ")[0].rpartition(" ")[2] for one in page.headlines[::2]]
+    assert states == ["/agents", "/index"]
+
+
+def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
+    page = report.build(run)
+    assert len(page.overview.rows if page.overview else []) == 1
+    assert page.ranking == []
+    (endpoint,) = page.endpoints
+    assert len(endpoint.cells) == 1
+    (curve,) = endpoint.curves
+    assert len(curve.table.rows) == 6
+    shown = [[cell.text for cell in row.cells[:3]] for row in curve.table.rows]
+    assert shown[0] == ["250", "20 %", "curve"]
+    assert shown[-1] == ["1,300", "105 %", "rate asked for"]
+    assert [row.css for row in curve.table.rows].count("void") == 1
+
+
+def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
+    (board,) = report.build(run).boards
+    tiles = {one.name: one for one in board.tiles}
+    assert tiles["highest rate"].value == "1,200"
+    assert tiles["highest rate"].remark == "with p99 up to 100 ms and no errors, of those measured"
+    assert tiles["p99"].remark.startswith("at 1,300 requests/s, ")
+
+
+def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
+    rows = results.table(summary(run)).splitlines()
+    (line,) = [row for row in rows if "250/s" in row]
+    assert line.startswith(
+        f"Curve of {AIOHTTP} on /agents, p99: 250/s 9.00 ms, 500/s not judged, 740/s"
+    )
+    assert sum(row.startswith("agents ") for row in rows) == 2
