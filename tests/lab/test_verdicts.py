@@ -332,7 +332,7 @@ def test_another_body_than_verified_is_an_error(measured: Levers) -> None:
     ("name", "words"),
     [
         ("killed", "wrk ended with 137"),
-        ("refused", "/hello answers otherwise than when it was verified: sha256 "),
+        ("refused", "/hello answers otherwise than when it was verified: status 200, sha256 "),
     ],
 )
 def test_what_did_not_run_is_a_record_with_its_error(
