@@ -2,10 +2,11 @@
 # make test                                    installs the tools, then runs the tests, 20 minutes at most
 # make test-all                                also runs the tests that this leaves out
 # make test-all only=stacks,faults             runs parts of the tests, see CONTRIBUTING.md
+# make site [to=<folder>]                      writes the index and the reports as a static folder, site/
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock generate screenshots setup tools
+.PHONY: lab test test-all lint unit aws molecule core lock generate screenshots setup site tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -50,6 +51,9 @@ tools: setup $(prometheus)
 
 lab: setup
 	@ansible-playbook lab.yml $(foreach pair,$(MAKEOVERRIDES),-e '$(pair)')
+
+site: setup
+	@python -m loadlab.report.site results $(or $(to),site)
 
 # Targets that measure nothing run in parallel.
 test: tools

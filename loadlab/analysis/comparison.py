@@ -11,6 +11,7 @@ failed: fast refusals would make them look better.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -144,11 +145,7 @@ def pair_of_runs(metric: Metric, sides: Sides, floors: Sequence[Floor]) -> Pair:
     """
     at, latency_of = metrics.path(metric, sides)
     base, head = (
-        [
-            metrics.sample(found).median or 0.0
-            for cell in side
-            if (found := metrics.values(cell, at))
-        ]
+        [statistics.median(found) for cell in side if (found := metrics.values(cell, at))]
         for side in sides
     )
     few = min(len(base), len(head))
@@ -297,29 +294,33 @@ def conclude(pairs: Sequence[Pair]) -> list[MetricComparison]:
     p values are corrected for all pairs that are compared.
     """
     known = [pair for pair in pairs if pair.incomparable is None]
-    corrected = iter(inference.corrected([pair.change.p or 1.0 for pair in known]))
-    rows = []
-    for pair in pairs:
-        p_corrected = None if pair.incomparable else next(corrected)
-        decision = _decide(pair, p_corrected)
-        rows.append(
-            MetricComparison(
-                metric=pair.metric,
-                latency_of=pair.latency_of,
-                method=pair.method,
-                n=pair.change.n,
-                base=metrics.sample(pair.base),
-                head=metrics.sample(pair.head),
-                difference=metrics.difference(pair.change),
-                p=pair.change.p,
-                p_corrected=p_corrected,
-                noise_floor=pair.noise.value,
-                noise_floor_scope=pair.noise.scope,
-                conclusion=decision.conclusion,
-                reason=decision.reason,
-            )
-        )
-    return rows
+    corrected = iter(inference.corrected([p_of(pair) for pair in known]))
+    return [conclusion(pair, None if pair.incomparable else next(corrected)) for pair in pairs]
+
+
+def p_of(pair: Pair) -> float:
+    """Return the p value of a pair that is compared, above 0 to 1."""
+    return pair.change.p or 1.0
+
+
+def conclusion(pair: Pair, p_corrected: float | None) -> MetricComparison:
+    """Return the row of a pair; ``p_corrected`` is None where it is not comparable."""
+    decision = _decide(pair, p_corrected)
+    return MetricComparison(
+        metric=pair.metric,
+        latency_of=pair.latency_of,
+        method=pair.method,
+        n=pair.change.n,
+        base=metrics.sample(pair.base),
+        head=metrics.sample(pair.head),
+        difference=metrics.difference(pair.change),
+        p=pair.change.p,
+        p_corrected=p_corrected,
+        noise_floor=pair.noise.value,
+        noise_floor_scope=pair.noise.scope,
+        conclusion=decision.conclusion,
+        reason=decision.reason,
+    )
 
 
 def _decide(pair: Pair, p_corrected: float | None) -> Decision:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from loadlab.core import formatting
-from loadlab.core.errors import ResultError
+from loadlab.core.errors import ResultError, SchemaError
 from loadlab.core.model import SCHEMA, Record
 from loadlab.core.run_dir import MANIFEST
 
@@ -87,7 +87,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def _refuse_older(document: dict[str, Any], record: type[msgspec.Struct], path: Path) -> None:
-    """Raise ResultError for a document of an older schema, which this version cannot read.
+    """Raise SchemaError for a document of an older schema, which this version cannot read.
 
     Where the record has a schema, so must the document.
     """
@@ -95,7 +95,7 @@ def _refuse_older(document: dict[str, Any], record: type[msgspec.Struct], path: 
     written = document.get("schema", None if has_schema else SCHEMA)
     if written != SCHEMA:
         its = "no schema" if written is None else f"schema {formatting.one_line(str(written), 40)}"
-        raise ResultError(
+        raise SchemaError(
             f"{path} has {its}, from version 0.1 of the lab or a state before 0.2.0; "
             f"this version reads {SCHEMA} only. Use the lab at the revision that the run's "
             f"{MANIFEST} names under lab, or measure again as a new run"
@@ -116,8 +116,8 @@ def decode(value: object, record: type[R], name: str) -> R:
 def read(path: Path, record: type[R]) -> R:
     """Return a file's JSON object as a record of this type.
 
-    Raises ResultError with the file's name, the path of the wrong value and the reason, and with
-    the remedy for a document of an older schema.
+    Raises ResultError with the file's name, the path of the wrong value and the reason; SchemaError
+    with the remedy for a document of an older schema.
     """
     document = load(path)
     _refuse_older(document, record, path)

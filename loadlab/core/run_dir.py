@@ -27,8 +27,9 @@ from pathlib import Path, PurePath, PurePosixPath
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # A client's name, where it names a folder.
 CLIENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-# The link in results/ to the newest run.
+# The link in results/ to the newest run, and the page of all runs there.
 LATEST = "latest"
+INDEX = "index.html"
 
 # Documents of a run.
 PLAN = "plan.json"
@@ -94,6 +95,8 @@ _REPETITION = "rep-"
 _NUMBERED = re.compile(_REPETITION + "(0|[1-9][0-9]*)")
 _CALIBRATION = "calibration"
 _TUNING = "tuning"
+# What only a run has.
+_OF_A_RUN = (PLAN, PROGRESS, SUMMARY, MANIFEST, LOCK, CELLS)
 # Joins the name of a host pair's calibration and the name of one of its further clients.
 _FURTHER = "+"
 
@@ -113,6 +116,12 @@ def runs(results: Path, name: str = PLAN) -> list[RunDir]:
     """Return the runs in results/ that have a file ``name``, by run_id."""
     found = (RunDir(path.parent) for path in sorted(results.glob(f"*/{name}")))
     return [run for run in found if not run.path.is_symlink()]
+
+
+def folders(results: Path) -> list[RunDir]:
+    """Return every folder in results/ that has anything of a run, by run_id."""
+    found = sorted({path.parent for name in _OF_A_RUN for path in results.glob(f"*/{name}")})
+    return [RunDir(path) for path in found if not path.is_symlink()]
 
 
 @dataclass(frozen=True)
@@ -344,6 +353,11 @@ class RunDir:
     def latest(self) -> Path:
         """The link beside the run's folder that names the newest run."""
         return self.path.with_name(LATEST)
+
+    @property
+    def index(self) -> Path:
+        """The page of all runs, beside the run's folder."""
+        return self.path.with_name(INDEX)
 
     @property
     def bundle(self) -> Path:

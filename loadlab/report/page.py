@@ -29,6 +29,7 @@ from loadlab.report.first_screen import figure, results, tiles
 from loadlab.report.first_screen.figure import FigureSection
 from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import UNSEEN, Headline, Link, Table, policy_hash
+from loadlab.report.index.page import IndexPage
 from loadlab.report.sections import (
     calibration,
     cell_figures,
@@ -163,20 +164,27 @@ def build(run_dir: Path, listed: Path | None = None) -> Page:
     return _Builder(run_dir).page(listed or run_dir)
 
 
-def render(template: Path, page: Page) -> bytes:
+def render(template: Path, page: Page | IndexPage) -> bytes:
     """Return the page as UTF-8, with report.css and report.js from beside the template.
 
-    Its policy allows these two alone, by their hashes. Everything except figures is escaped, and
-    invisible characters are replaced. Raises jinja2.UndefinedError for a name that the page lacks.
+    A script with the template's own name follows report.js. The page's policy allows style and
+    script alone, by their hashes. Everything except figures is escaped, and invisible characters
+    are replaced. Raises jinja2.UndefinedError for a name that the page lacks.
     """
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
+    scripts = dict.fromkeys(["report.js", f"{template.name.partition('.')[0]}.js"])
     style, script = (
-        documents.text(template.with_name(f"report.{kind}")).strip() for kind in ("css", "js")
+        "\n".join(documents.text(template.with_name(name)).strip() for name in names)
+        for names in (["report.css"], scripts)
     )
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        loader=FileSystemLoader(template.parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     text = environment.from_string(documents.text(template)).render(
         page=page,

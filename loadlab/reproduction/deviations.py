@@ -23,8 +23,8 @@ from loadlab.hosts.identity import MEMORY_DIFFERS
 _OWN = ("run_id", "like", "default_generator", "recalibrate", "scale")
 # Fields of a host that are not compared as its hardware.
 _NO_HARDWARE = ("role", "kernel", "os", "packages", "hardware")
-# Properties of a network card that change without any meaning.
-_NO_NIC = ("interrupts",)
+# Properties of a host and of a network card that change without any meaning.
+_NO_HOST, _NO_NIC = ("conntrack_entries",), ("interrupts",)
 
 # (what a thing is of, its name) -> its value
 _Things = dict[tuple[str | None, str], Json]
@@ -170,7 +170,7 @@ def _hardware(host: ManifestHost) -> dict[str, Json]:
     card = more.pop("nic", None) or {}
     return {
         **{name: value for name, value in found.items() if name not in _NO_HARDWARE},
-        **more,
+        **{name: value for name, value in more.items() if name not in _NO_HOST},
         **{f"nic {name}": value for name, value in card.items() if name not in _NO_NIC},
     }
 

@@ -119,9 +119,12 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         assert hgrm.exists() == (row["valid"] == "true")
 
     # Rebuilt from what is on disk, everything comes out the same.
-    before = {p: p.read_bytes() for p in (folder / "summary.json", folder / "report.html")}
+    index = ROOT / "results" / "index.html"
+    assert f'href="{RUN_ID}/report.html"' in index.read_text()
+    derived = (folder / "summary.json", folder / "report.html", index)
+    before = {path: path.read_bytes() for path in derived}
     run("playbooks/report.yml", run_id=RUN_ID)
-    assert {p: p.read_bytes() for p in before} == before
+    assert {path: path.read_bytes() for path in derived} == before
     assert f"Report: {folder}/report.html" in run("playbooks/show.yml", run_id=RUN_ID)
     verified_elsewhere(RUN_ID, tmp_path)
 
@@ -188,6 +191,7 @@ def test_a_new_run_uses_the_calibration_again(again: Measured[str], tmp_path: Pa
     told = rf"Calibration of run {RUN_ID}, \d+ (s|min) ago, reused; -e recalibrate=true"
     assert re.search(told, output)
     assert "Calibrating the link" not in output
+    assert f"All runs: {ROOT}/results/index.html" in output
     verified_elsewhere(AGAIN, tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -13,9 +14,12 @@ from loadlab.analysis import metrics
 from loadlab.analysis.claims import sampling
 from loadlab.analysis.claims.sampling import Level
 from loadlab.core.methods import comparison_rule
-from loadlab.core.model import CellSummary
+from loadlab.core.model import CellSummary, Recipe
+from loadlab.history import series
+from loadlab.history.runs import Measured, PastRun
 from loadlab.stats import histograms, inference, paired, percentiles, unpaired
 from tests.unit import builders
+from tests.unit.history import pasts
 
 Floats = npt.NDArray[np.float64]
 
@@ -169,3 +173,45 @@ def ablation_power(keys: int, count: int, effect: float, noise: float, runs: int
         p = 2 * scipy.stats.t.sf(abs(apart.mean(axis=1)) / error, count - 1)
         found += inference.corrected(p.tolist())[0] <= inference.ALPHA
     return found / runs
+
+
+def histories(runs: int, between: float, step: float, number: int) -> tuple[float, float]:
+    """Return how often runs are marked before a step of this fraction, and how often it is found
+    within its first ten runs.
+
+    Each history has ``runs`` runs of one cell, ten of them after the step. ``between`` is the
+    standard deviation between sittings, a fraction.
+    """
+    random = np.random.default_rng(runs)
+    false = found = 0
+    for _ in range(number):
+        speeds = np.exp(random.normal(0, between, runs))
+        speeds[-10:] *= 1 + step
+        (cell,) = series.build([_past(at, one) for at, one in enumerate(speeds)]).cells
+        false += any(one.at < runs - 10 for one in cell.steps)
+        found += any(one.at >= runs - 10 for one in cell.steps)
+    return false / number, found / number
+
+
+@cache
+def _measured() -> Measured:
+    manifest = builders.manifest()
+    recipe = Recipe(
+        given={},
+        options=builders.plan().options,
+        inputs={},
+        thresholds=builders.thresholds(),
+        lab=manifest.lab,
+        pins={},
+    )
+    return Measured(builders.summary(), manifest, recipe)
+
+
+def _past(number: int, slower: float) -> PastRun:
+    """Return a run of one cell whose latencies are so many times as long."""
+    known = _measured()
+    (cell,) = (one for one in known.summary.cells if one.cell_id == builders.NAME)
+    summary = replace(known.summary, cells=[pasts.slowed(cell, slower)])
+    return PastRun(
+        f"run-{number}", "finished", measured=dataclasses.replace(known, summary=summary)
+    )

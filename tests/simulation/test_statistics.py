@@ -55,6 +55,18 @@ def test_equal_sittings_are_not_told_apart(runs_a_side: int, between: float) -> 
 
 
 @pytest.mark.parametrize(
+    ("between", "step", "most", "least"), [(0.01, 0.1, 0.02, 0.98), (0.03, 0.2, 0.3, 0.95)]
+)
+def test_steps_are_found_and_equal_runs_rarely_marked(
+    between: float, step: float, most: float, least: float
+) -> None:
+    false, found = samples.histories(40, between, step, 100)
+    print(f"40 runs, {between:.0%} between, {step:+.0%}: marked {false:.3f}, found {found:.3f}")
+    assert false <= most
+    assert found >= least
+
+
+@pytest.mark.parametrize(
     ("kind", "name", "size", "repetitions", "least"),
     [("queue", "p50", 2000, 5, 0.92), ("queue", "p99", 10_000, 5, 0.9),
      ("autoregressive", "p50", 2000, 5, 0.92), ("autoregressive", "p99", 10_000, 5, 0.92),

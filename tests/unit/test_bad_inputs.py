@@ -501,7 +501,7 @@ def carry_out(lab: Path, command: str) -> None:
         servers, clients = (list(groups[name]) for name in ("servers", "clients"))
         serves = [groups["clients"][name].get("serves", "") for name in clients]
         found = pairs.of_inventory(servers, clients, serves)
-        of_stage = {
+        of_stage: dict[str, Any] = {
             name: native.from_string(each).render(given) if "{{" in str(each) else each
             for name, each in flags(ROOT / playbook).items()
             if name in ("begin", "needs_framework", "needs_run", "kind", "stage")

@@ -46,23 +46,25 @@ def build(summary: Summary, entries: Sequence[Entry]) -> list[Board]:
         by_path.setdefault(entry.path, []).append(entry)
     if len(by_path) > MOST:
         return []
-    return [_board(summary, *_best(summary, own)) for own in by_path.values()]
+    return [_board(summary, *best(summary, own)) for own in by_path.values()]
 
 
-def _best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
+def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
     """Return the best cell of an endpoint, and how it came first, in words.
 
     It is of the ranking's first rank, where one ranks all of the cells; of several, it held the
     highest rate, with the lowest p99.
     """
-    best = f", the best of {len(entries)} cells" if len(entries) > 1 else ""
+    words = f", the best of {len(entries)} cells" if len(entries) > 1 else ""
     ids = {entry.cell.cell_id for entry in entries}
     for ranking in summary.ranking:
         if {row.cell_id for row in ranking.rows} == ids:
             first = {row.cell_id for row in ranking.rows if row.rank == 1}
             entries = [entry for entry in entries if entry.cell.cell_id in first]
             if len(first) > 1:
-                best = f", one of {len(first)} cells at the first rank, which nothing distinguishes"
+                words = (
+                    f", one of {len(first)} cells at the first rank, which nothing distinguishes"
+                )
 
     def order(entry: Entry) -> tuple[bool, bool, float, float]:
         state, found = headlines.headline(entry).state, entry.cell.statistics
@@ -70,7 +72,7 @@ def _best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
         rate = entry.cell.cell.load.rate if state == "held" else goodput
         return state == "held", state != "void", rate or 0.0, -(found.latency_us.p99 or math.inf)
 
-    return max(entries, key=order), best
+    return max(entries, key=order), words
 
 
 def _board(summary: Summary, entry: Entry, best: str) -> Board:

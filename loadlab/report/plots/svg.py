@@ -159,11 +159,12 @@ class Plot:
         keys: Sequence[tuple[str, str, str]] = (),
         more: str = "",
         read: tuple[str, str] = ("", ""),
+        over: str = "",
     ) -> str:
         """Return the <svg> element.
 
         - keys: the legend's entries, (symbol, colour, text) each
-        - more: SVG text behind the curves
+        - more: SVG text behind the curves; over: in front of them
         - read: how the script words a value, by its x and its y: "{} requests/s", "{} ms"
         """
         with matplotlib.rc_context({**_STYLE, "svg.hashsalt": self._name}):
@@ -180,7 +181,7 @@ class Plot:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {width:g} '
             f'{height:g}" role="img" aria-label="{html.escape(self._label)}"{scales}>'
-            f"{legend(keys, self._left) if keys else ''}{more}{body}</svg>"
+            f"{legend(keys, self._left) if keys else ''}{more}{body}{over}</svg>"
         )
 
     def _scales(self, axes: Axes, top: float, height: float) -> list[float | str]:

@@ -20,7 +20,7 @@ from loadlab.core.model import (
     Reproduction,
     Summary,
 )
-from loadlab.core.run_dir import RunDir
+from loadlab.core.run_dir import RunDir, folders
 from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
 from loadlab.report.words import cost, labels
@@ -37,8 +37,8 @@ def _read(path: Path, record: type[R]) -> R | None:
 
 
 def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
-    """Return the results in sentences, the lab's version, the path of the report, and the next
-    commands."""
+    """Return the results in sentences, the lab's version, the paths of the report and of the page
+    of several runs, and the next commands."""
     run = RunDir(run_dir)
     manifest = _read(run.manifest, Manifest)
     repeated = _read(run.reproduction, Reproduction)
@@ -52,8 +52,14 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
             else []
         ),
         *([f"Report: {run.report}"] if run.report.exists() else []),
+        *([f"All runs: {run.index}"] if _several(run) else []),
         *following(run_dir),
     ]
+
+
+def _several(run: RunDir) -> bool:
+    """Return whether the page of all runs has another than this one."""
+    return run.index.exists() and len(folders(run.path.parent)) > 1
 
 
 def following(run_dir: Path) -> list[str]:

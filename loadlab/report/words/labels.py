@@ -89,7 +89,7 @@ def differences(cells: Sequence[CellSummary], names: Sequence[str] = ALL_PARTS) 
 
 def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     """Return the cells as report entries with distinct titles, in order."""
-    stacks, beside, loads = differences(cells), differences(cells, BESIDE), _loads(cells)
+    stacks, beside, paces = differences(cells), differences(cells, BESIDE), loads(cells)
     found = []
     for index, cell in enumerate(cells):
         path = path_of(cell.cell, paths)
@@ -99,7 +99,7 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
                 path,
                 title(path, beside[index]),
                 title(path, stacks[index]),
-                title(path, stacks[index] + loads[index]),
+                title(path, stacks[index] + paces[index]),
                 f"cell-{index + 1}",
             )
         )
@@ -207,7 +207,7 @@ def _hosts(cell: CellSummary) -> str:
     return next((f"on {rep.server}" for rep in cell.repetitions if rep.server), "")
 
 
-def _loads(cells: Sequence[CellSummary]) -> list[list[str]]:
+def loads(cells: Sequence[CellSummary]) -> list[list[str]]:
     """Return, for each cell, the words for the parts in which the loads differ.
 
     The loads of Python clients differ from each other only, and so do those of stacks.

@@ -129,7 +129,7 @@ const choose = (change) => {
 for (const one of pills) one.onclick = () => choose((chosen) => chosen[one.ariaPressed === "true" ? "delete" : "append"](one.name, one.value));
 for (const row of rows) {
   row.more = row.nextElementSibling;
-  const open = add(row.cells[0], "button", { type: "button", "aria-expanded": false, "aria-label": "Repetitions" }, "▸");
+  const open = add(row.cells[0], "button", { type: "button", "aria-expanded": false, "aria-label": "Details" }, "▸");
   open.onclick = () => open.ariaExpanded = `${!(row.more.hidden = !row.more.hidden)}`;
 }
 heads.forEach((head, index) => {

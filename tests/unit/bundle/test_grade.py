@@ -21,7 +21,7 @@ from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 
 original = recorded.original
-ANSWERS = ["a", "100"]
+ANSWERS: list[str | None] = ["a", "100"]
 
 
 @pytest.fixture(scope="module")

@@ -93,6 +93,15 @@ def test_shown_of_a_finished_run_has_table_headlines_and_next_commands(run: Run)
     ]
 
 
+def test_the_page_of_all_runs_is_named_where_there_are_several(run: Run) -> None:
+    named = f"All runs: {run.path.parent}/index.html"
+    assert named not in run_end.lines(run.path, [])
+    (run.path.parent / "index.html").touch()
+    assert named not in run_end.lines(run.path, [])
+    (run.path.parent / "another" / "cells").mkdir(parents=True)
+    assert named in run_end.lines(run.path, [])
+
+
 def test_shown_of_a_running_run_has_progress_and_results_so_far(run: Run) -> None:
     """Its summary is of an earlier time, and another process holds it."""
     lock.take(run.path, os.getpid(), "")

@@ -1,27 +1,30 @@
-"""Action plugin lab.bench.report: writes a run's report.html."""
+"""Action plugin lab.bench.report: writes a run's report.html, and the index of all runs."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import errors
+from loadlab.core import errors, lock
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import run_end
 from loadlab.scheduling import plan
 
 
 class ActionModule(ControllerAction):
-    """Builds the page, renders the template, and writes report.html whole or not at all."""
+    """Builds the pages, renders the templates, and writes each file whole or not at all."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         # Imported here: matplotlib takes a second of CPU.
         from loadlab.report import page as report
+        from loadlab.report.index import page as index
 
         run_dir = Path(args["run_dir"])
-        path = RunDir(run_dir).report
+        run = RunDir(run_dir)
+        path = run.report
         try:
             page = report.build(run_dir)
         except errors.ResultError as problem:
@@ -30,5 +33,9 @@ class ActionModule(ControllerAction):
                 f"ansible-playbook playbooks/collect.yml {plan.resume_args(run_dir)}"
             ) from problem
         changed = self.put(path, report.render(Path(args["template"]), page))
+        # Of two runs that end together, the later writer has read both.
+        with lock.alone(run_dir.parent):
+            every = index.build(run_dir.parent, own=os.getppid())
+            changed |= self.put(run.index, report.render(index.TEMPLATE, every))
         lines = run_end.lines(run_dir, [headline.text for headline in page.headlines])
         return {"changed": changed, "path": str(path), "lines": lines}

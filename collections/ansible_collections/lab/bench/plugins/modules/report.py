@@ -2,12 +2,14 @@
 
 DOCUMENTATION = """
 module: report
-short_description: Write report.html of a run from its documents
+short_description: Write report.html of a run, and index.html of all runs, from their documents
 description:
   - Reads summary.json, calibration.json, tuning.json, manifest.json and every result.json of the
     run, and renders the template with them, escaped.
   - The same files give the same page, byte for byte. The page says which parts are missing.
     Fails on a malformed document and names it.
+  - Then writes the page of all runs beside the run's directory. A run whose documents cannot be
+    read is listed there with the reason.
   - Writes nothing in check mode.
 options:
   run_dir:

@@ -1,0 +1,1 @@
+"""The runs in results/, and each cell over time."""

@@ -1,0 +1,77 @@
+"""What differs between the environments of two runs, for one of their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from loadlab.core.model import Cell, Deviation, Part, ReproductionPart
+from loadlab.core.model.base import Json
+from loadlab.generators import registry
+from loadlab.history.runs import Measured
+from loadlab.reproduction import deviations
+
+
+def compare(before: Measured, now: Measured) -> list[ReproductionPart]:
+    """Return what differs between two runs in anything that a cell of both may depend on."""
+    return [
+        *deviations.planned(before.recipe, now.recipe),
+        *deviations.measured(
+            (before.manifest.hosts, now.manifest.hosts),
+            (before.manifest.controller, now.manifest.controller),
+            (before.ledgers, now.ledgers),
+        ),
+    ]
+
+
+def of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart]:
+    """Return the parts with the deviations that concern the cell; without those that have none.
+
+    Options and thresholds are left out: a cell's own are in its definition, and the others change
+    nothing that it measures. So are the controller and the hashes of lock files, whose pins are
+    compared.
+    """
+    concerns = _concerns(cell)
+    found = []
+    for part in parts:
+        if part.part in concerns:
+            own = [one for one in part.deviations if concerns[part.part](one)]
+            if own:
+                found.append(replace(part, deviations=own))
+    return found
+
+
+def _concerns(cell: Cell) -> Mapping[Part, Callable[[Deviation], bool]]:
+    """Return the parts of the cell's environment, with which deviations of each concern it."""
+    inputs = {
+        f"application {cell.framework}",
+        f"endpoint {cell.endpoint}",
+        f"tuning profile {cell.tuning}",
+        f"network profile {cell.network}",
+    }
+    generator = registry.get(cell.load.generator)
+    pinned = {cell.framework, generator.role}
+    if generator.mode == "batch":
+        pinned.add("clients")
+    return {
+        "lab": _any,
+        "input": lambda one: one.name in inputs,
+        "pin": lambda one: one.name.partition("/")[0] in pinned,
+        "hardware": lambda one: (
+            one.name != "generators"
+            or _program(one.original, generator.name) != _program(one.here, generator.name)
+        ),
+        "kernel": _any,
+        "package": _any,
+        "tuning": lambda one: one.name.startswith(f"{cell.tuning}: "),
+    }
+
+
+def _any(_: Deviation) -> bool:
+    return True
+
+
+def _program(programs: Json, name: str) -> Json:
+    """Return the executable of a generator on a host; None where the host has none of it."""
+    return programs.get(name) if isinstance(programs, dict) else None

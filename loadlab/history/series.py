@@ -1,0 +1,225 @@
+"""Each cell and each search over the runs that measured it, in the order of the runs.
+
+The runs are gone through once, from the first to the last, and each is compared with earlier ones
+only: a later run cannot move a step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from loadlab.analysis import comparison, metrics, noise
+from loadlab.analysis.comparison import Pair
+from loadlab.analysis.metrics import METRICS
+from loadlab.analysis.noise import Floor
+from loadlab.core.model import (
+    Cell,
+    CellSummary,
+    Metric,
+    MetricComparison,
+    ReproductionPart,
+    SearchSummary,
+    Summary,
+)
+from loadlab.history import environment
+from loadlab.history.runs import PastRun
+from loadlab.stats import inference
+
+# So many newest runs are compared with the earlier ones of a level: the fewest of which the rule
+# tells a difference.
+NEWEST = inference.LEAST
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of level, found with the run ``at``.
+
+    - since: the first of the NEWEST runs that were compared
+    - base: the runs before them that they were compared with
+    - rows: the metrics that differ
+    """
+
+    at: int
+    since: int
+    base: Sequence[int]
+    rows: Sequence[MetricComparison]
+
+
+@dataclass
+class Series:
+    """A cell over time; positions are those in ``runs``.
+
+    - cells: the cell of each run; void: it has no valid repetition
+    - changes: a position -> what differs in the environment from the run before it
+    """
+
+    runs: list[PastRun] = field(default_factory=list)
+    cells: list[CellSummary] = field(default_factory=list)
+    changes: dict[int, list[ReproductionPart]] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    # The valid runs of the present level, and the p values of its comparisons so far.
+    level: list[int] = field(default_factory=list)
+    tried: list[float] = field(default_factory=list)
+
+    @property
+    def cell(self) -> Cell:
+        """The definition of the cell."""
+        return self.cells[-1].cell
+
+    def add(self, run: PastRun, cell: CellSummary, changed: list[ReproductionPart]) -> None:
+        """Add the next run; a changed environment begins a level."""
+        if changed:
+            self.changes[len(self.runs)] = changed
+            self.level, self.tried = [], []
+        if metrics.valid(cell):
+            self.level.append(len(self.runs))
+        self.runs.append(run)
+        self.cells.append(cell)
+
+    def comparable(self) -> bool:
+        """Whether the newest run is valid, and enough runs of its level are before NEWEST."""
+        newest = len(self.runs) - 1
+        return self.level[-1:] == [newest] and len(self.level) >= NEWEST + inference.LEAST
+
+
+@dataclass
+class Searched:
+    """A search over time: what it found in each run; changes as in Series."""
+
+    runs: list[PastRun] = field(default_factory=list)
+    searches: list[SearchSummary] = field(default_factory=list)
+    changes: dict[int, list[ReproductionPart]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class History:
+    """What was measured over time: each cell, and each search, by its first run."""
+
+    cells: Sequence[Series]
+    searches: Sequence[Searched]
+
+
+def build(runs: Sequence[PastRun]) -> History:
+    """Return the cells and searches of the runs, which are in the order of time."""
+    cells: dict[tuple[bytes, int], Series] = {}
+    searches: dict[tuple[bytes, int], Searched] = {}
+    floors: dict[str, dict[Metric, list[Floor]]] = {}
+    differ = _Differences()
+    for run in runs:
+        if run.measured is None:
+            continue
+        summary = run.measured.summary
+        floors[run.run_id] = _floors(summary)
+        compared = []
+        measured = [cell for cell in summary.cells if cell.purpose == "measure"]
+        for key, cell in zip(_numbered(map(_cell_key, measured)), measured, strict=True):
+            series = cells.setdefault(key, Series())
+            series.add(run, cell, differ.of(series.runs, run, cell.cell))
+            if series.comparable():
+                compared.append(series)
+        keys = _numbered(map(_search_key, summary.searches))
+        for key, search in zip(keys, summary.searches, strict=True):
+            found = searches.setdefault(key, Searched())
+            if changed := differ.of(found.runs, run, search.cell):
+                found.changes[len(found.runs)] = changed
+            found.runs.append(run)
+            found.searches.append(search)
+        _mark(compared, floors)
+    return History(list(cells.values()), list(searches.values()))
+
+
+def _numbered(keys: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Number equal keys of one run, so that no two of its cells are one."""
+    seen: Counter[bytes] = Counter()
+    for key in keys:
+        seen[key] += 1
+        yield key, seen[key]
+
+
+class _Differences:
+    """What differs between two runs; compared once for all of their cells."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], list[ReproductionPart]] = {}
+
+    def of(self, before: Sequence[PastRun], run: PastRun, cell: Cell) -> list[ReproductionPart]:
+        """Return what differs for a cell from the last of the runs before; nothing without one."""
+        if not before:
+            return []
+        last = before[-1]
+        assert last.measured
+        assert run.measured
+        key = last.run_id, run.run_id
+        if key not in self._known:
+            self._known[key] = environment.compare(last.measured, run.measured)
+        return environment.of_cell(cell, self._known[key])
+
+
+def _cell_key(cell: CellSummary) -> bytes:
+    """Return what makes a cell the same in several runs: its definition, and its host pair."""
+    load = replace(cell.cell.load, fraction=None, of_saturation=None)
+    made = replace(cell.cell, expected_void=None, load=load)
+    return msgspec.json.encode((made, metrics.measured_on(cell)))
+
+
+def _search_key(search: SearchSummary) -> bytes:
+    """Return what makes a search the same: its cell at any rate, and its objective."""
+    load = replace(search.cell.load, rate=1.0, fraction=None, of_saturation=None)
+    return msgspec.json.encode((replace(search.cell, expected_void=None, load=load), search.slo))
+
+
+def _floors(summary: Summary) -> dict[Metric, list[Floor]]:
+    measured = {cell.cell_id: cell for cell in summary.cells}
+    controls = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
+    return {name: noise.latency_floors(measured, controls, name) for name in METRICS}
+
+
+def _mark(
+    compared: Sequence[Series], floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]
+) -> None:
+    """Compare each series' newest runs with its level before them, and mark those that differ.
+
+    p values are corrected for all comparisons of this run and for all earlier ones of the level.
+    """
+    pairs = [(series, _pairs(series, floors)) for series in compared]
+    known = [[one for one in own if one.incomparable is None] for _, own in pairs]
+    tried = [[comparison.p_of(one) for one in own] for own in known]
+    for index, ((series, _), own) in enumerate(zip(pairs, known, strict=True)):
+        others = [p for at, several in enumerate(tried) if at != index for p in several]
+        corrected = inference.corrected([*tried[index], *series.tried, *others])
+        # The rule finds nothing above ALPHA, and a row takes a while.
+        rows = [
+            comparison.conclusion(one, p)
+            for one, p in zip(own, corrected, strict=False)
+            if p <= inference.ALPHA
+        ]
+        rows = [row for row in rows if is_step(row)]
+        series.tried += tried[index]
+        if rows:
+            *base, since = series.level[: 1 - NEWEST]
+            series.steps.append(Step(series.level[-1], since, base, rows))
+            series.level, series.tried = series.level[-NEWEST:], []
+
+
+def is_step(row: MetricComparison) -> bool:
+    """Return whether a comparison found a difference that is not within the margin."""
+    return row.conclusion in ("higher", "lower") and row.reason.code == "difference"
+
+
+def _pairs(series: Series, floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]) -> list[Pair]:
+    base, head = (
+        [series.cells[at] for at in part]
+        for part in (series.level[:-NEWEST], series.level[-NEWEST:])
+    )
+    run_ids = [series.runs[at].run_id for at in series.level]
+    return [
+        comparison.pair_of_runs(
+            name, (base, head), [one for run_id in run_ids for one in floors[run_id][name]]
+        )
+        for name in METRICS
+    ]

@@ -1,0 +1,1 @@
+"""results/index.html: all runs, and each cell over time."""
