@@ -36,6 +36,10 @@ ONE_AXIS = (
 )
 
 
+# Plots beside each other on a wide page.
+FEW = 2
+
+
 @dataclass(frozen=True)
 class FigureSection:
     """The figure of one endpoint, or of all: plots of stacks, or one plot of all of them."""
@@ -44,6 +48,11 @@ class FigureSection:
     caption: str
     plots: Sequence[Figure]
     wide: bool
+
+    @property
+    def few(self) -> bool:
+        """Whether the page has room to draw the plots larger."""
+        return len(self.plots) <= FEW
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,7 @@ def _by_rate(
                 title,
                 plots.p99_by_rate(
                     f"{name}-{number}", f"p99 of {title}{on} by offered rate: {told}", own,
-                    shared, stack.objective_ms,
+                    shared, stack.objective_ms, len(ordered) <= FEW,
                 ),
                 "",
                 [],

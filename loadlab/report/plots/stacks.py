@@ -14,7 +14,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves import READ, Curve, carried, percentile_axis, position
 
-WIDTH, HEIGHT = 264, 190  # px: of the plot of one stack
+SIZE = (264, 190)  # px: of the plot of one stack
+LARGE = (528, 260)  # px: of the same where the page has room
 FRAME = (44.0, 10.0, 10.0, 40.0)
 WIDE, TALL = 1080, 400  # px: of the plot of all percentiles
 COLOURS = (svg.BLUE, svg.VERMILION, svg.GREEN, svg.PURPLE, svg.ORANGE, svg.SKY, svg.INK)
@@ -73,13 +74,20 @@ def limits(several: Sequence[Sequence[Point]], objectives_ms: Sequence[float]) -
 
 
 def p99_by_rate(
-    name: str, label: str, points: Sequence[Point], shared: Limits, objective_ms: float | None
+    name: str,
+    label: str,
+    points: Sequence[Point],
+    shared: Limits,
+    objective_ms: float | None,
+    large: bool,
 ) -> str:
     """Return the plot of one stack; ``points`` are ascending.
 
     The diamond marks the highest rate held. Rates without a valid repetition are hatched.
+    ``large``: whether the page has room, as there are few plots.
     """
-    plot = svg.Plot(name, label, "Requests/s offered", "p99, ms", HEIGHT, FRAME, WIDTH)
+    width, height = LARGE if large else SIZE
+    plot = svg.Plot(name, label, "Requests/s offered", "p99, ms", height, FRAME, width)
     axes = plot.axes
     axes.xaxis.set_label_coords(0.5, -30 / plot.down)
     axes.yaxis.set_label_coords(-32 / plot.across, 0.5)
@@ -124,11 +132,7 @@ def _void(points: Sequence[Point], bounds: Bounds) -> list[Bounds]:
     for one, other in pairwise(points):
         edges.append((one.rate * other.rate) ** 0.5)
     edges.append(bounds[1])
-    return [
-        (edges[index], edges[index + 1])
-        for index, point in enumerate(points)
-        if point.void or point.p99_us is None
-    ]
+    return [(edges[index], edges[index + 1]) for index, point in enumerate(points) if point.void]
 
 
 def _short(value: float) -> str:
