@@ -174,7 +174,9 @@ def test_a_stack_that_cannot_run_is_given_up_and_the_other_is_measured(
     ssh(SERVER, f"rm {BROKEN}; systemctl daemon-reload; systemctl reset-failed")
     run("playbooks/load.yml", run_id=run_id)
     again = {(r["cell"]["workers"], r["repetition"]): r["error"] for r in records(run_id)}
-    assert again == {**found, (3, 3): None}
+    assert again.items() >= found.items()
+    # More than one, where a neighbour made the first void.
+    assert {(3, None)} == {(workers, again[workers, n]) for workers, n in set(again) - set(found)}
 
 
 def test_a_fetch_that_fails_costs_one_repetition_at_most(run_id: str) -> None:
