@@ -53,7 +53,7 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     for name in ("manifest", "tuning"):
         hosts = json.loads((folder / f"{name}.json").read_text())["hosts"]
         assert set(hosts) == {"server", "client", "clientb"}
-    assert "share of the load. Counts and histograms" in (folder / "report.html").read_text()
+    assert "part of the load. Counts and histograms" in (folder / "report.html").read_text()
     # All of it is derived again from the raw files of both.
     archive.pack(folder, tmp_path / "run.tar.gz")
     (tmp_path / "again").mkdir()

@@ -267,7 +267,8 @@ def test_two_pairs_share_two_tunings_of_two_cells(run_id: str) -> None:
     for compared in begun["comparisons"]:
         assert pair_of[compared["base"]] == pair_of[compared["head"]]
     assert set(pair_of.values()) == {"server", "server2"}
-    assert len(found) == len(begun["experiments"]) == 7
+    # More repetitions than cells: pairs of one machine make each other's void.
+    assert len(pair_of) == len(begun["experiments"]) == 7
     # Of the A/A controls one is on the other pair, and both pairs were calibrated.
     *own, across = begun["aa_controls"]
     assert all(pair_of[one] == pair_of[other] for one, other in own)
