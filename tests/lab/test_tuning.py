@@ -344,6 +344,6 @@ def test_a_network_profile_is_refused_where_the_kernel_cannot_have_it(
     else:
         words = " ".join(refused("stock", network="transatlantic").split())
         assert "the network profile transatlantic needs netem" in words
-        assert "Use a profile with a rate only (-e network=gigabit)" in words
+        assert "use a profile with a rate only (-e network=gigabit)" in words
         assert "Nothing was changed" in words
     assert look() == found
