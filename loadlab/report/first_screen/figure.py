@@ -27,6 +27,7 @@ RATES = (
     "Hatched: the client, the link or a neighbour was the limit, so nothing is known there."
 )
 OBJECTIVE = " Dashed: the objective, {}."
+BOUND = " A triangle: at least that, as more requests than 1 % got no answer."
 ORDER_MET = " The stacks that meet it up to the highest rate come first."
 ONCE = " Each rate of a curve was measured once, for {:g} s, and has no interval."
 ORDER = " The stacks that held the highest rate come first."
@@ -195,6 +196,7 @@ def _by_rate(
         f"p99 by offered rate{on}",
         RATES.format("a stack" if is_one else "an endpoint")
         + (OBJECTIVE.format(limits) if limits else "")
+        + (BOUND if any(point.at_least for own in points for point in own) else "")
         + ((ORDER_MET if limits else ORDER) if len(ordered) > 1 and is_one else "")
         + _once(ordered),
         figures,
@@ -234,12 +236,14 @@ def _point(cell: CellSummary) -> plots.Point:
         interval.high,
         _held(cell),
         not headlines.valid(cell),
+        "p99" in found.latency_us.at_least,
     )
 
 
 def _words(point: plots.Point) -> str:
     at = f"{point.rate:,g}/s"
-    return f"{at} void" if point.void else f"{at} {formatting.ms(point.p99_us)} ms"
+    bound = "≥ " if point.at_least else ""
+    return f"{at} void" if point.void else f"{at} {bound}{formatting.ms(point.p99_us)} ms"
 
 
 def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:

@@ -29,7 +29,8 @@ Bounds = tuple[float, float]
 class Point:
     """A measured rate in requests/s and its p99 with its interval, µs; None where unknown.
 
-    ``held``: whether the stack held it. ``void``: no repetition is valid.
+    ``held``: whether the stack held it. ``void``: no repetition is valid. ``at_least``: p99 is a
+    lower bound.
     """
 
     rate: float
@@ -38,6 +39,7 @@ class Point:
     high_us: float | None = None
     held: bool = False
     void: bool = False
+    at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,10 @@ def p99_by_rate(
         x, y = zip(*known, strict=True)
         (line,) = axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=4)
         plot.curve(line, "")
+    bounds = [(p.rate, p.p99_us / 1000) for p in points if p.at_least and p.p99_us is not None]
+    if bounds:
+        x, y = zip(*bounds, strict=True)
+        axes.plot(x, y, color=svg.BLUE, marker="^", markersize=8, linestyle="")
     held = [point for point in points if point.held and point.p99_us is not None]
     if held and held[-1].p99_us is not None:
         axes.plot(

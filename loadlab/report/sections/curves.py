@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loadlab.core import formatting
-from loadlab.core.model import CurveSummary, SearchStep, Summary
+from loadlab.core.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.core.run_dir import HERE, RESULT, SUMMARY
 from loadlab.report import words
 from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
@@ -49,8 +49,9 @@ def by_path(summary: Summary, paths: Paths) -> Mapping[str, list[CurvePart]]:
 
 def lines(summary: Summary) -> list[str]:
     """Return a line for each curve: p99 by rate."""
+    cells = {cell.cell_id: cell for cell in summary.cells}
     return [
-        f"Curve of {subject}, p99: {', '.join(_by_rate(one))}"
+        f"Curve of {subject}, p99: {', '.join(_by_rate(one, cells))}"
         if one.reason is None
         else _text(one, subject)
         for one, subject in _with_subjects(summary, {})
@@ -62,17 +63,18 @@ def _with_subjects(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, s
     return list(zip(summary.curves, subjects, strict=True))
 
 
-def _by_rate(found: CurveSummary) -> list[str]:
-    """Return each rate with its p99, the highest of several measurements that were judged."""
-    known: dict[float, float | None] = {}
-    for step in found.trace:
-        before = known.setdefault(step.rate, None)
-        if step.met is not None and step.p99_us is not None:
-            known[step.rate] = max(before or 0.0, step.p99_us)
+def _by_rate(found: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
+    """Return each rate with its p99."""
+    judged = {step.rate: step.cell_id for step in found.trace if step.met is not None}
     return [
-        f"{rate:,g}/s {'not judged' if p99 is None else f'{formatting.ms(p99)} ms'}"
-        for rate, p99 in known.items()
+        f"{rate:,g}/s {_p99(cells[judged[rate]]) if rate in judged else 'not judged'}"
+        for rate in dict.fromkeys(step.rate for step in found.trace)
     ]
+
+
+def _p99(cell: CellSummary) -> str:
+    found = cell.statistics.latency_us
+    return formatting.NONE if found.p99 is None else f"{formatting.bounded(found, 'p99')} ms"
 
 
 def _state(found: CurveSummary) -> str:

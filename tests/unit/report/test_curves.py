@@ -93,6 +93,22 @@ def test_the_figure_has_the_curve_and_the_asked_rate_on_its_axes(run: Path) -> N
     assert section.caption.endswith("measured once, for 7 s, and has no interval.")
 
 
+def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
+    folder = run_of(tmp_path / "r", builders.plan(curve=True, endpoint="agents", rate=1300))
+    found = summed(folder)
+    cells = [
+        replace(one, statistics=replace(one.statistics, latency_us=replace(
+            one.statistics.latency_us, at_least=["p99", "max"])))
+        if one.cell.load.rate == 1200 else one
+        for one in found.cells
+    ]  # fmt: skip
+    documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
+    assert "990/s 1.84 ms, 1,200/s ≥ 1.84 ms" in results.table(summary(folder))
+    (section,) = report.build(folder).figures
+    assert "1,200/s ≥ 1.84 ms" in str(section.plots[0].svg)
+    assert "A triangle: at least that" in section.caption
+
+
 def test_curves_of_several_endpoints_are_in_one_figure(tmp_path: Path) -> None:
     plan = builders.plan(curve=True, endpoint="index,agents", rate=1300)
     folder = run_of(tmp_path / "r", plan)
@@ -132,6 +148,6 @@ def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
     rows = results.table(summary(run)).splitlines()
     (line,) = [row for row in rows if "250/s" in row]
     assert line.startswith(
-        f"Curve of {AIOHTTP} on /agents, p99: 250/s 9.00 ms, 500/s not judged, 740/s"
+        f"Curve of {AIOHTTP} on /agents, p99: 250/s 1.84 ms, 500/s not judged, 740/s"
     )
     assert sum(row.startswith("agents ") for row in rows) == 2
