@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loadlab.analysis.exports import table
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import CellSummary, RepetitionRow, Result, Summary
 from loadlab.core.run_dir import SUMMARY, RunDir
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Run:
@@ -45,3 +50,10 @@ class Run:
     def rows(self) -> list[RepetitionRow]:
         """Return the rows of cells.csv: each repetition, valid or not, by cell_id and number."""
         return table.rows(self.summary)
+
+    def to_pandas(self) -> DataFrame:
+        """Return the rows as a table of pandas, as reading cells.csv with pandas does."""
+        # It takes a second to import.
+        import pandas as pd
+
+        return pd.read_csv(io.StringIO(table.text(self.rows())))

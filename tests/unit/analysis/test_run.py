@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import loadlab
@@ -42,6 +43,7 @@ def test_the_lines_of_the_notebook_page_run(
     builders.write_plan(run_dir, builders.plan())
     derive.summary(run_dir)
     monkeypatch.chdir(tmp_path)
+    assert loadlab.open(run_dir).to_pandas().equals(pd.read_csv(run_dir / "cells.csv"))
     for code in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL):
         assert len(code.splitlines()) <= 10
         exec(compile(code, DOCS.name, "exec"), {})
