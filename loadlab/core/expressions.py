@@ -66,7 +66,7 @@ def holds(condition: str, lookup: Lookup) -> bool | None:
 
 
 def is_condition(expression: str) -> bool:
-    """Return whether the expression is one that holds or not."""
+    """Return whether the expression is a condition: a comparison, or several joined by and, or."""
     return isinstance(_parsed(expression), ast.Compare | ast.BoolOp)
 
 

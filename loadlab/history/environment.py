@@ -26,7 +26,7 @@ def compare(before: Measured, now: Measured) -> list[ReproductionPart]:
 
 
 def of_cell(cell: Cell, parts: list[ReproductionPart]) -> list[ReproductionPart]:
-    """Return the parts with the deviations that concern the cell; without those that have none.
+    """Return the deviations that concern the cell, by part. A part without any is left out.
 
     Options and thresholds are left out: a cell's own are in its definition, and the others change
     nothing that it measures. So are the controller and the hashes of lock files, whose pins are

@@ -182,7 +182,7 @@ def _floors(summary: Summary) -> dict[Metric, list[Floor]]:
 def _mark(
     compared: Sequence[Series], floors: Mapping[str, Mapping[Metric, Sequence[Floor]]]
 ) -> None:
-    """Compare each series' newest runs with its level before them, and mark those that differ.
+    """Compare the newest runs of each series with the level before them, and mark each step.
 
     p values are corrected for all comparisons of this run and for all earlier ones of the level.
     """

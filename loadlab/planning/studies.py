@@ -199,7 +199,7 @@ def read(path: Path) -> StudyFile:
 
 
 def _check_lesson(file: StudyFile, path: Path) -> None:
-    """Raise ValueError where a lesson lacks a part, or has one that cannot be."""
+    """Raise ValueError where a lesson lacks a part, or a part is invalid."""
     is_lesson = path.parent.name == FOLDERS["lesson"]
     if is_lesson != (file.lesson is not None):
         raise ValueError("a lesson has the key `lesson`, and a study has none")

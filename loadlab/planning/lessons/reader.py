@@ -55,7 +55,7 @@ def refuse_before(stage: str, given: Reader) -> None:
 def after(stage: str, exercise: Exercise, before: Reader, now: float) -> Reader:
     """Return the record after a stage. ``now``: unix seconds."""
     if stage == "exercise":
-        # Whoever has the hosts broken anew goes on with the same exercise.
+        # Breaking the hosts again continues the exercise that began.
         return replace(before, exercise_began=before.exercise_began or now)
     if stage == "hint":
         return replace(before, hints=min(before.hints + 1, len(exercise.hints)))

@@ -35,7 +35,7 @@ def refuse_unknown(stage: str) -> None:
 
 
 def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOptions) -> None:
-    """Raise PlanError where a stage that goes on with a lesson has the run of something else."""
+    """Raise PlanError where the stage needs the run of a lesson, and the run is not of it."""
     if stage == RUN:
         return
     study = recorded.plan.study if recorded else None

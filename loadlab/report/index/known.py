@@ -1,4 +1,4 @@
-"""What the page tells of one run: its sentences and the figures of its best cells."""
+"""The sentences on one run, and the figures of its best cells, for the page of all runs."""
 
 from __future__ import annotations
 
