@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.analysis import calibration, certificate, client_part, manifest, result
+from loadlab.analysis import calibration, certificate, client_part, manifest, result, verdict
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
 from loadlab.analysis.exports import openmetrics, percentiles, table
@@ -31,6 +31,7 @@ from loadlab.core.run_dir import RepetitionDir, RunDir
 from loadlab.hosts import ec2_price
 from loadlab.planning.lessons import reader
 from loadlab.scheduling import plan as plans
+from loadlab.scheduling import records
 
 
 def results(run_dir: Path, keep_requests: bool) -> None:
@@ -191,7 +192,8 @@ def abandoned(run_dir: Path) -> dict[str, str]:
 
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and claims.json,
-    lesson.json and certificate.json of a study that has them; return summary and claims.
+    lesson.json and certificate.json of a study that has them, and verdict.json of variants; return
+    summary and claims.
 
     The claims are None where the run is no study or lesson.
     """
@@ -201,14 +203,18 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     documents.write(run.metrics, openmetrics.text(document).encode())
     documents.write(run.table, table.text(table.rows(document)).encode())
     _percentiles(run)
-    study = plans.read(run_dir).plan.study
+    plan = plans.read(run_dir).plan
+    if plan.ab is not None:
+        found = verdict.build(run.run_id, plan.ab, records.load(run_dir))
+        documents.write(run.verdict, documents.encode(found))
+    study = plan.study
     if study is None:
         return document, None
     judged = claims.build(document, study)
     documents.write(run.claims, documents.encode(judged))
     if study.lesson is not None:
-        found = lessons.build(document, study, study.lesson, reader.read(run_dir))
-        documents.write(run.lesson, documents.encode(found))
+        lesson = lessons.build(document, study, study.lesson, reader.read(run_dir))
+        documents.write(run.lesson, documents.encode(lesson))
     if study.expectations:
         finished = _finished(_measured(run_dir))
         certified = certificate.build(document, study, certificate.injected(run), finished)

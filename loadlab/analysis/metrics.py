@@ -5,6 +5,7 @@ A metric is one of:
   errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
   at several numbers means their sum (errors, client.cpu_s)
 - load.rate and the other fields of the cell's load
+- cpu_us_per_request: the CPU time of the server's services by request, µs
 - failed_fraction: the fraction of the requests due that got no right answer
 """
 
@@ -18,6 +19,7 @@ from typing import TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from loadlab.analysis import usage
 from loadlab.core.errors import ResultError
 from loadlab.core.model import CellSummary, Difference, LatencyOf, Load, Metric, Repetition, Sample
 from loadlab.stats import inference, paired, unpaired
@@ -48,6 +50,8 @@ def value(repetition: Repetition, load: Load, metric: str) -> float | None:
     if metric == "failed_fraction":
         due = repetition.scheduled or repetition.requests
         return 1 - (repetition.ok or 0) / due if due else None
+    if metric == "cpu_us_per_request":
+        return usage.all_cpu_us(repetition)
     found: object = repetition
     for name in metric.split("."):
         if found is repetition and name == "load":

@@ -37,6 +37,7 @@ PROGRESS = "progress.json"
 SUMMARY = "summary.json"
 CLAIMS = "claims.json"
 CERTIFICATE = "certificate.json"
+VERDICT = "verdict.json"
 MANIFEST = "manifest.json"
 ORIGINAL = "original.json"
 REPRODUCTION = "reproduction.json"
@@ -44,6 +45,8 @@ METRICS = "metrics.prom"
 # All repetitions as one table.
 TABLE = "cells.csv"
 REPORT = "report.html"
+# A comment for a pull request.
+COMMENT = "comment.md"
 READER = "reader.json"
 LESSON = "lesson.json"
 LESSON_TEXT = "lesson.md"
@@ -302,6 +305,16 @@ class RunDir:
         return self.path / CERTIFICATE
 
     @property
+    def verdict(self) -> Path:
+        """The answer about two variants."""
+        return self.path / VERDICT
+
+    @property
+    def comment(self) -> Path:
+        """The verdict as a comment for a pull request."""
+        return self.path / COMMENT
+
+    @property
     def manifest(self) -> Path:
         return self.path / MANIFEST
 
@@ -459,8 +472,8 @@ def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
     documents = {
-        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, REPRODUCTION, METRICS, TABLE, REPORT,
-        LESSON, LESSON_TEXT, LESSON_PAGE,
+        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, VERDICT, REPRODUCTION, METRICS, TABLE,
+        REPORT, LESSON, LESSON_TEXT, LESSON_PAGE,
     }  # fmt: skip
     calibration, percentiles = path.match(f"{_CALIBRATION}*.json"), path.match(f"{PERCENTILES}/*")
     return path.name in documents or calibration or percentiles

@@ -21,6 +21,7 @@ DOCUMENTS: dict[str, type[model.Record]] = {
     "lesson": model.LessonResult,
     "certificate": model.Certificate,
     "compare": model.RunComparison,
+    "verdict": model.Verdict,
     "original": model.Original,
     "reproduction": model.Reproduction,
     "manifest": model.Manifest,

@@ -192,6 +192,7 @@ def _cell(
         endpoint=endpoint,
         tuning=tuning,
         network=options.network,
+        variant=entry.variant if entry is not None else None,
         expected_void=entry.expected_void if entry is not None else None,
         load=_with_entry(load, entry),
     )

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.core.model import Study
-from loadlab.planning import cells, placement
+from loadlab.planning import cells, placement, variants
 from loadlab.planning.planned_cells import PlannedCells, repeated
 from loadlab.planning.request import Request
 from loadlab.scheduling.experiments import PlannedExperiment, Search, items
@@ -17,11 +17,15 @@ from loadlab.tuning.profiles import TuningProfile
 
 
 class Controls(Struct, kw_only=True, frozen=True):
-    """Comparisons, (cell_id, cell_id of its A/A control), and the experiments of the controls."""
+    """Comparisons, (cell_id, cell_id of its A/A control), and the experiments of the controls.
+
+    ``variants``: the cells of a comparison of variants, which stay on one host pair.
+    """
 
     comparisons: list[PlannedComparison]
     aa_controls: list[tuple[str, str]]
     experiments: list[PlannedExperiment]
+    variants: list[str] = []
 
 
 def attach_controls(
@@ -38,6 +42,11 @@ def attach_controls(
     backlogs = {name: profile.backlog.value for name, profile in tunings.items()}
     comparisons = cells.comparisons(items(certain), backlogs)
     bases = {comparison.base for comparison in comparisons}
+    compared: list[str] = []
+    if study is not None and study.variants:
+        # Student's t of the summary holds for one look only; verdict.json has the answers.
+        comparisons, compared = [], [item.cell_id for item in items(certain)]
+        bases = {*variants.in_pairs(planned, study)}
     if study is not None and not bases and certain:
         bases = {certain[0].items[0].cell_id}
     controls = [
@@ -49,6 +58,7 @@ def attach_controls(
         comparisons=comparisons,
         aa_controls=[(item.base or "", item.cell_id) for item in items(controls)],
         experiments=controls,
+        variants=compared,
     )
 
 
@@ -68,6 +78,7 @@ def place(
     earlier = {item.cell_id: one.pair for one in before for item in one.items}
     together: list[Sequence[str]] = [[one.base, one.head] for one in controls.comparisons]
     together += controls.aa_controls
+    together += [controls.variants] if controls.variants else []
     if planned.study:
         together += placement.claimed_together(planned.study.claims, planned.study.cells)
     placed = placement.assign(hashed, together, planned.options.repetitions, ask.pairs, earlier)

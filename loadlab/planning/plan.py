@@ -23,6 +23,7 @@ from loadlab.planning import (
     options,
     studies,
     user_options,
+    variants,
 )
 from loadlab.planning.controls import Controls, attach_controls, place
 from loadlab.planning.lessons import stages
@@ -70,6 +71,10 @@ def _plan(ask: Request) -> Plan:
         given = {**given, "generator": choice.generator}
     planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
     planned = stages.with_checks(planned, study, ask.stage, run.records)
+    seconds = variants.budget(planned.options.budget)
+    if study and study.variants:
+        before = records.latest_block(run.records)
+        planned = variants.with_blocks(ask.root, planned, seconds, before)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
         _refuse_other_clients(run_id, run.recorded, ask.clients)
@@ -86,6 +91,9 @@ def _plan(ask: Request) -> Plan:
     draft = replace(
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
+    if study and study.variants:
+        ab = variants.planned_ab(seconds, study, planned, aa_controls)
+        draft = replace(draft, ab=ab)
     made = estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
     stages.refuse_unfinished(ask.stage, made.remaining, run_id)
     return made

@@ -85,7 +85,7 @@ def _refuse_absent_run(ask: Request, run_id: str | None) -> None:
     if run_id is not None and RunDir(results / run_id).plan.exists():
         return
     given = studies.filled(ask.given)
-    begins = ["framework", *studies.FOLDERS, *([] if ask.begin else ["tuning", "network"])]
+    begins = ["framework", "base", *studies.FOLDERS, *([] if ask.begin else ["tuning", "network"])]
     how = f"{'' if ask.begin else 'lab.yml and '}-e {ask.kind or 'framework'}=<name>"
     if "run_id" in given and (ask.needs_run or not any(name in given for name in begins)):
         raise PlanError(

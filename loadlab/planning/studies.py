@@ -56,6 +56,7 @@ from loadlab.core.model import (
 from loadlab.core.model.base import Json, doc
 from loadlab.core.model.claims import Published
 from loadlab.core.model.study import Scalar, StudyLoad
+from loadlab.planning import variants
 from loadlab.planning.lessons import definition
 from loadlab.tuning.profiles import tuning_keys, without
 
@@ -237,10 +238,13 @@ def _renamed(problem: str) -> str:
 
 
 def find(root: Path, given: GivenOptions, kind: str | None) -> Study | None:
-    """Return the study or lesson asked for, at its scale; None where none is.
+    """Return the study or lesson asked for, at its scale, or that of the variants asked for; None
+    where none is.
 
-    ``kind``: "study" or "lesson" where one of that kind must be given. Raises PlanError.
+    ``kind``: "study", "lesson" or "ab" where one of that kind must be given. Raises PlanError.
     """
+    if kind == "ab" or variants.asked(filled(given)):
+        return variants.study(root, filled(given))
     choice = _choose(root, filled(given), kind)
     if choice is None:
         return None
@@ -288,6 +292,11 @@ def _choose(root: Path, given: GivenOptions, kind: str | None) -> _Choice | None
         return _Choice("study", str(study))
     if lesson is not None:
         return _Choice("lesson", str(lesson))
+    if given.get("budget"):
+        raise PlanError(
+            f"budget: '{given['budget']}' is of a comparison of variants only. Give base and head "
+            "to playbooks/ab.yml, or leave budget out."
+        )
     if given.get("scale"):
         raise PlanError(f"scale: '{given['scale']}' is of a study only. Give -e study=<name>.")
     return None

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from loadlab.core import catalog, documents
-from loadlab.report.words import TABLE, curves, generators, outcomes, validity
+from loadlab.report.words import TABLE, curves, generators, outcomes, validity, verdict
 from loadlab.report.words.meanings import MEANINGS
 from loadlab.report.words.table import Table
 
@@ -31,6 +31,11 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
         "Comparisons and rankings",
         "The conclusion on a difference, or why there is none.",
         {**outcomes.CONCLUSIONS, **outcomes.COMPARISONS},
+    ),
+    (
+        "Variants",
+        "The answer about the head in one metric, after all blocks so far.",
+        verdict.TABLE,
     ),
     ("Claims", "Why a claim of a study or lesson is not confirmed.", outcomes.CLAIMS),
     (

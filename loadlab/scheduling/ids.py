@@ -36,6 +36,8 @@ def stack_id(cell: Cell) -> str:
 def cell_id(cell: Cell, purpose: Purpose) -> str:
     """Return the id of a cell for this purpose; it names every part of the cell's definition."""
     parts = [stack_id(cell), cell.endpoint, cell.tuning, cell.network, *_load(cell.load)]
+    if cell.variant:
+        parts.append(cell.variant)
     return "-".join(parts if purpose == "measure" else [*parts, purpose])
 
 

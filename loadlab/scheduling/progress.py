@@ -21,6 +21,7 @@ class Began(Record, kw_only=True, frozen=True):
     at: float  # unix seconds
     since: dict[str, int]  # cell_id -> its highest repetition
     outlook: Outlook
+    blocks: int = 0  # finished ones
 
 
 class Measuring(Struct, frozen=True, kw_only=True):

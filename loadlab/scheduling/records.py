@@ -62,6 +62,12 @@ def by_block(cell_id: str, records: Records) -> dict[int, list[Repetition]]:
     return found
 
 
+def latest_block(records: Records) -> int:
+    """Return the highest block that has a measurement, finished or not failed; 0 without any."""
+    blocks = (block for cell_id in records for block in by_block(cell_id, records))
+    return max(blocks, default=0)
+
+
 def tries_left(cell_id: str, block: int, records: Records, tries: int) -> int:
     """Return how often a cell may still be measured in a block; 0 when the block is complete.
 

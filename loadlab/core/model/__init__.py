@@ -108,6 +108,7 @@ from loadlab.core.model.run import (
 )
 from loadlab.core.model.statistics import (
     AblationPower,
+    Answer,
     ClientStatistics,
     Difference,
     LatencyOf,
@@ -134,6 +135,7 @@ from loadlab.core.model.study import (
     StudySetting,
     StudySetup,
     Truth,
+    Variant,
 )
 from loadlab.core.model.summary import (
     CellSummary,
@@ -177,11 +179,19 @@ from loadlab.core.model.telemetry import (
     Traffic,
 )
 from loadlab.core.model.thresholds import Thresholds
+from loadlab.core.model.verdict import (
+    PlannedAb,
+    PlannedVariant,
+    VariantCells,
+    Verdict,
+    VerdictRow,
+)
 
 __all__ = [
     "SCHEMA",
     "AblationPower",
     "AcceptQueue",
+    "Answer",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -271,7 +281,9 @@ __all__ = [
     "PerSecond",
     "PercentileInterval",
     "PercentileIntervals",
+    "PlannedAb",
     "PlannedStudy",
+    "PlannedVariant",
     "Prediction",
     "PredictionResult",
     "Processes",
@@ -334,4 +346,8 @@ __all__ = [
     "TuningLedger",
     "UnmeasuredCell",
     "Validity",
+    "Variant",
+    "VariantCells",
+    "Verdict",
+    "VerdictRow",
 ]

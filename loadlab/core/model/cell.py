@@ -232,6 +232,10 @@ class Cell(Record, kw_only=True, frozen=True):
     endpoint: Annotated[str, doc("Name of the requested endpoint.")]
     tuning: Annotated[str, doc("Tuning profile.")]
     network: Annotated[str, doc("Network profile.")]
+    variant: Annotated[
+        str | None,
+        doc("base or head, where the run compares variants; they may differ in nothing else."),
+    ] = None
     expected_void: Annotated[
         list[str] | None,
         doc("Void reasons that are the subject of the cell and therefore do not void it."),

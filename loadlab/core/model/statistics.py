@@ -146,6 +146,8 @@ class Difference(Record, kw_only=True, frozen=True):
 
 
 Metric = Literal["goodput", "p50", "p99"]
+# What a comparison of variants says of the head.
+Answer = Literal["slower", "faster", "no difference", "undecided"]
 LatencyOf = Literal["due", "answers"]
 # What p50 and p99 are of; NoiseFloor has the same field.
 LATENCY_OF = doc(

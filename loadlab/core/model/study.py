@@ -156,7 +156,16 @@ class StudyCell(StudyLoad, kw_only=True, frozen=True):
     """One named set of options of a study, after its matrix and scale are applied."""
 
     name: Annotated[str, doc("Name that claims and figures use.")]
+    variant: Annotated[str | None, doc("base or head, of a comparison of variants.")] = None
     options: Annotated[GivenOptions, doc("Main variables of this cell, which nothing overrides.")]
+
+
+class Variant(Record, kw_only=True, frozen=True):
+    """One of the variants that are compared."""
+
+    name: Annotated[str, doc("base or head.")]
+    given: Annotated[str, doc("What the user gave, such as workers=2,tuning=stock.")]
+    options: Annotated[GivenOptions, doc("Main variables that it overrides, name -> value.")]
 
 
 class Study(Record, kw_only=True, frozen=True):
@@ -177,6 +186,9 @@ class Study(Record, kw_only=True, frozen=True):
         None
     )
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+    variants: Annotated[
+        list[Variant], doc("The variants that it compares, the base first; else empty.")
+    ] = field(default_factory=list)
 
 
 class PlannedStudy(Record, kw_only=True, frozen=True):

@@ -19,11 +19,13 @@ from loadlab.core.model import (
     Record,
     Reproduction,
     Summary,
+    Verdict,
 )
 from loadlab.core.run_dir import RunDir, folders
 from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
 from loadlab.report.words import cost, labels
+from loadlab.report.words import verdict as words
 from loadlab.scheduling import plan, progress
 
 # Repetitions in which most differences are found; docs/statistics.md has how many.
@@ -42,8 +44,10 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     run = RunDir(run_dir)
     manifest = _read(run.manifest, Manifest)
     repeated = _read(run.reproduction, Reproduction)
+    verdict = _read(run.verdict, Verdict)
     return [
         *headlines,
+        *(words.lines(verdict) if verdict else []),
         *(reproduction.lines(repeated) if repeated else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
         *(
@@ -51,6 +55,7 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
             if manifest and manifest.instances
             else []
         ),
+        *([f"Comment: {run.comment}"] if run.comment.exists() else []),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *([f"All runs: {run.index}"] if _several(run) else []),
         *following(run_dir),
@@ -71,12 +76,15 @@ def following(run_dir: Path) -> list[str]:
     certifies = bool(planned.study and planned.study.expectations)
     playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
     playbook = "playbooks/certify.yml" if certifies else playbook
+    playbook = "playbooks/ab.yml" if planned.ab else playbook
     resume = f"ansible-playbook {playbook} {plan.resume_args(run_dir)}"
     found = _read(RunDir(run_dir).progress, Progress)
     if found is None or found.done < found.total or found.abandoned:
         return [f"Next: {resume}  # measures what is missing"]
     if certifies:
         return _after_certificate(run_dir, plan.read(run_dir).inventory_args)
+    if planned.ab:
+        return [f"Next: {resume} -e budget={planned.options.budget}  # more blocks, if undecided"]
     measured = planned.options.repetitions
     more = ENOUGH if measured < ENOUGH else 2 * measured
     compare = f"-e base={RunDir(run_dir).run_id} -e head=<run_id>"

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from loadlab.core.errors import ResultError
 from loadlab.core.model import Reason
-from loadlab.report.words import curves, generators, outcomes, validity
+from loadlab.report.words import curves, generators, outcomes, validity, verdict
 from loadlab.report.words.table import Entry, Table
 
 __all__ = ["TABLE", "Entry", "Table", "coded", "reason", "remedy"]
 
-TABLE: Table = {**validity.TABLE, **outcomes.TABLE, **curves.TABLE, **generators.TABLE}
+TABLE: Table = {
+    **validity.TABLE,
+    **outcomes.TABLE,
+    **curves.TABLE,
+    **generators.TABLE,
+    **verdict.TABLE,
+}
 
 
 def reason(why: Reason) -> str:

@@ -20,9 +20,9 @@ PARTS = (
     "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
-BESIDE = ("backlog", "tuning", "network", "hosts")
+BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
 # Parts in which two cells of one endpoint may differ, besides their loads.
-ALL_PARTS = ("framework", "server", *PARTS, "tuning", "network", "hosts")
+ALL_PARTS = ("variant", "framework", "server", *PARTS, "tuning", "network", "hosts")
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,20 @@ MEANINGS: dict[str, Meaning] = {
     "difference_within_margin": Meaning(
         "There is a difference, and all of its interval is within the margin.", ("margin",)
     ),
+    "few_looks": Meaning("There are too few blocks for an interval that holds at every look."),
+    "looks_within_margin": Meaning(
+        "All of the interval is within the margin, so the variants do not differ by more.",
+        ("margin",),
+    ),
+    "looks_include_0": Meaning(
+        "The interval includes 0 and goes beyond the margin. More blocks make it narrower.",
+        ("margin",),
+    ),
+    "looks_within_noise": Meaning(
+        "The interval excludes 0, but the base differs as much from itself."
+    ),
+    "looks_exclude_0": Meaning("The variants differ: by more than the base differs from itself."),
+    "value_absent": Meaning("No repetition of a variant has a value of this metric."),
     "side_not_measured": Meaning("One of the two cells was not measured."),
     "side_not_valid": Meaning("One of the two cells has no valid repetition."),
     "latency_bases": Meaning(

@@ -13,16 +13,19 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec.structs import replace
 
-from loadlab.analysis import derive
+from loadlab.analysis import derive, verdict
+from loadlab.analysis.verdict import Pace
 from loadlab.core import documents, formatting, lock
 from loadlab.core.model import Progress, Result
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import results
 from loadlab.report.words import outcomes
+from loadlab.report.words import verdict as words
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import progress, records, schedule, search
 from loadlab.scheduling.plan import Plan, Setup
 from loadlab.scheduling.progress import Began
+from loadlab.scheduling.records import Records
 from loadlab.scheduling.schedule import NextMeasurement
 from loadlab.tuning import ablation
 
@@ -35,7 +38,7 @@ class ActionModule(ControllerAction):
         run, pair = RunDir(Path(args["run_dir"])), int(args["pair"])
         plan = plans.read(run.path).plan
         before = documents.decode(args["set_up"], Setup, "set_up") if args["set_up"] else None
-        began = None
+        began, item = None, None
         if args["last"]:
             item = documents.decode(args["last"]["item"], NextMeasurement, "item")
             began = documents.decode(args["last"]["began"], Began, "began")
@@ -52,17 +55,22 @@ class ActionModule(ControllerAction):
                     at=time.time(),
                     since=schedule.highest_repetitions(kept),
                     outlook=schedule.outlook(plan, kept, pair),
+                    blocks=verdict.blocks_done(plan, kept, {}),
                 )
             failures = schedule.consecutive_failures(kept, began.since)
+            pace = Pace(began.at, time.time(), began.blocks)
+            plan = verdict.with_blocks_left(plan, kept, failures, pace)
             ahead = schedule.outlook(plan, kept, pair, failures)
             document = progress.document(plan, kept, failures, began, ahead, time.time())
             documents.write(run.progress, documents.encode(document))
         following = schedule.next_item(plan, kept, failures, before, pair)
         answer = {"item": None, "left": 0, "began": for_ansible(began)}
         if following is None:
+            self._tell_block(plan, kept, item, following)
             own = schedule.experiments_of(plan, pair)
             self._tell_abandoned(document, {name for one in own for name in one.cell_ids(kept)})
             return answer
+        self._tell_block(plan, kept, item, following)
         left = progress.seconds_left(began, ahead, time.time())
         return {
             **answer,
@@ -87,6 +95,18 @@ class ActionModule(ControllerAction):
             met = outcomes.objective_met(search.judge(item, found))
         tell(f"{what}: {results.result(found)}{met}")
         return found.error is not None
+
+    def _tell_block(
+        self,
+        plan: Plan,
+        kept: Records,
+        last: NextMeasurement | None,
+        following: NextMeasurement | None,
+    ) -> None:
+        """Print what a comparison of variants says after a block."""
+        block = last.block if last is not None else None
+        if plan.ab is not None and block and (following is None or following.block != block):
+            tell(words.after_block(block, verdict.table(plan.ab, kept)))
 
     def _tell_abandoned(self, document: Progress, own: set[str]) -> None:
         for cell_id, error in document.abandoned.items():

@@ -8,9 +8,11 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import errors, lock
+from loadlab.core import documents, errors, lock
+from loadlab.core.model import Manifest, Verdict
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import run_end
+from loadlab.report.words import verdict
 from loadlab.scheduling import plan
 
 
@@ -33,9 +35,15 @@ class ActionModule(ControllerAction):
                 f"ansible-playbook playbooks/collect.yml {plan.resume_args(run_dir)}"
             ) from problem
         changed = self.put(path, report.render(Path(args["template"]), page))
+        if run.verdict.exists():
+            changed |= self.put(run.comment, self._comment(run).encode())
         # Of two runs that end together, the later writer has read both.
         with lock.alone(run_dir.parent):
             every = index.build(run_dir.parent, own=os.getppid())
             changed |= self.put(run.index, report.render(index.TEMPLATE, every))
         lines = run_end.lines(run_dir, [headline.text for headline in page.headlines])
         return {"changed": changed, "path": str(path), "lines": lines}
+
+    def _comment(self, run: RunDir) -> str:
+        manifest = documents.read(run.manifest, Manifest) if run.manifest.exists() else None
+        return verdict.comment(documents.read(run.verdict, Verdict), manifest)

@@ -27,6 +27,7 @@ short_description: Shows stages with a clock, and a status line for the running 
 description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
+  - C(ansible-playbook) ends with the status that the module C(lab.bench.verdict) returned.
   - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
     and where I(show_changed) is set. A failed task is always shown.
 options:
@@ -46,6 +47,8 @@ author: the lab's developers
 
 # Actions whose failure message the lab wrote itself.
 REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
+# Its result has the exit status of the playbook.
+VERDICT = "lab.bench.verdict"
 # Clears the line that the cursor is on.
 CLEAR = "\r\x1b[K"
 TICK_S = 0.5
@@ -176,6 +179,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._begun = time.monotonic()
         self._shown: set[str] = set()
         self._refused: set[str] = set()
+        self._status = 0
         self._screen = Screen(self._display)
 
     def _all(self) -> bool:
@@ -218,6 +222,8 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._screen.ends(result.host.get_name())
         if isinstance(result.task, TaskInclude):
             return
+        if result.task.action == VERDICT:
+            self._status = result.result["exit_status"]
         if self._all():
             super().v2_runner_on_ok(result)
         else:
@@ -259,6 +265,9 @@ class CallbackModule(Default):  # type: ignore[misc]
         # A refusal needs no recap. Any other failure may have left a host half changed.
         if self._all() or {*stats.failures, *stats.dark} - self._refused:
             super().v2_playbook_on_stats(stats)
+        if self._status and not (stats.failures or stats.dark):
+            # Ansible has no status of a playbook's own. It cleans up, and passes this one on.
+            raise SystemExit(self._status)
 
     def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:
         """Show where an error was raised only with -v: a refusal's message says enough."""

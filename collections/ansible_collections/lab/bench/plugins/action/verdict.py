@@ -1,0 +1,20 @@
+"""Action plugin lab.bench.verdict; loadlab/analysis/verdict.py gave the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
+
+from loadlab.analysis import verdict
+from loadlab.core import documents
+from loadlab.core.model import Verdict
+from loadlab.core.run_dir import RunDir
+
+
+class ActionModule(ControllerAction):
+    def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        found = documents.read(RunDir(Path(args["run_dir"])).verdict, Verdict)
+        status = verdict.exit_status(found.answer, undecided_fails=args["undecided_fails"])
+        return {"answer": found.answer, "exit_status": status}

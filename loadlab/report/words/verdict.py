@@ -1,0 +1,186 @@
+"""Words for a comparison of variants: the reasons of its answers, terminal lines and comment.md."""
+
+from __future__ import annotations
+
+from loadlab.core import formatting
+from loadlab.core.formatting import percent
+from loadlab.core.model import Answer, Manifest, Reason, Variant, Verdict, VerdictRow
+from loadlab.report.words.table import Entry, Table
+
+_BUDGET = "Give the run more time (-e budget=)"
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return value
+
+
+def _within_noise(why: Reason) -> str:
+    if why.limit is None:
+        return "the interval excludes 0, and the A/A control has no interval yet"
+    return (
+        "the interval excludes 0, but the difference is no larger than the noise floor of "
+        f"{percent(_number(why.limit))}"
+    )
+
+
+TABLE: Table = {
+    "few_looks": Entry(lambda why: "too few blocks for an interval", _BUDGET),
+    "looks_within_margin": Entry(
+        lambda why: f"all of the interval is within {percent(_number(why.limit))}"
+    ),
+    "looks_include_0": Entry(
+        lambda why: f"the interval includes 0 and goes beyond {percent(_number(why.limit))}",
+        _BUDGET,
+    ),
+    "looks_within_noise": Entry(_within_noise, _BUDGET),
+    "looks_exclude_0": Entry(lambda why: "the interval excludes 0, above the noise floor"),
+    "value_absent": Entry(
+        lambda why: f"not measured: no repetition of the {why.facts['side']} has a value"
+    ),
+}
+
+NAMES = {
+    "cpu": "CPU per request",
+    "goodput": "goodput at saturation",
+    "p50": "p50",
+    "p99": "p99",
+    "memory": "memory",
+    "errors": "failed requests",
+}
+# What slower and faster are of a metric that is no speed.
+_OTHERWISE: dict[str, dict[Answer, str]] = {
+    "cpu": {"slower": "more", "faster": "less"},
+    "memory": {"slower": "more", "faster": "less"},
+    "errors": {"slower": "more", "faster": "fewer"},
+}
+_MARKS: dict[Answer, str] = {
+    "slower": "❌ slower",
+    "undecided": "⚠️ undecided",
+    "faster": "✅ faster",
+    "no difference": "✅ no difference",
+}
+
+
+def answer(row: VerdictRow) -> str:
+    """Return a row's answer in words."""
+    return _OTHERWISE.get(row.metric, {}).get(row.answer, row.answer)
+
+
+def value(row: VerdictRow, number: float | None) -> str:
+    """Return a value of a row's base or head with its unit."""
+    if number is None:
+        return "-"
+    if row.metric == "memory":
+        return formatting.size(number)
+    if row.metric == "errors":
+        return formatting.part_of(number)
+    if row.metric == "goodput":
+        return f"{formatting.rate(number)}/s"
+    if row.metric == "cpu":
+        return f"{formatting.significant(number)} µs"
+    return f"{formatting.ms(number)} ms"
+
+
+def difference(row: VerdictRow) -> str:
+    """Return a row's difference and its interval in words."""
+    shown = formatting.signed(row.value)
+    if row.low is None:
+        return shown
+    return f"{shown} ({formatting.span(row.low, row.high)})"
+
+
+def _why(row: VerdictRow) -> str:
+    # Imported here: the table of all words has those above.
+    from loadlab.report import words
+
+    return words.reason(row.reason)
+
+
+def lines(found: Verdict) -> list[str]:
+    """Return the verdict for the terminal."""
+    head = f"{'head against base':<23}{'base':>12}{'head':>12}  {'difference':<28}answer"
+    return [
+        head,
+        *(
+            f"  {NAMES[row.metric]:<21}{value(row, row.base):>12}{value(row, row.head):>12}"
+            f"  {difference(row):<28}{answer(row)}"
+            + (f": {_why(row)}" if row.answer == "undecided" else "")
+            for row in found.rows
+        ),
+        f"Verdict after {formatting.plural(found.blocks, 'block')} in "
+        f"{formatting.lasting(found.measured_s)}: {found.answer}",
+    ]
+
+
+def after_block(done: int, rows: list[VerdictRow]) -> str:
+    """Return what the blocks so far say, in one line."""
+    open_ones = [NAMES[row.metric] for row in rows if row.is_open]
+    decided = [
+        f"{NAMES[row.metric]} {answer(row)} ({formatting.signed(row.value)})"
+        for row in rows
+        if row.answer in ("slower", "faster")
+    ]
+    same = sum(row.answer == "no difference" for row in rows)
+    parts = [
+        *decided,
+        *([f"no difference in {same} of {len(rows)}"] if same else []),
+        *([f"open: {', '.join(open_ones)}"] if open_ones else []),
+    ]
+    return f"After block {done}: {'; '.join(parts)}"
+
+
+def comment(found: Verdict, manifest: Manifest | None) -> str:
+    """Return comment.md, a comment for a pull request."""
+    told = [
+        f"### Load test: {_MARKS[found.answer]}",
+        "",
+        f"Head `{_given(found.head)}` against base `{_given(found.base)}`, "
+        f"{formatting.plural(found.blocks, 'block')} in {formatting.lasting(found.measured_s)}.",
+        "",
+        "| metric | base | head | difference (interval) | noise floor | answer |",
+        "|---|--:|--:|--:|--:|---|",
+        *(_row(row) for row in found.rows),
+        "",
+    ]
+    undecided = [row for row in found.rows if row.answer == "undecided"]
+    if undecided:
+        why = "; ".join(f"{NAMES[row.metric]}: {_why(row)}" for row in undecided)
+        told += [f"Undecided: {why}.", ""]
+    margin = next(row.margin for row in found.rows if row.relative)
+    told += [
+        f"No difference means: all of the interval is within {percent(margin)}. Of runs of equal "
+        f"variants, at most {percent(found.error_rate)} call any metric slower or faster. The "
+        "noise floor is the difference of the base from itself.",
+        "",
+        *([_environment(manifest), ""] if manifest else []),
+        f"Run `{found.run_id}`.",
+    ]
+    return "\n".join(told) + "\n"
+
+
+def _given(one: Variant) -> str:
+    return one.given.replace("`", "'")
+
+
+def _row(row: VerdictRow) -> str:
+    shown = answer(row)
+    cells = [
+        NAMES[row.metric],
+        value(row, row.base),
+        value(row, row.head),
+        difference(row),
+        percent(row.noise_floor),
+        f"**{shown}**" if row.answer in ("slower", "faster") else shown,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _environment(manifest: Manifest) -> str:
+    hosts = ", ".join(
+        f"{name}: {host.cpu_model}, {formatting.plural(len(host.cpus), 'core')}, {host.os}, "
+        f"Linux {host.kernel}"
+        for name, host in manifest.hosts.items()
+    )
+    return f"Environment: {hosts}."

@@ -1,0 +1,62 @@
+"""How often a comparison that looks after each block is right; docs/statistics.md has the figures.
+
+tests/unit/stats/test_sequential.py has a small version.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from loadlab.stats import sequential
+from tests.simulation import gates
+from tests.simulation.gates import Noise
+
+RUNS = 2000
+NOISES = {
+    f"{name} {size:.0%}": noise(size)
+    for name, noise in {
+        "normal": gates.normal,
+        "heavy": gates.heavy,
+        "drifting": gates.drifting,
+        "two speeds": gates.two_speeds,
+    }.items()
+    for size in (0.02, 0.05, 0.1)
+}
+RECORDED = ("cpu_us_per_request", "p50_ms", "p99_ms", "memory_mib")
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_equal_variants_are_rarely_told_apart_at_any_look(noise: Noise) -> None:
+    found = gates.looks(noise, 0, RUNS)
+    print(f"equal: {dict(found.of)}, {found.blocks:.0f} blocks")
+    # Six metrics of a run share the error rate.
+    assert 6 * (found["slower"] + found["faster"]) <= sequential.ERROR_RATE
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_10_percent_more_is_found_within_20_minutes(noise: Noise) -> None:
+    found = gates.looks(noise, 0.1, RUNS)
+    print(f"+10 %: {dict(found.of)}, {found.blocks:.0f} blocks")
+    assert found["slower"] >= 0.9
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_5_percent_more_is_not_called_none(noise: Noise) -> None:
+    found = gates.looks(noise, 0.05, RUNS)
+    print(f"+5 %: {dict(found.of)}, {found.blocks:.0f} blocks")
+    assert found["no difference"] <= 0.05
+    assert found["faster"] <= 0.001
+
+
+@pytest.mark.parametrize("metric", RECORDED)
+def test_recorded_equal_cells_are_rarely_told_apart(metric: str) -> None:
+    found = gates.looks(gates.drawn(metric), 0, RUNS)
+    print(f"recorded {metric}, equal: {dict(found.of)}, {found.blocks:.0f} blocks")
+    assert 6 * (found["slower"] + found["faster"]) <= sequential.ERROR_RATE
+
+
+@pytest.mark.parametrize("metric", RECORDED)
+def test_recorded_5_percent_more_is_not_called_none(metric: str) -> None:
+    found = gates.looks(gates.drawn(metric), 0.05, RUNS)
+    print(f"recorded {metric}, +5 %: {dict(found.of)}, {found.blocks:.0f} blocks")
+    assert found["no difference"] <= 0.05

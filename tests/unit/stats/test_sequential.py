@@ -1,0 +1,95 @@
+"""Comparisons after each block: the interval, the answers, and how often they are right."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+
+from loadlab.stats import sequential
+from loadlab.stats.inference import Estimate
+from tests.simulation import gates
+
+MARGIN = 0.05
+
+
+def t_at(values: list[float], mean: float) -> float:
+    return float(abs(scipy.stats.ttest_1samp(values, mean).statistic))
+
+
+def likelihood_ratio(values: list[float], mean: float) -> float:
+    """The likelihood of t with effects as the mixture has them, over that without, by
+    quadrature."""
+    count = len(values)
+    t = t_at(values, mean)
+
+    def weighted(effect: float) -> float:
+        prior = scipy.stats.norm.pdf(effect, 0, sequential.EFFECT)
+        return float(prior * scipy.stats.nct.pdf(t, count - 1, effect * math.sqrt(count)))
+
+    above, _ = scipy.integrate.quad(weighted, -8, 8, limit=200)
+    return float(above / scipy.stats.t.pdf(t, count - 1))
+
+
+def test_interval_ends_where_the_mixed_likelihood_ratio_is_the_inverse_of_the_error() -> None:
+    values = np.random.default_rng(1).normal(0.1, 0.05, 12).tolist()
+    found = sequential.interval(values, 0.01)
+    assert found.low is not None
+    assert found.high is not None
+    for bound in (found.low, found.high):
+        assert likelihood_ratio(values, bound) == pytest.approx(100, rel=0.01)
+
+
+def test_there_is_no_interval_of_too_few_blocks() -> None:
+    found = sequential.interval([0.1, 0.11, 0.12], 0.004)
+    assert found == Estimate(pytest.approx(0.11), None, None)
+    assert sequential.decide(found, 0.0, MARGIN, "lower").is_open
+
+
+def test_blocks_that_one_side_lacks_are_left_out() -> None:
+    base = dict.fromkeys(range(12), 10.0)
+    head = {**dict.fromkeys(range(11), 11.0), 99: 50.0}
+    found = sequential.ratio(base, head, 0.01)
+    assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
+    assert sequential.shift(base, head, 0.01).value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better", "answer"),
+    [
+        (0.06, 0.2, "lower", "slower"),
+        (0.06, 0.2, "higher", "faster"),
+        (-0.2, -0.01, "lower", "faster"),
+        (-0.2, -0.01, "higher", "slower"),
+        (-0.02, 0.03, "lower", "no difference"),
+        # It is certainly not 0, and certainly too small.
+        (0.01, 0.03, "lower", "no difference"),
+        (-0.02, 0.08, "lower", "undecided"),
+    ],
+)
+def test_answer_follows_from_the_interval(
+    low: float, high: float, better: sequential.Better, answer: str
+) -> None:
+    found = sequential.decide(Estimate((low + high) / 2, low, high), 0.001, MARGIN, better)
+    assert found.answer == answer
+    assert found.is_open == (answer == "undecided")
+
+
+@pytest.mark.parametrize("floor", [0.15, None])
+def test_difference_within_the_noise_stays_undecided(floor: float | None) -> None:
+    found = sequential.decide(Estimate(0.1, 0.06, 0.2), floor, MARGIN, "lower")
+    assert (found.answer, found.is_open) == ("undecided", True)
+    assert found.reason.code == "looks_within_noise"
+
+
+@pytest.mark.parametrize("noise", [gates.normal(0.05), gates.heavy(0.1), gates.drifting(0.02)])
+def test_equal_variants_are_rarely_told_apart(noise: gates.Noise) -> None:
+    found = gates.looks(noise, 0, 200, blocks=60)
+    assert found["slower"] + found["faster"] <= 0.015
+
+
+def test_10_percent_more_is_found_and_5_percent_never_called_none() -> None:
+    assert gates.looks(gates.normal(0.05), 0.1, 100)["slower"] >= 0.9
+    assert gates.looks(gates.normal(0.05), 0.05, 100)["no difference"] <= 0.02
