@@ -11,12 +11,20 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison, noise
+from loadlab.analysis import comparison, noise, verdict
 from loadlab.analysis.metrics import METRICS
 from loadlab.core import documents
 from loadlab.core.catalog import runs
 from loadlab.core.errors import PlanError
-from loadlab.core.model import CellSummary, ComparedCell, Comparison, RunComparison, Summary
+from loadlab.core.model import (
+    Answer,
+    CellSummary,
+    ComparedCell,
+    Comparison,
+    MetricComparison,
+    RunComparison,
+    Summary,
+)
 from loadlab.core.run_dir import RUN_ID, SUMMARY, RunDir
 
 
@@ -43,6 +51,23 @@ def compare(results: Path, base: str, head: str) -> RunComparison:
             "stack, endpoint, tuning, network and load, in runs of their own. Nothing was written."
         )
     return compared
+
+
+def answer(found: RunComparison) -> Answer:
+    """Return what the comparison says of the heads.
+
+    A difference whose interval is within the margin is none, as in a comparison of variants.
+    """
+    return verdict.overall([_answer(row) for one in found.comparisons for row in one.rows])
+
+
+def _answer(row: MetricComparison) -> Answer:
+    if row.conclusion == "inconclusive":
+        return "undecided"
+    if row.conclusion == "no difference" or row.reason.code == "difference_within_margin":
+        return "no difference"
+    better = "higher" if row.metric == "goodput" else "lower"
+    return "faster" if row.conclusion == better else "slower"
 
 
 def between(sides: Mapping[str, Sequence[str]], found: Mapping[str, Summary]) -> RunComparison:

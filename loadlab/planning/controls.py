@@ -46,7 +46,7 @@ def attach_controls(
     if study is not None and study.variants:
         # Student's t of the summary holds for one look only; verdict.json has the answers.
         comparisons, compared = [], [item.cell_id for item in items(certain)]
-        bases = {*variants.in_pairs(planned, study)}
+        bases = variants.of_base(planned)
     if study is not None and not bases and certain:
         bases = {certain[0].items[0].cell_id}
     controls = [

@@ -48,13 +48,14 @@ OPTIONS = (
 _REFUSED = {
     "repetitions": "blocks are added until the answer is clear. Give -e budget=",
     "slo": "both variants are measured at one rate. Give -e rate=",
-    "curve": "both variants are measured at one rate. Give -e rate=",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",
     "study": "the variants are the cells. Give one of both",
     "lesson": "the variants are the cells. Give one of both",
 }
+# Options that may have several values, of which a comparison has one; the endpoint must be named.
+_OF_ONE = ("endpoint", "rate", "connections", "tuning")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_EXAMPLE = "-e framework=aiohttp -e base=workers=1 -e head=workers=2"
+_EXAMPLE = "-e framework=aiohttp -e endpoint=hello -e base=workers=1 -e head=workers=2"
 
 
 class AbRule(Record, kw_only=True, frozen=True):
@@ -82,6 +83,13 @@ def study(root: Path, given: GivenOptions) -> Study:
     for name, why in _REFUSED.items():
         if name in given:
             raise PlanError(f"{name}: '{given[name]}' has no place beside base and head: {why}.")
+    for name in _OF_ONE:
+        value = given.get(name)
+        several = value if isinstance(value, list) else str(value).split(",")
+        if (name == "endpoint" and value is None) or len(several) > 1:
+            raise PlanError(
+                f"{name}: variants are compared at one {name}. Give one with -e {name}=<value>."
+            )
     generator = registry.GENERATORS.get(str(given.get("generator", "")))
     if generator is not None and generator.mode != "constant":
         raise PlanError(
@@ -173,21 +181,10 @@ def budget(given: str | None) -> float:
     return seconds
 
 
-def in_pairs(planned: PlannedCells, named: Study) -> list[str]:
-    """Return the cell_ids of the base: at the constant rate, and saturated.
-
-    Raises PlanError where a variant stands for several cells: of several endpoints, for example.
-    """
+def of_base(planned: PlannedCells) -> set[str]:
+    """Return the cell_ids of the base: at the constant rate, and saturated."""
     assert planned.study is not None
-    cells = planned.study.cells
-    several = [name for name in (one.name for one in named.cells) if len(cells[name]) != 1]
-    if several:
-        raise PlanError(
-            f"{several[0]}: it stands for {len(cells[several[0]])} cells: "
-            f"{', '.join(cells[several[0]])}. Give one endpoint with -e endpoint=, one rate, one "
-            "number of connections and one tuning."
-        )
-    return [cells[BASE][0], cells[BASE + _SATURATED][0]]
+    return {*planned.study.cells[BASE], *planned.study.cells[BASE + _SATURATED]}
 
 
 def planned_ab(

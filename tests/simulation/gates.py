@@ -61,12 +61,12 @@ def drifting(size: float) -> Noise:
 
 
 def two_speeds(size: float) -> Noise:
-    """A cell is slow in every third measurement, by three times ``size``, else always the same."""
+    """Noise of this standard deviation: every third measurement is slow, the others are alike."""
+    slow = size / (1 / 3 * 2 / 3) ** 0.5
     return lambda random, blocks: np.vstack(
         [
             np.zeros(blocks),
-            3 * size * (random.random((3, blocks)) < 1 / 3)
-            + random.normal(0, size / 20, (3, blocks)),
+            slow * (random.random((3, blocks)) < 1 / 3) + random.normal(0, size / 20, (3, blocks)),
         ]
     )
 

@@ -13,6 +13,9 @@ import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.callback.terminal import refuses
 
+from loadlab.core import documents
+from loadlab.core.model import Variant, Verdict
+from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 from tests.terminal import CLEAR, ROOT, left, seen
 
@@ -53,6 +56,15 @@ PLAYBOOK = """
       ansible.builtin.fail:
         msg: "size: 3 is too much. Nothing was changed."
       when: refuses | default(false)
+
+    - name: Give a verdict
+      lab.bench.verdict:
+        run_dir: "{{ verdict_of }}"
+      when: verdict_of is defined
+
+    - name: Fail after the verdict
+      ansible.builtin.command: "false"
+      when: fails_late | default(false)
 
 - name: End
   hosts: localhost
@@ -114,6 +126,30 @@ def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str])
     assert "failed=1" in failed
     refused = piped([*words, "-e", '{"refuses": true}'])
     assert refused.endswith("\nlocalhost: size: 3 is too much. Nothing was changed.\n")
+
+
+def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_path: Path) -> None:
+    sides = [Variant(name=name, given="workers=1", options={}) for name in ("base", "head")]
+    found = Verdict(
+        run_id="run",
+        base=sides[0],
+        head=sides[1],
+        answer="slower",
+        error_rate=0.025,
+        blocks=9,
+        measured_s=300,
+        budget_s=1200,
+        rows=[],
+    )
+    documents.write(RunDir(tmp_path).verdict, documents.encode(found))
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    given = f'{{"verdict_of": "{tmp_path}"}}'
+    for more, status in (["-e", given], 3), (["-e", given, "-e", '{"fails_late": true}'], 2):
+        done = subprocess.run(
+            [*words, *more], env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,25 @@ def test_several_runs_a_side_tell_a_difference(tmp_path: Path) -> None:
     assert any("new0, new1, new2 against" in line for line in section.lines(found.comparisons))
 
 
+@pytest.mark.parametrize(
+    ("factor", "sittings", "goodput"),
+    [(0.5, 3, "slower"), (1.5, 3, "faster"), (0.5, 1, "undecided"), (1.0, 3, "no difference")],
+)
+def test_goodput_of_several_sittings_gives_an_answer(
+    tmp_path: Path, factor: float, sittings: int, goodput: str
+) -> None:
+    sides: dict[str, list[str]] = {"old": [], "new": []}
+    for index, drift in enumerate((1.0, 1.01, 0.99)[:sittings]):
+        for side, speed in (("old", 1.0), ("new", factor)):
+            write(tmp_path, f"{side}{index}", speed * drift)
+            sides[side].append(f"{side}{index}")
+    found = run_comparison.compare(tmp_path, *(",".join(names) for names in sides.values()))
+    (compared,) = found.comparisons
+    # The latencies of these runs are equal to the last digit.
+    alone = replace(found, comparisons=[replace(compared, rows=compared.rows[:1])])
+    assert run_comparison.answer(alone) == goodput
+
+
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "old")
     write(tmp_path, "new", cell_id="agents")

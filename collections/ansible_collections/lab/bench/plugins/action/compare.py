@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.analysis import run_comparison
+from loadlab.analysis import run_comparison, verdict
 from loadlab.core import documents
 from loadlab.core.run_dir import RunDir
 from loadlab.report.sections import comparison
@@ -20,4 +20,12 @@ class ActionModule(ControllerAction):
         path = RunDir(results / found.head[-1]).comparison(*found.base)
         changed = self.put(path, documents.encode(found))
         lines = comparison.lines(found.comparisons)
-        return {"changed": changed, "path": str(path), "lines": lines}
+        answer = run_comparison.answer(found)
+        status = verdict.exit_status(answer, undecided_fails=args["undecided_fails"])
+        return {
+            "changed": changed,
+            "path": str(path),
+            "lines": lines,
+            "answer": answer,
+            "exit_status": status,
+        }

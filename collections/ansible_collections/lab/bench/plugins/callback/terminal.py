@@ -27,7 +27,7 @@ short_description: Shows stages with a clock, and a status line for the running 
 description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
-  - C(ansible-playbook) ends with the status that the module C(lab.bench.verdict) returned.
+  - C(ansible-playbook) ends with the status that C(lab.bench.verdict) or C(lab.bench.compare) returned.
   - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
     and where I(show_changed) is set. A failed task is always shown.
 options:
@@ -47,8 +47,8 @@ author: the lab's developers
 
 # Actions whose failure message the lab wrote itself.
 REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
-# Its result has the exit status of the playbook.
-VERDICT = "lab.bench.verdict"
+# Their results have the exit status of the playbook.
+GATES = ("lab.bench.verdict", "lab.bench.compare")
 # Clears the line that the cursor is on.
 CLEAR = "\r\x1b[K"
 TICK_S = 0.5
@@ -222,7 +222,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._screen.ends(result.host.get_name())
         if isinstance(result.task, TaskInclude):
             return
-        if result.task.action == VERDICT:
+        if result.task.action in GATES:
             self._status = result.result["exit_status"]
         if self._all():
             super().v2_runner_on_ok(result)

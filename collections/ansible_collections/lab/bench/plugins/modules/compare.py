@@ -5,6 +5,7 @@ module: compare
 short_description: Compare the cells that several runs all measured
 description:
   - Writes compare-<base>.json into the directory of the last head. Writes nothing in check mode.
+  - The callback lab.bench.terminal ends ansible-playbook with the exit status, unless a task failed.
 options:
   results:
     description: Directory of all runs.
@@ -18,6 +19,10 @@ options:
     description: Names of the runs to compare, with commas between.
     type: str
     required: true
+  undecided_fails:
+    description: Whether a metric that is undecided gives status 4.
+    type: bool
+    default: false
 author: the lab's developers
 """
 
@@ -38,5 +43,13 @@ lines:
   description: The comparison in words, a line for each metric of each cell.
   type: list
   elements: str
+  returned: success
+answer:
+  description: slower, faster, no difference or undecided.
+  type: str
+  returned: success
+exit_status:
+  description: 3 where a head is slower, 4 where one is undecided and that fails, else 0.
+  type: int
   returned: success
 """
