@@ -110,7 +110,7 @@ def describe(
     measured = _measured(run_dir)
     locked = manifest.locked(
         root,
-        {found.cell.framework for found in measured},
+        manifest.sources(found.cell for found in measured),
         {found.cell.load.generator for found in measured},
         any(found.purpose == "py_spy" for found in measured),
     )

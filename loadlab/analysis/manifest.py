@@ -12,6 +12,7 @@ from msgspec import to_builtins
 
 from loadlab.core import catalog, documents
 from loadlab.core.model import (
+    Cell,
     CertificateReference,
     CloudInstance,
     Command,
@@ -47,13 +48,20 @@ class Locked:
     locks: dict[str, str]
 
 
-def locked(
-    root: Path, frameworks: Iterable[str], generators: Iterable[str], py_spy: bool
-) -> Locked:
+def sources(cells: Iterable[Cell]) -> dict[str, str]:
+    """Return the folder of each application of the cells, by its name in the pins."""
+    several = {(cell.app or cell.framework): cell for cell in cells}
+    return {name: cell.app or f"apps/{cell.framework}" for name, cell in several.items()}
+
+
+def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_spy: bool) -> Locked:
     """Return what the lab in ``root`` pins of the controller, these applications and generators,
-    and the profiler."""
+    and the profiler.
+
+    ``apps``: from sources(), folders relative to ``root`` or absolute.
+    """
     folders = {"controller": root}
-    folders |= {name: root / "apps" / name for name in frameworks}
+    folders |= {name: root / source for name, source in apps.items()}
     pinned: dict[str, str] = {}
     for name in generators:
         if registry.get(name).mode == "batch":
@@ -69,8 +77,13 @@ def locked(
         for name in (_REQUIREMENTS, *_OTHER_LOCKS)
         if (folder / name).exists()
     ]
-    hashes = {path.relative_to(root).as_posix(): documents.digest_of(path) for path in files}
+    hashes = {_below(root, path): documents.digest_of(path) for path in files}
     return Locked({**pins(texts), **pinned}, hashes)
+
+
+def _below(root: Path, path: Path) -> str:
+    """Return a path below ``root`` relative to it, and any other as it is."""
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
 def _version(root: Path, role: str) -> dict[str, str]:

@@ -74,6 +74,8 @@ class _Cells(Struct, frozen=True):
     base: ByBlock
     head: ByBlock
     control: ByBlock
+    # base and head -> codes of the void reasons, of those that have no valid repetition.
+    void: dict[str, list[str]]
 
     def all(self) -> list[Repetition]:
         """Return the repetitions of all three."""
@@ -144,10 +146,20 @@ def table(ab: PlannedAb, kept: Records) -> list[VerdictRow]:
 
 
 def _cells(base: str, head: str, control: str, kept: Records) -> _Cells:
-    load = next((kept[one].cell for one in (base, head, control) if one in kept), None)
-    return _Cells(
-        load.load if load else None, *(_valid(one, kept) for one in (base, head, control))
-    )
+    several = (base, head, control)
+    cell = next((kept[one].cell for one in several if one in kept), None)
+    sides = [_valid(one, kept) for one in several]
+    void = {
+        name: _void_codes(cell_id, kept)
+        for name, cell_id, valid in zip(("base", "head"), several, sides, strict=False)
+        if not valid and recorded.measured(cell_id, kept)
+    }
+    return _Cells(cell.load if cell else None, *sides, void)
+
+
+def _void_codes(cell_id: str, kept: Records) -> list[str]:
+    reasons = (why for one in recorded.measured(cell_id, kept) for why in one.validity.reasons)
+    return list(dict.fromkeys(why.code for why in reasons))
 
 
 def _valid(cell_id: str, kept: Records) -> ByBlock:
@@ -192,6 +204,10 @@ def _row(one: _Measure, cells: _Cells, more_failed: float) -> VerdictRow:
         found = compare(base, head, ERROR)
         floor = sequential.floor(compare(base, control, ERROR))
         look = sequential.decide(found, floor, margin, one.better)
+        for side, codes in cells.void.items():
+            # The next may be valid.
+            why = Reason(code="side_not_valid", facts={"side": side, "void": codes})
+            look = Look("undecided", why, is_open=True)
     if one.relative and look.answer == "faster" and more_failed > rule.failed_max:
         facts: dict[str, int | float | str | bool | list[str] | None] = {"side": "head"}
         failed = Reason(
@@ -289,9 +305,16 @@ def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
     return sum(1 for _ in itertools.takewhile(is_done, range(1, latest + 1)))
 
 
+def _can_be_decided(ab: PlannedAb, kept: Records, failures: Mapping[str, int]) -> bool:
+    """Return whether more blocks may decide a metric."""
+    lost = any(count >= schedule.TRIES for count in failures.values())
+    return not lost and any(row.is_open for row in table(ab, kept))
+
+
 def with_blocks_left(plan: Plan, kept: Records, failures: Mapping[str, int], pace: Pace) -> Plan:
     """Return the plan with the blocks that it is to have: the present ones once every metric is
-    decided or the budget is spent, otherwise as many more as the budget is likely to allow.
+    decided, the budget is spent or a cell is abandoned, otherwise as many more as the budget is
+    likely to allow.
 
     A block that was begun is finished. Unchanged where the run compares no variants.
     """
@@ -301,7 +324,7 @@ def with_blocks_left(plan: Plan, kept: Records, failures: Mapping[str, int], pac
     more = 0
     if recorded.latest_block(kept) > done or not done:
         more = 1
-    elif any(row.is_open for row in table(plan.ab, kept)):
+    elif _can_be_decided(plan.ab, kept, failures):
         own, spent = done - pace.blocks_before, pace.now - pace.began
         left = plan.ab.budget_s - spent
         # Before the first block of an invocation its pace is not known.

@@ -35,7 +35,8 @@ def fingerprint(values: object, root: str, paths: Sequence[str]) -> str:
             raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
         for file in [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file()):
             if "__pycache__" not in file.parts:
-                digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+                name = Path(path) / file.relative_to(top)
+                digest.update(f"{name}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
 

@@ -178,6 +178,7 @@ def _cell(
 ) -> Cell:
     return Cell(
         framework=stack["framework"],
+        app=options.app,
         server=stack["server"],
         transport=stack["transport"],
         protocol=stack["protocol"],

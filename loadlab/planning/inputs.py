@@ -57,7 +57,7 @@ class Hasher:
     def _hash_application(self, stack: str) -> str:
         found = self._inputs.stacks[stack]
         shared = ["files/python"] if found["app"]["language"] == "python" else []
-        folders = [f"apps/{found['framework']}", *shared]
+        folders = [found["source"], *shared]
         return fingerprint(found["app"], str(self._root), folders)
 
     def _hash_plain(self, part: str, name: str) -> str:

@@ -40,9 +40,9 @@ _SATURATED = "_saturated"
 # Main variables that a variant may override: those of the stack and of its connections. The rest of
 # the load is the same for both, or the rows would compare two loads.
 OPTIONS = (
-    "framework", "server", "transport", "protocol", "reverse_proxy", "worker_class", "event_loop",
-    "upstream_keepalive", "workers", "threads", "backlog", "driver", "keepalive", "tls", "headers",
-    "tuning", "network",
+    "framework", "app", "server", "transport", "protocol", "reverse_proxy", "worker_class",
+    "event_loop", "upstream_keepalive", "workers", "threads", "backlog", "driver", "keepalive",
+    "tls", "headers", "tuning", "network",
 )  # fmt: skip
 # What the blocks and the one load of a comparison leave no room for.
 _REFUSED = {
@@ -85,8 +85,8 @@ def study(root: Path, given: GivenOptions) -> Study:
             raise PlanError(f"{name}: '{given[name]}' has no place beside base and head: {why}.")
     for name in _OF_ONE:
         value = given.get(name)
-        several = value if isinstance(value, list) else str(value).split(",")
-        if (name == "endpoint" and value is None) or len(several) > 1:
+        values = value if isinstance(value, list) else str(value).split(",")
+        if (name == "endpoint" and value is None) or len(values) > 1:
             raise PlanError(
                 f"{name}: variants are compared at one {name}. Give one with -e {name}=<value>."
             )

@@ -22,6 +22,7 @@ from loadlab.core.model import (
     Record,
     Reproduction,
     Summary,
+    Verdict,
 )
 from loadlab.core.model.study import GivenOptions, StudyPublication
 from loadlab.core.run_dir import MANIFEST, RunDir
@@ -64,6 +65,7 @@ from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
 from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import labels
+from loadlab.report.words import verdict as verdict_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.scheduling.plan import GeneratorChoice
 
@@ -220,6 +222,7 @@ class _Builder:
         self._calibration = _read(run.calibration().document, Calibration)
         self._claims = _read(run.claims, Claims)
         self._certificate = _read(run.certificate, Certificate)
+        self._verdict = _read(run.verdict, Verdict)
         self._reproduction = _read(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
@@ -247,6 +250,7 @@ class _Builder:
             self._calibration,
         )
         whole = [
+            *(_of_variants(self._verdict) if self._verdict else []),
             *([replace(certified.headline, anchor="certificate")] if certified else []),
             *([replace(judged.headline, anchor="claims")] if judged else []),
             *(_anchored(compared.headlines, "comparison") if compared else []),
@@ -390,6 +394,12 @@ def _is_client(entry: Entry) -> bool:
 
 def _headline(entry: Entry) -> Headline:
     return python_clients.headline(entry) if _is_client(entry) else headlines.headline(entry)
+
+
+def _of_variants(found: Verdict) -> list[Headline]:
+    state = {"slower": "missed", "faster": "held", "no difference": "same"}
+    text = verdict_words.sentence(found)
+    return [Headline(state.get(found.answer, "inconclusive"), text, anchor="comparison")]
 
 
 def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:

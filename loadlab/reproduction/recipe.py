@@ -33,7 +33,7 @@ def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
     items = experiments.items(plan.experiments)
     locked = manifest.locked(
         root,
-        {item.cell.framework for item in items},
+        manifest.sources(item.cell for item in items),
         {item.cell.load.generator for item in items},
         plan.py_spy,
     )

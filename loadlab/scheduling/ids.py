@@ -14,6 +14,8 @@ from loadlab.core.model import Cell, Load, Purpose
 def stack_id(cell: Cell) -> str:
     """Return the id of the cell's stack, a part of the cell's own."""
     parts = [cell.framework, cell.server, cell.transport, cell.protocol]
+    if cell.app:
+        parts.insert(1, f"app{_digest(cell.app)[:8]}")
     # A dotted name is the worker class of the event loop, which the id already names.
     if cell.worker_class and "." not in cell.worker_class:
         parts.append(cell.worker_class)

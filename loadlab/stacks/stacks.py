@@ -106,6 +106,7 @@ class Asked(TypedDict):
     front: str
     workers: int | None
     threads: int
+    app: NotRequired[str | None]
 
 
 class Constant(TypedDict):
@@ -123,6 +124,7 @@ class Stack(Chosen):
     - workers and threads: as in the options; driver: the database driver, None without a choice
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
+    - source: the application's folder, relative to the lab's or absolute
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
     """
 
@@ -135,6 +137,7 @@ class Stack(Chosen):
     threads: int
     needs: list[str]
     constants: list[Constant]
+    source: str
     backlog: NotRequired[int]
     measured: NotRequired[list[str]]
 
@@ -144,9 +147,17 @@ def interfaces(root: Path) -> dict[str, Interface]:
     return read_yaml(root, "files/stacks.yml", dict[str, Interface])
 
 
-def manifest(root: Path, framework: str) -> App:
-    """Return an application's app.yml. Raises PlanError with the place of a wrong value."""
-    return read_yaml(root, f"apps/{framework}/app.yml", App)
+def manifest(root: Path, source: str) -> App:
+    """Return the app.yml of an application's folder.
+
+    Raises PlanError where it has none, and with the place of a wrong value.
+    """
+    if not (root / source / "app.yml").is_file():
+        raise PlanError(
+            f"app: '{source}' is no folder with an app.yml. Give a folder with the files of "
+            "apps/<framework>, relative to the lab's folder or absolute."
+        )
+    return read_yaml(root, f"{source}/app.yml", App)
 
 
 def stacks(rows: Sequence[Row]) -> list[Offered]:
@@ -193,7 +204,8 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
             f"There are: {', '.join(apps)}."
         )
     known("framework", framework, apps, " A new one is a folder in apps/.")
-    app = manifest(root, framework)
+    source = values.get("app") or f"apps/{framework}"
+    app = manifest(root, source)
     _refuse_direct(values, app)
     driver = _driver(values, app)
     interface = interfaces(root)[app["interface"]]
@@ -248,6 +260,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "threads": values["threads"],
         "needs": sorted(needs),
         "constants": constants,
+        "source": source,
     }
 
 

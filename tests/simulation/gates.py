@@ -123,7 +123,7 @@ def recorded(metric: str) -> Floats:
     for row in rows:
         blocks.setdefault(row["run"] + row["block"], {})[row["name"]] = float(row[metric])
     both = [(one["a"], one["b"]) for one in blocks.values() if len(one) == 2]
-    return np.log(np.array(both)).T
+    return np.asarray(np.log(np.array(both)).T)
 
 
 def drawn(metric: str) -> Noise:

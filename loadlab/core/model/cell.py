@@ -187,6 +187,10 @@ class Cell(Record, kw_only=True, frozen=True):
     """A cell: one stack, endpoint, tuning profile, network profile and load."""
 
     framework: Annotated[str, doc("Name of the application's folder in apps/.")]
+    app: Annotated[
+        str | None,
+        doc("Folder that was deployed in place of apps/<framework>; absent where none was."),
+    ] = None
     server: Annotated[str, doc("Application server: gunicorn, uwsgi or native.")]
     transport: Annotated[str, doc("Socket between nginx and the application server: unix or tcp.")]
     protocol: Annotated[str, doc("Protocol on that socket: http, uwsgi or fastcgi.")]

@@ -70,6 +70,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         SaturationRate | None, doc("A study's rate that is not known yet; else null.")
     ] = None
     like: Annotated[str | None, doc("Bundle or run that the run repeats; null: none.")] = None
+    app: Annotated[
+        str | None, doc("Folder that is deployed in place of apps/<framework>; null: none.")
+    ] = None
     base: Annotated[str | None, doc("Variant that is compared with; null: none.")] = None
     head: Annotated[str | None, doc("Variant that is compared; null: none.")] = None
     budget: Annotated[str | None, doc("Time to compare variants in, such as 20m.")] = None

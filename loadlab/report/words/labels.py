@@ -16,7 +16,7 @@ Paths = Mapping[str, str]
 SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
-    "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
+    "app", "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
     "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.

@@ -98,6 +98,21 @@ def _why(row: VerdictRow) -> str:
     return words.reason(row.reason)
 
 
+def sentence(found: Verdict) -> str:
+    """Return the verdict in one sentence."""
+    told = [
+        f"{NAMES[row.metric]} {answer(row)}, {difference(row)}"
+        for row in found.rows
+        if row.answer in ("slower", "faster")
+    ]
+    for shared in ("no difference", "undecided"):
+        names = [NAMES[row.metric] for row in found.rows if row.answer == shared]
+        told += [f"{shared} in {', '.join(names)}"] if names else []
+    sides = f"The head ({found.head.given}) against the base ({found.base.given})"
+    after = formatting.plural(found.blocks, "block")
+    return f"{sides}: {found.answer} after {after}: {'; '.join(told)}."
+
+
 def lines(found: Verdict) -> list[str]:
     """Return the verdict for the terminal."""
     head = f"{'head against base':<23}{'base':>12}{'head':>12}  {'difference':<28}answer"

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 from loadlab.analysis import derive, verdict
 from loadlab.analysis.verdict import Pace
 from loadlab.core import documents
-from loadlab.core.model import Item, ResponseTime, Result, ServiceProcesses, Verdict, VerdictRow
+from loadlab.core.model import (
+    Answer,
+    Item,
+    ResponseTime,
+    Result,
+    ServiceProcesses,
+    Verdict,
+    VerdictRow,
+)
 from loadlab.core.run_dir import RunDir
 from loadlab.report.words import verdict as words
 from loadlab.scheduling import schedule
@@ -217,9 +225,7 @@ def test_void_repetitions_are_in_no_row() -> None:
         ("no difference", True, 0),
     ],
 )
-def test_exit_status_follows_from_the_answer(
-    answer: verdict.Answer, fails: bool, status: int
-) -> None:
+def test_exit_status_follows_from_the_answer(answer: Answer, fails: bool, status: int) -> None:
     assert verdict.exit_status(answer, undecided_fails=fails) == status
 
 
@@ -232,7 +238,7 @@ def test_exit_status_follows_from_the_answer(
         (["no difference", "no difference"], "no difference"),
     ],
 )
-def test_one_slower_metric_outweighs_the_others(several: list[verdict.Answer], answer: str) -> None:
+def test_one_slower_metric_outweighs_the_others(several: list[Answer], answer: str) -> None:
     assert verdict.overall(several) == answer
 
 

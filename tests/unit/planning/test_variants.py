@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from loadlab.planning import variants
 from loadlab.scheduling.experiments import Scaled
 from tests.unit import builders
 
+ROOT = Path(__file__).parents[3]
 VARIANTS = {"endpoint": "hello", "base": "workers=1", "head": "workers=2,tuning=stock"}
 
 
@@ -95,3 +97,28 @@ def test_what_cannot_be_compared_is_refused(changes: dict[str, object], told: st
 def test_budget_without_variants_is_refused() -> None:
     with pytest.raises(PlanError, match="of a comparison of variants only"):
         builders.plan(budget="5m")
+
+
+def test_application_may_be_another_folder(tmp_path: Path) -> None:
+    folders = [tmp_path / "old", tmp_path / "new"]
+    for folder in folders:
+        shutil.copytree(ROOT / "apps" / "aiohttp", folder)
+    base, head = (f"app={folder}" for folder in folders)
+    plan = builders.plan(endpoint="hello", base=base, head=head)
+    assert {stack["source"] for stack in plan.stacks.values()} == {str(one) for one in folders}
+    items = [item for one in plan.experiments for item in one.items]
+    assert {item.cell.app for item in items} == {str(one) for one in folders}
+    (folders[1] / "app.py").write_text("changed")
+    again = builders.plan(endpoint="hello", base=base, head=head)
+    hashes = [
+        {
+            item.cell.variant: builders.present(item.input_hashes).application
+            for one in several.experiments
+            for item in one.items
+        }
+        for several in (plan, again)
+    ]
+    assert hashes[0]["base"] == hashes[1]["base"]
+    assert hashes[0]["head"] != hashes[1]["head"]
+    with pytest.raises(PlanError, match="is no folder with an app"):
+        builders.plan(endpoint="hello", base=base, head=f"app={tmp_path}")

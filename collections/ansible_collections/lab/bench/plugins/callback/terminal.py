@@ -27,7 +27,8 @@ short_description: Shows stages with a clock, and a status line for the running 
 description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
-  - C(ansible-playbook) ends with the status that C(lab.bench.verdict) or C(lab.bench.compare) returned.
+  - C(ansible-playbook) ends with the status that C(lab.bench.verdict) or C(lab.bench.compare)
+    returned.
   - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
     and where I(show_changed) is set. A failed task is always shown.
 options:

@@ -5,7 +5,8 @@ module: compare
 short_description: Compare the cells that several runs all measured
 description:
   - Writes compare-<base>.json into the directory of the last head. Writes nothing in check mode.
-  - The callback lab.bench.terminal ends ansible-playbook with the exit status, unless a task failed.
+  - The callback lab.bench.terminal ends ansible-playbook with the exit status, unless a task
+    failed.
 options:
   results:
     description: Directory of all runs.
