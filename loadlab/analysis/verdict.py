@@ -148,13 +148,18 @@ def table(ab: PlannedAb, kept: Records) -> list[VerdictRow]:
 def _cells(base: str, head: str, control: str, kept: Records) -> _Cells:
     several = (base, head, control)
     cell = next((kept[one].cell for one in several if one in kept), None)
-    sides = [_valid(one, kept) for one in several]
     void = {
         name: _void_codes(cell_id, kept)
-        for name, cell_id, valid in zip(("base", "head"), several, sides, strict=False)
-        if not valid and recorded.measured(cell_id, kept)
+        for name, cell_id in (("base", base), ("head", head))
+        if recorded.measured(cell_id, kept) and not recorded.valid(cell_id, kept)
     }
-    return _Cells(cell.load if cell else None, *sides, void)
+    return _Cells(
+        load=cell.load if cell else None,
+        base=_valid(base, kept),
+        head=_valid(head, kept),
+        control=_valid(control, kept),
+        void=void,
+    )
 
 
 def _void_codes(cell_id: str, kept: Records) -> list[str]:

@@ -11,7 +11,7 @@ from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plural
 from loadlab.core.model import GivenOptions, Recipe, Source
 from loadlab.core.run_dir import RunDir
-from loadlab.planning import options
+from loadlab.planning import options, variants
 from loadlab.planning.options import Specs
 from loadlab.planning.studies import FOLDERS, filled
 from loadlab.planning.user_options import RENAMED
@@ -38,8 +38,8 @@ def given(
     """Return the options of the original, with those that the user gave with -e in their place.
 
     A default of this lab that differs from the original's is replaced too; of a study its file
-    decides. The inventory's own options are left out, as the original did not have them. ``asked``:
-    all options of this call; ``user``: names of those given with -e.
+    decides, and of variants the lab. The inventory's own options are left out, as the original did
+    not have them. ``asked``: all options of this call; ``user``: names of those given with -e.
     """
     before = {RENAMED.get(name, name): value for name, value in filled(recipe.given).items()}
     found: GivenOptions = {**_defaults(recipe, specs), **before}
@@ -53,7 +53,7 @@ def given(
 
 def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     """Return the options that the original took from defaults which are others here."""
-    if any(name in filled(recipe.given) for name in FOLDERS):
+    if any(name in filled(recipe.given) for name in (*FOLDERS, *variants.NAMES)):
         return {}
     before: GivenOptions = msgspec.structs.asdict(recipe.options)
     now: GivenOptions = msgspec.structs.asdict(options.options(specs, {}))

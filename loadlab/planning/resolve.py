@@ -86,7 +86,9 @@ def _refuse_absent_run(ask: Request, run_id: str | None) -> None:
         return
     given = studies.filled(ask.given)
     begins = ["framework", "base", *studies.FOLDERS, *([] if ask.begin else ["tuning", "network"])]
-    how = f"{'' if ask.begin else 'lab.yml and '}-e {ask.kind or 'framework'}=<name>"
+    named = f"-e {ask.kind or 'framework'}=<name>"
+    named = "-e base=<variant> -e head=<variant>" if ask.kind == "ab" else named
+    how = f"{'' if ask.begin else 'lab.yml and '}{named}"
     if "run_id" in given and (ask.needs_run or not any(name in given for name in begins)):
         raise PlanError(
             f"run_id: '{run_id}' is not in results/. {runs(results)} Give another -e run_id=, or "

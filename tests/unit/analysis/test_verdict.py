@@ -204,6 +204,42 @@ def test_metric_without_a_value_does_not_hold_the_run() -> None:
     assert not any(row.is_open for row in found.rows)
 
 
+def test_variant_without_a_valid_repetition_is_named() -> None:
+    machine = Machine(plan(budget="5m"))
+    measure = machine.measure
+
+    def void(item: Item, repetition: int, block: int | None) -> Result:
+        found = measure(item, repetition, block)
+        if item.cell.variant == "head" and item.cell.load.mode == "closed":
+            return replace(found, validity=builders.void("generator_cpu"))
+        return found
+
+    machine.measure = void  # type: ignore[method-assign]
+    found = machine.run()
+    why = rows(found)["goodput"].reason
+    assert (why.code, why.facts) == ("side_not_valid", {"side": "head", "void": ["generator_cpu"]})
+    assert rows(found)["goodput"].is_open
+    assert answers(found)["cpu"] == "no difference"
+
+
+def test_run_ends_where_a_cell_is_abandoned() -> None:
+    machine = Machine(plan())
+    ab = builders.present(machine.plan.ab)
+    failing = {ab.head.cells.saturated: schedule.TRIES}
+    pace = Pace(machine.now, machine.now, 0)
+    while item := schedule.next_item(
+        verdict.with_blocks_left(machine.plan, machine.records(), failing, pace),
+        machine.records(),
+        failing,
+        None,
+        0,
+    ):
+        result = machine.measure(item, item.repetition, item.block)
+        machine.found.setdefault(item.cell_id, []).append(result)
+        assert sum(map(len, machine.found.values())) <= 5
+    assert {len(several) for several in machine.found.values()} == {1}
+
+
 def test_void_repetitions_are_in_no_row() -> None:
     machine = Machine(plan(), {"cpu": 1.2})
     found = machine.run()
