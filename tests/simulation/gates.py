@@ -121,7 +121,7 @@ def recorded(metric: str) -> Floats:
         rows = list(csv.DictReader(file))
     blocks: dict[str, dict[str, float]] = {}
     for row in rows:
-        blocks.setdefault(row["run"] + row["block"], {})[row["name"]] = float(row[metric])
+        blocks.setdefault(f"{row['run']} {row['block']}", {})[row["name"]] = float(row[metric])
     both = [(one["a"], one["b"]) for one in blocks.values() if len(one) == 2]
     return np.asarray(np.log(np.array(both)).T)
 

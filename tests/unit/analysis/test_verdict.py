@@ -205,7 +205,7 @@ def test_metric_without_a_value_does_not_hold_the_run() -> None:
 
 
 def test_variant_without_a_valid_repetition_is_named() -> None:
-    machine = Machine(plan(budget="5m"))
+    machine = Machine(plan(budget="15m"))
     measure = machine.measure
 
     def void(item: Item, repetition: int, block: int | None) -> Result:
