@@ -18,6 +18,7 @@ from loadlab.analysis import metrics
 from loadlab.core.methods import comparison_rule
 from loadlab.core.model import (
     Answer,
+    Facts,
     LatencyOf,
     Load,
     PlannedAb,
@@ -79,27 +80,21 @@ class _Cells(Struct, frozen=True):
 
     def all(self) -> list[Repetition]:
         """Return the repetitions of all three."""
-        return [rep for side in self._sides for block in side.values() for rep in block]
-
-    @property
-    def _sides(self) -> tuple[ByBlock, ByBlock, ByBlock]:
-        return self.base, self.head, self.control
+        sides = (self.base, self.head, self.control)
+        return [rep for side in sides for block in side.values() for rep in block]
 
 
 def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
     """Return the verdict by all blocks of the records."""
     rows = table(ab, kept)
-    ends = [
-        (one.started, one.finished)
+    measured = [
+        one
         for cells in (ab.base.cells, ab.head.cells, ab.control)
         for cell_id in (cells.constant, cells.saturated)
         for one in recorded.measured(cell_id, kept)
-        if one.started is not None and one.finished is not None
     ]
-    first, last = (
-        min((one for one, _ in ends), default=0.0),
-        max((one for _, one in ends), default=0.0),
-    )
+    first = min((one.started for one in measured if one.started is not None), default=0.0)
+    last = max((one.finished for one in measured if one.finished is not None), default=first)
     return Verdict(
         run_id=run_id,
         base=_variant(ab.base),
@@ -201,7 +196,7 @@ def _row(one: _Measure, cells: _Cells, more_failed: float) -> VerdictRow:
     rule = comparison_rule()
     margin = rule.margin if one.relative else rule.failed_max
     compare = sequential.ratio if one.relative else sequential.shift
-    reason = _incomparable(one, cells, base, head, latency_of)
+    reason = _incomparable(one, cells, {"base": base, "head": head, "control": control}, latency_of)
     if reason is not None:
         found = inference.Estimate(None, None, None)
         floor, look = None, Look("undecided", reason)
@@ -214,10 +209,9 @@ def _row(one: _Measure, cells: _Cells, more_failed: float) -> VerdictRow:
             why = Reason(code="side_not_valid", facts={"side": side, "void": codes})
             look = Look("undecided", why, is_open=True)
     if one.relative and look.answer == "faster" and more_failed > rule.failed_max:
-        facts: dict[str, int | float | str | bool | list[str] | None] = {"side": "head"}
-        failed = Reason(
-            code="better_failed_more", value=more_failed, limit=rule.failed_max, facts=facts
-        )
+        facts: Facts = {"side": "head"}
+        limit = rule.failed_max
+        failed = Reason(code="better_failed_more", value=more_failed, limit=limit, facts=facts)
         look = Look("undecided", failed)
     return VerdictRow(
         metric=one.name,
@@ -254,12 +248,15 @@ def _path(one: _Measure, cells: _Cells) -> tuple[str, LatencyOf | None]:
 def _incomparable(
     one: _Measure,
     cells: _Cells,
-    base: Mapping[int, float],
-    head: Mapping[int, float],
+    sides: Mapping[str, Mapping[int, float]],
     latency_of: LatencyOf | None,
 ) -> Reason | None:
-    """Return why more blocks would not compare a metric; None where they may."""
-    for side, measured, values in (("base", cells.base, base), ("head", cells.head, head)):
+    """Return why more blocks would not compare a metric; None where they may.
+
+    ``sides``: base, head and control -> block -> value.
+    """
+    for side, values in sides.items():
+        measured: ByBlock = getattr(cells, side)
         if measured and not values:
             return Reason(code="value_absent", facts={"side": side})
         zeros = sum(value <= 0 for value in values.values())

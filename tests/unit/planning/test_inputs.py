@@ -29,7 +29,7 @@ def made_of(**changed: Any) -> Inputs:
     app = {"language": "python", "endpoints": ["index"]}
     return replace(
         Inputs(
-            stacks={"a": {"framework": "alpha", "app": app}},
+            stacks={"a": {"framework": "alpha", "app": app, "source": "apps/alpha"}},
             endpoints={"index": {"path": "/index"}, "slow": {"path": "/slow"}},
             tunings={"stock": {"sysctl": []}},
             networks={"lan": {"delay": 0}},
