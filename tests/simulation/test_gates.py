@@ -40,6 +40,13 @@ def test_10_percent_more_is_found_within_20_minutes(noise: Noise) -> None:
     assert found["slower"] >= 0.9
 
 
+def test_10_percent_more_is_found_in_the_blocks_of_six_cells() -> None:
+    """Two loads of base, head and control take twice as long as one."""
+    found = gates.looks(gates.normal(0.05), 0.1, RUNS, blocks=30)
+    print(f"+10 %, 30 blocks: {dict(found.of)}, {found.blocks:.0f} blocks")
+    assert found["slower"] >= 0.95
+
+
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 def test_5_percent_more_is_not_called_none(noise: Noise) -> None:
     found = gates.looks(noise, 0.05, RUNS)
