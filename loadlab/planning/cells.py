@@ -114,6 +114,7 @@ def closed_loop(load: Load) -> Load:
         of_saturation=None,
         duration_s=min(load.duration_s or 0, CLOSED_LOOP_DURATION_S),
         warmup_s=min(load.warmup_s, CLOSED_LOOP_WARMUP_S),
+        think_s=None,
         stall=None,
         injection=None,
         background_endpoint=None,
@@ -186,6 +187,7 @@ def _cell(
         upstream_keepalive=stack["upstream_keepalive"],
         workers=stack["workers"],
         threads=stack["threads"],
+        idle_timeout_s=stack["idle_timeout"],
         backlog=backlog,
         driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
         front="none" if stack["front"] == "none" else None,
@@ -200,8 +202,14 @@ def _cell(
 def _with_entry(load: Load, entry: StudyCell | None) -> Load:
     if entry is None:
         return load
+    if entry.think_s is not None and load.mode != "closed":
+        raise PlanError(
+            f"think_s: the cell {entry.name} has one, and generator={load.generator} is no closed "
+            f"loop. Give generator={registry.saturating()}, or leave think_s out."
+        )
     return replace(
         load,
+        think_s=entry.think_s,
         stall=entry.stall,
         injection=entry.injection,
         background_endpoint=entry.background_endpoint,

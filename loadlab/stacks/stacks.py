@@ -55,6 +55,7 @@ class Row(TypedDict):
     event_loop: NotRequired[str | list[str]]
     upstream_keepalive: bool | list[bool]
     threads: NotRequired[bool]
+    idle_timeout: NotRequired[bool]
     loop: NotRequired[str]
     python_below: NotRequired[str]
     python_reason: NotRequired[str]
@@ -87,9 +88,14 @@ class Chosen(PythonLimit):
 
 
 class Offered(Chosen):
-    """A stack of a row; ``threaded``: whether its workers can have several threads."""
+    """A stack of a row.
+
+    - threaded: whether its workers can have several threads
+    - closes_idle: whether idle_timeout says when it closes an idle connection
+    """
 
     threaded: bool
+    closes_idle: bool
 
 
 class Asked(TypedDict):
@@ -106,6 +112,7 @@ class Asked(TypedDict):
     front: str
     workers: int | None
     threads: int
+    idle_timeout: int | None
 
 
 class Constant(TypedDict):
@@ -120,7 +127,7 @@ class Stack(Chosen):
     """The stack that is measured.
 
     - front: nginx or none; port: the port that clients connect to
-    - workers and threads: as in the options; driver: the database driver, None without a choice
+    - workers, threads and idle_timeout: as in the options; driver: the database driver, None without a choice
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
@@ -133,6 +140,7 @@ class Stack(Chosen):
     port: int
     workers: int | None
     threads: int
+    idle_timeout: int | None
     needs: list[str]
     constants: list[Constant]
     backlog: NotRequired[int]
@@ -172,6 +180,7 @@ def _of_row(row: Row) -> Iterator[Offered]:
             "python_below": row.get("python_below"),
             "python_reason": row.get("python_reason"),
             "threaded": row.get("threads", False),
+            "closes_idle": row.get("idle_timeout", False),
         }
 
 
@@ -204,11 +213,13 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         if all(one[key] == value for key, value in asked.items())
         and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
         and (one["threaded"] or values["threads"] == 1)
+        and (one["closes_idle"] or values["idle_timeout"] is None)
         and (app["language"] != "none" or values["workers"] is None)
     ]
     if not fitting:
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
+        words += [f"idle_timeout={values['idle_timeout']}"] if values["idle_timeout"] else []
         if app["language"] == "none" and values["workers"]:
             words.append(f"workers={values['workers']}")
         reason = interface.get("refused", {}).get(values["server"] or "")
@@ -246,6 +257,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "port": PORTS[values["front"]],
         "workers": values["workers"],
         "threads": values["threads"],
+        "idle_timeout": values["idle_timeout"],
         "needs": sorted(needs),
         "constants": constants,
     }
@@ -326,4 +338,6 @@ def _row(row: Row) -> str:
         if value != "none":
             several = value if isinstance(value, list) else [value]
             words.append(f"{key}={'|'.join(map(_word, several))}")
-    return " ".join(words) + (" threads=<n>" if row.get("threads") else "")
+    words += ["threads=<n>"] if row.get("threads") else []
+    words += ["idle_timeout=<seconds>"] if row.get("idle_timeout") else []
+    return " ".join(words)

@@ -208,7 +208,7 @@ def test_the_stacks_of_an_interface_are_made_of_what_can_be_asked_for(name: str)
     interface = STACKS[name]
     assert set(interface) <= {"stacks", "refused"}
     for row in interface["stacks"]:
-        others = {"threads", "loop", "python_below", "python_reason"}
+        others = {"threads", "idle_timeout", "loop", "python_below", "python_reason"}
         assert set(row) <= {*CHOICES, *others}, row
         # As the main variable says, connections are kept unless asked otherwise.
         assert row["upstream_keepalive"] in (False, [True, False])

@@ -108,6 +108,7 @@ from loadlab.core.model.run import (
 )
 from loadlab.core.model.statistics import (
     AblationPower,
+    Bounded,
     ClientStatistics,
     Difference,
     LatencyOf,
@@ -116,6 +117,7 @@ from loadlab.core.model.statistics import (
     MetricComparison,
     Ratio,
     Sample,
+    Scalability,
     Spread,
     Statistics,
 )

@@ -138,6 +138,13 @@ class Load(Record, kw_only=True, frozen=True):
             "one. Absent for a batch, which has reuse."
         ),
     ] = None
+    think_s: Annotated[
+        Above0 | None,
+        doc(
+            "Think time of a closed loop: how long each connection waits before each request, "
+            "seconds; absent where it waits for nothing but its answer."
+        ),
+    ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     injection: Annotated[
         Injection | None, doc("Known faults, of a certificate's load; absent for any other.")
@@ -207,6 +214,13 @@ class Cell(Record, kw_only=True, frozen=True):
         ),
     ] = None
     threads: Annotated[Positive | None, doc("Threads of each process.")] = None
+    idle_timeout_s: Annotated[
+        Positive | None,
+        doc(
+            "Seconds until the application server closes an idle connection from nginx; absent: "
+            "the lab's 75, more than nginx's 60."
+        ),
+    ] = None
     backlog: Annotated[
         Positive | None,
         doc(

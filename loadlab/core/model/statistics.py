@@ -265,3 +265,33 @@ class AblationPower(Record, kw_only=True, frozen=True):
     repetitions: Annotated[
         Positive | None, doc("Repetitions needed; null where more than 1,000 are.")
     ]
+
+
+class Bounded(Record, kw_only=True, frozen=True):
+    """A parameter of a fit with its interval, of 95 %."""
+
+    value: Annotated[NotNegative, doc("Value that fits best.")]
+    low: Annotated[NotNegative, doc("Lower bound.")]
+    high: Annotated[NotNegative, doc("Upper bound.")]
+
+
+class Scalability(Record, kw_only=True, frozen=True):
+    """The Universal Scalability Law, fitted to goodput by the number of connections N:
+    rate * N / (1 + sigma (N - 1) + kappa N (N - 1)).
+    """
+
+    levels: Annotated[Positive, doc("Number of measured levels.")]
+    rate: Annotated[Above0, doc("Goodput of one connection by the law, requests/s.")]
+    sigma: Annotated[Bounded, doc("Contention, 0 to 1.")]
+    kappa: Annotated[Bounded, doc("Coherency, 0 or more.")]
+    peak: Annotated[
+        NotNegative | None,
+        doc("N of the highest goodput by the law; null where kappa is 0 and it has none."),
+    ]
+    most: Annotated[
+        Above0 | None,
+        doc("Highest goodput by the law at any N, requests/s; null where it has no limit."),
+    ]
+    misfit: Annotated[
+        NotNegative, doc("Largest deviation of a level from the law, a fraction of the law's.")
+    ]

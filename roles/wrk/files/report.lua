@@ -1,6 +1,12 @@
 -- Prints, after wrk's own text, one line "LAB_WRK {json}" with exact integers: wrk's text rounds
 -- its counts' units and its latencies, and gives only four percentiles.
 -- latency(i) gives the i-th distinct latency in µs and how many answers had it (wrk 4.1).
+-- LAB_THINK_MS is how long each connection waits before each request, its first one included.
+local think_ms = tonumber(os.getenv("LAB_THINK_MS"))
+if think_ms then
+   function delay() return think_ms end
+end
+
 function done(summary, latency, requests)
    local e, n = summary.errors, "%.0f"
    local function field(name, value) return string.format('"%s":' .. n, name, value) end
