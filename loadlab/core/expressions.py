@@ -125,7 +125,9 @@ def check_metric(metric: str) -> None:
         return
     first, _, rest = metric.partition(".")
     is_load = first == "load" and rest != ""
-    _check_path(metric, rest if is_load else metric, "a repetition", Load if is_load else Repetition)
+    _check_path(
+        metric, rest if is_load else metric, "a repetition", Load if is_load else Repetition
+    )
 
 
 def _check_path(metric: str, path: str, of: str, kind: object) -> None:

@@ -127,7 +127,8 @@ class Stack(Chosen):
     """The stack that is measured.
 
     - front: nginx or none; port: the port that clients connect to
-    - workers, threads and idle_timeout: as in the options; driver: the database driver, None without a choice
+    - workers, threads and idle_timeout: as in the options
+    - driver: the database driver, None without a choice
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure

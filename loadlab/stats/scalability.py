@@ -89,7 +89,12 @@ def _least(
     """
     inside = np.clip(begin, 1e-9, np.array(most) * (1 - 1e-9))
     found = scipy.optimize.least_squares(
-        residuals, inside, bounds=(0, most), x_scale=np.maximum(inside, 1e-6), xtol=1e-12, ftol=1e-12
+        residuals,
+        inside,
+        bounds=(0, most),
+        x_scale=np.maximum(inside, 1e-6),
+        xtol=1e-12,
+        ftol=1e-12,
     )
     parameters, least = np.array(found.x, dtype=np.float64), 2 * float(found.cost)
     for at in range(len(parameters)):

@@ -889,7 +889,9 @@ def test_a_closed_loop_of_a_study_has_its_think_time_and_another_load_has_none(l
     shutil.rmtree(lab / "files" / "studies")
     oha = {"name": "tuned", "think_s": 1.5, "options": {"generator": "oha"}}
     write_study(lab, cells=[oha], claims=[])
-    with pytest.raises(PlanError, match=r"think_s: the cell tuned has one, and generator=oha is no"):
+    with pytest.raises(
+        PlanError, match=r"think_s: the cell tuned has one, and generator=oha is no"
+    ):
         make(lab, study="one")
 
 
