@@ -2,7 +2,7 @@
 
 An expression has numbers, figures, + - * / and parentheses. A figure is <cell>.<metric>: the name
 of a cell, and the path of a metric in its repetitions, such as short.latency_us.max; or the name of
-a fit, and the path of a figure in Scalability, such as law.sigma.value. A condition
+a fit, and the path of a figure in Scalability, such as law.sigma. A condition
 also has < <= > >= and `and`. A text has expressions in braces, {long.goodput / short.goodput}, and
 may name a form of FORMS after a bar: {short.telemetry.server.cpu_busy | percent}.
 """

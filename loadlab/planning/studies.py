@@ -320,7 +320,7 @@ def _cells(entry: FileCell, rates: Mapping[str, FileRate], scale: str) -> Iterat
             name="-".join([entry.name, *(label for label, _ in choice)]),
             options=options,
             expected_void=entry.expected_void,
-            think_s=entry.think_s,
+            burst_every_s=entry.burst_every_s,
             stall=entry.stall,
             background_endpoint=entry.background_endpoint,
             injection=entry.injection,

@@ -47,8 +47,8 @@ def _load(load: Load) -> list[str]:
         parts.append(f"timeout{plain(load.timeout_s)}s")
     if load.keepalive is False:
         parts.append("unkept")
-    if load.think_s is not None:
-        parts.append(f"think{plain(load.think_s)}s")
+    if load.burst_every_s is not None:
+        parts.append(f"burst{plain(load.burst_every_s)}s")
     if load.tls:
         parts.append("http2" if load.http2 else "tls")
     if load.headers:

@@ -2,7 +2,7 @@
 
 Gunther 2007, Guerrilla Capacity Planning: X(N) = rate * N / (1 + sigma (N - 1) + kappa N (N - 1)).
 sigma is contention, the part of the work for which one waits for another; kappa is coherency, the
-work that each causes each other. Both are without unit, sigma from 0 to 1, kappa 0 or more.
+work that each causes each other. Both are without unit, from 0 to 1.
 
 The law is smooth. It describes the levels that it was fitted to; it is no evidence of a cause, nor
 of a level beyond them.
@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from loadlab.core.model import Bounded, Scalability
+from loadlab.core.model import Scalability
 from loadlab.stats.inference import LEVEL
 
 # Fewest levels: one more than the law has parameters, so that there is an interval.
@@ -59,11 +59,17 @@ def fit(levels: Sequence[tuple[float, float]]) -> Scalability | None:
         return _least(lambda p: residuals(p[0], value), (sigma,), _MOST[:1])[1] - limit
 
     peak = ((1 - sigma) / kappa) ** 0.5 if kappa else None
+    sigma_low, sigma_high = _bounds(sigma, with_sigma, _MOST[0])
+    kappa_low, kappa_high = _bounds(kappa, with_kappa, _MOST[1])
     return Scalability(
         levels=len(levels),
         rate=rate,
-        sigma=_bounded(sigma, with_sigma, _MOST[0]),
-        kappa=_bounded(kappa, with_kappa, _MOST[1]),
+        sigma=sigma,
+        sigma_low=sigma_low,
+        sigma_high=sigma_high,
+        kappa=kappa,
+        kappa_low=kappa_low,
+        kappa_high=kappa_high,
         peak=peak,
         most=_most(rate, sigma, kappa, peak),
         misfit=float(np.abs(np.expm1(residuals(sigma, kappa))).max()),
@@ -106,14 +112,14 @@ def _least(
     return tuple(map(float, parameters)), least
 
 
-def _bounded(value: float, beyond: Callable[[float], float], most: float) -> Bounded:
-    """Return a parameter with the bounds at which ``beyond``, negative within them, is 0."""
+def _bounds(value: float, beyond: Callable[[float], float], most: float) -> tuple[float, float]:
+    """Return the bounds of a parameter, where ``beyond``, negative between them, is 0."""
     low, high = 0.0, most
     if value > 0 and beyond(0.0) > 0:
         low = _crossing(beyond, 0.0, value)
     if value < most and beyond(most) > 0:
         high = _crossing(beyond, most, value)
-    return Bounded(value=value, low=low, high=high)
+    return low, high
 
 
 def _crossing(beyond: Callable[[float], float], outside: float, inside: float) -> float:

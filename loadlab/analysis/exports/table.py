@@ -78,7 +78,7 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "mode": load.mode,
         "rate_per_s": load.rate,
         "connections": load.connections,
-        "think_s": load.think_s,
+        "burst_every_s": load.burst_every_s,
         "clients": load.clients or 1,
         "asked_duration_s": load.duration_s,
         "warmup_s": load.warmup_s,

@@ -24,7 +24,8 @@ def lookup(summary: Summary, study: PlannedStudy) -> Lookup:
 
     def value(cell: str, metric: str) -> float | None:
         if cell in fits:
-            return _figure(fits[cell], metric)
+            figure: float | None = getattr(fits[cell], metric, None)
+            return figure
         found = [*sampling.sample(cells.get(cell, ()), metric).by_block.values()]
         return statistics.median(found) if found else None
 
@@ -45,10 +46,3 @@ def _fits(asked: Mapping[str, Iterable[str]], cells: Cells) -> dict[str, Scalabi
         )
         for name, fitted in asked.items()
     }
-
-
-def _figure(fit: Scalability | None, path: str) -> float | None:
-    found: object = fit
-    for name in path.split("."):
-        found = None if found is None else getattr(found, name)
-    return float(found) if isinstance(found, int | float) else None

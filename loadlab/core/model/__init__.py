@@ -108,7 +108,6 @@ from loadlab.core.model.run import (
 )
 from loadlab.core.model.statistics import (
     AblationPower,
-    Bounded,
     ClientStatistics,
     Difference,
     LatencyOf,
@@ -184,7 +183,6 @@ __all__ = [
     "SCHEMA",
     "AblationPower",
     "AcceptQueue",
-    "Bounded",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",

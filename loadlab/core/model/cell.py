@@ -138,11 +138,12 @@ class Load(Record, kw_only=True, frozen=True):
             "one. Absent for a batch, which has reuse."
         ),
     ] = None
-    think_s: Annotated[
+    burst_every_s: Annotated[
         Above0 | None,
         doc(
-            "Think time of a closed loop: how long each connection waits before each request, "
-            "seconds; absent where it waits for nothing but its answer."
+            "Seconds between the bursts of a closed loop: its connections send their next request "
+            "together, when the client's clock is at a multiple of this. Absent where each sends "
+            "when it has its answer."
         ),
     ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None

@@ -142,7 +142,7 @@ class Lesson(Record, kw_only=True, frozen=True):
         dict[str, list[str]],
         doc(
             "Name -> cells of as many connections each, to whose goodput the Universal Scalability "
-            "Law is fitted. Expressions name its figures: <name>.sigma.value."
+            "Law is fitted. Expressions name its figures: <name>.sigma."
         ),
     ] = field(default_factory=dict)
     by_hand: Annotated[list[HandCommand], doc("Commands that show the counters on a host.")]

@@ -267,23 +267,19 @@ class AblationPower(Record, kw_only=True, frozen=True):
     ]
 
 
-class Bounded(Record, kw_only=True, frozen=True):
-    """A parameter of a fit with its interval, of 95 %."""
-
-    value: Annotated[NotNegative, doc("Value that fits best.")]
-    low: Annotated[NotNegative, doc("Lower bound.")]
-    high: Annotated[NotNegative, doc("Upper bound.")]
-
-
 class Scalability(Record, kw_only=True, frozen=True):
     """The Universal Scalability Law, fitted to goodput by the number of connections N:
-    rate * N / (1 + sigma (N - 1) + kappa N (N - 1)).
+    rate * N / (1 + sigma (N - 1) + kappa N (N - 1)). Intervals are of 95 %.
     """
 
     levels: Annotated[Positive, doc("Number of measured levels.")]
     rate: Annotated[Above0, doc("Goodput of one connection by the law, requests/s.")]
-    sigma: Annotated[Bounded, doc("Contention, 0 to 1.")]
-    kappa: Annotated[Bounded, doc("Coherency, 0 or more.")]
+    sigma: Annotated[Fraction, doc("Contention, 0 to 1.")]
+    sigma_low: Annotated[Fraction, doc("Lower bound of sigma's interval.")]
+    sigma_high: Annotated[Fraction, doc("Upper bound of sigma's interval.")]
+    kappa: Annotated[Fraction, doc("Coherency, 0 to 1.")]
+    kappa_low: Annotated[Fraction, doc("Lower bound of kappa's interval.")]
+    kappa_high: Annotated[Fraction, doc("Upper bound of kappa's interval.")]
     peak: Annotated[
         NotNegative | None,
         doc("N of the highest goodput by the law; null where kappa is 0 and it has none."),

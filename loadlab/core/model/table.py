@@ -80,8 +80,8 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
         Above0 | None, doc("Requested rate, requests/s; empty without a constant rate.")
     ]
     connections: Annotated[Positive, doc("Connections; of a batch: most requests at once.")]
-    think_s: Annotated[
-        Above0 | None, doc("Think time of a closed loop, seconds; empty where there is none.")
+    burst_every_s: Annotated[
+        Above0 | None, doc("Seconds between the bursts of a closed loop; empty where it has none.")
     ]
     clients: Annotated[Positive, doc("Clients that offered the load together, 1 or more.")]
     asked_duration_s: Annotated[

@@ -190,8 +190,8 @@ def load_parts(load: Load) -> dict[str, str]:
         "keepalive": "client connections kept" if kept else "a client connection for each request",
         **options,
     }
-    if load.think_s:
-        words["think"] = f"a think time of {load.think_s:g} s"
+    if load.burst_every_s:
+        words["bursts"] = f"a burst every {load.burst_every_s:g} s"
     if load.stall:
         words["stall"] = f"stopped for {load.stall.duration_s:g} s"
     if load.background_endpoint:

@@ -114,13 +114,11 @@ def test_a_text_has_expressions_in_braces() -> None:
 
 
 def test_a_fit_has_the_figures_of_scalability() -> None:
-    expressions.check("a.goodput / law.most + law.sigma.low", ["a"], ["law"])
-    with pytest.raises(ValueError, match=r"'sigma.width': a fit has no 'width' there"):
-        expressions.check("law.sigma.width", ["a"], ["law"])
-    with pytest.raises(ValueError, match=r"'sigma' is no number"):
-        expressions.check_text("{law.sigma}", ["a"], ["law"])
+    expressions.check("a.goodput / law.most + law.sigma_low", ["a"], ["law"])
+    with pytest.raises(ValueError, match=r"'sigma_width': a fit has no 'width' there"):
+        expressions.check("law.sigma_width", ["a"], ["law"])
     with pytest.raises(ValueError, match=r"names the cell 'low'. There are: a, law"):
-        expressions.check("low.sigma.value", ["a"], ["law"])
+        expressions.check("low.sigma", ["a"], ["law"])
 
 
 @pytest.mark.parametrize(

@@ -201,12 +201,12 @@ def test_the_load_has_the_options_that_were_asked_for() -> None:
     assert (given["WARM_UP"], given["PRINTS"]) == ("", "yes")
 
 
-def test_the_think_time_of_a_closed_loop_reaches_its_script() -> None:
+def test_the_bursts_of_a_closed_loop_reach_its_script() -> None:
     closed = {**CONSTANT, "generator": "wrk", "mode": "closed", "rate": None}
-    (offer,) = run({**closed, "think_s": 2, "headers": {"A": "b"}}).offers
+    (offer,) = run({**closed, "burst_every_s": 2, "headers": {"A": "b"}}).offers
     for name in ("WARM_UP", "MEASURE"):
         argv = shlex.split(variables(offer)[name])
-        assert argv[2:5] == ["env", "LAB_THINK_MS=2000", "wrk"]
+        assert argv[2:5] == ["env", "LAB_BURST_EVERY_MS=2000", "wrk"]
         assert argv[-2:] == ["-H", "A: b"]
     assert "env" not in shlex.split(variables(run(closed).offers[0])["MEASURE"])
 

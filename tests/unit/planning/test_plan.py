@@ -881,16 +881,16 @@ def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     assert make(lab, study="one", scale="local").measurements == 12
 
 
-def test_a_closed_loop_of_a_study_has_its_think_time_and_another_load_has_none(lab: Path) -> None:
-    write_study(lab, cells=[{"name": "tuned", "think_s": 1.5}], claims=[])
+def test_a_closed_loop_of_a_study_has_its_bursts_and_another_load_has_none(lab: Path) -> None:
+    write_study(lab, cells=[{"name": "tuned", "burst_every_s": 1.5}], claims=[])
     (item, *_) = items(make(lab, study="one"))
-    assert item.cell.load.think_s == 1.5
-    assert "-think1.5s" in item.cell_id
+    assert item.cell.load.burst_every_s == 1.5
+    assert "-burst1.5s" in item.cell_id
     shutil.rmtree(lab / "files" / "studies")
-    oha = {"name": "tuned", "think_s": 1.5, "options": {"generator": "oha"}}
+    oha = {"name": "tuned", "burst_every_s": 1.5, "options": {"generator": "oha"}}
     write_study(lab, cells=[oha], claims=[])
     with pytest.raises(
-        PlanError, match=r"think_s: the cell tuned has one, and generator=oha is no"
+        PlanError, match=r"burst_every_s: the cell tuned has one, and generator=oha is no"
     ):
         make(lab, study="one")
 

@@ -25,14 +25,14 @@ def fitted(goodput: Callable[[float], float], levels: tuple[int, ...] = LEVELS) 
 def test_a_fit_recovers_the_law_that_made_the_levels() -> None:
     found = fitted(law)
     assert found.rate == pytest.approx(1000)
-    assert found.sigma.value == pytest.approx(SIGMA)
-    assert found.kappa.value == pytest.approx(KAPPA)
+    assert found.sigma == pytest.approx(SIGMA)
+    assert found.kappa == pytest.approx(KAPPA)
     assert found.peak == pytest.approx(math.sqrt((1 - SIGMA) / KAPPA))
     assert found.most == pytest.approx(law(builders.present(found.peak)))
     assert found.misfit == pytest.approx(0, abs=1e-6)
     # Nothing is left to doubt.
-    assert (found.sigma.low, found.sigma.high) == pytest.approx((SIGMA, SIGMA))
-    assert (found.kappa.low, found.kappa.high) == pytest.approx((KAPPA, KAPPA))
+    assert (found.sigma_low, found.sigma_high) == pytest.approx((SIGMA, SIGMA))
+    assert (found.kappa_low, found.kappa_high) == pytest.approx((KAPPA, KAPPA))
 
 
 def test_the_intervals_hold_the_truth_in_most_cases() -> None:
@@ -41,22 +41,22 @@ def test_the_intervals_hold_the_truth_in_most_cases() -> None:
     for row in noise.tolist():
         off = dict(zip(LEVELS, row, strict=True))
         found = fitted(lambda n, off=off: law(n) * math.exp(off[int(n)]))
-        held["sigma"] += found.sigma.low <= SIGMA <= found.sigma.high
-        held["kappa"] += found.kappa.low <= KAPPA <= found.kappa.high
+        held["sigma"] += found.sigma_low <= SIGMA <= found.sigma_high
+        held["kappa"] += found.kappa_low <= KAPPA <= found.kappa_high
     # Of 40 intervals of 95 %, fewer than 35 hold it once in a hundred times.
     assert all(count >= 35 for count in held.values()), held
 
 
 def test_where_every_connection_adds_as_much_nothing_is_shared_and_there_is_no_peak() -> None:
     found = fitted(lambda n: 100 * n)
-    assert (found.sigma.value, found.kappa.value) == (0, 0)
+    assert (found.sigma, found.kappa) == (0, 0)
     assert (found.peak, found.most) == (None, None)
 
 
 def test_where_connections_add_nothing_all_is_shared() -> None:
     found = fitted(lambda n: 100)
-    assert found.sigma.value == pytest.approx(1, abs=1e-3)
-    assert found.kappa.value == pytest.approx(0, abs=1e-5)
+    assert found.sigma == pytest.approx(1, abs=1e-3)
+    assert found.kappa == pytest.approx(0, abs=1e-5)
     assert found.most == pytest.approx(100, rel=1e-3)
 
 
@@ -69,7 +69,7 @@ def test_where_connections_take_away_the_highest_goodput_is_that_of_the_first() 
 def test_the_misfit_tells_of_a_shape_that_is_not_the_laws() -> None:
     # Eight equal places: nothing is shared, and the knee is sharp.
     found = fitted(lambda n: 20 * min(n, 8), (1, 4, 8, 16, 32, 400))
-    assert found.sigma.value > 0.02
+    assert found.sigma > 0.02
     assert found.misfit > 0.2
 
 

@@ -46,12 +46,12 @@ def test_a_figure_is_the_median_of_its_blocks() -> None:
 def test_a_fit_has_the_law_of_the_goodput_of_its_cells() -> None:
     value = lookup(*(cell(n, 100 * n / (1 + 0.1 * (n - 1))) for n in (1, 2, 4, 8, 16)))
     assert value("law", "levels") == 5
-    assert value("law", "sigma.value") == pytest.approx(0.1)
-    assert value("law", "kappa.value") == pytest.approx(0, abs=1e-6)
+    assert value("law", "sigma") == pytest.approx(0.1)
+    assert value("law", "kappa") == pytest.approx(0, abs=1e-6)
     assert value("law", "most") == pytest.approx(1000, rel=1e-3)
 
 
 def test_a_fit_of_too_few_levels_has_no_figures() -> None:
     value = lookup(cell(1, 100.0), cell(2, 200.0), cell(4, 0.0))
-    assert value("law", "sigma.value") is None
+    assert value("law", "sigma") is None
     assert value("law", "levels") is None
