@@ -62,7 +62,7 @@ def fit(levels: Sequence[tuple[float, float]]) -> Scalability | None:
     sigma_low, sigma_high = _bounds(sigma, with_sigma, _MOST[0])
     kappa_low, kappa_high = _bounds(kappa, with_kappa, _MOST[1])
     return Scalability(
-        levels=len(levels),
+        levels=len({concurrency for concurrency, _ in levels}),
         rate=rate,
         sigma=sigma,
         sigma_low=sigma_low,
