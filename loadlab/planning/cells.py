@@ -187,7 +187,7 @@ def _cell(
         upstream_keepalive=stack["upstream_keepalive"],
         workers=stack["workers"],
         threads=stack["threads"],
-        idle_timeout_s=stack["idle_timeout"],
+        server_keepalive_s=stack["server_keepalive"],
         backlog=backlog,
         driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
         front="none" if stack["front"] == "none" else None,

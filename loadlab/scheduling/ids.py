@@ -23,8 +23,8 @@ def stack_id(cell: Cell) -> str:
         parts.append(f"{cell.workers}workers")
     if cell.threads not in (None, 1):
         parts.append(f"{cell.threads}threads")
-    if cell.idle_timeout_s:
-        parts.append(f"idle{cell.idle_timeout_s}s")
+    if cell.server_keepalive_s:
+        parts.append(f"keep{cell.server_keepalive_s}s")
     if cell.driver:
         parts.append(cell.driver)
     if not cell.upstream_keepalive:

@@ -215,7 +215,7 @@ class Cell(Record, kw_only=True, frozen=True):
         ),
     ] = None
     threads: Annotated[Positive | None, doc("Threads of each process.")] = None
-    idle_timeout_s: Annotated[
+    server_keepalive_s: Annotated[
         Positive | None,
         doc(
             "Seconds until the application server closes an idle connection from nginx; absent: "

@@ -26,7 +26,7 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ]
     workers: Annotated[int | None, doc("Processes; null: one for each core.")]
     threads: Annotated[int, doc("Threads of each process.")]
-    idle_timeout: Annotated[
+    server_keepalive: Annotated[
         int | None,
         doc("Seconds until the application server closes an idle connection; null: the lab's."),
     ] = None

@@ -57,7 +57,7 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
         Positive | None, doc("Processes of the application server; empty: one for each core.")
     ]
     threads: Annotated[Positive | None, doc("Threads of each process.")]
-    idle_timeout_s: Annotated[
+    server_keepalive_s: Annotated[
         Positive | None,
         doc("Seconds until the application server closes an idle connection; empty: the lab's."),
     ]

@@ -16,7 +16,7 @@ Paths = Mapping[str, str]
 SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
-    "transport", "protocol", "worker_class", "event_loop", "workers", "threads", "idle_timeout_s",
+    "transport", "protocol", "worker_class", "event_loop", "workers", "threads", "server_keepalive_s",
     "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
@@ -56,7 +56,7 @@ def part(cell: Cell, name: str) -> str:
     return {
         "workers": f"{value} workers",
         "threads": f"{value} threads",
-        "idle_timeout_s": f"idle connections closed after {value} s",
+        "server_keepalive_s": f"idle connections closed after {value} s",
         "driver": f"driver {value}",
         "backlog": f"backlog {value}",
         # A dotted name is a class; its package adds nothing.

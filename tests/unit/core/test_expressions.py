@@ -115,7 +115,7 @@ def test_a_text_has_expressions_in_braces() -> None:
 
 def test_a_fit_has_the_figures_of_scalability() -> None:
     expressions.check("a.goodput / law.most + law.sigma_low", ["a"], ["law"])
-    with pytest.raises(ValueError, match=r"'sigma_width': a fit has no 'width' there"):
+    with pytest.raises(ValueError, match=r"'sigma_width': a fit has no 'sigma_width' there"):
         expressions.check("law.sigma_width", ["a"], ["law"])
     with pytest.raises(ValueError, match=r"names the cell 'low'. There are: a, law"):
         expressions.check("low.sigma", ["a"], ["law"])
