@@ -16,8 +16,8 @@ Paths = Mapping[str, str]
 SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
-    "transport", "protocol", "worker_class", "event_loop", "workers", "threads", "server_keepalive_s",
-    "driver", "upstream_keepalive", "front", "backlog",
+    "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
+    "server_keepalive_s", "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("backlog", "tuning", "network", "hosts")
