@@ -44,7 +44,7 @@ def fit(levels: Sequence[tuple[float, float]]) -> Scalability | None:
     def residuals(sigma: float, kappa: float) -> Floats:
         # The best rate for a sigma and a kappa is the mean of what is left of the logarithms.
         left: Floats = np.log(x) - np.log(_shape(n, sigma, kappa))
-        return left - left.mean()
+        return left - float(left.mean())
 
     found = [_least(lambda p: residuals(p[0], p[1]), begin, _MOST) for begin in _BEGINNINGS]
     (sigma, kappa), least = min(found, key=lambda one: one[1])

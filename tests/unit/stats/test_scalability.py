@@ -39,8 +39,8 @@ def test_the_intervals_hold_the_truth_in_most_cases() -> None:
     noise = np.random.default_rng(1).normal(0, 0.03, (40, len(LEVELS)))
     held = {"sigma": 0, "kappa": 0}
     for row in noise.tolist():
-        off = dict(zip(LEVELS, row, strict=True))
-        found = fitted(lambda n, off=off: law(n) * math.exp(off[int(n)]))
+        noisy = [(n, law(n) * math.exp(off)) for n, off in zip(LEVELS, row, strict=True)]
+        found = builders.present(scalability.fit(noisy))
         held["sigma"] += found.sigma_low <= SIGMA <= found.sigma_high
         held["kappa"] += found.kappa_low <= KAPPA <= found.kappa_high
     # Of 40 intervals of 95 %, fewer than 35 hold it once in a hundred times.
