@@ -176,6 +176,14 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{F} -e server=native", "flask does not run with server=native: "),
     (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
     ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),
+    (
+        "lab.yml -e framework=nodejs -e server_keepalive=2",
+        "nodejs does not run with server_keepalive=2.",
+    ),
+    (
+        f"{A} -e server_keepalive=0",
+        "server_keepalive: 0 is out of range. Give a number from 1 to 3600 sec",
+    ),
     ("lab.yml -e framework=nginx -e workers=2", "nginx does not run with workers=2."),
     ("lab.yml -e framework=tornado -e server=uwsgi", "tornado does not run with server=uwsgi on "),
     (f"{A} -e backlog=65535", "backlog: 65535 is more than the tuning profile production admits"),

@@ -116,6 +116,7 @@ from loadlab.core.model.statistics import (
     MetricComparison,
     Ratio,
     Sample,
+    Scalability,
     Spread,
     Statistics,
 )
@@ -301,6 +302,7 @@ __all__ = [
     "Sample",
     "SaturationGoodput",
     "SaturationRate",
+    "Scalability",
     "ScaledRate",
     "SearchStep",
     "SearchSummary",

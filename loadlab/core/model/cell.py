@@ -138,6 +138,14 @@ class Load(Record, kw_only=True, frozen=True):
             "one. Absent for a batch, which has reuse."
         ),
     ] = None
+    burst_every_s: Annotated[
+        Above0 | None,
+        doc(
+            "Seconds between the bursts of a closed loop: its connections send their next request "
+            "together, when the client's clock is at a multiple of this. Absent where each sends "
+            "when it has its answer."
+        ),
+    ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     injection: Annotated[
         Injection | None, doc("Known faults, of a certificate's load; absent for any other.")
@@ -207,6 +215,13 @@ class Cell(Record, kw_only=True, frozen=True):
         ),
     ] = None
     threads: Annotated[Positive | None, doc("Threads of each process.")] = None
+    server_keepalive_s: Annotated[
+        Positive | None,
+        doc(
+            "Seconds until the application server closes an idle connection from nginx; absent: "
+            "the lab's 75, more than nginx's 60."
+        ),
+    ] = None
     backlog: Annotated[
         Positive | None,
         doc(

@@ -201,6 +201,16 @@ def test_the_load_has_the_options_that_were_asked_for() -> None:
     assert (given["WARM_UP"], given["PRINTS"]) == ("", "yes")
 
 
+def test_the_bursts_of_a_closed_loop_reach_its_script() -> None:
+    closed = {**CONSTANT, "generator": "wrk", "mode": "closed", "rate": None}
+    (offer,) = run({**closed, "burst_every_s": 2, "headers": {"A": "b"}}).offers
+    for name in ("WARM_UP", "MEASURE"):
+        argv = shlex.split(variables(offer)[name])
+        assert argv[2:5] == ["env", "LAB_BURST_EVERY_MS=2000", "wrk"]
+        assert argv[-2:] == ["-H", "A: b"]
+    assert "env" not in shlex.split(variables(run(closed).offers[0])["MEASURE"])
+
+
 def test_only_a_snap_has_no_sandbox() -> None:
     asked = {**CONSTANT, "generator": "wrk2", "clients": 2}
     both = {"client": {**HOSTS["client"], "snaps": ["wrk2"]}}
