@@ -79,8 +79,9 @@ def test_half_open_connections_stay_half_open_until_their_end(namespace: list[st
     )
     python = [sys.executable, "-I", "-S", "-c"]
     subprocess.run([*namespace, "ip", "link", "set", "lo", "up"], check=True)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([*namespace, *python, listener], **pipes) as listening:
+    with subprocess.Popen(
+        [*namespace, *python, listener], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as listening:
         builders.present(listening.stdout).readline()
         arguments = ["0", "2", "20", "127.0.0.1", "8080"]
         begun = subprocess.Popen([*namespace, *python, HALF_OPEN, *arguments])
