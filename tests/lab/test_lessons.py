@@ -21,6 +21,8 @@ RESTART = "systemctl daemon-reload && systemctl restart loadlab-app"
 WRONG = {
     # The kernel still cuts the queue to net.core.somaxconn.
     "listen_backlog": (SERVER, f"sed -i 's/--backlog 128/--backlog 4096/' {UNIT} && {RESTART}"),
+    # The SYN queue is as long as the accept queue.
+    "syn_queue": (SERVER, "sysctl -w net.ipv4.tcp_max_syn_backlog=8192"),
     # More processes pass requests on, and still eight requests are answered at a time.
     "knee": (
         SERVER,
@@ -43,6 +45,12 @@ WRONG = {
     "unix_or_tcp": (
         SERVER,
         f"sed -i 's|-socket 127.0.0.1:8000|-socket /run/loadlab/app.sock|' {UNIT} && {RESTART}",
+    ),
+    # The bytes wait in the application's socket, not in nginx's.
+    "nagle": (
+        SERVER,
+        f"sed -i 's/tcp_nodelay on;/tcp_nopush on; tcp_nodelay on;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
     ),
     # FIN-WAIT-2 is another state than TIME-WAIT.
     "ephemeral_ports": (CLIENT, "sysctl -w net.ipv4.tcp_fin_timeout=5"),

@@ -3,6 +3,7 @@
 from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
 from loadlab.core.model.cell import (
     Cell,
+    HalfOpen,
     Injection,
     InputHashes,
     Item,
@@ -230,6 +231,7 @@ __all__ = [
     "GeneratorRun",
     "GivenOptions",
     "Grade",
+    "HalfOpen",
     "HandCommand",
     "Hardware",
     "HostCpus",

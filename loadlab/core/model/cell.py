@@ -45,11 +45,24 @@ class Neighbour(Record, kw_only=True, frozen=True):
     ] = 1
 
 
+class HalfOpen(Record, kw_only=True, frozen=True):
+    """The client begins connections at once and finishes none: it sends their SYN, and no ACK."""
+
+    connections: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)], doc("Connections that are begun, 1 to 1,000.")
+    ]
+    after_s: Annotated[NotNegative, doc("Time from the start of the measured load, seconds.")]
+    duration_s: Annotated[Above0, doc("How long the client answers nothing, seconds.")]
+
+
 class Injection(Record, kw_only=True, frozen=True):
     """Known faults that the hosts inject during the load, not the application."""
 
     generator_stop: Annotated[Stall | None, doc("The generator is stopped during the load.")] = None
     neighbour: Annotated[Neighbour | None, doc("A busy neighbour on a core of a host.")] = None
+    half_open: Annotated[
+        HalfOpen | None, doc("Connections from the client that stay half open.")
+    ] = None
     refused_every: Annotated[
         Annotated[int, Meta(ge=2)] | None,
         doc("The server's kernel refuses every n-th connection."),

@@ -109,7 +109,7 @@ def test_one_client_offers_the_whole_load() -> None:
     assert given["MEASURE"] == (
         "timeout 62 oha --no-tui --no-color --output-format json -o oha.json --db-url oha.sqlite "
         "-z 30s -w -q 401 --latency-correction --redirect 0 -c 5 --worker-threads 2 -t 2s "
-        "http://10.0.0.1:80/index"
+        "--connect-timeout 2s http://10.0.0.1:80/index"
     )
     assert given["WARM_UP"].startswith("timeout 42 oha ")
     assert "-o warmup.json --db-url warmup.sqlite -z 10s " in given["WARM_UP"]
