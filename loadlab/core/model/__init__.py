@@ -3,6 +3,7 @@
 from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
 from loadlab.core.model.cell import (
     Cell,
+    Download,
     Injection,
     InputHashes,
     Item,
@@ -236,6 +237,7 @@ __all__ = [
     "HostInterfaces",
     "HostSeries",
     "HostTelemetry",
+    "Download",
     "Injection",
     "InputHashes",
     "Iperf3",
