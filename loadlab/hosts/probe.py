@@ -308,7 +308,7 @@ RULES = (
         "no_netem",
         _no_netem,
         "the network profile {network} needs netem (jitter, loss, a delay above 100 Mbit/s), which "
-        "its kernel {kernel} does not have (module sch_netem). {remedy} a profile without these "
+        "its kernel {kernel} does not have (module sch_netem). {remedy} a profile with a rate only "
         "(-e network=gigabit).",
     ),
     Rule(

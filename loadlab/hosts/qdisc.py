@@ -165,7 +165,8 @@ def network_profile(root: Path, name: str) -> NetworkProfile:
 
 def needs_netem(profile: NetworkProfile) -> bool:
     """Return whether a profile has jitter, loss, or a delay that the lab's relay cannot make."""
-    return any((profile.delay_ms, profile.jitter_ms, profile.loss_percent)) and not relay_ms(profile)
+    more = profile.delay_ms or profile.jitter_ms or profile.loss_percent
+    return bool(more) and not relay_ms(profile)
 
 
 def relay_ms(profile: NetworkProfile) -> float:

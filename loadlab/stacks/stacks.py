@@ -9,7 +9,7 @@ from typing import Literal, NotRequired, TypedDict, TypeVar
 
 from loadlab.core.catalog import known, names, read_yaml
 from loadlab.core.errors import PlanError
-from loadlab.stacks.contract import contracts, expected_body
+from loadlab.stacks.contract import Contract, contracts, expected_body
 
 T = TypeVar("T")
 

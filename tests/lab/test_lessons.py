@@ -32,6 +32,16 @@ WRONG = {
         SERVER,
         f"sed -i 's|-socket 127.0.0.1:8000|-socket /run/loadlab/app.sock|' {UNIT} && {RESTART}",
     ),
+    # The client sends requests alone; the window of the page is the server's.
+    "slow_start_after_idle": (
+        CLIENT,
+        "ip route change $(ip route show dev loadlab-delay) dev loadlab-delay initcwnd 400",
+    ),
+    # The client's queue has requests and acknowledgements alone.
+    "bufferbloat": (
+        CLIENT,
+        "tc qdisc change dev test0 root handle 1ab: tbf rate 20mbit burst 80000 latency 20ms",
+    ),
     # FIN-WAIT-2 is another state than TIME-WAIT.
     "ephemeral_ports": (CLIENT, "sysctl -w net.ipv4.tcp_fin_timeout=5"),
     "connection_pool": (
@@ -48,7 +58,8 @@ WRONG = {
 }
 # Seconds are enough: the effects are large.
 BRIEF = {"duration": 4, "warmup": 1}
-BATCHES = ("ephemeral_ports",)
+# But these need their own length: a batch, and connections that pause for seconds.
+WHOLE = ("ephemeral_ports", "slow_start_after_idle")
 
 
 def stage(run_id: str, name: str) -> str:
@@ -67,7 +78,7 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.parametrize("lesson", WRONG)
 def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
-    asked = {} if lesson in BATCHES else BRIEF
+    asked = {} if lesson in WHOLE else BRIEF
     run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **asked)
     told = stage(run_id, "exercise")
     assert "Exercise: " in told

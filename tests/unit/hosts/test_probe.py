@@ -294,7 +294,7 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         demands(networks=FAR),
         "the network profile transatlantic needs netem (jitter, loss, a delay above 100 Mbit/s), "
         "which its kernel 6.18.5 does not have (module sch_netem). Use a host with that module, or "
-        "use a profile without these (-e network=gigabit).",
+        "use a profile with a rate only (-e network=gigabit).",
     ),
     "sources_not_fetched": (
         probe(sources="http://de.archive.example.org http://security.example.org"),
