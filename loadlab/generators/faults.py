@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from loadlab.core.formatting import plain
-from loadlab.core.model import HalfOpen, Load, Neighbour, Stall
+from loadlab.core.model import Download, HalfOpen, Load, Neighbour, Stall
 
 # Table of nftables that exists during a load with a network fault.
 TABLE = "loadlab_fault"
@@ -94,6 +94,9 @@ def faults(
         )
     if injection.lost_every:
         found.append(_network(server, f"tcp dport {port}", injection.lost_every, "drop"))
+    if injection.download:
+        address = urlsplit(url).hostname or ""
+        found += _download(server, client, address, injection.download, lead_s)
     return found
 
 
@@ -149,3 +152,20 @@ def _network(host: str, packets: str, every: int, then: str) -> Fault:
         f"! nft list table inet {TABLE} >/dev/null 2>&1 || nft delete table inet {TABLE}",
         ["nftables"],
     )
+
+
+def _download(
+    server: str, client: str, address: str, download: Download, lead_s: float
+) -> list[Fault]:
+    """Return iperf3's two sides. Both are the lab's own services."""
+    run = "systemd-run --quiet --collect --unit=loadlab-download --property=DynamicUser=true"
+    end = "! systemctl --quiet is-active loadlab-download || systemctl stop loadlab-download"
+    offers = (
+        f"{run} iperf3 --server --bind {address} && for try in $(seq 50); do "
+        f"ss -ltnH src {address}:5201 | grep -q . && exit 0; sleep 0.1; done; exit 1"
+    )
+    fetches = (
+        f"{run} sh -c 'sleep {plain(lead_s + download.after_s)}; "
+        f"exec iperf3 --client {address} --reverse --time {plain(download.duration_s)}'"
+    )
+    return [Fault(server, offers, end), Fault(client, fetches, end)]

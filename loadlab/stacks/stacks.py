@@ -9,7 +9,7 @@ from typing import Literal, NotRequired, TypedDict, TypeVar
 
 from loadlab.core.catalog import known, names, read_yaml
 from loadlab.core.errors import PlanError
-from loadlab.stacks.contract import contracts, expected_body
+from loadlab.stacks.contract import Contract, contracts, expected_body
 
 T = TypeVar("T")
 
@@ -116,11 +116,12 @@ class Asked(TypedDict):
 
 
 class Constant(TypedDict):
-    """An answer that nginx gives itself."""
+    """An answer that nginx gives itself: a short body, or the name of a text of test_data."""
 
     path: str
     content_type: str
-    body: str
+    body: NotRequired[str]
+    text_from: NotRequired[str]
 
 
 class Stack(Chosen):
@@ -233,14 +234,8 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
     chosen = fitting[0]
     refuse_python(framework, chosen, python)
-    constants: list[Constant] = [
-        {
-            "path": known_contracts[name]["path"],
-            "content_type": known_contracts[name]["content_type"],
-            "body": expected_body(known_contracts[name], {}).decode(),
-        }
-        for name in app["endpoints"]
-        if app["language"] == "none"
+    constants = [
+        _constant(known_contracts[name]) for name in app["endpoints"] if app["language"] == "none"
     ]
     return {
         "framework": framework,
@@ -263,6 +258,13 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "needs": sorted(needs),
         "constants": constants,
     }
+
+
+def _constant(contract: Contract) -> Constant:
+    found: Constant = {"path": contract["path"], "content_type": contract["content_type"]}
+    if "text_from" in contract:
+        return {**found, "text_from": contract["text_from"]}
+    return {**found, "body": expected_body(contract, {}).decode()}
 
 
 def default_driver(app: App) -> str | None:

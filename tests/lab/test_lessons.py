@@ -52,6 +52,16 @@ WRONG = {
         f"sed -i 's/tcp_nodelay on;/tcp_nopush on; tcp_nodelay on;/' {CONF} && nginx -t && "
         "systemctl reload nginx",
     ),
+    # The client sends requests alone; the window of the page is the server's.
+    "slow_start_after_idle": (
+        CLIENT,
+        "ip route change $(ip route show dev loadlab-delay) dev loadlab-delay initcwnd 400",
+    ),
+    # The client's queue has requests and acknowledgements alone.
+    "bufferbloat": (
+        CLIENT,
+        "tc qdisc change dev test0 root handle 1ab: tbf rate 20mbit burst 80000 latency 20ms",
+    ),
     # FIN-WAIT-2 is another state than TIME-WAIT.
     "ephemeral_ports": (CLIENT, "sysctl -w net.ipv4.tcp_fin_timeout=5"),
     "connection_pool": (
@@ -68,8 +78,8 @@ WRONG = {
 }
 # Seconds are enough: the effects are large.
 BRIEF = {"duration": 4, "warmup": 1}
-# Batches, and loads that come in bursts of which a few seconds hold one.
-AS_THEY_ARE = ("ephemeral_ports", "keepalive_timeouts")
+# Batches, bursts of which a few seconds hold one, and connections that pause for seconds.
+WHOLE = ("ephemeral_ports", "keepalive_timeouts", "slow_start_after_idle")
 
 
 def stage(run_id: str, name: str) -> str:
@@ -88,7 +98,7 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.parametrize("lesson", WRONG)
 def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
-    asked = {} if lesson in AS_THEY_ARE else BRIEF
+    asked = {} if lesson in WHOLE else BRIEF
     run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **asked)
     told = stage(run_id, "exercise")
     assert "Exercise: " in told

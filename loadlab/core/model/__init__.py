@@ -3,6 +3,7 @@
 from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
 from loadlab.core.model.cell import (
     Cell,
+    Download,
     HalfOpen,
     Injection,
     InputHashes,
@@ -215,6 +216,7 @@ __all__ = [
     "Database",
     "Deviation",
     "Difference",
+    "Download",
     "Drops",
     "EncodedHistogram",
     "Erratum",

@@ -45,6 +45,13 @@ class Neighbour(Record, kw_only=True, frozen=True):
     ] = 1
 
 
+class Download(Record, kw_only=True, frozen=True):
+    """One more program of the client downloads during the load, as fast as TCP lets it."""
+
+    after_s: Annotated[NotNegative, doc("Time from the start of the measured load, seconds.")]
+    duration_s: Annotated[Above0, doc("How long it downloads, seconds.")]
+
+
 class HalfOpen(Record, kw_only=True, frozen=True):
     """The client begins connections at once and finishes none: it sends their SYN, and no ACK."""
 
@@ -70,6 +77,9 @@ class Injection(Record, kw_only=True, frozen=True):
     lost_every: Annotated[
         Annotated[int, Meta(ge=2)] | None,
         doc("The server's kernel drops every n-th packet of the load that arrives."),
+    ] = None
+    download: Annotated[
+        Download | None, doc("A large download from the server over the test link.")
     ] = None
 
 
@@ -161,7 +171,8 @@ class Load(Record, kw_only=True, frozen=True):
     ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     injection: Annotated[
-        Injection | None, doc("Known faults, of a certificate's load; absent for any other.")
+        Injection | None,
+        doc("Known faults, of a certificate's or a lesson's load; absent for any other."),
     ] = None
     background_endpoint: Annotated[
         str | None,

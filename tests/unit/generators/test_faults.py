@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadlab.core.model import HalfOpen, Injection, Neighbour, Stall
+from loadlab.core.model import Download, HalfOpen, Injection, Neighbour, Stall
 from loadlab.generators.faults import HALF_OPEN, NEIGHBOUR, TABLE, Fault, faults
 from tests.unit import builders
 from tests.unit.builders import load
@@ -50,6 +50,14 @@ def test_a_neighbour_runs_where_the_cell_wants_it() -> None:
     assert all(" 2.5 4 1" in one.begin for one in found)
     stop = "systemctl stop neighbour-of-loadlab"
     assert [stop in one.end for one in found] == [True, True, False]
+
+
+def test_a_client_downloads_from_the_address_that_the_load_asks() -> None:
+    offers, fetches = of(injection=Injection(download=Download(after_s=1, duration_s=4)))
+    assert (offers.host, fetches.host) == ("server", "client")
+    assert "iperf3 --server --bind 10.0.0.2 " in offers.begin
+    assert "sleep 2.5; exec iperf3 --client 10.0.0.2 --reverse --time 4" in fetches.begin
+    assert all("systemctl stop loadlab-download" in one.end for one in (offers, fetches))
 
 
 @pytest.mark.parametrize("cpu", [0.05, 0.5])

@@ -465,6 +465,10 @@ def test_a_stack_tells_what_its_endpoints_need_and_nginx_what_it_answers(lab: Pa
     assert found["constants"] == [
         {"path": "/sleep", "content_type": "application/json", "body": '{"slept_ms":50}'}
     ]
+    # A long text is a file on the server, not a part of the plan.
+    found = chosen_by(builders.plan(framework="nginx", endpoint="page"))
+    assert found["needs"] == ["book"]
+    assert {"path", "content_type", "text_from"} == set(found["constants"][-1])
 
 
 def test_a_driver_is_of_the_stack_and_named_where_it_is_not_the_default() -> None:
