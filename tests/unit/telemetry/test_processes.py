@@ -62,7 +62,7 @@ def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
 
 def test_flushes_of_the_log_are_counted_over_the_load_alone() -> None:
     """A recording of PostgreSQL 17 at 20 flushes a second; earlier recordings have none."""
-    asked = processes.read_database(FIXTURES / "pool" / processes.DATABASE)
+    asked = processes.read_database(FIXTURES / "pool" / run_dir.DATABASE)
     counted = [msgspec.structs.replace(one, wal_syncs=20 * one.t) for one in asked]
     with_flushes = processes.database(counted, window("pool"))
     assert with_flushes
