@@ -118,6 +118,18 @@ def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
     assert more.remaining == 2
 
 
+def test_a_check_injects_nothing(lab: Path) -> None:
+    run = taught(lab, "noisy_neighbour")
+    made = plan(lab, "check")
+    beside = builders.present(run.study).cells["beside"][0]
+    loads = {item.cell_id: item.cell.load for item in items(made.experiments)}
+    (check,) = (item for item in items(made.experiments) if item.purpose == "check")
+    assert builders.present(loads[beside].injection).neighbour
+    assert check.cell.load.injection is None
+    # The neighbour that the reader has to find does not void it.
+    assert (check.base, check.cell.expected_void) == (beside, ["foreign_cpu"])
+
+
 def test_a_check_that_failed_is_made_again(lab: Path) -> None:
     taught(lab, "keepalive")
     first = keep(plan(lab, "check"))
