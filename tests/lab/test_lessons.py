@@ -109,6 +109,21 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
     return process.returncode, checks[-1]
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("lesson", ["listen_backlog", "keepalive"])
+def test_the_labs_own_cure_turns_an_exercise_green(lesson: str, run_id: str) -> None:
+    """In brief; the test below has every stage of every lesson."""
+    run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **BRIEF)
+    stage(run_id, "exercise")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (2, "not_yet")
+    stage(run_id, "solve")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (0, "cured")
+
+
 @pytest.mark.parametrize("lesson", WRONG)
 def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
     asked = {} if lesson in WHOLE else BRIEF

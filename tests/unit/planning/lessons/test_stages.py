@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Reader
 from loadlab.core.run_dir import RunDir
-from loadlab.planning import options
 from loadlab.planning import plan as planning
 from loadlab.planning.lessons import stages
 from loadlab.planning.request import Request
@@ -27,11 +25,7 @@ from tests.unit import builders
 
 ROOT = builders.ROOT
 NAMES = sorted(path.stem for path in (ROOT / "files" / "lessons").glob("*.yml"))
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())["argument_specs"][
-        "main"
-    ]["options"]
-)
+SPECS = builders.SPECS
 
 
 @pytest.fixture
