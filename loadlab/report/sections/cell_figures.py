@@ -170,7 +170,7 @@ def _percentiles(
         ),
         " ".join(words),
         [
-            *([link(table, table.name)] if (run_dir / table).exists() else []),
+            *([link(table, f"{table.parent}{table.suffix}")] if (run_dir / table).exists() else []),
             *(one.source for one in found),
             *([base.source] if base else []),
         ],

@@ -12,7 +12,7 @@ from loadlab.core.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.core.run_dir import HERE, RESULT, SUMMARY
 from loadlab.report import words
 from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
-from loadlab.report.sections.sweeps_searches import MET, reasons
+from loadlab.report.sections.sweeps_searches import MET, p99, reasons
 from loadlab.report.words import curves, labels, repetitions
 from loadlab.report.words.labels import Paths
 
@@ -158,7 +158,7 @@ def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
     results = [HERE.repetition(one.cell_id, one.repetition).result for one in steps]
     figures = [
         formatting.rate(step.goodput),
-        formatting.ms(step.p99_us),
+        p99(step),
         formatting.count(step.errors),
         formatting.count(step.unsent),
     ]
@@ -168,6 +168,9 @@ def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
         "curve" if step.purpose == "curve" else "rate asked for",
         *([formatting.NONE] * len(figures) if several else figures),
         TableCell(MET[step.met], css=css),
-        formatting.one_line(f"{f'{len(steps)} times ' if several else ''}{reasons(told)}"),
+        TableCell(
+            formatting.one_line(f"{f'{len(steps)} times ' if several else ''}{reasons(told)}"),
+            css="reason",
+        ),
         links(*(link(one, "/".join(one.parts[-2:]) if several else RESULT) for one in results)),
     ], "void" if step.met is None else "")  # fmt: skip
