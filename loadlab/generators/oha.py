@@ -3,9 +3,9 @@
 What oha does, from its source (src/client.rs, src/db.rs, src/printer.rs):
 - A pacer issues request i at i/q seconds, as long as that is before the deadline z, into a queue
   that the connections serve in order. `start_latency_correction` is the moment of issue. oha's own
-  latencies count from it, so they leave out how late the pacer is (its timer ticks once a
-  millisecond). Here latencies count from i/q. `start` is when a connection took the request from
-  the queue.
+  latencies count from it, so they leave out how late the pacer is. Here latencies count from i/q
+  and the delay that all requests share, up to two ticks of 1 ms of the pacer's timer. `start` is
+  when a connection took the request from the queue.
 - With -w, oha waits for requests taken from the queue before the deadline. It drops the queued ones
   without a record: they are `unsent`.
 - Over HTTP/2 -w has no effect. At the deadline each connection reports an abort, whether it had a

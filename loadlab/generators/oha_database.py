@@ -39,6 +39,9 @@ KEPT = "requests.sqlite.gz"
 # Rows of a part, and their columns: intended start, start, end, duration (s), status, body bytes.
 PART = 50_000
 COLUMNS = 6
+# oha's timer ticks once a millisecond and rounds up, so all requests of a load may be issued later
+# by the same time, which differs from load to load: up to two ticks.
+OFFSET_MAX_S = 0.002
 # Latencies up to here are kept to the microsecond, longer ones with 4 significant digits, µs.
 EXACT_US = 10_000
 
@@ -109,6 +112,7 @@ class Reduction(Struct):
       that were sent and are in no row; limits: those that lateness was found with
     - answers: (status, body bytes, count, count before the deadline)
     - latency_us: (status, body bytes, [(µs, count)]) from when the request was due
+    - offset_s: when request 0 was due, seconds from the start: the delay that all requests share
     - issue_s: sum of the seconds from when a request was due until oha issued it, from which oha
       counts its own latencies
     - sha256: of the SQLite file; "" until it was replaced
@@ -126,6 +130,8 @@ class Reduction(Struct):
     issue_s: float
     lateness: Lateness
     per_second: AnswerSeries
+    # 0 in reductions of earlier runs, whose latencies count from request/rate.
+    offset_s: float = 0.0
     sha256: str = ""
 
 
@@ -140,23 +146,26 @@ def reduce(database: Path, schedule: Schedule, missing: int, limits: Limits) -> 
             f"rate {schedule.rate}/s and duration {schedule.duration_s} s must be above 0"
         )
     with tempfile.TemporaryFile() as spool:
-        spare = _checked(database, schedule, missing, spool)
+        parts, offset_s = _checked(database, schedule, missing, spool)
         spool.seek(0)
-        return _reduced(spool, spare, schedule, missing, limits)
+        return _reduced(spool, parts, _Totals(schedule, missing, limits, offset_s))
 
 
 def _checked(
     database: Path, schedule: Schedule, missing: int, spool: BinaryIO
-) -> list[tuple[int, int]]:
+) -> tuple[list[tuple[int, int]], float]:
     """Check all rows and write them to ``spool`` in the order in which oha issued the requests.
 
-    Return (number of rows, smallest spare turns) of each part.
+    Return (number of rows, smallest spare turns) of each part, and the least delay of the issue in
+    seconds, 0 to OFFSET_MAX_S.
     """
-    parts, first = [], 0
+    parts, first, least = [], 0, OFFSET_MAX_S
     for table in _rows(database):
         _check_rows(table)
         spare = spare_turns(table[:, 0], first, schedule, missing)
         parts.append((len(table), int(spare.min())))
+        latest = (first + np.arange(len(table)) + spare) / schedule.rate
+        least = min(least, float((table[:, 0] - latest).min()))
         first += len(table)
         spool.write(table.tobytes())
     if first + missing > schedule.scheduled:
@@ -164,7 +173,7 @@ def _checked(
             f"{first} answers and {missing} failed requests are more than the "
             f"{schedule.scheduled} scheduled"
         )
-    return parts
+    return parts, max(0.0, least) if parts else 0.0
 
 
 def _rows(database: Path) -> Iterator[Floats]:
@@ -213,14 +222,8 @@ def _check_rows(table: Floats) -> None:
         )
 
 
-def _reduced(
-    spool: BinaryIO,
-    parts: Sequence[tuple[int, int]],
-    schedule: Schedule,
-    missing: int,
-    limits: Limits,
-) -> Reduction:
-    totals = _Totals(schedule, missing, limits)
+def _reduced(spool: BinaryIO, parts: Sequence[tuple[int, int]], totals: _Totals) -> Reduction:
+    schedule, missing = totals.schedule, totals.missing
     # The smallest spare turns of the parts after each.
     later = np.minimum.accumulate([missing, *(least for _, least in reversed(parts))])[::-1][1:]
     first = 0
@@ -235,8 +238,9 @@ def _reduced(
 class _Totals:
     """Adds up the parts of a file to its reduction."""
 
-    def __init__(self, schedule: Schedule, missing: int, limits: Limits) -> None:
-        self._schedule, self._missing, self._limits = schedule, missing, limits
+    def __init__(self, schedule: Schedule, missing: int, limits: Limits, offset_s: float) -> None:
+        self.schedule, self.missing = schedule, missing
+        self._limits, self._offset_s = limits, offset_s
         self._attribution = Attribution(schedule, missing)
         self._seconds = _Seconds(schedule)
         self._answers: Counter[Values] = Counter()
@@ -252,12 +256,12 @@ class _Totals:
         limits = self._limits
         issued, start, end = table[:, :3].T
         status, length = table[:, 4:].T.astype(np.int64)
-        due = turn / self._schedule.rate
+        due = self._offset_s + turn / self.schedule.rate
         delay, added = self._attribution.add(due, start, end)
         ideal = end - due - added
         late = added > np.maximum(limits.least_s, limits.least_fraction * ideal)
         us = np.rint(np.maximum(end - due, 0) * 1e6).astype(np.int64)
-        in_time = end <= self._schedule.duration_s
+        in_time = end <= self.schedule.duration_s
         self._answers.update(_tally(status, length))
         self._in_time.update(_tally(status[in_time], length[in_time]))
         self._latencies.update(_tally(status, length, _rounded(us)))
@@ -270,14 +274,14 @@ class _Totals:
 
     def reduction(self) -> Reduction:
         """Return the reduction of all rows."""
-        schedule = self._schedule
+        schedule = self.schedule
         answers = sorted(self._answers.items())
         return Reduction(
             format=FORMAT,
             rate=float(schedule.rate),
             duration_s=float(schedule.duration_s),
             connections=schedule.connections,
-            missing=self._missing,
+            missing=self.missing,
             limits=self._limits,
             answers=[
                 (status, length, count, self._in_time[status, length])
@@ -286,12 +290,13 @@ class _Totals:
             latency_us=_by_kind(self._latencies),
             service_s=ServiceTime(self._service_s, self._fastest_s if answers else None),
             issue_s=self._issue_s,
+            offset_s=self._offset_s,
             lateness=self._lateness(),
             per_second=self._seconds.series(),
         )
 
     def _lateness(self) -> Lateness:
-        attribution, duration_s = self._attribution, self._schedule.duration_s
+        attribution, duration_s = self._attribution, self.schedule.duration_s
         fraction = self._limits.least_fraction
         unsent = attribution.unsent(duration_s - self._limits.tail_s, fraction)
         delays = [] if attribution.hidden else sorted(self._delays.items())

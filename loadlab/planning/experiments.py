@@ -110,9 +110,8 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
     """Return the experiment of items that differ in their load alone."""
     first = items[0]
     load = first.cell.load
-    # A batch may take hours, and an injected fault may void each measurement.
-    once = load.mode == "batch" or load.injection is not None
-    tries = 1 if once else _methods(root)["void_tries"]
+    # An injected fault may void each measurement.
+    tries = _methods(root)["void_tries"] if load.injection is None else 1
     if first.purpose == "closed_loop":
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole

@@ -37,7 +37,7 @@ _HEAD = re.compile(r"# ticks (\d+) page (\d+)")
 _READING = re.compile(r"# reading (\d+\.\d+)")
 _GROUP = re.compile(r"# ([a-z]+)((?: \d+)*) ?")
 _STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
-_WAITED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:\d+ (\d+) \d+")
+_SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
 # The files of the core's hardware: its frequency in kHz, how often it was throttled.
 _HARDWARE = re.compile(
     r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
@@ -55,7 +55,7 @@ class Process:
     - threads: their number
     - pages: resident memory pages
     - switches: thread -> (voluntary, involuntary)
-    - waited: thread -> ns that it was ready to run and waited for a core
+    - ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one
     """
 
     started: int
@@ -64,6 +64,7 @@ class Process:
     threads: int
     pages: int
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    ran: dict[int, int] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
 
 
@@ -173,9 +174,10 @@ def read(path: Path) -> Recording:
                 thread, count = int(switch[2]), int(switch[4])
                 voluntary, involuntary = process.switches.get(thread, (0, 0))
                 process.switches[thread] = (voluntary, count) if switch[3] else (count, involuntary)
-        elif readings and (wait := _WAITED.fullmatch(line)):
-            if process := found.get(int(wait[1])):
-                process.waited[int(wait[2])] = int(wait[3])
+        elif readings and (scheduled := _SCHEDULED.fullmatch(line)):
+            if process := found.get(int(scheduled[1])):
+                process.ran[int(scheduled[2])] = int(scheduled[3])
+                process.waited[int(scheduled[2])] = int(scheduled[4])
         elif readings and (told := _HARDWARE.fullmatch(line)):
             core, value = int(told[1]), int(told[3])
             if told[2] == "scaling_cur_freq":
@@ -263,7 +265,7 @@ def _group(
         return None
     # CPU time of ended processes is lost where no process of the group waited for them.
     known = not any(_lost(before, after) for before, after in pairwise(readings))
-    cpu_s = _used(readings, far, _ticks) / recording.ticks
+    cpu_s = _cpu_s(readings, far, recording.ticks)
     ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = known and ended_s <= ENDED_MAX * cpu_s
 
@@ -278,24 +280,38 @@ def _group(
         processes_max=max(len(g) for g in readings),
         voluntary_switches=round(threads(_voluntary)) if seen else None,
         involuntary_switches=round(threads(_involuntary)) if seen else None,
-        run_queue_wait_s=_waited_s(readings, far),
+        run_queue_wait_s=_thread_s(readings, far, lambda process: process.waited),
     )
 
 
-def _waited_s(readings: Sequence[_Group], far: float) -> float | None:
-    """Return the seconds that threads waited for a core; None where it was not recorded.
-
-    A thread that starts has waited for nothing before; the last wait of one that ends is lost.
+def _cpu_s(readings: Sequence[_Group], far: float, hz: int) -> float:
+    """Return the CPU time in seconds: that of the threads, which is exact, where it accounts for
+    the ticks of the processes; otherwise the ticks, as they have the time of ended threads too.
     """
-    if not any(process.waited for group in readings for process in group.values()):
+    ticks_s = _used(readings, far, _ticks) / hz
+    threads_s = _thread_s(readings, far, lambda process: process.ran)
+    # Each process may lose up to a tick to rounding.
+    if threads_s is None or abs(threads_s - ticks_s) > max(map(len, readings)) / hz:
+        return ticks_s
+    return threads_s
+
+
+def _thread_s(
+    readings: Sequence[_Group], far: float, spent: Callable[[Process], Mapping[int, int]]
+) -> float | None:
+    """Return by how many seconds a time of the threads rose; None where it was not recorded.
+
+    A thread that starts has spent nothing before; the last part of one that ends is lost.
+    """
+    if not any(spent(process) for group in readings for process in group.values()):
         return None
     total = 0.0
     for place, (before, after) in enumerate(pairwise(readings)):
         stayed = _same(before, after)
         rise = sum(
-            ns - (before[n].waited.get(thread, 0) if n in stayed else 0)
+            ns - (spent(before[n]).get(thread, 0) if n in stayed else 0)
             for n, process in after.items()
-            for thread, ns in process.waited.items()
+            for thread, ns in spent(process).items()
         )
         total += rise * (1 - far if place == 0 else 1)
     return total / 1e9

@@ -96,8 +96,9 @@ class Processes(Record, kw_only=True, frozen=True):
     cpu_s: Annotated[
         NotNegative | None,
         doc(
-            "CPU time, user and system, seconds, in steps of the kernel's tick (10 ms) for "
-            "each process; null where a process ended and its time was lost."
+            "CPU time, user and system, seconds: exact, or where threads ended in steps of the "
+            "kernel's tick (10 ms) for each process; null where a process ended and its time was "
+            "lost."
         ),
     ]
     cpu: Annotated[

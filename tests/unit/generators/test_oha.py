@@ -102,7 +102,8 @@ def test_a_normal_run(tmp_path: Path) -> None:
     # oha's own arithmetic over the same requests, in its JSON.
     said = json.loads((FIXTURES / "normal.json").read_text())
     summary = found.latency_us
-    # From the schedule each is later, by up to a tick of the pacer's timer of 1 ms.
+    # From the schedule each is later, by up to a tick of the pacer's timer of 1 ms, less what all
+    # requests share.
     for name, seconds in (
         ("mean", said["summary"]["average"]),
         ("p50", said["latencyPercentiles"]["p50"]),
@@ -197,6 +198,34 @@ def test_a_stall_is_in_the_percentiles_as_it_was(tmp_path: Path) -> None:
     assert found["p99"] == pytest.approx(1.8e6, rel=0.01)
     assert found["max"] == pytest.approx(2.0e6, rel=0.01)
     assert found["mean"] == pytest.approx(0.1e6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("later_us", "shared_us"), [(0, 0), (700, 700), (1999, 1999), (9000, 2000)]
+)
+def test_delay_that_all_requests_share_moves_the_schedule(
+    tmp_path: Path, later_us: int, shared_us: int
+) -> None:
+    """Each request is issued later by the same time; every tenth by a millisecond more."""
+    due = np.arange(300) / 100
+    issued = due + later_us / 1e6 + np.where(np.arange(300) % 10 == 9, 0.001, 0)
+    rows = [(i, i, i + 0.05, 200, 13) for i in issued.tolist()]
+    path = database(tmp_path / "later.sqlite", rows)
+    found = measured(document(3.06, {"200": 300}, rows), path, Schedule(100, 3, 64), 13)
+    latency, delay = found.latency_us, found.send_delay_us
+    beyond = later_us - shared_us
+    assert latency["p50"] == pytest.approx(50_000 + beyond, rel=1e-3)
+    assert latency["p99"] == pytest.approx(51_000 + beyond, rel=1e-3)
+    assert delay is not None
+    assert delay["p50"] == pytest.approx(beyond, abs=1)
+
+
+def test_delay_of_requests_around_a_lost_one_moves_no_request_before_its_turn(
+    tmp_path: Path,
+) -> None:
+    rows = [(i / 100 + 0.0007, i / 100 + 0.0007, i / 100 + 0.05, 200, 13) for i in range(300)]
+    lost = database(tmp_path / "lost.sqlite", [row for i, row in enumerate(rows) if i != 20])
+    assert reduced(lost, 100, 3, missing=1).offset_s == pytest.approx(0.0007)
 
 
 def test_a_slow_start_and_a_slow_end_leave_the_rate_alone(tmp_path: Path) -> None:

@@ -220,7 +220,17 @@ def test_no_more_than_all_and_no_less_than_the_seconds_inside(
 def waiting(*threads: int, started: int = 1) -> Process:
     """A process whose threads have waited for these seconds."""
     waited = {n: int(1e9 * seconds) for n, seconds in enumerate(threads)}
-    return Process(started, 0, 0, len(threads), 10, {}, waited)
+    return Process(started, 0, 0, len(threads), 10, waited=waited)
+
+
+@pytest.mark.parametrize(
+    ("ended_ticks", "cpu_s"), [(0, 0.4567891), (1, 0.4567891), (30, 0.75)], ids=str
+)
+def test_cpu_time_is_exact_unless_a_thread_ended(ended_ticks: int, cpu_s: float) -> None:
+    begun = Process(1, 100, 0, 2, 10, ran={1: 600_000_000, 2: 400_000_000})
+    later = Process(1, 145 + ended_ticks, 0, 2, 10, ran={1: 856_789_100, 2: 600_000_000})
+    used = nginx([{1: begun}, {1: later}], Window(0, 1, False))
+    assert used.cpu_s == pytest.approx(cpu_s)
 
 
 def test_the_wait_for_a_core_counts_threads_that_come_and_go() -> None:
