@@ -292,7 +292,10 @@ def reasons(step: SearchStep) -> str:
 
 
 def p99(step: SearchStep) -> str:
-    """Return the p99 in ms; where too many requests have no right answer, a lower bound."""
+    """Return the p99 in ms that was judged; where too many requests have no right answer, a lower
+    bound."""
+    if step.met is None:
+        return formatting.NONE
     failed = any(
         why.code == "slo_failed" and why.facts["percentile"] == "p99" for why in step.reasons
     )

@@ -28,10 +28,11 @@ def _late(why: Reason) -> str:
         _number(why.facts[name])
         for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
     )
+    lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
     return (
         f"the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than "
         f"{least_s * 1000:g} ms and {formatting.part_of(least_fraction)} of the latency without "
-        f"the delay; it never sent {unsent:,.0f} of them"
+        f"the delay; {lost}"
     )
 
 
