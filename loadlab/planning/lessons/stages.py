@@ -55,7 +55,10 @@ def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOpti
         else ("exercise", study.lesson.exercise)
     )
     if there is None:
-        raise PlanError(f"stage: the lesson {study.name} has no {part}.")
+        raise PlanError(
+            f"stage: the lesson {study.name} has no {part}. docs/lessons/README.md says which have "
+            "one; begin one of them with ansible-playbook playbooks/lesson.yml -e lesson=<name>."
+        )
 
 
 def of(study: Study | None, stage: str, given: Reader) -> Study | None:
