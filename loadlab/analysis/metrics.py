@@ -6,6 +6,7 @@ A metric is one of:
   at several numbers means their sum (errors, client.cpu_s)
 - load.rate and the other fields of the cell's load
 - cpu_us_per_request: the CPU time of the server's services by request, µs
+- under_way: requests under way on average, by Little's law: answers per second times mean latency
 - failed_fraction: the fraction of the requests due that got no right answer
 """
 
@@ -52,6 +53,11 @@ def value(repetition: Repetition, load: Load, metric: str) -> float | None:
         return 1 - (repetition.ok or 0) / due if due else None
     if metric == "cpu_us_per_request":
         return usage.all_cpu_us(repetition)
+    if metric == "under_way":
+        rate, latency = repetition.rate_achieved, repetition.latency_us
+        if rate is None or latency is None or latency.mean is None:
+            return None
+        return rate * latency.mean / 1e6
     found: object = repetition
     for name in metric.split("."):
         if found is repetition and name == "load":

@@ -41,8 +41,8 @@ _SATURATED = "_saturated"
 # the load is the same for both, or the rows would compare two loads.
 OPTIONS = (
     "framework", "app", "server", "transport", "protocol", "reverse_proxy", "worker_class",
-    "event_loop", "upstream_keepalive", "workers", "threads", "backlog", "driver", "keepalive",
-    "tls", "headers", "tuning", "network",
+    "event_loop", "upstream_keepalive", "server_keepalive", "workers", "threads", "backlog",
+    "driver", "keepalive", "tls", "headers", "tuning", "network",
 )  # fmt: skip
 # What the blocks and the one load of a comparison leave no room for.
 _REFUSED = {

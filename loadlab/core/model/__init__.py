@@ -3,6 +3,8 @@
 from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
 from loadlab.core.model.cell import (
     Cell,
+    Download,
+    HalfOpen,
     Injection,
     InputHashes,
     Item,
@@ -117,6 +119,7 @@ from loadlab.core.model.statistics import (
     MetricComparison,
     Ratio,
     Sample,
+    Scalability,
     Spread,
     Statistics,
 )
@@ -223,6 +226,7 @@ __all__ = [
     "Database",
     "Deviation",
     "Difference",
+    "Download",
     "Drops",
     "EncodedHistogram",
     "Erratum",
@@ -239,6 +243,7 @@ __all__ = [
     "GeneratorRun",
     "GivenOptions",
     "Grade",
+    "HalfOpen",
     "HandCommand",
     "Hardware",
     "HostCpus",
@@ -313,6 +318,7 @@ __all__ = [
     "Sample",
     "SaturationGoodput",
     "SaturationRate",
+    "Scalability",
     "ScaledRate",
     "SearchStep",
     "SearchSummary",
