@@ -12,7 +12,10 @@ from msgspec.structs import replace
 from loadlab.core import documents
 from loadlab.core.model import Cell, RepetitionSetup
 from loadlab.core.run_dir import RunDir
+from loadlab.scheduling.schedule import NextMeasurement
 from tests.unit import builders
+from tests.unit.analysis import test_verdict
+from tests.unit.analysis.test_verdict import Machine
 
 from .scheduling.test_schedule import CELLS, plan_of
 
@@ -89,3 +92,27 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
     assert run.next(1, now[1])["item"] is None
     assert run.told[-1] == "Skipped after 2 failed attempts: cell-1: broken"
     assert set(documents.load(tmp_path / "progress.json")["abandoned"]) == {"cell-0", "cell-1"}
+
+
+def test_blocks_of_variants_are_added_until_they_are_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, monkeypatch)
+    machine = Machine(test_verdict.plan(), {"cpu": 1.5, "p99": 2}, noise=0.01)
+    builders.write_plan(tmp_path, machine.plan)
+    last = run.next(0, None)
+    while item := last["item"]:
+        run.begin(item)
+        planned = documents.decode(item, NextMeasurement, "item")
+        machine.now += 5
+        result = machine.measure(planned, planned.repetition, planned.block)
+        folder = RunDir(tmp_path).repetition(planned.cell_id, planned.repetition)
+        folder.result.write_bytes(documents.encode(result))
+        last = run.next(0, last)
+    assert last["left"] == 0
+    blocks = [line for line in run.told if line.startswith("After block ")]
+    names = "CPU per request, goodput at saturation, p50, p99, memory, failed requests"
+    assert blocks[0] == f"After block 1: open: {names}"
+    assert "CPU per request more (+" in blocks[-1]
+    assert "open" not in blocks[-1]
+    assert len(list(tmp_path.glob("cells/*/rep-*"))) == 6 * len(blocks)
