@@ -12,7 +12,7 @@ from loadlab.core.formatting import one_line, size
 from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.package_sources import name_and_port
-from loadlab.hosts.qdisc import NetworkProfile, needs_netem
+from loadlab.hosts.qdisc import RELAY_INTERFACE, NetworkProfile, needs_netem
 from loadlab.stacks.stacks import PythonLimit, refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
@@ -254,7 +254,8 @@ def _other_link(host: HostProbe, demands: Demands) -> list[Facts]:
     if not host.interface or _twins(host, demands):
         # Another rule names the cause.
         return []
-    link = [host.interface, demands.test_address]
+    # The lab's relay sends on what it delayed through the interface.
+    links = [[name, demands.test_address] for name in (host.interface, RELAY_INTERFACE)]
     return [
         {
             "peer": peer,
@@ -263,7 +264,7 @@ def _other_link(host: HostProbe, demands: Demands) -> list[Facts]:
             "address": demands.test_address,
         }
         for peer, way in host.routes.items()
-        if way != link
+        if way not in links
     ]
 
 
@@ -306,8 +307,8 @@ RULES = (
     Rule(
         "no_netem",
         _no_netem,
-        "the network profile {network} needs netem (delay, jitter, loss), which its kernel "
-        "{kernel} does not have (module sch_netem). {remedy} a profile with a rate only "
+        "the network profile {network} needs netem (jitter, loss, a delay above 100 Mbit/s), which "
+        "its kernel {kernel} does not have (module sch_netem). {remedy} a profile with a rate only "
         "(-e network=gigabit).",
     ),
     Rule(

@@ -1,5 +1,8 @@
 """Network profiles: the queueing discipline (qdisc) of each, and how to check and set it.
 
+A profile with a delay and neither jitter nor loss, up to 100 Mbit/s, needs no netem: the lab's own
+relay delays its frames (roles/network_emulation), and a tbf has the rate and the queue.
+
 Units are bytes per second, bytes and seconds, as in the output of `tc -j qdisc show`.
 """
 
@@ -24,9 +27,14 @@ HANDLE = "1ab:"
 # link's own speed after each pause.
 BURST_BYTES = 80_000
 BURST_S = 0.002
-# How long a frame may wait in the queue of the slow link before it is dropped. The queue holds
-# several segments even at 100 Mbit/s (nine); tc-tbf(8) has the same value in its example.
+# How long a frame may wait in the queue of the slow link before it is dropped, where the profile
+# sets no queue_ms. The queue holds several segments even at 100 Mbit/s (nine); tc-tbf(8) has the
+# same value in its example.
 QUEUE_S = 0.05
+# The interface of the relay, and the fastest link whose frames it can delay, one by one, on a
+# fraction of a core.
+RELAY_INTERFACE = "loadlab-delay"
+RELAY_MBIT = 100
 # The smallest frame of a TCP connection, an acknowledgement with timestamps. netem's limit counts
 # frames of any size, so it assumes these.
 FRAME_BYTES = 66
@@ -45,7 +53,8 @@ class NetworkProfile(
 
     ``rate_mbit`` is in Mbit/s of Ethernet frames without checksum and gap. ``delay_ms`` is one-way,
     added to each frame. ``jitter_ms`` is the half-width of the uniform distribution around it.
-    ``loss_percent`` of the frames are lost at random.
+    ``loss_percent`` of the frames are lost at random. ``queue_ms`` is the longest that a frame may
+    wait in the queue in front of the slow link before it is dropped, by default 50.
     """
 
     description: str = ""
@@ -54,6 +63,12 @@ class NetworkProfile(
     delay_ms: _Above0 | None = None
     jitter_ms: _Above0 | None = None
     loss_percent: Annotated[float, Meta(gt=0, le=100)] | None = None
+    queue_ms: _Above0 | None = None
+
+    @property
+    def queue_s(self) -> float:
+        """The longest wait in the queue, seconds."""
+        return QUEUE_S if self.queue_ms is None else self.queue_ms / 1000
 
 
 class Tbf(Struct, frozen=True, kw_only=True):
@@ -79,11 +94,16 @@ _KINDS: dict[type, str] = {Tbf: "tbf", Netem: "netem"}
 
 
 class RootQdisc(Struct, frozen=True, kw_only=True):
-    """The root qdisc of an interface; ``parameters`` are None of a kind that the lab never adds."""
+    """The root qdisc of an interface; ``parameters`` are None of a kind that the lab never adds.
+
+    ``child``: the kind of the qdisc that somebody gave the lab's in place of its own queue; "" for
+    none.
+    """
 
     kind: str
     handle: str
     parameters: Parameters | None
+    child: str = ""
 
     @property
     def is_labs(self) -> bool:
@@ -106,6 +126,7 @@ class _Entry(Struct, frozen=True):
     kind: str
     handle: str
     root: bool = False
+    parent: str = ""
     options: Raw = Raw(b"{}")
 
 
@@ -143,8 +164,16 @@ def network_profile(root: Path, name: str) -> NetworkProfile:
 
 
 def needs_netem(profile: NetworkProfile) -> bool:
-    """Return whether a profile has more than a rate: delay, jitter or loss."""
-    return any((profile.delay_ms, profile.jitter_ms, profile.loss_percent))
+    """Return whether a profile has jitter, loss, or a delay that the lab's relay cannot make."""
+    more = profile.delay_ms or profile.jitter_ms or profile.loss_percent
+    return bool(more) and not relay_ms(profile)
+
+
+def relay_ms(profile: NetworkProfile) -> float:
+    """Return the delay that the lab's relay adds to each frame, ms; 0 where it delays none."""
+    if profile.jitter_ms or profile.loss_percent or not profile.delay_ms:
+        return 0
+    return profile.delay_ms if 0 < (profile.rate_mbit or 0) <= RELAY_MBIT else 0
 
 
 def qdisc(profile: NetworkProfile) -> Parameters | None:
@@ -155,14 +184,15 @@ def qdisc(profile: NetworkProfile) -> Parameters | None:
         frames_per_s = rate / FRAME_BYTES if rate else FRAMES_PER_S
         return Netem(
             # All frames under way at once, plus the queue in front of the slow link.
-            limit=math.ceil(frames_per_s * (delay + jitter + QUEUE_S)),
+            limit=math.ceil(frames_per_s * (delay + jitter + profile.queue_s)),
             delay=delay,
             jitter=jitter,
             loss=(profile.loss_percent or 0) / 100,
             rate=rate,
         )
     if rate:
-        return Tbf(rate=rate, burst=max(BURST_BYTES, math.ceil(rate * BURST_S)), latency=QUEUE_S)
+        burst = max(BURST_BYTES, math.ceil(rate * BURST_S))
+        return Tbf(rate=rate, burst=burst, latency=profile.queue_s)
     return None
 
 
@@ -176,7 +206,13 @@ def root(text: str) -> RootQdisc:
     if len(found) != 1:
         raise ValueError(f"not one root qdisc: {text[:200]!r}")
     entry = found[0]
-    return RootQdisc(kind=entry.kind, handle=entry.handle, parameters=_parameters(entry))
+    below = [one.kind for one in entries if one.parent.startswith(HANDLE)]
+    return RootQdisc(
+        kind=entry.kind,
+        handle=entry.handle,
+        parameters=_parameters(entry),
+        child=" ".join(below),
+    )
 
 
 def _parameters(entry: _Entry) -> Parameters | None:
@@ -211,7 +247,8 @@ def differences(profile: NetworkProfile, found: RootQdisc) -> list[str]:
         msgspec.structs.astuple(found.parameters),
         strict=True,
     )
-    return [
+    below = [f"{found.child} below it instead of none"] if found.child else []
+    return below + [
         f"{key}: asked {value:.10g}, is {_number(there)}"
         for key, value, there in pairs
         if there is None or not math.isclose(there, value, rel_tol=TOLERANCE)
@@ -252,7 +289,7 @@ def commands(profile: NetworkProfile, found: RootQdisc, interface: str) -> list[
     words = ["tc", "qdisc", "add", *at, _KINDS[type(wanted)]]
     if isinstance(wanted, Tbf):
         words += ["rate", _bits(wanted.rate), "burst", f"{wanted.burst:.0f}"]
-        words += ["latency", _microseconds(QUEUE_S)]
+        words += ["latency", _microseconds(profile.queue_s)]
     else:
         words += ["limit", f"{wanted.limit:.0f}"]
         words += ["delay", _microseconds(wanted.delay), _microseconds(wanted.jitter)]

@@ -21,6 +21,20 @@ RESTART = "systemctl daemon-reload && systemctl restart loadlab-app"
 WRONG = {
     # The kernel still cuts the queue to net.core.somaxconn.
     "listen_backlog": (SERVER, f"sed -i 's/--backlog 128/--backlog 4096/' {UNIT} && {RESTART}"),
+    # The SYN queue is as long as the accept queue.
+    "syn_queue": (SERVER, "sysctl -w net.ipv4.tcp_max_syn_backlog=8192"),
+    # More processes pass requests on, and still eight requests are answered at a time.
+    "knee": (
+        SERVER,
+        f"sed -i 's/worker_processes .*;/worker_processes 8;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
+    ),
+    # These are the connections between the clients and nginx.
+    "keepalive_timeouts": (
+        SERVER,
+        f"sed -i 's/keepalive_timeout .*;/keepalive_timeout 300s;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
+    ),
     # nginx still speaks HTTP/1.0 and asks to close.
     "keepalive": (
         SERVER,
@@ -31,6 +45,22 @@ WRONG = {
     "unix_or_tcp": (
         SERVER,
         f"sed -i 's|-socket 127.0.0.1:8000|-socket /run/loadlab/app.sock|' {UNIT} && {RESTART}",
+    ),
+    # The bytes wait in the application's socket, not in nginx's.
+    "nagle": (
+        SERVER,
+        f"sed -i 's/tcp_nodelay on;/tcp_nopush on; tcp_nodelay on;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
+    ),
+    # The client sends requests alone; the window of the page is the server's.
+    "slow_start_after_idle": (
+        CLIENT,
+        "ip route change $(ip route show dev loadlab-delay) dev loadlab-delay initcwnd 400",
+    ),
+    # The client's queue has requests and acknowledgements alone.
+    "bufferbloat": (
+        CLIENT,
+        "tc qdisc change dev test0 root handle 1ab: tbf rate 20mbit burst 80000 latency 20ms",
     ),
     # FIN-WAIT-2 is another state than TIME-WAIT.
     "ephemeral_ports": (CLIENT, "sysctl -w net.ipv4.tcp_fin_timeout=5"),
@@ -48,7 +78,8 @@ WRONG = {
 }
 # Seconds are enough: the effects are large.
 BRIEF = {"duration": 4, "warmup": 1}
-BATCHES = ("ephemeral_ports",)
+# Batches, bursts of which a few seconds hold one, and connections that pause for seconds.
+WHOLE = ("ephemeral_ports", "keepalive_timeouts", "slow_start_after_idle")
 
 
 def stage(run_id: str, name: str) -> str:
@@ -67,7 +98,7 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.parametrize("lesson", WRONG)
 def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
-    asked = {} if lesson in BATCHES else BRIEF
+    asked = {} if lesson in WHOLE else BRIEF
     run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **asked)
     told = stage(run_id, "exercise")
     assert "Exercise: " in told

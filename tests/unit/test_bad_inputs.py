@@ -165,7 +165,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=twisted -e generator=python-sync", "endpoint: there is none to measur"),
     (f"{A} -e tuning=fast", "tuning: 'fast' is not known. There are: before-linux-5.4, few-ports"),
     (f"{A} -e tuning=stock-without-z", "key of the tuning profile stock: 'z' is not known. There"),
-    (f"{A} -e network=wan", "network: 'wan' is not known. There are: fast_ethernet, gigabit, lan"),
+    (f"{A} -e network=wan", "network: 'wan' is not known. There are: continental, deep_queue, "),
     ("playbooks/tune.yml -e network=wan", "network: 'wan' is not known."),
     # Stacks.
     ("lab.yml -e framework=twisted -e server=gunicorn", "Gunicorn has no worker that runs Twiste"),
@@ -176,6 +176,14 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{F} -e server=native", "flask does not run with server=native: "),
     (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
     ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),
+    (
+        "lab.yml -e framework=nodejs -e server_keepalive=2",
+        "nodejs does not run with server_keepalive=2.",
+    ),
+    (
+        f"{A} -e server_keepalive=0",
+        "server_keepalive: 0 is out of range. Give a number from 1 to 3600 sec",
+    ),
     ("lab.yml -e framework=nginx -e workers=2", "nginx does not run with workers=2."),
     ("lab.yml -e framework=tornado -e server=uwsgi", "tornado does not run with server=uwsgi on "),
     (f"{A} -e backlog=65535", "backlog: 65535 is more than the tuning profile production admits"),
@@ -271,7 +279,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
     ("playbooks/lesson.yml", "lesson: none was given. Give one with -e lesson=<name>. There are:"),
     ("playbooks/study.yml -e study=nosuch", "study: 'nosuch' is not known. There are: "),
-    ("playbooks/lesson.yml -e lesson=nosuch", "lesson: 'nosuch' is not known. There are: conne"),
+    ("playbooks/lesson.yml -e lesson=nosuch", "lesson: 'nosuch' is not known. There are: buffe"),
     ("lab.yml -e study=cell -e lesson=keepalive", "were both given. Give one."),
     ("playbooks/lesson.yml -e stage=nosuch", "stage: 'nosuch' is not known. There are: run, exer"),
     ("playbooks/lesson.yml -e stage=check", "run_id: none was given, and results/latest names no"),

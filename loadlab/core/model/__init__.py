@@ -3,6 +3,8 @@
 from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
 from loadlab.core.model.cell import (
     Cell,
+    Download,
+    HalfOpen,
     Injection,
     InputHashes,
     Item,
@@ -116,6 +118,7 @@ from loadlab.core.model.statistics import (
     MetricComparison,
     Ratio,
     Sample,
+    Scalability,
     Spread,
     Statistics,
 )
@@ -213,6 +216,7 @@ __all__ = [
     "Database",
     "Deviation",
     "Difference",
+    "Download",
     "Drops",
     "EncodedHistogram",
     "Erratum",
@@ -229,6 +233,7 @@ __all__ = [
     "GeneratorRun",
     "GivenOptions",
     "Grade",
+    "HalfOpen",
     "HandCommand",
     "Hardware",
     "HostCpus",
@@ -301,6 +306,7 @@ __all__ = [
     "Sample",
     "SaturationGoodput",
     "SaturationRate",
+    "Scalability",
     "ScaledRate",
     "SearchStep",
     "SearchSummary",

@@ -138,6 +138,13 @@ class Lesson(Record, kw_only=True, frozen=True):
     ]
     table: Annotated[list[LessonRow], doc("Figures that the page shows of every cell.")]
     columns: Annotated[list[LessonColumn], doc("Each cell, in order.")]
+    fits: Annotated[
+        dict[str, list[str]],
+        doc(
+            "Name -> cells of as many connections each, to whose goodput the Universal Scalability "
+            "Law is fitted. Expressions name its figures: <name>.sigma."
+        ),
+    ] = field(default_factory=dict)
     by_hand: Annotated[list[HandCommand], doc("Commands that show the counters on a host.")]
     explanation: Annotated[str, doc("Text with the run's figures (core/expressions.py).")]
     cure: Annotated[str, doc("What to change, in words.")]

@@ -48,6 +48,15 @@ class TcpCounts(Record, kw_only=True, frozen=True):
     passive_opens: Annotated[
         Count | None, doc("Connections opened to this host, including those from itself.")
     ] = None
+    delayed_acks: Annotated[
+        Count | None,
+        doc(
+            "Acknowledgements sent after the kernel had held them back; absent in earlier versions."
+        ),
+    ] = None
+    syn_cookies: Annotated[
+        Count | None, doc("SYN cookies sent; absent where it was not recorded.")
+    ] = None
 
 
 class Drops(Record, kw_only=True, frozen=True):

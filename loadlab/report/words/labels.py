@@ -17,7 +17,7 @@ SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
     "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
-    "driver", "upstream_keepalive", "front", "backlog",
+    "server_keepalive_s", "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("backlog", "tuning", "network", "hosts")
@@ -56,6 +56,7 @@ def part(cell: Cell, name: str) -> str:
     return {
         "workers": f"{value} worker{'' if value == 1 else 's'}",
         "threads": f"{value} threads",
+        "server_keepalive_s": f"idle connections closed after {value} s",
         "driver": f"driver {value}",
         "backlog": f"backlog {value}",
         # A dotted name is a class; its package adds nothing.
@@ -192,6 +193,8 @@ def load_parts(load: Load) -> dict[str, str]:
     }
     if load.injection:
         words["fault"] = _fault(load.injection)
+    if load.burst_every_s:
+        words["bursts"] = f"a burst every {load.burst_every_s:g} s"
     if load.stall:
         words["stall"] = f"stopped for {load.stall.duration_s:g} s"
     if load.background_endpoint:

@@ -292,9 +292,9 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
     "no_netem": (
         probe(),
         demands(networks=FAR),
-        "the network profile transatlantic needs netem (delay, jitter, loss), which its kernel "
-        "6.18.5 does not have (module sch_netem). Use a host with that module, or use a profile "
-        "with a rate only (-e network=gigabit).",
+        "the network profile transatlantic needs netem (jitter, loss, a delay above 100 Mbit/s), "
+        "which its kernel 6.18.5 does not have (module sch_netem). Use a host with that module, or "
+        "use a profile with a rate only (-e network=gigabit).",
     ),
     "sources_not_fetched": (
         probe(sources="http://de.archive.example.org http://security.example.org"),
@@ -379,6 +379,8 @@ def test_load_that_would_take_another_link() -> None:
         return messages(probe(None, **changed) + lines, demands(machine_ids=others))
 
     assert told("10.0.0.2 eth1 10.0.0.1", "10.0.0.3 eth1 10.0.0.1") == []
+    # Through the relay that delays the link.
+    assert told("10.0.0.2 loadlab-delay 10.0.0.1") == []
     # The interface's first address, where the test address is its second.
     (from_another,) = told("10.0.0.2 eth1 10.0.0.9")
     assert from_another.startswith("its way to 10.0.0.2 is eth1 from 10.0.0.9, and not eth1 from")

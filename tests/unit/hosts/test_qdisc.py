@@ -81,7 +81,10 @@ WITH_NETEM = sorted(name for name in PROFILES if qdisc.needs_netem(PROFILES[name
 
 def test_the_profiles_are_those_of_the_documentation() -> None:
     assert WITH_NETEM == ["mobile_3g", "mobile_4g", "transatlantic"]
-    assert sorted(PROFILES) == sorted([*WITH_NETEM, "fast_ethernet", "gigabit", "lan"])
+    relayed = [name for name in PROFILES if qdisc.relay_ms(PROFILES[name])]
+    assert relayed == ["continental", "deep_queue", "short_queue"]
+    others = ["fast_ethernet", "gigabit", "lan"]
+    assert sorted(PROFILES) == sorted([*WITH_NETEM, *relayed, *others])
     assert qdisc.qdisc(PROFILES["lan"]) is None
 
 
@@ -108,6 +111,28 @@ def test_a_rate_alone_is_a_tbf_that_takes_whole_segments() -> None:
     assert qdisc.BURST_BYTES > 65_536 + 66 * -(-65_536 // 1448)
     gigabit = Tbf(rate=125_000_000, burst=250_000, latency=0.05)
     assert qdisc.qdisc(NetworkProfile(rate_mbit=1000)) == gigabit
+
+
+def test_a_delay_alone_is_relayed_on_a_link_that_is_slow_enough() -> None:
+    profile = NetworkProfile(rate_mbit=20, delay_ms=25, queue_ms=1000)
+    assert (qdisc.relay_ms(profile), qdisc.needs_netem(profile)) == (25, False)
+    assert qdisc.qdisc(profile) == Tbf(rate=2_500_000, burst=80_000, latency=1)
+    for profile in (
+        NetworkProfile(rate_mbit=101, delay_ms=25),
+        NetworkProfile(delay_ms=25),
+        NetworkProfile(rate_mbit=20, delay_ms=25, loss_percent=1),
+    ):
+        assert (qdisc.relay_ms(profile), qdisc.needs_netem(profile)) == (0, True)
+
+
+def test_a_queue_below_the_labs_is_a_difference_and_goes_with_it() -> None:
+    below = ',{"kind":"bfifo","handle":"8001:","parent":"1ab:1","options":{"limit":50000}}]\n'
+    found = qdisc.root(FAST_ETHERNET.rstrip().removesuffix("]") + below)
+    profile = PROFILES["fast_ethernet"]
+    assert qdisc.differences(profile, found) == ["bfifo below it instead of none"]
+    delete, add = qdisc.commands(profile, found, "test0")
+    assert delete == "tc qdisc del dev test0 root handle 1ab:"
+    assert add.startswith("tc qdisc add dev test0 root handle 1ab: tbf rate 100000000bit")
 
 
 def test_delay_jitter_and_loss_are_a_netem_that_holds_all_that_is_under_way() -> None:

@@ -143,6 +143,14 @@ def test_a_void_check_counts_as_one(lab: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stage", "network"), [("exercise", "deep_queue"), ("solve", "short_queue")]
+)
+def test_the_link_gets_the_network_of_the_stage(lab: Path, stage: str, network: str) -> None:
+    taught(lab, "bufferbloat")
+    assert plan(lab, stage).options.network == network
+
+
+@pytest.mark.parametrize(
     ("stage", "tuning"), [("exercise", "before-linux-5.4"), ("solve", "production")]
 )
 def test_the_hosts_get_the_set_up_of_the_stage(lab: Path, stage: str, tuning: str) -> None:

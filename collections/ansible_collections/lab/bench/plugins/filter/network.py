@@ -26,4 +26,5 @@ class FilterModule:
             "qdisc_differences": lambda profile, text: qdisc.differences(
                 decode(profile, NetworkProfile), qdisc.root(text)
             ),
+            "relay_ms": lambda profile: qdisc.relay_ms(decode(profile, NetworkProfile)),
         }
