@@ -75,6 +75,19 @@ WRONG = {
         f"sed -i 's/^    work.cpu_work()$/    await asyncio.sleep(0); work.cpu_work()/' {APP} && "
         "systemctl restart loadlab-app",
     ),
+    # Nothing waits for memory, and the log is flushed as often.
+    "synchronous_commit": (
+        SERVER,
+        "sudo -u postgres psql -c \"ALTER SYSTEM SET shared_buffers = '512MB'\" && "
+        "systemctl restart postgresql && systemctl restart loadlab-app",
+    ),
+    # More workers are more threads that wait for the same core.
+    "noisy_neighbour": (SERVER, f"sed -i 's/--workers 1/--workers 4/' {UNIT} && {RESTART}"),
+}
+# A wrong cure that the lab does not take back itself -> how to.
+UNDO = {
+    "connection_pool": "sudo -u postgres psql -c 'ALTER SYSTEM RESET max_connections'",
+    "synchronous_commit": "sudo -u postgres psql -c 'ALTER SYSTEM RESET shared_buffers'",
 }
 # Seconds are enough: the effects are large.
 BRIEF = {"duration": 4, "warmup": 1}
@@ -96,6 +109,21 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
     return process.returncode, checks[-1]
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("lesson", ["listen_backlog", "keepalive"])
+def test_the_labs_own_cure_turns_an_exercise_green(lesson: str, run_id: str) -> None:
+    """In brief; the test below has every stage of every lesson."""
+    run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **BRIEF)
+    stage(run_id, "exercise")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (2, "not_yet")
+    stage(run_id, "solve")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (0, "cured")
+
+
 @pytest.mark.parametrize("lesson", WRONG)
 def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
     asked = {} if lesson in WHOLE else BRIEF
@@ -113,8 +141,8 @@ def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
         status, found = check(run_id)
         assert status == 2
         assert found["verdict"] in ("not_yet", "not_measured")
-    if lesson == "connection_pool":
-        ssh(SERVER, "sudo -u postgres psql -c 'ALTER SYSTEM RESET max_connections'")
+    if lesson in UNDO:
+        ssh(SERVER, UNDO[lesson])
     stage(run_id, "exercise")
     stage(run_id, "solve")
     with figures():

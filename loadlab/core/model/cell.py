@@ -171,8 +171,7 @@ class Load(Record, kw_only=True, frozen=True):
     ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     injection: Annotated[
-        Injection | None,
-        doc("Known faults, of a certificate's or a lesson's load; absent for any other."),
+        Injection | None, doc("Known faults that the lab injects; absent where there are none.")
     ] = None
     background_endpoint: Annotated[
         str | None,

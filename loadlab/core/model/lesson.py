@@ -96,7 +96,14 @@ class Solution(Record, kw_only=True, frozen=True):
 class Exercise(Record, kw_only=True, frozen=True):
     """A fault that the reader repairs by hand on the hosts, and how the repair is checked."""
 
-    cell: Annotated[str, doc("Name of the cell that the hosts are left as.")]
+    cell: Annotated[
+        str,
+        doc("Name of the cell that the hosts are left as. Its injected faults are not in a check."),
+    ]
+    fault: Annotated[
+        list[HandCommand],
+        doc("Commands that the lab runs, in order, for a fault that is not in the cell's set-up."),
+    ] = field(default_factory=list)
     task: Annotated[str, doc("What is broken, and what is to be achieved.")]
     hints: Annotated[list[str], doc("Hints, given one at a time.")]
     cured: Annotated[

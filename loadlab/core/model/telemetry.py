@@ -210,6 +210,14 @@ class Database(Record, kw_only=True, frozen=True):
             "last second may be missing."
         ),
     ]
+    wal_syncs: Annotated[
+        Count | None,
+        doc(
+            "Flushes of the write-ahead log to the disk (pg_stat_wal.wal_sync), of the whole "
+            "server; counted like sessions. Absent where PostgreSQL does not count them there "
+            "(from version 18 on) and in earlier runs."
+        ),
+    ] = None
     statements: Annotated[
         Annotated[list[Query], Meta(max_length=5)],
         doc("Statements with the longest total time, longest first."),

@@ -34,11 +34,7 @@ from loadlab.tuning import profiles
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
-        "argument_specs"
-    ]["main"]["options"]
-)
+SPECS = builders.SPECS
 BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
