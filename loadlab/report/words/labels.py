@@ -191,10 +191,10 @@ def load_parts(load: Load) -> dict[str, str]:
         "keepalive": "client connections kept" if kept else "a client connection for each request",
         **options,
     }
-    if load.injection:
-        words["fault"] = _fault(load.injection)
     if load.burst_every_s:
         words["bursts"] = f"a burst every {load.burst_every_s:g} s"
+    if load.injection:
+        words["fault"] = _fault(load.injection)
     if load.stall:
         words["stall"] = f"stopped for {load.stall.duration_s:g} s"
     if load.background_endpoint:
@@ -215,6 +215,10 @@ def _fault(found: Injection | None) -> str:
         words.append(f"one of {found.refused_every} connections refused")
     if found.lost_every:
         words.append(f"one of {found.lost_every} packets lost")
+    if found.half_open:
+        words.append(f"{found.half_open.connections} half-open connections")
+    if found.download:
+        words.append("beside a download")
     return ", ".join(words)
 
 
