@@ -215,6 +215,10 @@ def _fault(found: Injection | None) -> str:
         words.append(f"one of {found.refused_every} connections refused")
     if found.lost_every:
         words.append(f"one of {found.lost_every} packets lost")
+    if found.half_open:
+        words.append(f"{found.half_open.connections} half-open connections")
+    if found.download:
+        words.append("beside a download")
     return ", ".join(words)
 
 
