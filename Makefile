@@ -70,7 +70,7 @@ unknown := $(filter-out $(parts),$(chosen))
 
 test-all: tools
 	@$(if $(unknown),echo "only: '$(unknown)' is no part. There are: $(sort $(parts))" >&2; exit 2)
-	@$(if $(chosen),,$(MAKE) --no-print-directory test)
+	@$(if $(chosen),,$(MAKE) --no-print-directory test examples=many)
 	$(if $(chosen),pytest $(foreach part,$(chosen),$(wildcard $(folders:%=%/test_$(part).py))),pytest $(folders) -m "not core")
 
 lint: setup
@@ -81,8 +81,9 @@ lint: setup
 	yamllint --strict .
 	ansible-lint --offline
 
+# With examples=many, of each property as many as make test-all takes.
 unit: tools
-	pytest tests/unit
+	pytest tests/unit $(if $(examples),--hypothesis-profile=$(examples))
 
 # Tests the AWS calls against a local moto server.
 aws: tools

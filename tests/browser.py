@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ COMMAND = (
     "--disable-background-networking", "--disable-component-update", "--no-first-run",
     "--remote-debugging-pipe",
 )  # fmt: skip
+
+AXE = resources.files("axe_playwright_python").joinpath("axe.min.js")
+# What axe finds serious or critical, with the element and the remedy.
+BARRIERS = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
+  .filter((one) => ["serious", "critical"].includes(one.impact))
+  .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.html}: ${node.failureSummary}`)))"""
 
 
 class Browser:
@@ -110,6 +117,13 @@ class Browser:
         if "exceptionDetails" in found:
             raise RuntimeError(json.dumps(found["exceptionDetails"]))
         return found["result"].get("value")
+
+    def barriers(self) -> list[str]:
+        """Return what axe finds in the page that bars people with a disability."""
+        # The protocol runs a script whatever the page's policy is.
+        self.run(f"{AXE.read_text()}; null")
+        found: list[str] = self.run(BARRIERS)
+        return found
 
     def point(self, x: float, y: float) -> None:
         """Move the pointer to a place of the window, px."""

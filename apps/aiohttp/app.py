@@ -48,6 +48,10 @@ async def agents(request: web.Request) -> web.Response:
     return json_response(work.agents(await request.app[POOL].fetch(work.AGENTS)))
 
 
+async def write(request: web.Request) -> web.Response:
+    return json_response(work.written(await request.app[POOL].fetch(work.WRITE)))
+
+
 async def render_name(request: web.Request) -> web.Response:
     return render("name.html", name=work.NAME)
 
@@ -117,6 +121,7 @@ async def application() -> web.Application:
             web.get("/hello", hello),
             web.get("/agents", agents),
             web.get("/agents_with_pool", agents),
+            web.get("/write", write),
             web.get("/render_name", render_name),
             web.get("/render_table", render_table),
             web.get("/lookup", lookup),

@@ -45,6 +45,11 @@ async def agents(request: web.Request) -> web.Response:
     return json_response(work.agents(await pool.fetch(work.AGENTS)))
 
 
+async def write(request: web.Request) -> web.Response:
+    pool = request.app[CONTAINER].engines["pg"]
+    return json_response(work.written(await pool.fetch(work.WRITE)))
+
+
 async def render_name(request: web.Request) -> web.Response:
     return render("name.html", name=work.NAME)
 
@@ -84,6 +89,7 @@ class Container(api_hour.Container):
         app.router.add_route("GET", "/hello", hello)
         app.router.add_route("GET", "/agents", agents)
         app.router.add_route("GET", "/agents_with_pool", agents)
+        app.router.add_route("GET", "/write", write)
         app.router.add_route("GET", "/render_name", render_name)
         app.router.add_route("GET", "/render_table", render_table)
         app.router.add_route("GET", "/lookup", lookup)

@@ -33,6 +33,11 @@ def agents() -> dict[str, Any]:
     return work.agents(database.query(work.AGENTS))
 
 
+@application.get("/write")
+def write() -> dict[str, int]:
+    return work.written(database.query(work.WRITE))
+
+
 @application.get("/render_name")
 def render_name() -> str:
     response.content_type = work.HTML

@@ -39,6 +39,11 @@ class Lab:
         return work.agents(database.query(work.AGENTS))
 
     @cherrypy.expose
+    @cherrypy.tools.json_out()
+    def write(self) -> dict[str, int]:
+        return work.written(database.query(work.WRITE))
+
+    @cherrypy.expose
     def render_name(self) -> bytes:
         cherrypy.response.headers["Content-Type"] = work.HTML
         return templates.get_template("name.html").render(name=work.NAME).encode()

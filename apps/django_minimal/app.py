@@ -111,6 +111,12 @@ def agents_with_orm(request: HttpRequest) -> HttpResponse:
     return compact_json(work.agents(rows))
 
 
+def write(request: HttpRequest) -> HttpResponse:
+    with connection.cursor() as cursor:
+        cursor.execute(work.WRITE)
+        return compact_json(work.written(cursor.fetchall()))
+
+
 def render_name(request: HttpRequest) -> HttpResponse:
     return sized(render(request, "name.html", {"name": work.NAME}))
 
@@ -133,6 +139,7 @@ urlpatterns = [
     path("hello", hello),
     path("agents", agents),
     path("agents_with_orm", agents_with_orm),
+    path("write", write),
     path("render_name", render_name),
     path("render_table", render_table),
     path("lookup", lookup),

@@ -58,6 +58,11 @@ async def agents(request: Request) -> dict[str, list[dict[str, Any]]]:
     return work.agents(await request.app.state.pool.fetch(work.AGENTS))
 
 
+@application.get("/write")
+async def write(request: Request) -> dict[str, int]:
+    return work.written(await request.app.state.pool.fetch(work.WRITE))
+
+
 @application.get("/render_name", response_class=HTMLResponse)
 async def render_name(request: Request) -> Response:
     return templates.TemplateResponse(request, "name.html", {"name": work.NAME})

@@ -10,6 +10,8 @@ The header Inject of a request names the load and asks for faults, separated by 
 - cpu_ms: CPU time that each answer burns
 - error_every: every n-th answer is a 503
 - truncate_every: every n-th answer ends after half of its body, and its connection closes
+- split: 1 writes the head and the body of each answer apart
+- nagle: 1 lets the kernel hold a small packet back while another is unacknowledged, 0 does not
 
 A request without the header gets the endpoint's answer at once.
 
@@ -25,7 +27,9 @@ import json
 import os
 import resource
 import signal
+import socket
 import time
+from collections.abc import Mapping
 from typing import cast
 
 import uvloop
@@ -127,7 +131,7 @@ class FaultServer(asyncio.Protocol):
         header = headers.get("inject")
         # The load script asks once before the load.
         if header is None or headers.get("user-agent", "").startswith("curl/"):
-            self.write(line.split()[1], "right", close)
+            self.write(line.split()[1], "right", close, {})
             return
         now = time.monotonic()
         load = FaultServer.current(header, now)
@@ -150,12 +154,12 @@ class FaultServer(asyncio.Protocol):
         if self.transport.is_closing():
             kind = "abandoned"
         else:
-            self.write(path, kind, close)
+            self.write(path, kind, close, load.asked)
         load.last = time.monotonic()
         load.answers[kind] += 1
         load.residence_us[round((load.last - since) * 1e6)] += 1
 
-    def write(self, path: str, kind: str, close: bool) -> None:
+    def write(self, path: str, kind: str, close: bool, asked: Mapping[str, float]) -> None:
         """Write one answer."""
         body = work.HELLO.encode() if path == "/hello" else b"Not Found"
         status = "200 OK" if path == "/hello" else "404 Not Found"
@@ -164,10 +168,23 @@ class FaultServer(asyncio.Protocol):
         head = (
             f"HTTP/1.1 {status}\r\nContent-Type: {work.TEXT}\r\nContent-Length: {len(body)}\r\n"
             f"{'Connection: close' if close else 'Connection: keep-alive'}\r\n\r\n"
-        )
+        ).encode()
         sent = body[: len(body) // 2] if kind == "truncated" else body
-        self.transport.write(head.encode() + sent)
-        if close or kind == "truncated":
+        last = close or kind == "truncated"
+        if "nagle" in asked:
+            connection = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not asked["nagle"])
+        if asked.get("split"):
+            self.send(head, False)
+            # In the next round of the loop, for uvloop joins what it writes in one.
+            asyncio.get_running_loop().call_soon(self.send, sent, last)
+        else:
+            self.send(head + sent, last)
+
+    def send(self, data: bytes, last: bool) -> None:
+        """Write a part of an answer, and close after the last part where nothing follows."""
+        self.transport.write(data)
+        if last:
             self.transport.close()
 
     @classmethod

@@ -45,6 +45,11 @@ def agents_with_pool() -> dict[str, Any]:
     return work.agents(pool.query(work.AGENTS))
 
 
+@application.get("/write")
+def write() -> dict[str, int]:
+    return work.written(pool.query(work.WRITE))
+
+
 @application.get("/render_name")
 def render_name() -> str:
     return render_template("name.html", name=work.NAME)

@@ -34,6 +34,12 @@ const (
 		FROM agents a JOIN login_status s ON s.agent_id = a.id
 		ORDER BY a.id`
 
+	// The sub-select draws one number for the statement, not one for each row.
+	writeStatement = `
+		UPDATE visits SET visits = visits + 1
+		WHERE id = (SELECT 1 + floor(random() * 10000)::integer)
+		RETURNING 1`
+
 	// Seconds.
 	longestBookDelay = 3
 
@@ -138,6 +144,15 @@ func (a *app) agents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sendJSON(w, map[string][]agent{"agents": found})
+}
+
+func (a *app) write(w http.ResponseWriter, r *http.Request) {
+	var written int
+	if err := a.db.QueryRow(writeStatement).Scan(&written); err != nil {
+		fail(w, err)
+		return
+	}
+	sendJSON(w, map[string]int{"written": written})
 }
 
 func renderName(w http.ResponseWriter, r *http.Request) {
@@ -343,6 +358,7 @@ func run() error {
 	mux.HandleFunc("/index", index)
 	mux.HandleFunc("/hello", hello)
 	mux.HandleFunc("/agents", a.agents)
+	mux.HandleFunc("/write", a.write)
 	mux.HandleFunc("/render_name", renderName)
 	mux.HandleFunc("/render_table", a.renderTable)
 	mux.HandleFunc("/lookup", a.lookup)

@@ -41,6 +41,10 @@ async def agents(state: State) -> Answer:
     return work.JSON, work.dumps(work.agents(await state["pool"].fetch(work.AGENTS)))
 
 
+async def write(state: State) -> Answer:
+    return work.JSON, work.dumps(work.written(await state["pool"].fetch(work.WRITE)))
+
+
 async def render_name(state: State) -> Answer:
     return work.HTML, NAME.format(work.NAME).encode()
 
@@ -72,6 +76,7 @@ ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
     "/index": index,
     "/hello": hello,
     "/agents": agents,
+    "/write": write,
     "/render_name": render_name,
     "/render_table": render_table,
     "/lookup": lookup,

@@ -21,6 +21,13 @@ const AGENTS = `
   ORDER BY a.id
 `
 
+// The sub-select draws one number for the statement, not one for each row.
+const WRITE = `
+  UPDATE visits SET visits = visits + 1
+  WHERE id = (SELECT 1 + floor(random() * 10000)::integer)
+  RETURNING id
+`
+
 const NAME = 'Ada'
 // What render_table shows: 6 rows of 4 columns.
 const TABLE = [1, 2, 3, 4, 5, 6].map((row) => [1, 2, 3, 4].map((column) => `${row}.${column}`))
@@ -84,6 +91,11 @@ async function agents (request, response) {
   sendJson(response, { agents: rows })
 }
 
+async function write (request, response) {
+  const { rowCount } = await pool.query(WRITE)
+  sendJson(response, { written: rowCount })
+}
+
 function renderName (request, response) {
   send(response, HTML, page('Hello', `<p>Hello, ${escaped(NAME)}!</p>`))
 }
@@ -140,6 +152,7 @@ const ROUTES = new Map([
   ['/index', index],
   ['/hello', hello],
   ['/agents', agents],
+  ['/write', write],
   ['/render_name', renderName],
   ['/render_table', renderTable],
   ['/lookup', lookup],

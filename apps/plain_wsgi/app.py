@@ -36,6 +36,10 @@ def agents() -> Answer:
     return work.JSON, work.dumps(work.agents(database.query(work.AGENTS)))
 
 
+def write() -> Answer:
+    return work.JSON, work.dumps(work.written(database.query(work.WRITE)))
+
+
 def render_name() -> Answer:
     return work.HTML, NAME.format(name=escape(work.NAME)).encode()
 
@@ -60,6 +64,7 @@ ROUTES = {
     "/index": index,
     "/hello": hello,
     "/agents": agents,
+    "/write": write,
     "/render_name": render_name,
     "/render_table": render_table,
     "/lookup": lookup,

@@ -69,6 +69,12 @@ class Agents(Handler):
         self.finish_json(work.agents(await connections.fetch(work.AGENTS)))
 
 
+class Write(Handler):
+    async def get(self) -> None:
+        connections = await pool()
+        self.finish_json(work.written(await connections.fetch(work.WRITE)))
+
+
 class RenderName(Handler):
     def get(self) -> None:
         self.render("name.html", name=work.NAME)
@@ -129,6 +135,7 @@ application = Application(
         ("/index", Index),
         ("/hello", Hello),
         ("/agents", Agents),
+        ("/write", Write),
         ("/render_name", RenderName),
         ("/render_table", RenderTable),
         ("/lookup", Lookup),

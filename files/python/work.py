@@ -35,6 +35,13 @@ AGENTS = """
     ORDER BY a.id
 """
 
+# The sub-select draws one number for the statement, not one for each row.
+WRITE = """
+    UPDATE visits SET visits = visits + 1
+    WHERE id = (SELECT 1 + floor(random() * 10000)::integer)
+    RETURNING id
+"""
+
 # Half of what is looked up is in the set.
 _SET = {f"item {n}" for n in range(1000)}
 _SOUGHT = [f"item {n}" for n in range(2000)] * 25
@@ -51,6 +58,11 @@ def dumps(value: Any) -> bytes:
 def agents(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
     """Rows of the query AGENTS as the answer has them."""
     return {"agents": [dict(zip(COLUMNS, row, strict=True)) for row in rows]}
+
+
+def written(rows: Sequence[Sequence[Any]]) -> dict[str, int]:
+    """Rows of the statement WRITE as the answer has them."""
+    return {"written": len(rows)}
 
 
 def lookup() -> int:

@@ -5,6 +5,7 @@ A metric is one of:
   errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
   at several numbers means their sum (errors, client.cpu_s)
 - load.rate and the other fields of the cell's load
+- under_way: requests under way on average, by Little's law: answers per second times mean latency
 - failed_fraction: the fraction of the requests due that got no right answer
 """
 
@@ -48,6 +49,11 @@ def value(repetition: Repetition, load: Load, metric: str) -> float | None:
     if metric == "failed_fraction":
         due = repetition.scheduled or repetition.requests
         return 1 - (repetition.ok or 0) / due if due else None
+    if metric == "under_way":
+        rate, latency = repetition.rate_achieved, repetition.latency_us
+        if rate is None or latency is None or latency.mean is None:
+            return None
+        return rate * latency.mean / 1e6
     found: object = repetition
     for name in metric.split("."):
         if found is repetition and name == "load":

@@ -1,7 +1,8 @@
 """Expressions over the figures of a run, which the files of lessons write.
 
 An expression has numbers, figures, + - * / and parentheses. A figure is <cell>.<metric>: the name
-of a cell, and the path of a metric in its repetitions, such as short.latency_us.max. A condition
+of a cell, and the path of a metric in its repetitions, such as short.latency_us.max; or the name of
+a fit, and the path of a figure in Scalability, such as law.sigma. A condition
 also has < <= > >= and `and`. A text has expressions in braces, {long.goodput / short.goodput}, and
 may name a form of FORMS after a bar: {short.telemetry.server.cpu_busy | percent}.
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from loadlab.core.model import Load, Repetition
+from loadlab.core.model import Load, Repetition, Scalability
 
 # How a value is printed: a count without decimals, a fraction as percent, µs as ms, a number as it
 # is needed to write it, a number with three significant digits.
@@ -37,6 +38,9 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.GtE: operator.ge,
 }
 _PLACE = re.compile(r"\{([^{}]*)\}")
+
+# Metrics that a repetition does not hold, but that follow from it; see analysis/metrics.py.
+DERIVED = ("failed_fraction", "under_way")
 
 # (cell, metric) -> its value, None where it was not measured.
 Lookup = Callable[[str, str], float | None]
@@ -87,23 +91,26 @@ def parts(text: str) -> list[str | Place]:
     return found
 
 
-def check(expression: str, cells: Collection[str]) -> None:
-    """Raise ValueError where a figure of the expression names no cell or no metric."""
+def check(expression: str, cells: Collection[str], fits: Collection[str] = ()) -> None:
+    """Raise ValueError where a figure of the expression names no cell or fit, or no metric."""
     for cell, metric in figures(expression):
+        if cell in fits:
+            _check_path(metric, metric, "a fit", Scalability)
+            continue
         if cell not in cells:
             raise ValueError(
-                f"'{expression}' names the cell '{cell}'. There are: {', '.join(cells)}"
+                f"'{expression}' names the cell '{cell}'. There are: {', '.join([*cells, *fits])}"
             )
         check_metric(metric)
 
 
-def check_text(text: str, cells: Collection[str]) -> None:
+def check_text(text: str, cells: Collection[str], fits: Collection[str] = ()) -> None:
     """Raise ValueError where an expression of the text or its form is not known."""
     for place in places(text):
         check_form(place.form)
         if is_condition(place.expression):
             raise ValueError(f"'{place.expression}' is a condition and not a number")
-        check(place.expression, cells)
+        check(place.expression, cells, fits)
 
 
 def check_form(form: str) -> None:
@@ -114,15 +121,22 @@ def check_form(form: str) -> None:
 
 def check_metric(metric: str) -> None:
     """Raise ValueError where no repetition can have this metric; see analysis/metrics.py."""
-    if metric == "failed_fraction":
+    if metric in DERIVED:
         return
     first, _, rest = metric.partition(".")
     is_load = first == "load" and rest != ""
-    kinds: list[object] = [Load if is_load else Repetition]
-    for name in (rest if is_load else metric).split("."):
+    _check_path(
+        metric, rest if is_load else metric, "a repetition", Load if is_load else Repetition
+    )
+
+
+def _check_path(metric: str, path: str, of: str, kind: object) -> None:
+    """Raise ValueError where a path does not lead from a type to a number."""
+    kinds = [kind]
+    for name in path.split("."):
         kinds = [inner for kind in kinds for inner in _inner(kind, name)]
         if not kinds:
-            raise ValueError(f"'{metric}': a repetition has no '{name}' there")
+            raise ValueError(f"'{metric}': {of} has no '{name}' there")
     if not any(_is_number(kind) for kind in kinds):
         raise ValueError(f"'{metric}' is no number")
 

@@ -47,6 +47,7 @@ def of_roles(root: Path, names: Sequence[str]) -> list[str]:
     files/ that does not exist.
     """
     found: set[str] = set()
+    texts: list[str] = []
     left = list(names)
     while left:
         role = root / "roles" / left.pop()
@@ -58,8 +59,9 @@ def of_roles(root: Path, names: Sequence[str]) -> list[str]:
         found.add(path)
         text = "\n".join(_texts(role))
         left += _INCLUDED.findall(text)
-        found |= set(_files(root, role, text)) | set(_modules(root, text))
-    return sorted(found)
+        found |= set(_files(root, role, text))
+        texts.append(text)
+    return sorted(found.union(_modules(root, "\n".join(texts))))
 
 
 def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
@@ -102,12 +104,12 @@ def _files(root: Path, role: Path, text: str) -> Iterator[str]:
 
 def _modules(root: Path, text: str) -> Iterator[str]:
     """Yield the plugins of the filters that a text uses, and every module below them."""
-    used = set(_FILTER.findall(text))
+    used, seen = set(_FILTER.findall(text)), set[Path]()
     for plugin in sorted((root / _PLUGINS).glob("*.py")):
         tree = ast.parse(plugin.read_text(encoding="utf-8"))
         keys = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         if used & keys:
-            yield from _imported(root, plugin, set())
+            yield from _imported(root, plugin, seen)
 
 
 def _imported(root: Path, module: Path, seen: set[Path]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from loadlab.core.formatting import plain
-from loadlab.core.model import Download, Load, Neighbour, Stall
+from loadlab.core.model import Download, HalfOpen, Load, Neighbour, Stall
 
 # Table of nftables that exists during a load with a network fault.
 TABLE = "loadlab_fault"
@@ -25,6 +25,26 @@ for period in range(round(duration * 10)):
     used = time.thread_time() + cpu / 10
     while time.thread_time() < used and time.monotonic() < begin + duration:
         pass
+"""
+
+# Half-open connections: each socket has a filter that takes no packet, so the SYN-ACK never reaches
+# it. The kernel sends the SYN again by itself until the socket is closed; afterwards it resets.
+# Its arguments: seconds to wait, seconds to hold, connections, address, port.
+HALF_OPEN = """
+import ctypes, socket, struct, sys, time
+after, duration = map(float, sys.argv[1:3])
+begun, address, port = int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+ATTACH_FILTER = 26
+nothing = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+taken = struct.pack("HP", 1, ctypes.addressof(nothing))
+time.sleep(after)
+held = []
+for number in range(begun):
+    held.append(socket.socket())
+    held[-1].setblocking(False)
+    held[-1].setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, taken)
+    held[-1].connect_ex((address, port))
+time.sleep(duration)
 """
 
 
@@ -60,7 +80,9 @@ def faults(
     if injection.neighbour:
         host = client if injection.neighbour.host == "client" else server
         found.append(_neighbour(host, core[host], injection.neighbour, lead_s))
-    port = urlsplit(url).port or 80
+    address, port = urlsplit(url).hostname or "", urlsplit(url).port or 80
+    if injection.half_open:
+        found.append(_half_open(client, injection.half_open, address, port, lead_s))
     if injection.refused_every:
         found.append(
             _network(
@@ -98,6 +120,17 @@ def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fau
     return Fault(
         host,
         f"systemd-run --quiet --collect --unit={unit} --property=CPUAffinity={core} {program}",
+        f"! systemctl --quiet is-active {unit} || systemctl stop {unit}",
+    )
+
+
+def _half_open(client: str, asked: HalfOpen, address: str, port: int, lead_s: float) -> Fault:
+    held = [lead_s + asked.after_s, asked.duration_s, asked.connections]
+    program = shlex.join(["python3", "-c", HALF_OPEN, *map(plain, held), address, str(port)])
+    unit = "loadlab-half-open"
+    return Fault(
+        client,
+        f"systemd-run --quiet --collect --unit={unit} --property=LimitNOFILE=4096 {program}",
         f"! systemctl --quiet is-active {unit} || systemctl stop {unit}",
     )
 

@@ -21,6 +21,7 @@ class Request:
     - rate: requests/s, None without a schedule; connections: those kept open or under way at once
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
+    - burst_every_s: seconds between the bursts of a closed loop, 0 for none
     - keepalive: whether connections are kept; http2: whether the load uses HTTP/2
     - body_bytes: expected length of an answer's body
     - requests, open_files, reuse: of a batch; None otherwise
@@ -33,6 +34,7 @@ class Request:
     body_bytes: int
     rate: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    burst_every_s: float = 0
     keepalive: bool = True
     http2: bool = False
     requests: int | None = None

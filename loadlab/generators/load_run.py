@@ -291,6 +291,7 @@ def _offer(
         connections=share.connections,
         threads=min(len(asked.hosts[share.name].cpus), share.connections),
         timeout_s=_timeout_s(asked),
+        burst_every_s=load.burst_every_s or 0,
         keepalive=load.keepalive is not False,
         http2=load.http2 is True,
         body_bytes=asked.answer.body_bytes,

@@ -317,7 +317,9 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         *(["--http2"] if request.http2 else []),
         *([] if request.keepalive else ["--disable-keepalive"]),
         *("-c", str(request.connections), "--worker-threads", str(request.threads)),
-        *("-t", f"{plain(request.timeout_s)}s", request.url),
+        # Of itself it gives up connecting after 5 s.
+        *("-t", f"{plain(request.timeout_s)}s"),
+        *("--connect-timeout", f"{plain(request.timeout_s)}s", request.url),
     ]
 
 

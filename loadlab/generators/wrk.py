@@ -234,6 +234,12 @@ def _undo_correction(
 
 def _command(request: Request, seconds: float, name: str) -> list[str]:
     return [
+        # For report.lua: what follows the URL is taken for headers.
+        *(
+            ["env", f"LAB_BURST_EVERY_MS={request.burst_every_s * 1000:.0f}"]
+            if request.burst_every_s
+            else []
+        ),
         *("wrk", "-t", str(request.threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection:close"]),

@@ -114,6 +114,7 @@ def closed_loop(load: Load) -> Load:
         of_saturation=None,
         duration_s=min(load.duration_s or 0, CLOSED_LOOP_DURATION_S),
         warmup_s=min(load.warmup_s, CLOSED_LOOP_WARMUP_S),
+        burst_every_s=None,
         stall=None,
         injection=None,
         background_endpoint=None,
@@ -186,6 +187,7 @@ def _cell(
         upstream_keepalive=stack["upstream_keepalive"],
         workers=stack["workers"],
         threads=stack["threads"],
+        server_keepalive_s=stack["server_keepalive"],
         backlog=backlog,
         driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
         front="none" if stack["front"] == "none" else None,
@@ -200,8 +202,14 @@ def _cell(
 def _with_entry(load: Load, entry: StudyCell | None) -> Load:
     if entry is None:
         return load
+    if entry.burst_every_s is not None and load.mode != "closed":
+        raise PlanError(
+            f"burst_every_s: the cell {entry.name} has one, and generator={load.generator} is no "
+            f"closed loop. Give generator={registry.saturating()}, or leave burst_every_s out."
+        )
     return replace(
         load,
+        burst_every_s=entry.burst_every_s,
         stall=entry.stall,
         injection=entry.injection,
         background_endpoint=entry.background_endpoint,

@@ -91,21 +91,6 @@ def _seconds(load: Load) -> float:
     return (load.duration_s or 0) + load.warmup_s
 
 
-def words(found: Needs) -> str:
-    """Return what a run needs, for the terminal."""
-    client, server, here = (
-        _told(one.disk_bytes, one.memory_bytes)
-        for one in (found.client, found.server, found.controller)
-    )
-    beside = f", {size(found.temporary_bytes)} for temporary files" if found.temporary_bytes else ""
-    return f"Needs at least, on each client {client}; on each server {server}; here {here}{beside}"
-
-
-def _told(disk_bytes: int, memory_bytes: int) -> str:
-    memory = f" and {size(memory_bytes)} of memory" if memory_bytes else ""
-    return f"{size(disk_bytes)} of disk{memory}"
-
-
 def refuse_controller(
     found: Needs, results: Room, temporary: Room, shared: bool, hosts: int, base_bytes: int
 ) -> None:

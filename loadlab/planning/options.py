@@ -30,6 +30,7 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "repetitions": (1, 1_000, "repetitions"),
     "workers": (1, 1_024, "processes"),
     "threads": (1, 1_024, "threads"),
+    "server_keepalive": (1, 3_600, "seconds"),
     "backlog": (1, 65_535, "connections"),
     "requests": (1, 1_000_000, "requests"),
     "open_files": (64, 1_048_576, "open files"),

@@ -9,8 +9,8 @@ A file of files/studies/ or files/lessons/ holds:
 - ablate: instead of cells, a tuning profile that is measured whole and without each of its keys
 - claims: {statement, published, scales}, and metric with cell, ratio or order and their bounds
   (ClaimStatement), or `all` with a list of these
-- lesson: of a lesson alone, see model.Lesson: questions, explanation, exercise. Its picture is the
-  SVG file of the same name
+- lesson: of a lesson alone, see model.Lesson: questions, fits, explanation, exercise. Its picture
+  is the SVG file of the same name
 - aa_controls: whether cells are measured twice (A/A) for the noise floor; default true for a study,
   false for a lesson
 
@@ -320,6 +320,7 @@ def _cells(entry: FileCell, rates: Mapping[str, FileRate], scale: str) -> Iterat
             name="-".join([entry.name, *(label for label, _ in choice)]),
             options=options,
             expected_void=entry.expected_void,
+            burst_every_s=entry.burst_every_s,
             stall=entry.stall,
             background_endpoint=entry.background_endpoint,
             injection=entry.injection,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -47,6 +48,9 @@ _WRITTEN = {
 _OTHER = {"bool": "neither true nor false", "int": "not a whole number", "float": "not a number"}
 
 
+_TEMPLATES = Environment()
+
+
 class _Tagged(yaml.CSafeLoader):
     """Loads a playbook and ignores the values of Ansible's tags, such as !vault."""
 
@@ -76,6 +80,7 @@ def refuse_names(
     refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
 
 
+@cache
 def role_options(root: Path) -> dict[str, Spec]:
     """Return the options of every role: name -> its spec in meta/argument_specs.yml."""
     return {
@@ -100,14 +105,23 @@ def known(
     of each host and group, not templated.
     """
     files = {*root.glob("playbooks/*.yml"), *root.glob("roles/*/defaults/main.yml"), *playbooks}
-    plays = [yaml.load(path.read_text(encoding="utf-8"), Loader=_Tagged) for path in sorted(files)]
+    variables = [_variables(path) for path in files]
     roles = tuple(f"{path.name}_" for path in root.glob("roles/*"))
     # Facts that a role sets are not options of it.
-    read = {name for name in _read(plays) if not name.startswith(("__", *roles))}
+    read = {name for each, _ in variables for name in each if not name.startswith(("__", *roles))}
+    made = {name for _, each in variables for name in each}
     groups = map(load_yaml, root.glob("inventory/*/group_vars/*.yml"))
     hosts = [*inventory, *groups]
-    own = {name for variables in hosts for name in variables}
-    return set(options) | (read - set(_set(plays))) | own | set(_read(hosts))
+    own = {name for each in hosts for name in each}
+    return set(options) | (read - made) | own | set(_read(hosts))
+
+
+@cache
+def _variables(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the variables that a playbook or the defaults of a role read, and those that they
+    set."""
+    content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Tagged)
+    return frozenset(_read(content)), frozenset(_set(content))
 
 
 def _read(value: object) -> Iterator[str]:
@@ -120,7 +134,7 @@ def _read(value: object) -> Iterator[str]:
             yield from _read(each)
     elif isinstance(value, str) and "{{" in value:
         try:
-            yield from (name.name for name in Environment().parse(value).find_all(nodes.Name))
+            yield from (name.name for name in _TEMPLATES.parse(value).find_all(nodes.Name))
         except TemplateSyntaxError:
             # Text that is not a valid template names no variable.
             return

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -66,6 +67,9 @@ from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.scheduling.plan import GeneratorChoice
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # From so many sentences on single cells on, only those on the best of each endpoint are shown.
 _FOLDED_FROM = 6
@@ -171,7 +175,6 @@ def render(template: Path, page: Page | IndexPage) -> bytes:
     script alone, by their hashes. Everything except figures is escaped, and invisible characters
     are replaced. Raises jinja2.UndefinedError for a name that the page lacks.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     scripts = dict.fromkeys(["report.js", f"{template.name.partition('.')[0]}.js"])
@@ -179,21 +182,32 @@ def render(template: Path, page: Page | IndexPage) -> bytes:
         "\n".join(documents.text(template.with_name(name)).strip() for name in names)
         for names in (["report.css"], scripts)
     )
-    environment = Environment(
+    text = (
+        _templates(template.parent)
+        .get_template(template.name)
+        .render(
+            page=page,
+            style=Markup(style),
+            script=Markup(script),
+            style_hash=policy_hash(style),
+            script_hash=policy_hash(script),
+        )
+    )
+    return UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
+
+
+@cache
+def _templates(folder: Path) -> Environment:
+    """Return the folder's templates, each of which is compiled once."""
+    import jinja2
+
+    return jinja2.Environment(
         autoescape=True,
-        loader=FileSystemLoader(template.parent),
-        undefined=StrictUndefined,
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    text = environment.from_string(documents.text(template)).render(
-        page=page,
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=policy_hash(style),
-        script_hash=policy_hash(script),
-    )
-    return UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
 
 
 def _read(path: Path, record: type[R]) -> R | None:

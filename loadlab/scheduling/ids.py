@@ -23,6 +23,8 @@ def stack_id(cell: Cell) -> str:
         parts.append(f"{cell.workers}workers")
     if cell.threads not in (None, 1):
         parts.append(f"{cell.threads}threads")
+    if cell.server_keepalive_s:
+        parts.append(f"keep{cell.server_keepalive_s}s")
     if cell.driver:
         parts.append(cell.driver)
     if not cell.upstream_keepalive:
@@ -45,6 +47,8 @@ def _load(load: Load) -> list[str]:
         parts.append(f"timeout{plain(load.timeout_s)}s")
     if load.keepalive is False:
         parts.append("unkept")
+    if load.burst_every_s is not None:
+        parts.append(f"burst{plain(load.burst_every_s)}s")
     if load.tls:
         parts.append("http2" if load.http2 else "tls")
     if load.headers:

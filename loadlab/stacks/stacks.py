@@ -55,6 +55,7 @@ class Row(TypedDict):
     event_loop: NotRequired[str | list[str]]
     upstream_keepalive: bool | list[bool]
     threads: NotRequired[bool]
+    server_keepalive: NotRequired[bool]
     loop: NotRequired[str]
     python_below: NotRequired[str]
     python_reason: NotRequired[str]
@@ -87,9 +88,14 @@ class Chosen(PythonLimit):
 
 
 class Offered(Chosen):
-    """A stack of a row; ``threaded``: whether its workers can have several threads."""
+    """A stack of a row.
+
+    - threaded: whether its workers can have several threads
+    - closes_idle: whether server_keepalive says when it closes an idle connection
+    """
 
     threaded: bool
+    closes_idle: bool
 
 
 class Asked(TypedDict):
@@ -106,6 +112,7 @@ class Asked(TypedDict):
     front: str
     workers: int | None
     threads: int
+    server_keepalive: int | None
 
 
 class Constant(TypedDict):
@@ -121,7 +128,8 @@ class Stack(Chosen):
     """The stack that is measured.
 
     - front: nginx or none; port: the port that clients connect to
-    - workers and threads: as in the options; driver: the database driver, None without a choice
+    - workers, threads and server_keepalive: as in the options
+    - driver: the database driver, None without a choice
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
@@ -134,6 +142,7 @@ class Stack(Chosen):
     port: int
     workers: int | None
     threads: int
+    server_keepalive: int | None
     needs: list[str]
     constants: list[Constant]
     backlog: NotRequired[int]
@@ -173,6 +182,7 @@ def _of_row(row: Row) -> Iterator[Offered]:
             "python_below": row.get("python_below"),
             "python_reason": row.get("python_reason"),
             "threaded": row.get("threads", False),
+            "closes_idle": row.get("server_keepalive", False),
         }
 
 
@@ -205,11 +215,14 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         if all(one[key] == value for key, value in asked.items())
         and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
         and (one["threaded"] or values["threads"] == 1)
+        and (one["closes_idle"] or values["server_keepalive"] is None)
         and (app["language"] != "none" or values["workers"] is None)
     ]
     if not fitting:
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
+        if values["server_keepalive"]:
+            words.append(f"server_keepalive={values['server_keepalive']}")
         if app["language"] == "none" and values["workers"]:
             words.append(f"workers={values['workers']}")
         reason = interface.get("refused", {}).get(values["server"] or "")
@@ -241,6 +254,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "port": PORTS[values["front"]],
         "workers": values["workers"],
         "threads": values["threads"],
+        "server_keepalive": values["server_keepalive"],
         "needs": sorted(needs),
         "constants": constants,
     }
@@ -328,4 +342,6 @@ def _row(row: Row) -> str:
         if value != "none":
             several = value if isinstance(value, list) else [value]
             words.append(f"{key}={'|'.join(map(_word, several))}")
-    return " ".join(words) + (" threads=<n>" if row.get("threads") else "")
+    words += ["threads=<n>"] if row.get("threads") else []
+    words += ["server_keepalive=<seconds>"] if row.get("server_keepalive") else []
+    return " ".join(words)

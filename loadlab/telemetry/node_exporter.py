@@ -49,10 +49,14 @@ SOCKETS = {
     "established_max": "node_netstat_Tcp_CurrEstab",
 }
 # Absent from recordings of earlier versions.
-SEGMENTS = "node_netstat_Tcp_OutSegs"
+LATER_TCP = {
+    "segments": "node_netstat_Tcp_OutSegs",
+    "delayed_acks": "node_netstat_TcpExt_DelayedACKs",
+    "syn_cookies": "node_netstat_TcpExt_SyncookiesSent",
+}
 
 _PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, *TCP.values(), *SOCKETS.values())
-_USED = (CPU, RX, TX, SEGMENTS, *_PLAIN)
+_USED = (CPU, RX, TX, *LATER_TCP.values(), *_PLAIN)
 _MARKER = re.compile(r"# scrape (\d+(?:\.\d+)?)(?: failed: (.*))?\Z")
 
 Key = tuple[str, ...]
@@ -143,7 +147,7 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
                     values[(sample.name, *(sample.labels[label] for label in labels))] = (
                         sample.value
                     )
-                elif sample.name in (SEGMENTS, *_PLAIN):
+                elif sample.name in (*LATER_TCP.values(), *_PLAIN):
                     values[(sample.name,)] = sample.value
     except (ValueError, KeyError, IndexError) as error:
         raise TelemetryError(f"{name} scrape {t:.3f} does not parse: {error!r}") from error
@@ -251,7 +255,7 @@ def summarise(
         swap_pages=int(sum(delta(name) for name in SWAP)),
         tcp=TcpCounts(
             **{name: int(delta(key)) for name, key in TCP.items()},
-            segments=int(delta(SEGMENTS)) if (SEGMENTS,) in first[1] else None,
+            **{name: int(delta(key)) for name, key in LATER_TCP.items() if (key,) in first[1]},
         ),
         sockets=SocketCounts(**{name: int(highest(key)) for name, key in SOCKETS.items()}),
         network=Traffic(

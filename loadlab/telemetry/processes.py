@@ -107,6 +107,7 @@ class DatabaseReading(msgspec.Struct, frozen=True):
 
     - t: unix seconds of the server's clock
     - sessions, transactions: counters since the start
+    - wal_syncs: a counter too, of the whole server; None where it is not counted
     - connections: open now; pid: the process of the connection that reads
     """
 
@@ -116,6 +117,7 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     pid: int
     connections: int
     statements: list[Statement]
+    wal_syncs: float | None = None
 
     def calls(self, key: str) -> float:
         """Return how often a statement ran."""
@@ -394,6 +396,11 @@ def database(readings: Sequence[DatabaseReading], window: Window) -> Database | 
         connections_max=max(reading.connections for reading in inside),
         sessions=round(_used(inside, far, lambda reading: reading.sessions)),
         transactions=round(_used(inside, far, lambda reading: reading.transactions)),
+        wal_syncs=(
+            None
+            if any(reading.wal_syncs is None for reading in inside)
+            else round(_used(inside, far, lambda reading: reading.wal_syncs or 0.0))
+        ),
         statements=statements[:STATEMENTS],
     )
 

@@ -7,6 +7,7 @@ import base64
 import datetime as dt
 import json
 import os
+import platform
 import re
 import secrets
 import signal
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.lab.bench.plugins.action.ec2 import ActionModule
 from botocore.exceptions import ClientError
 
 from loadlab.hosts import ec2 as aws
@@ -85,6 +87,15 @@ def inventory(environment: dict[str, str]) -> dict[str, dict[str, Any]]:
         return one.get("__ansible_unsafe", one)
 
     return dict(json.loads(listed, object_hook=plain)["_meta"]["hostvars"])
+
+
+def checked(play: Play, *wishes: dict[str, Any]) -> list[str]:
+    """What tests/aws/check.yml prints of each."""
+    done = play("tests/aws/check.yml", "-e", json.dumps({"wishes": wishes}))
+    assert done.returncode == 0, done.stdout
+    told = re.findall(r"^ +(\d+): (.*)$", done.stdout, re.MULTILINE)
+    assert [int(number) for number, _ in told] == list(range(len(wishes))), done.stdout
+    return [" ".join(text.split()) for _, text in told]
 
 
 def test_a_pair_from_nothing_and_back(
@@ -209,32 +220,27 @@ def test_a_pair_from_nothing_and_back(
     assert "changed=0" in again.stdout
     assert cloud.calls == []
 
-    # What is there is not what is asked for now.
-    other = play(
-        *MAKE, "-e", "aws_hosts_server_type=c7i.4xlarge", "-e", "aws_hosts_auto_approve=true"
+    # Of another type, of another image, by another user, and from an address that is let in or not.
+    kind, image, stranger, moved, unmoved = checked(
+        play,
+        {"aws_hosts_server_type": "c7i.4xlarge"},
+        {"aws_hosts_image_id": "ami-00000002"},
+        {"aws_hosts_state": str(tmp_path / "other")},
+        {"tasks": "reach", "aws_hosts_controller": "198.51.100.9"},
+        {"tasks": "reach", "aws_hosts_controller": "203.0.113.7"},
     )
-    assert other.returncode != 0
-    told_other = " ".join(other.stdout.split())
-    assert "server is there as 'c7i.2xlarge, debian-13, on demand" in told_other
-    assert "playbooks/teardown.yml" in told_other
-    assert cloud.calls == []
-
-    # This machine has another address since.
-    moved = play("tests/aws/reach.yml", "-e", "aws_hosts_controller=198.51.100.9")
-    assert moved.returncode != 0
+    assert "server is there as 'c7i.2xlarge, debian-13, on demand" in kind
+    assert "playbooks/teardown.yml" in kind
+    assert "asked for is 'c7i.2xlarge, debian-13" in image
+    assert "of ami-00000004 in us-east-1a (running)" in image
+    assert "threads per core' of ami-00000002. Ask for" in image
+    assert "server, client: there, and made from another machine" in stranger
     assert (
         "address in the internet is 198.51.100.9 now, and the security group lets SSH in from "
         "203.0.113.7/32 only"
-    ) in " ".join(moved.stdout.split())
-    assert play("tests/aws/reach.yml", *MAKE[1:]).returncode == 0
-
-    # Another user has not the key.
-    (tmp_path / "other").mkdir()
-    stranger = play(*MAKE, HOME=str(tmp_path / "other"))
-    assert stranger.returncode != 0
-    assert "server, client: there, and made from another machine" in " ".join(
-        stranger.stdout.split()
-    )
+    ) in moved
+    assert unmoved.startswith("allowed")
+    assert cloud.calls == []
 
     removed = play(*TEARDOWN)
     assert removed.returncode == 0, removed.stdout
@@ -255,8 +261,12 @@ def test_a_pair_from_nothing_and_back(
     assert left(cloud) == before
 
 
-def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[str, str]) -> None:
-    """The other image, both architectures, machines of one's own, and every thread of a core."""
+def test_a_pair_of_everything_else_in_the_first_zone_with_room_for_both(
+    cloud: Cloud, play: Play, environment: dict[str, str]
+) -> None:
+    """The other image, both architectures, machines of one's own, and every thread of a core. Two
+    types are two requests: what the first zone had room for goes again."""
+    cloud.full_for = {("us-east-1a", "c7i.2xlarge"), ("us-east-1b", "c7g.2xlarge")}
     asked = {
         "aws_hosts_image": "ubuntu-24.04",
         "aws_hosts_server_type": "c7g.2xlarge",
@@ -271,6 +281,12 @@ def test_a_pair_of_everything_else(cloud: Cloud, play: Play, environment: dict[s
     assert "about 2.66 USD an hour" in told
     assert "without what dedicated tenancy adds to each instance" in told
     assert "no test has booted ubuntu-24.04 yet" in told
+    assert "us-east-1a has no room for all of them now, the next zone is tried" in told
+    pair = instances(cloud)
+    assert {one["InstanceType"] for one in pair} == {"c7g.2xlarge", "c7i.2xlarge"}
+    assert {one["Placement"]["AvailabilityZone"] for one in pair} == {"us-east-1c"}
+    assert all(in_the_labs_network(cloud, one) for one in pair)
+    assert len(cloud.called("TerminateInstances")) == 1
 
     kinds = {"c7g.2xlarge": "ami-00000003", "c7i.2xlarge": "ami-00000002"}
     requests = cloud.called("RunInstances")
@@ -306,7 +322,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
         while not has_route(ec2):
             assert process.poll() is None
             assert time.monotonic() < end
-            time.sleep(0.01)
+            time.sleep(0.1)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -318,14 +334,16 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     ec2.detach_internet_gateway(InternetGatewayId=name, VpcId=gateway["Attachments"][0]["VpcId"])
     ec2.delete_internet_gateway(InternetGatewayId=name)
 
-    # Again, as spot: what is there is gone on with. No zone has room.
-    cloud.full = {
-        zone["ZoneName"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]
-    }
-    spot = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true")
+    # Again, as spot: what is there is gone on with. A zone that is asked for is the only one.
+    cloud.full = {"us-east-1b"}
+    spot = play(
+        *MAKE,
+        *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true"),
+        *("-e", "aws_hosts_zone=us-east-1b"),
+    )
     told = " ".join(spot.stdout.split())
     assert spot.returncode != 0
-    assert "us-east-1a has no room for all of them now, the next zone is tried" in told
+    assert "the next zone is tried" not in told
     assert "AWS has no capacity for this now in any zone that was tried" in told
     assert "which spot is below" in told
     assert len(cloud.called("CreateVpc")) == 1
@@ -341,30 +359,6 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     assert left(cloud) == before
 
 
-def test_the_next_zone_is_tried_for_the_whole_pair(cloud: Cloud, play: Play) -> None:
-    """Two types are two requests: what the first zone had room for goes again."""
-    before = left(cloud)
-    cloud.full_for = {("us-east-1a", "c7i.large"), ("us-east-1b", "c7i.2xlarge")}
-    made = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_client_type=c7i.large")
-    assert made.returncode == 0, made.stdout
-    pair = instances(cloud)
-    assert {one["InstanceType"] for one in pair} == {"c7i.2xlarge", "c7i.large"}
-    assert {one["Placement"]["AvailabilityZone"] for one in pair} == {"us-east-1c"}
-    assert all(in_the_labs_network(cloud, one) for one in pair)
-    assert len(cloud.called("TerminateInstances")) == 1
-    # A zone that was asked for is the only one.
-    assert play(*TEARDOWN).returncode == 0
-    assert left(cloud) == before
-    refused = play(
-        *MAKE,
-        *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_zone=us-east-1a"),
-        *("-e", "aws_hosts_client_type=c7i.large"),
-    )
-    assert refused.returncode != 0
-    assert "the next zone is tried" not in refused.stdout
-    assert instances(cloud) == []
-
-
 WITHOUT_TIMER = CONSOLE.partition("\n")[2].format(key=HOST_KEY)
 
 
@@ -372,7 +366,7 @@ WITHOUT_TIMER = CONSOLE.partition("\n")[2].format(key=HOST_KEY)
     ("console", "ends", "words"),
     [
         (WITHOUT_TIMER, None, "it did not say on its console when it terminates itself"),
-        ("login:", None, "it showed no SSH host keys on its console within 1 s"),
+        ("login:", None, "it showed no SSH host keys on its console within 0 s"),
         (
             "",
             ("Client.InternalError", "Client.InternalError: Client error on launch"),
@@ -381,58 +375,64 @@ WITHOUT_TIMER = CONSOLE.partition("\n")[2].format(key=HOST_KEY)
         ),
     ],
 )
-def test_an_instance_of_no_use_is_terminated_and_made_again(
-    cloud: Cloud, play: Play, console: str, ends: tuple[str, str] | None, words: str
+def test_an_instance_of_no_use_is_known_by_its_console_or_its_end(
+    cloud: Cloud, console: str, ends: tuple[str, str] | None, words: str
 ) -> None:
     cloud.console = lambda name: console
     cloud.ends = ends
-    refused = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "__aws_hosts_boot_s=1")
+    asking = cloud.client()
+    (one,) = asking.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
+    action = ActionModule.__new__(ActionModule)
+    args = {"types": [], "console": [one["InstanceId"]], "seconds": 0}
+    found = action.ask(asking, args)
+    assert found["hosts"] == {}
+    assert words in found["lost"][one["InstanceId"]]
+
+
+def test_an_instance_of_no_use_is_terminated_and_made_again_of_the_others_image(
+    cloud: Cloud, play: Play
+) -> None:
+    first: list[str] = []
+
+    def console(name: str) -> str:
+        """What the first that is asked for shows has no timer."""
+        first.append(name)
+        return WITHOUT_TIMER if name == first[0] else CONSOLE.format(key=HOST_KEY)
+
+    cloud.console = console
+    refused = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
     assert refused.returncode != 0
     told = " ".join(refused.stdout.split())
-    assert words in told
+    assert f"({first[0]}): it did not say on its console when it terminates itself" in told
     assert "The instance was terminated. Run the same command again" in told
-    assert instances(cloud) == []
+    (other,) = instances(cloud)
+    assert other["InstanceId"] != first[0]
 
+    cloud.publish("ami-00000007", "136693071363", "20261120-2200", "amd64")
     cloud.console = lambda name: CONSOLE.format(key=HOST_KEY)
-    cloud.ends = None
     again = play(*MAKE, "-e", "aws_hosts_auto_approve=true")
     assert again.returncode == 0, again.stdout
-    assert len(instances(cloud)) == 2
+    assert [one["ImageId"] for one in instances(cloud)] == ["ami-00000004"] * 2
+    assert cloud.called("RunInstances")[-1]["MinCount"] == "1"
 
 
 def test_a_run_goes_on_with_its_image(cloud: Cloud, play: Play, tmp_path: Path) -> None:
-    """A newer one was published; the run's, the instances' and the user's own count before it."""
+    """A newer one was published; the run's and the user's own count before it."""
     cloud.publish("ami-00000006", "136693071363", "20261110-2200", "amd64")
     cloud.publish("ami-00000007", "136693071363", "20261120-2200", "amd64")
     measured = {"instance_type": "c7i.2xlarge", "image": "ami-00000004"}
     (tmp_path / "plan.json").write_text(json.dumps({"hosts": {"server": measured}}))
-    run = ("-e", json.dumps({"preflight_plan": {"run_dir": str(tmp_path)}}))
-    pin = ("-e", "aws_hosts_image_id=ami-00000006")
-
-    def images(*words: str) -> list[str]:
-        made = play(*MAKE, "-e", "aws_hosts_auto_approve=true", *words)
-        assert made.returncode == 0, made.stdout
-        return [one["ImageId"] for one in instances(cloud)]
-
-    assert images(*run) == ["ami-00000004"] * 2
-    # One of the two ends: the other's image is that of the pair.
-    cloud.client().terminate_instances(InstanceIds=[instances(cloud)[0]["InstanceId"]])
-    assert images() == ["ami-00000004"] * 2
-    other = play(*MAKE, "-e", "aws_hosts_auto_approve=true", *pin)
-    assert other.returncode != 0
-    assert "asked for is 'c7i.2xlarge, debian-13" in " ".join(other.stdout.split())
-    assert play(*TEARDOWN).returncode == 0
-    assert images(*run, *pin) == ["ami-00000006"] * 2
-    assert play(*TEARDOWN).returncode == 0
-    assert images() == ["ami-00000007"] * 2
-    assert play(*TEARDOWN).returncode == 0
-    gone = play(*MAKE, "-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_image_id=ami-0000ffff")
-    assert gone.returncode != 0
+    run = {"preflight_plan": {"run_dir": str(tmp_path)}}
+    pin = {"aws_hosts_image_id": "ami-00000006"}
+    *images, gone = checked(
+        play, run, {**run, **pin}, {}, {**run, "aws_hosts_image_id": "ami-0000ffff"}
+    )
+    assert images == [f"allowed, of ami-0000000{number}" for number in (4, 6, 7)]
     assert (
         "us-east-1 has no image ami-0000ffff for x86_64 with ENA. Name another with "
         "-e aws_hosts_image_id="
-    ) in " ".join(gone.stdout.split())
-    assert instances(cloud) == []
+    ) in gone
+    assert cloud.calls == []
 
 
 def test_the_policy_confines_changes_to_what_has_the_tag(cloud: Cloud) -> None:
@@ -463,24 +463,51 @@ def test_the_policy_confines_changes_to_what_has_the_tag(cloud: Cloud) -> None:
 
 
 def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: Play) -> None:
-    """One message with its remedy each; tests/aws/refuse.yml has what is asked for."""
-    output = play("tests/aws/refuse.yml")
-    assert output.returncode == 0, output.stdout
-    told = " ".join(output.stdout.split())
-    for words in (
-        "t3.large cannot be in a cluster placement group",
-        "t3.large slows down when its CPU credits are spent",
-        "The instance type is not known in us-east-1",
-        "max_lifetime: 0 must be 0.25 to 168 hours",
-        "aws_hosts_controller: '0.0.0.0/0' one IPv4 address",
-        "The run takes up to about 4.18 h: 3.5 h of load, the other stages, and time to repeat "
-        "void measurements. The instances terminate themselves in 4.0 h. Give them longer",
-        "debian-13 has no snapd",
-        "us-east-1 has no image 'debian-13-arm64-*' of the owner 136693071363 for arm64 with ENA",
-        "and the generator oha is made here for",
-        "aws_hosts_zone: 'us-east-1z' is no availability zone that has c7i.2xlarge",
-    ):
-        assert words in told, output.stdout
+    """One message with its remedy each."""
+    foreign = "c7g.large" if platform.machine() == "x86_64" else "c7i.large"
+    refusals: list[tuple[dict[str, Any], list[str]]] = [
+        (
+            {"aws_hosts_server_type": "t3.large"},
+            [
+                "t3.large cannot be in a cluster placement group",
+                "t3.large slows down when its CPU credits are spent",
+            ],
+        ),
+        ({"aws_hosts_client_type": "c9z.huge"}, ["The instance type is not known in us-east-1"]),
+        ({"aws_hosts_max_lifetime": 0}, ["max_lifetime: 0 must be 0.25 to 168 hours"]),
+        (
+            {"aws_hosts_controller": "0.0.0.0/0"},
+            ["aws_hosts_controller: '0.0.0.0/0' one IPv4 address"],
+        ),
+        (
+            {"aws_hosts_load_seconds": 12600},
+            [
+                "The run takes up to about 4.18 h: 3.5 h of load, the other stages, and time to "
+                "repeat void measurements. The instances terminate themselves in 4.0 h. Give them "
+                "longer"
+            ],
+        ),
+        ({"preflight_plan": {"generators": ["wrk2"]}}, ["debian-13 has no snapd"]),
+        (
+            {"aws_hosts_client_type": "c7g.large"},
+            [
+                "us-east-1 has no image 'debian-13-arm64-*' of the owner 136693071363 for arm64 "
+                "with ENA"
+            ],
+        ),
+        (
+            {"aws_hosts_client_type": foreign, "preflight_plan": {"generators": ["oha"]}},
+            ["and the generator oha is made here for"],
+        ),
+        (
+            {"aws_hosts_zone": "us-east-1z"},
+            ["aws_hosts_zone: 'us-east-1z' is no availability zone that has c7i.2xlarge"],
+        ),
+    ]
+    told = checked(play, *(asked for asked, _ in refusals))
+    for answer, (asked, wanted) in zip(told, refusals, strict=True):
+        for words in wanted:
+            assert words in answer, asked
     assert cloud.calls == []
 
 

@@ -21,6 +21,20 @@ RESTART = "systemctl daemon-reload && systemctl restart loadlab-app"
 WRONG = {
     # The kernel still cuts the queue to net.core.somaxconn.
     "listen_backlog": (SERVER, f"sed -i 's/--backlog 128/--backlog 4096/' {UNIT} && {RESTART}"),
+    # The SYN queue is as long as the accept queue.
+    "syn_queue": (SERVER, "sysctl -w net.ipv4.tcp_max_syn_backlog=8192"),
+    # More processes pass requests on, and still eight requests are answered at a time.
+    "knee": (
+        SERVER,
+        f"sed -i 's/worker_processes .*;/worker_processes 8;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
+    ),
+    # These are the connections between the clients and nginx.
+    "keepalive_timeouts": (
+        SERVER,
+        f"sed -i 's/keepalive_timeout .*;/keepalive_timeout 300s;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
+    ),
     # nginx still speaks HTTP/1.0 and asks to close.
     "keepalive": (
         SERVER,
@@ -31,6 +45,12 @@ WRONG = {
     "unix_or_tcp": (
         SERVER,
         f"sed -i 's|-socket 127.0.0.1:8000|-socket /run/loadlab/app.sock|' {UNIT} && {RESTART}",
+    ),
+    # The bytes wait in the application's socket, not in nginx's.
+    "nagle": (
+        SERVER,
+        f"sed -i 's/tcp_nodelay on;/tcp_nopush on; tcp_nodelay on;/' {CONF} && nginx -t && "
+        "systemctl reload nginx",
     ),
     # The client sends requests alone; the window of the page is the server's.
     "slow_start_after_idle": (
@@ -55,11 +75,24 @@ WRONG = {
         f"sed -i 's/^    work.cpu_work()$/    await asyncio.sleep(0); work.cpu_work()/' {APP} && "
         "systemctl restart loadlab-app",
     ),
+    # Nothing waits for memory, and the log is flushed as often.
+    "synchronous_commit": (
+        SERVER,
+        "sudo -u postgres psql -c \"ALTER SYSTEM SET shared_buffers = '512MB'\" && "
+        "systemctl restart postgresql && systemctl restart loadlab-app",
+    ),
+    # More workers are more threads that wait for the same core.
+    "noisy_neighbour": (SERVER, f"sed -i 's/--workers 1/--workers 4/' {UNIT} && {RESTART}"),
+}
+# A wrong cure that the lab does not take back itself -> how to.
+UNDO = {
+    "connection_pool": "sudo -u postgres psql -c 'ALTER SYSTEM RESET max_connections'",
+    "synchronous_commit": "sudo -u postgres psql -c 'ALTER SYSTEM RESET shared_buffers'",
 }
 # Seconds are enough: the effects are large.
 BRIEF = {"duration": 4, "warmup": 1}
-# But these need their own length: a batch, and connections that pause for seconds.
-WHOLE = ("ephemeral_ports", "slow_start_after_idle")
+# Batches, bursts of which a few seconds hold one, and connections that pause for seconds.
+WHOLE = ("ephemeral_ports", "keepalive_timeouts", "slow_start_after_idle")
 
 
 def stage(run_id: str, name: str) -> str:
@@ -74,6 +107,21 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
     checks = lesson["exercise"]["checks"]
     assert checks, output[-6000:]
     return process.returncode, checks[-1]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("lesson", ["listen_backlog", "keepalive"])
+def test_the_labs_own_cure_turns_an_exercise_green(lesson: str, run_id: str) -> None:
+    """In brief; the test below has every stage of every lesson."""
+    run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **BRIEF)
+    stage(run_id, "exercise")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (2, "not_yet")
+    stage(run_id, "solve")
+    with figures():
+        status, found = check(run_id)
+        assert (status, found["verdict"]) == (0, "cured")
 
 
 @pytest.mark.parametrize("lesson", WRONG)
@@ -93,8 +141,8 @@ def test_an_exercise_is_red_until_it_is_cured(lesson: str, run_id: str) -> None:
         status, found = check(run_id)
         assert status == 2
         assert found["verdict"] in ("not_yet", "not_measured")
-    if lesson == "connection_pool":
-        ssh(SERVER, "sudo -u postgres psql -c 'ALTER SYSTEM RESET max_connections'")
+    if lesson in UNDO:
+        ssh(SERVER, UNDO[lesson])
     stage(run_id, "exercise")
     stage(run_id, "solve")
     with figures():

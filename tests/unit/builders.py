@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from msgspec.structs import replace
 
 from loadlab.core import documents
 from loadlab.core import thresholds as validity
+from loadlab.core.catalog import load_yaml
 from loadlab.core.model import (
     Calibration,
     Cell,
@@ -46,6 +46,10 @@ from loadlab.scheduling.plan import Plan, PlannedComparison, Run
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
+# The options of a run.
+SPECS = options.specs_of(
+    load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+)
 NAME = "aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
 
 
@@ -301,10 +305,9 @@ def progress(run: RunDir, **changes: Any) -> None:
 def plan(**given: Any) -> Plan:
     """Return the plan of a new run of the lab with these options: aiohttp unless another is given,
     and without a curve unless it is."""
-    specs = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
     ask = Request(
         root=ROOT,
-        specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
+        specs=SPECS,
         given={"framework": "aiohttp", "curve": False, **given},
         now=datetime.datetime(2026, 11, 20, 17, 16, 47),
     )

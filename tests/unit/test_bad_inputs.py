@@ -27,6 +27,7 @@ from loadlab.analysis import run_comparison
 from loadlab.bundle import archive, signature, verify
 from loadlab.bundle import original as originals
 from loadlab.core import documents
+from loadlab.core.catalog import load_yaml
 from loadlab.hosts import pairs
 from loadlab.planning import options, user_options
 from loadlab.planning import plan as plans
@@ -35,11 +36,7 @@ from loadlab.scheduling import experiments
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[2]
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
-        "argument_specs"
-    ]["main"]["options"]
-)
+SPECS = builders.SPECS
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 HERE = "containers of this machine with Debian trixie"
 
@@ -176,6 +173,14 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{F} -e server=native", "flask does not run with server=native: "),
     (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
     ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),
+    (
+        "lab.yml -e framework=nodejs -e server_keepalive=2",
+        "nodejs does not run with server_keepalive=2.",
+    ),
+    (
+        f"{A} -e server_keepalive=0",
+        "server_keepalive: 0 is out of range. Give a number from 1 to 3600 sec",
+    ),
     ("lab.yml -e framework=nginx -e workers=2", "nginx does not run with workers=2."),
     ("lab.yml -e framework=tornado -e server=uwsgi", "tornado does not run with server=uwsgi on "),
     (f"{A} -e backlog=65535", "backlog: 65535 is more than the tuning profile production admits"),
@@ -401,10 +406,6 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ["durration: nothing reads a variable of this name. Did you mean duration?"],
     ),
     (
-        f"{A} -e rate=0 -e run_id=refused",
-        ["rate: 0 is out of range. Give a number from 0.1 to 1000000 requests per second."],
-    ),
-    (
         f"{A} -e generator=wrk2 -e run_id=refused",
         ["wrk2 is in no package of Debian", "-e wrk2_binary=", "the snap is wrk2", "generator=oha"],
     ),
@@ -473,7 +474,7 @@ def flags(playbook: Path) -> dict[str, Any]:
             elif isinstance(each, dict | list):
                 yield from of(each)
 
-    plays = yaml.safe_load(playbook.read_text())
+    plays = load_yaml(playbook)
     first = plays[0].get("ansible.builtin.import_playbook")
     return {**(flags(playbook.parent / first) if first else {}), **dict(of(plays))}
 

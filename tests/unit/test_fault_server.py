@@ -120,6 +120,23 @@ def test_a_stall_holds_answers_until_its_end_and_cpu_time_is_burnt(running: Runn
     assert line["cpu_s"] >= 0.05
 
 
+def test_a_split_answer_arrives_whole_and_its_body_may_be_held_back(running: Running) -> None:
+    seconds = {}
+    for header in ("name=sent; split=1; nagle=0", "name=held; split=1; nagle=1"):
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+        for number in range(20):
+            if number == 5:  # Linux acknowledges the first packets of a connection at once.
+                began = time.monotonic()
+            connection.request("GET", "/hello", headers={"Inject": header})
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (200, BODY)
+        seconds[header] = time.monotonic() - began
+        connection.close()
+    sent, held = seconds.values()
+    assert held >= 15 * 0.035
+    assert sent < held / 2
+
+
 def test_a_single_queue_slows_to_half_of_its_capacity(running: Running) -> None:
     header = "name=queue; service_ms=20; slow_at_s=0.5"
     before = time.monotonic()

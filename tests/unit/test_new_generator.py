@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.analysis import result
-from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.core.model import GivenOptions, Load, Thresholds
 from loadlab.generators import registry, wrk
@@ -22,9 +21,7 @@ from tests.unit import builders
 from .generators.test_load_run import CONSTANT, run, variables
 
 ROOT = Path(__file__).parents[2]
-SPECS = options.specs_of(
-    load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
-)
+SPECS = builders.SPECS
 
 
 def command(request: Request, seconds: float, name: str) -> list[str]:

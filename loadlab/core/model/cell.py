@@ -52,11 +52,24 @@ class Download(Record, kw_only=True, frozen=True):
     duration_s: Annotated[Above0, doc("How long it downloads, seconds.")]
 
 
+class HalfOpen(Record, kw_only=True, frozen=True):
+    """The client begins connections at once and finishes none: it sends their SYN, and no ACK."""
+
+    connections: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)], doc("Connections that are begun, 1 to 1,000.")
+    ]
+    after_s: Annotated[NotNegative, doc("Time from the start of the measured load, seconds.")]
+    duration_s: Annotated[Above0, doc("How long the client answers nothing, seconds.")]
+
+
 class Injection(Record, kw_only=True, frozen=True):
     """Known faults that the hosts inject during the load, not the application."""
 
     generator_stop: Annotated[Stall | None, doc("The generator is stopped during the load.")] = None
     neighbour: Annotated[Neighbour | None, doc("A busy neighbour on a core of a host.")] = None
+    half_open: Annotated[
+        HalfOpen | None, doc("Connections from the client that stay half open.")
+    ] = None
     refused_every: Annotated[
         Annotated[int, Meta(ge=2)] | None,
         doc("The server's kernel refuses every n-th connection."),
@@ -148,10 +161,17 @@ class Load(Record, kw_only=True, frozen=True):
             "one. Absent for a batch, which has reuse."
         ),
     ] = None
+    burst_every_s: Annotated[
+        Above0 | None,
+        doc(
+            "Seconds between the bursts of a closed loop: its connections send their next request "
+            "together, when the client's clock is at a multiple of this. Absent where each sends "
+            "when it has its answer."
+        ),
+    ] = None
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     injection: Annotated[
-        Injection | None,
-        doc("Known faults, of a certificate's or a lesson's load; absent for any other."),
+        Injection | None, doc("Known faults that the lab injects; absent where there are none.")
     ] = None
     background_endpoint: Annotated[
         str | None,
@@ -218,6 +238,13 @@ class Cell(Record, kw_only=True, frozen=True):
         ),
     ] = None
     threads: Annotated[Positive | None, doc("Threads of each process.")] = None
+    server_keepalive_s: Annotated[
+        Positive | None,
+        doc(
+            "Seconds until the application server closes an idle connection from nginx; absent: "
+            "the lab's 75, more than nginx's 60."
+        ),
+    ] = None
     backlog: Annotated[
         Positive | None,
         doc(

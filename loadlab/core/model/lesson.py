@@ -96,7 +96,14 @@ class Solution(Record, kw_only=True, frozen=True):
 class Exercise(Record, kw_only=True, frozen=True):
     """A fault that the reader repairs by hand on the hosts, and how the repair is checked."""
 
-    cell: Annotated[str, doc("Name of the cell that the hosts are left as.")]
+    cell: Annotated[
+        str,
+        doc("Name of the cell that the hosts are left as. Its injected faults are not in a check."),
+    ]
+    fault: Annotated[
+        list[HandCommand],
+        doc("Commands that the lab runs, in order, for a fault that is not in the cell's set-up."),
+    ] = field(default_factory=list)
     task: Annotated[str, doc("What is broken, and what is to be achieved.")]
     hints: Annotated[list[str], doc("Hints, given one at a time.")]
     cured: Annotated[
@@ -138,6 +145,13 @@ class Lesson(Record, kw_only=True, frozen=True):
     ]
     table: Annotated[list[LessonRow], doc("Figures that the page shows of every cell.")]
     columns: Annotated[list[LessonColumn], doc("Each cell, in order.")]
+    fits: Annotated[
+        dict[str, list[str]],
+        doc(
+            "Name -> cells of as many connections each, to whose goodput the Universal Scalability "
+            "Law is fitted. Expressions name its figures: <name>.sigma."
+        ),
+    ] = field(default_factory=dict)
     by_hand: Annotated[list[HandCommand], doc("Commands that show the counters on a host.")]
     explanation: Annotated[str, doc("Text with the run's figures (core/expressions.py).")]
     cure: Annotated[str, doc("What to change, in words.")]

@@ -26,6 +26,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ]
     workers: Annotated[int | None, doc("Processes; null: one for each core.")]
     threads: Annotated[int, doc("Threads of each process.")]
+    server_keepalive: Annotated[
+        int | None,
+        doc("Seconds until the application server closes an idle connection; null: the lab's."),
+    ] = None
     backlog: Annotated[int | None, doc("Accept queue, connections; null: the tuning profile's.")]
     driver: Annotated[str | None, doc("Database driver; null: the app's first.")]
     endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]

@@ -265,3 +265,29 @@ class AblationPower(Record, kw_only=True, frozen=True):
     repetitions: Annotated[
         Positive | None, doc("Repetitions needed; null where more than 1,000 are.")
     ]
+
+
+class Scalability(Record, kw_only=True, frozen=True):
+    """The Universal Scalability Law, fitted to goodput by the number of connections N:
+    rate * N / (1 + sigma (N - 1) + kappa N (N - 1)). Intervals are of 95 %.
+    """
+
+    levels: Annotated[Positive, doc("Number of measured levels.")]
+    rate: Annotated[Above0, doc("Goodput of one connection by the law, requests/s.")]
+    sigma: Annotated[Fraction, doc("Contention, 0 to 1.")]
+    sigma_low: Annotated[Fraction, doc("Lower bound of sigma's interval.")]
+    sigma_high: Annotated[Fraction, doc("Upper bound of sigma's interval.")]
+    kappa: Annotated[Fraction, doc("Coherency, 0 to 1.")]
+    kappa_low: Annotated[Fraction, doc("Lower bound of kappa's interval.")]
+    kappa_high: Annotated[Fraction, doc("Upper bound of kappa's interval.")]
+    peak: Annotated[
+        NotNegative | None,
+        doc("N of the highest goodput by the law; null where kappa is 0 and it has none."),
+    ]
+    most: Annotated[
+        Above0 | None,
+        doc("Highest goodput by the law at any N, requests/s; null where it has no limit."),
+    ]
+    misfit: Annotated[
+        NotNegative, doc("Largest deviation of a level from the law, a fraction of the law's.")
+    ]

@@ -141,6 +141,9 @@ class StudyLoad(Record, kw_only=True, frozen=True):
     expected_void: Annotated[
         list[str] | None, doc("Codes of void reasons that are the subject of the cell.")
     ] = None
+    burst_every_s: Annotated[Above0 | None, doc("Seconds between the bursts of a closed loop.")] = (
+        None
+    )
     stall: Annotated[Stall | None, doc("The application is stopped during the load.")] = None
     background_endpoint: Annotated[
         str | None, doc("Endpoint that one more client asks throughout the load.")

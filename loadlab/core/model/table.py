@@ -57,6 +57,10 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
         Positive | None, doc("Processes of the application server; empty: one for each core.")
     ]
     threads: Annotated[Positive | None, doc("Threads of each process.")]
+    server_keepalive_s: Annotated[
+        Positive | None,
+        doc("Seconds until the application server closes an idle connection; empty: the lab's."),
+    ]
     backlog: Annotated[Positive | None, doc("Accept queue requested, connections.")]
     driver: Annotated[
         Word | None, doc("Database driver; empty where it is the application's default.")
@@ -76,6 +80,9 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
         Above0 | None, doc("Requested rate, requests/s; empty without a constant rate.")
     ]
     connections: Annotated[Positive, doc("Connections; of a batch: most requests at once.")]
+    burst_every_s: Annotated[
+        Above0 | None, doc("Seconds between the bursts of a closed loop; empty where it has none.")
+    ]
     clients: Annotated[Positive, doc("Clients that offered the load together, 1 or more.")]
     asked_duration_s: Annotated[
         Above0 | None, doc("Requested length of the load, seconds; empty of a batch.")

@@ -48,6 +48,15 @@ class TcpCounts(Record, kw_only=True, frozen=True):
     passive_opens: Annotated[
         Count | None, doc("Connections opened to this host, including those from itself.")
     ] = None
+    delayed_acks: Annotated[
+        Count | None,
+        doc(
+            "Acknowledgements sent after the kernel had held them back; absent in earlier versions."
+        ),
+    ] = None
+    syn_cookies: Annotated[
+        Count | None, doc("SYN cookies sent; absent where it was not recorded.")
+    ] = None
 
 
 class Drops(Record, kw_only=True, frozen=True):
@@ -201,6 +210,14 @@ class Database(Record, kw_only=True, frozen=True):
             "last second may be missing."
         ),
     ]
+    wal_syncs: Annotated[
+        Count | None,
+        doc(
+            "Flushes of the write-ahead log to the disk (pg_stat_wal.wal_sync), of the whole "
+            "server; counted like sessions. Absent where PostgreSQL does not count them there "
+            "(from version 18 on) and in earlier runs."
+        ),
+    ] = None
     statements: Annotated[
         Annotated[list[Query], Meta(max_length=5)],
         doc("Statements with the longest total time, longest first."),

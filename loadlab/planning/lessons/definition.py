@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from loadlab.core import expressions
@@ -33,9 +33,15 @@ def check(lesson: Lesson, cells: Sequence[str]) -> None:
         for row in lesson.table:
             expressions.check_metric(row.metric)
             expressions.check_form(row.form or "")
-    _check_predictions(lesson.predictions, cells)
+    fits = lesson.fits
+    with _at("fits"):
+        for name, fitted in fits.items():
+            _refuse_unknown(fitted, cells)
+            if name in cells or not name.isidentifier():
+                raise ValueError(f"'{name}' is the name of a cell, or no name")
+    _check_predictions(lesson.predictions, cells, fits)
     with _at("explanation"):
-        expressions.check_text(lesson.explanation, cells)
+        expressions.check_text(lesson.explanation, cells, fits)
     if lesson.exercise is not None:
         with _at("exercise"):
             solved = lesson.exercise.solution.cell
@@ -45,8 +51,8 @@ def check(lesson: Lesson, cells: Sequence[str]) -> None:
         with _at("transfer"):
             every = [*cells, TRANSFER]
             _refuse_unknown([lesson.transfer.cell], cells)
-            _check_predictions(lesson.transfer.predictions, every)
-            expressions.check_text(lesson.transfer.explanation, every)
+            _check_predictions(lesson.transfer.predictions, every, fits)
+            expressions.check_text(lesson.transfer.explanation, every, fits)
 
 
 @contextlib.contextmanager
@@ -57,15 +63,17 @@ def _at(place: str) -> Iterator[None]:
         raise ValueError(f"{place}: {problem}") from None
 
 
-def _check_predictions(predictions: Iterable[Prediction], cells: Sequence[str]) -> None:
+def _check_predictions(
+    predictions: Iterable[Prediction], cells: Sequence[str], fits: Collection[str]
+) -> None:
     for number, one in enumerate(predictions, 1):
         with _at(f"prediction {number}"):
             if one.truth is not None:
-                expressions.check(one.truth, cells)
+                expressions.check(one.truth, cells, fits)
             for option in (one.options or {}).values():
                 if not expressions.is_condition(option.holds):
                     raise ValueError(f"'{option.holds}' is no condition")
-                expressions.check(option.holds, cells)
+                expressions.check(option.holds, cells, fits)
 
 
 def _check_claims(claims: Iterable[StudyClaim], cells: Sequence[str]) -> None:

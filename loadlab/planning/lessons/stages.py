@@ -1,7 +1,7 @@
 """What the stages of a lesson measure and set up, besides the lesson's own cells.
 
 - run: predict, measure every cell, explain
-- exercise: the hosts get the set-up of the exercise's cell, and nothing is measured
+- exercise: the hosts get the set-up of the exercise's cell and its fault, and nothing is measured
 - hint: the next hint
 - check: the hosts are measured as they are, as a new cell of purpose check
 - solve: the hosts get the solution
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from loadlab.core.catalog import known
 from loadlab.core.errors import PlanError
-from loadlab.core.model import Exercise, GivenOptions, Reader, Study
+from loadlab.core.model import Exercise, GivenOptions, Item, Reader, Study
 from loadlab.planning.lessons.definition import TRANSFER
 from loadlab.planning.planned_cells import PlannedCells, repeated
 from loadlab.scheduling.experiments import PlannedExperiment
@@ -55,7 +55,10 @@ def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOpti
         else ("exercise", study.lesson.exercise)
     )
     if there is None:
-        raise PlanError(f"stage: the lesson {study.name} has no {part}.")
+        raise PlanError(
+            f"stage: the lesson {study.name} has no {part}. docs/lessons/README.md says which have "
+            "one; begin one of them with ansible-playbook playbooks/lesson.yml -e lesson=<name>."
+        )
 
 
 def of(study: Study | None, stage: str, given: Reader) -> Study | None:
@@ -95,6 +98,7 @@ def with_checks(
 
 def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[PlannedExperiment]:
     found: list[PlannedExperiment] = []
+    checked = checked.map_items(_as_it_is)
     while True:
         again = repeated(checked, "check", str(len(found) + 1))
         assert again is not None
@@ -102,6 +106,11 @@ def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[Pl
             found.append(again)
             continue
         return [*found, again] if stage == "check" else found
+
+
+def _as_it_is(item: Item) -> Item:
+    """Return the item without injected faults: those on the hosts are the reader's to find."""
+    return replace(item, cell=replace(item.cell, load=replace(item.cell.load, injection=None)))
 
 
 def name(number: int) -> str:

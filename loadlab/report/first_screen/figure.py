@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from loadlab.core import formatting
 from loadlab.core.model import Cell, CellSummary, PercentileInterval, Summary
 from loadlab.core.run_dir import SUMMARY
-from loadlab.report.html import Figure, Key, link
+from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.sections import headlines
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
@@ -49,6 +49,7 @@ class FigureSection:
     caption: str
     plots: Sequence[Figure]
     wide: bool
+    sources: Sequence[Link] = (link(SUMMARY),)
 
     @property
     def few(self) -> bool:
@@ -285,7 +286,7 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
     if image is None:
         return None
     keys = [Key(one.name, plots.sample(index)) for index, one in enumerate(several)]
-    figure = Figure("", image, "", [link(SUMMARY)], keys)
+    figure = Figure("", image, "", [], keys)
     return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
 
 

@@ -104,7 +104,7 @@ def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None, each: bool = T
     several = len(found) > 1
     over_time = found if each else [max(found, key=_p99)]
     return CellFigures(
-        _percentiles(entry, found, ground),
+        _percentiles(run_dir, entry, found, ground),
         [
             Series(
                 _series_title(one, each) if several else "",
@@ -126,7 +126,9 @@ def _series_title(measured: _Measured, each: bool) -> str:
     return f"Repetition {measured.result.repetition} over time{worst}"
 
 
-def _percentiles(entry: Entry, found: Sequence[_Measured], ground: Baseline | None) -> Figure:
+def _percentiles(
+    run_dir: Path, entry: Entry, found: Sequence[_Measured], ground: Baseline | None
+) -> Figure:
     from loadlab.report.plots import curves
 
     statistics, load = entry.cell.statistics, entry.cell.cell.load
@@ -140,6 +142,7 @@ def _percentiles(entry: Entry, found: Sequence[_Measured], ground: Baseline | No
     p50, p99, largest = (
         formatting.bounded(statistics.latency_us, name) for name in ("p50", "p99", "max")
     )
+    table = HERE.percentiles(entry.cell.cell_id)
     limit = curves.highest(answers)
     words = [f"{BASIS['scheduled' if scheduled else 'sent'].capitalize()}."]
     if limit is None:
@@ -166,7 +169,11 @@ def _percentiles(entry: Entry, found: Sequence[_Measured], ground: Baseline | No
             base.curve if base else None,
         ),
         " ".join(words),
-        [*(one.source for one in found), *([base.source] if base else [])],
+        [
+            *([link(table, f"{table.parent}{table.suffix}")] if (run_dir / table).exists() else []),
+            *(one.source for one in found),
+            *([base.source] if base else []),
+        ],
     )
 
 

@@ -39,7 +39,7 @@ ERRORS = {
 class Remark:
     """A void reason or a finding; ``kind`` is void or found.
 
-    ``repetition`` names the repetition, where the cell has several.
+    ``repetition`` names the repetitions that have it, where the cell has several.
     """
 
     kind: Literal["void", "found"]
@@ -143,7 +143,10 @@ def _errors(found: Statistics) -> Table | None:
         ("unsent", found.unsent, found.scheduled, "scheduled and never sent; in no percentile"),
     ]  # fmt: skip
     rows = [
-        Row([name, f"{n:,}", formatting.share(n, whole), meaning], "bad" if n else "")
+        Row(
+            [name, f"{n:,}", formatting.share(n, whole), TableCell(meaning, css="reason")],
+            "bad" if n else "",
+        )
         for name, n, whole, meaning in counts
         if n is not None
     ]
@@ -154,7 +157,7 @@ def _errors(found: Statistics) -> Table | None:
 
 
 def remarks(cell: CellSummary) -> list[Remark]:
-    """Return the void reasons and findings of a cell's repetitions.
+    """Return the void reasons and findings of a cell's repetitions, the same words once.
 
     The first says which revisions of the lab measured it, where there are several.
     """
@@ -168,14 +171,18 @@ def remarks(cell: CellSummary) -> list[Remark]:
         found.append(Remark("found", "lab", f"{len(labs)} revisions measured this cell: {each}"))
     if cell.void_share:
         found.append(Remark("found", cell.void_share.code, words.reason(cell.void_share)))
+    kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
+    told: dict[tuple[Literal["void", "found"], str, str], list[str]] = {}
     for rep in cell.repetitions:
-        which = f"repetition {rep.repetition}" if len(cell.repetitions) > 1 else ""
-        kinds: tuple[Literal["void", "found"], ...] = ("void", "found")
         for kind, reasons in zip(kinds, (rep.validity.reasons, rep.validity.findings), strict=True):
             for reason in reasons:
                 text = formatting.one_line(words.reason(reason), 2000)
-                found.append(Remark(kind, reason.code, text, which))
-    return found
+                told.setdefault((kind, reason.code, text), []).append(str(rep.repetition))
+    several = len(cell.repetitions) > 1
+    return found + [
+        Remark(*each, f"repetition{'s' * (len(numbers) > 1)} {', '.join(numbers)}" * several)
+        for each, numbers in told.items()
+    ]
 
 
 def closed_loop(entries: Sequence[Entry]) -> Table | None:

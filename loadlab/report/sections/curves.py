@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from loadlab.core import formatting
 from loadlab.core.model import CellSummary, CurveSummary, SearchStep, Summary
 from loadlab.core.run_dir import HERE, RESULT, SUMMARY
 from loadlab.report import words
 from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
-from loadlab.report.sections.sweeps_searches import MET, reasons
-from loadlab.report.words import curves, labels
+from loadlab.report.sections.sweeps_searches import MET, p99, reasons
+from loadlab.report.words import curves, labels, repetitions
 from loadlab.report.words.labels import Paths
 
 EXPLAINED = (
@@ -33,7 +35,7 @@ class CurvePart:
 def headlines(summary: Summary, paths: Paths) -> dict[str, Headline]:
     """Return the sentence of each curve, by the cell at the rate asked for."""
     return {
-        one.cell_id: Headline(_state(one), _text(one, subject))
+        one.cell_id: Headline(_state(one), f"{_text(one, subject)}{_limits(one)}")
         for one, subject in _with_subjects(summary, paths)
     }
 
@@ -64,12 +66,9 @@ def _with_subjects(summary: Summary, paths: Paths) -> list[tuple[CurveSummary, s
 
 
 def _by_rate(found: CurveSummary, cells: Mapping[str, CellSummary]) -> list[str]:
-    """Return each rate with its p99."""
+    """Return each rate that was judged with its p99."""
     judged = {step.rate: step.cell_id for step in found.trace if step.met is not None}
-    return [
-        f"{rate:,g}/s {_p99(cells[judged[rate]]) if rate in judged else 'not judged'}"
-        for rate in dict.fromkeys(step.rate for step in found.trace)
-    ]
+    return [f"{rate:,g}/s {_p99(cells[cell_id])}" for rate, cell_id in judged.items()]
 
 
 def _p99(cell: CellSummary) -> str:
@@ -88,24 +87,35 @@ def _text(found: CurveSummary, subject: str) -> str:
     if found.reason is not None:
         return f"{subject}: the curve was not measured: {words.reason(found.reason)}."
     once = f"each rate of the curve measured once, {found.duration_s:g} s"
-    undecided = ", ".join(f"{rate:,g}" for rate in found.undecided)
-    rest = f" Not judged: {undecided} requests/s." if undecided else ""
-    if few := _unsupported(found):
-        rest += f" Too few requests to support the percentile at {few} requests/s."
     if found.within is None and found.missed is None:
-        return f"{subject}: no rate of the curve could be judged.{rest}"
+        return f"{subject}: no rate of the curve could be judged."
     why = ""
     if found.missed is not None:
         at = next(one for one in found.trace if one.rate == found.missed and one.met is False)
         why = f"at {found.missed:,g} requests/s: {reasons(at)}"
     if found.within is None:
         objective = labels.objective(found.slo)
-        return f"{subject}: no rate is known to meet {objective}; {why} ({once}).{rest}"
+        return f"{subject}: no rate is known to meet {objective}; {why} ({once})."
     highest = f"; {why}" if why else ", the highest measured"
     return (
         f"{subject}: {curves.stayed(found.slo)} up to {found.within:,g} requests/s{highest} "
-        f"({once}).{rest}"
+        f"({once})."
     )
+
+
+def _limits(found: CurveSummary) -> str:
+    """Return which rates were not judged and why, and which were judged by too few requests;
+    empty, or after a space."""
+    void = "; ".join(f"{rate:,g} requests/s ({_void(found, rate)})" for rate in found.undecided)
+    few = _unsupported(found)
+    return (f" Not judged: {void}." if void else "") + (
+        f" Too few requests to support the percentile at {few} requests/s." if few else ""
+    )
+
+
+def _void(found: CurveSummary, rate: float) -> str:
+    steps = [step for step in found.trace if step.rate == rate]
+    return repetitions.void(len(steps), [why.code for step in steps for why in step.reasons])
 
 
 def _unsupported(found: CurveSummary) -> str:
@@ -125,23 +135,42 @@ def _table(found: CurveSummary) -> Table:
         explained,
         ["rate, requests/s", "of saturation", "for", "goodput", "p99, ms", "errors", "unsent",
          "objective", "reason", "from"],
-        [_row(step, found.saturation) for step in found.trace],
+        _rows(found),
         "nn nnnn",
         sources=[link(SUMMARY)],
     )  # fmt: skip
 
 
-def _row(step: SearchStep, saturation: float | None) -> Row:
+def _rows(found: CurveSummary) -> list[Row]:
+    """Return a row for each measurement that was judged, and one for those of a rate that were not,
+    with the words of the first for each reason."""
+    by_row: dict[tuple[float, int | None], list[SearchStep]] = {}
+    for number, step in enumerate(found.trace):
+        by_row.setdefault((step.rate, None if step.met is None else number), []).append(step)
+    return [_row(steps, found.saturation) for steps in by_row.values()]
+
+
+def _row(steps: Sequence[SearchStep], saturation: float | None) -> Row:
+    step, several = steps[0], len(steps) > 1
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
+    first = {why.code: why for one in reversed(steps) for why in one.reasons}
+    told = replace(step, reasons=[*first.values()])
+    results = [HERE.repetition(one.cell_id, one.repetition).result for one in steps]
+    figures = [
+        formatting.rate(step.goodput),
+        p99(step),
+        formatting.count(step.errors),
+        formatting.count(step.unsent),
+    ]
     return Row([
         f"{step.rate:,g}",
         formatting.percent(step.rate / saturation if saturation else None),
         "curve" if step.purpose == "curve" else "rate asked for",
-        formatting.rate(step.goodput),
-        formatting.ms(step.p99_us),
-        formatting.count(step.errors),
-        formatting.count(step.unsent),
+        *([formatting.NONE] * len(figures) if several else figures),
         TableCell(MET[step.met], css=css),
-        formatting.one_line(reasons(step)),
-        links(link(HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
+        TableCell(
+            formatting.one_line(f"{f'{len(steps)} times ' if several else ''}{reasons(told)}"),
+            css="reason",
+        ),
+        links(*(link(one, "/".join(one.parts[-2:]) if several else RESULT) for one in results)),
     ], "void" if step.met is None else "")  # fmt: skip

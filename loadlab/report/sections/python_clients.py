@@ -67,6 +67,7 @@ def overview(entries: Sequence[Entry]) -> Table | None:
         rows.append(Row([
             TableCell(entry.stack, href=f"#{entry.anchor}"),
             load.generator,
+            TableCell(cells.outcome(said, entry.cell), css="reason"),
             formatting.count(load.requests),
             f"{load.connections:,}",
             formatting.count(load.open_files),
@@ -77,7 +78,6 @@ def overview(entries: Sequence[Entry]) -> Table | None:
             *(_used(client.seconds.median, client.cpu_s.median, client.max_rss_bytes.median)
               if client else [formatting.NONE] * 2),
             cells.both_cpus(headlines.valid(entry.cell))[0],
-            cells.outcome(said, entry.cell),
         ], said.state))  # fmt: skip
     if not rows:
         return None
@@ -86,10 +86,10 @@ def overview(entries: Sequence[Entry]) -> Table | None:
         "repetitions: seconds, answers per second, memory and CPU are medians, latencies those of "
         "the added histograms. Latency runs from when a request was sent; reuse is of connections."
         + latency.NO_VALUE,
-        ["endpoint", "client", "requests", "at once", "open files", "reuse", "seconds",
-         "answers/s", *_LATENCY_HEAD, *_USED_HEAD, "server CPU", "verdict"],
+        ["endpoint", "client", "verdict", "requests", "at once", "open files", "reuse", "seconds",
+         "answers/s", *_LATENCY_HEAD, *_USED_HEAD, "server CPU"],
         rows,
-        "  nnn " + "n" * 8,
+        "   nnn " + "n" * 8,
         sources=[link(SUMMARY)],
     )  # fmt: skip
 

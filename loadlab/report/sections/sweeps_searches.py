@@ -291,16 +291,27 @@ def reasons(step: SearchStep) -> str:
     return void if step.goodput is None else f"void: {void}"
 
 
+def p99(step: SearchStep) -> str:
+    """Return the p99 in ms that was judged; where too many requests have no right answer, a lower
+    bound."""
+    if step.met is None:
+        return formatting.NONE
+    failed = any(
+        why.code == "slo_failed" and why.facts["percentile"] == "p99" for why in step.reasons
+    )
+    return f"{'≥ ' if failed and step.p99_us else ''}{ms(step.p99_us)}"
+
+
 def _step(step: SearchStep) -> Row:
     css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
     return Row([
         f"{step.rate:,g}",
         "probe" if step.purpose == "probe" else "confirming",
         formatting.rate(step.goodput),
-        ms(step.p99_us),
+        p99(step),
         formatting.count(step.errors),
         formatting.count(step.unsent),
         TableCell(MET[step.met], css=css),
-        formatting.one_line(reasons(step)),
+        TableCell(formatting.one_line(reasons(step)), css="reason"),
         links(link(HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
     ], "void" if step.met is None else "")  # fmt: skip

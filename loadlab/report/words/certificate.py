@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loadlab.core.formatting import NONE, plural
 from loadlab.core.model import Certificate, CertificateReference, CertifiedFigure, CertifiedTest
 from loadlab.report import words
@@ -9,15 +11,28 @@ from loadlab.report.words import quantities
 
 
 def sentence(certificate: Certificate) -> str:
-    """Return how many of the tests passed, and which did not."""
-    failed = [test.name for test in certificate.tests if not test.passed]
+    """Return how many of the tests passed, which did not, and which say nothing as they are
+    void."""
     count = plural(len(certificate.tests), "test")
+    failed = [test for test in certificate.tests if not test.passed]
     if not failed:
         return f"Certificate {certificate.run_id}: the lab reported the truth in all of {count}."
-    return (
-        f"Certificate {certificate.run_id}: the lab did not report the truth in {len(failed)} of "
-        f"{count}: {', '.join(failed)}."
+    void = [test for test in failed if test.expected_valid and test.valid is False]
+    untrue = ", ".join(test.name for test in failed if test not in void)
+    passed = len(certificate.tests) - len(failed)
+    return " ".join(
+        [
+            f"Certificate {certificate.run_id}: the lab reported the truth in {passed} of {count}.",
+            *([f"It did not in {untrue}."] if untrue else []),
+            *([_void(void)] if void else []),
+        ]
     )
+
+
+def _void(tests: Sequence[CertifiedTest]) -> str:
+    codes = sorted({reason.code for test in tests for reason in test.reasons})
+    names = ", ".join(test.name for test in tests)
+    return f"{plural(len(tests), 'test')} void ({', '.join(codes)}): {names}."
 
 
 def reference(found: CertificateReference | None) -> str:

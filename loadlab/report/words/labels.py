@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loadlab.core import formatting
-from loadlab.core.model import Cell, CellSummary, Comparison, LabRevision, Load
+from loadlab.core.model import Cell, CellSummary, Comparison, Injection, LabRevision, Load
 from loadlab.generators import registry
 from loadlab.report.words import quantities
 
@@ -17,7 +17,7 @@ SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
     "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
-    "driver", "upstream_keepalive", "front", "backlog",
+    "server_keepalive_s", "driver", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("backlog", "tuning", "network", "hosts")
@@ -30,8 +30,8 @@ class Entry:
     """A cell of summary.json with its titles in the report.
 
     - path: of the endpoint
-    - where: path, plus backlog, tuning, network and hosts where they differ between cells
-    - stack: path, plus all parts in which stacks differ
+    - where: path, plus backlog, tuning, network, hosts and faults where they differ between cells
+    - stack: path, plus all parts in which stacks differ, and faults
     - title: stack, plus the parts in which loads differ
     - anchor: id of its section in the page
     """
@@ -54,8 +54,9 @@ def part(cell: Cell, name: str) -> str:
     if name == "upstream_keepalive":
         return "connections kept" if value else "a connection for each request"
     return {
-        "workers": f"{value} workers",
+        "workers": f"{value} worker{'' if value == 1 else 's'}",
         "threads": f"{value} threads",
+        "server_keepalive_s": f"idle connections closed after {value} s",
         "driver": f"driver {value}",
         "backlog": f"backlog {value}",
         # A dotted name is a class; its package adds nothing.
@@ -90,6 +91,7 @@ def differences(cells: Sequence[CellSummary], names: Sequence[str] = ALL_PARTS) 
 def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
     """Return the cells as report entries with distinct titles, in order."""
     stacks, beside, paces = differences(cells), differences(cells, BESIDE), loads(cells)
+    faults = _different([{"fault": _fault(cell.cell.load.injection)} for cell in cells], ["fault"])
     found = []
     for index, cell in enumerate(cells):
         path = path_of(cell.cell, paths)
@@ -97,8 +99,8 @@ def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:
             Entry(
                 cell,
                 path,
-                title(path, beside[index]),
-                title(path, stacks[index]),
+                title(path, beside[index] + faults[index]),
+                title(path, stacks[index] + faults[index]),
                 title(path, stacks[index] + paces[index]),
                 f"cell-{index + 1}",
             )
@@ -189,11 +191,35 @@ def load_parts(load: Load) -> dict[str, str]:
         "keepalive": "client connections kept" if kept else "a client connection for each request",
         **options,
     }
+    if load.burst_every_s:
+        words["bursts"] = f"a burst every {load.burst_every_s:g} s"
+    if load.injection:
+        words["fault"] = _fault(load.injection)
     if load.stall:
         words["stall"] = f"stopped for {load.stall.duration_s:g} s"
     if load.background_endpoint:
         words["background"] = f"beside {load.background_endpoint}"
     return words
+
+
+def _fault(found: Injection | None) -> str:
+    """Return the faults that the hosts inject, in words; empty where there are none."""
+    if found is None:
+        return ""
+    words = []
+    if one := found.neighbour:
+        words.append(f"a neighbour with {formatting.part_of(one.cpu)} of a core of the {one.host}")
+    if stop := found.generator_stop:
+        words.append(f"generator stopped for {stop.duration_s:g} s")
+    if found.refused_every:
+        words.append(f"one of {found.refused_every} connections refused")
+    if found.lost_every:
+        words.append(f"one of {found.lost_every} packets lost")
+    if found.half_open:
+        words.append(f"{found.half_open.connections} half-open connections")
+    if found.download:
+        words.append("beside a download")
+    return ", ".join(words)
 
 
 def _parts(cell: Cell, hosts: str) -> dict[str, str]:

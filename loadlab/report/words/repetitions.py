@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from loadlab.core import formatting
 from loadlab.core.model import ComparedCell, Repetition, UnmeasuredCell
@@ -34,9 +34,9 @@ def counted(repetitions: Sequence[Repetition]) -> str:
     valid = sum(one.validity.valid for one in repetitions)
     if valid == len(repetitions):
         return ""
-    void = [one for one in repetitions if one.error is None and not one.validity.valid]
-    codes = dict.fromkeys(reason.code for one in void for reason in one.validity.reasons)
-    return _counted(valid, len(void), len(repetitions) - valid - len(void), [*codes])
+    lost = [one for one in repetitions if one.error is None and not one.validity.valid]
+    codes = [reason.code for one in lost for reason in one.validity.reasons]
+    return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
 
 
 def compared(side: ComparedCell) -> str:
@@ -46,8 +46,13 @@ def compared(side: ComparedCell) -> str:
     return _counted(side.n, side.n_void - side.n_failed, side.n_failed, side.void_reasons)
 
 
-def _counted(valid: int, void: int, failed: int, codes: Sequence[str]) -> str:
-    why = ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in codes)
-    lost = [f"{void} void{': ' if why else ''}{why}"] if void else []
+def void(count: int, codes: Iterable[str]) -> str:
+    """Return "3 void: generator late"; ``codes``: of the reasons, each once or more."""
+    why = ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes))
+    return f"{count} void{': ' if why else ''}{why}"
+
+
+def _counted(valid: int, number: int, failed: int, codes: Sequence[str]) -> str:
+    lost = [void(number, codes)] if number else []
     lost += [f"{failed} failed"] if failed else []
-    return f"{valid} valid of {valid + void + failed} ({'; '.join(lost)})"
+    return f"{valid} valid of {valid + number + failed} ({'; '.join(lost)})"

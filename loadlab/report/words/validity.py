@@ -5,6 +5,7 @@ analysis/validity and the generators return them.
 
 from __future__ import annotations
 
+from loadlab.core import formatting
 from loadlab.core.model import Reason
 from loadlab.core.run_dir import ERROR
 from loadlab.report.words import quantities
@@ -20,11 +21,28 @@ _SCHEDULE = (
     "of {connections} connections in use on average, {connections_usable:.1f} if all were as "
     "soon as they could be"
 )
-_LATE = (
-    "{late} of {scheduled} scheduled requests made later by the generator, by more than "
-    "{least_s} s and {least_fraction:.0%} of the latency with an ideal one; {unsent} of them "
-    "never sent"
-)
+
+
+def _late(why: Reason) -> str:
+    late, scheduled, unsent, least_s, least_fraction = (
+        _number(why.facts[name])
+        for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
+    )
+    lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
+    return (
+        f"the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than "
+        f"{least_s * 1000:g} ms and {formatting.part_of(least_fraction)} of the latency without "
+        f"the delay; {lost}"
+    )
+
+
+def _generator_late(why: Reason) -> str:
+    part, limit = (formatting.part_of(_number(one)) for one in (why.value, why.limit))
+    return f"{_late(why)}; {part} of all, limit {limit}"
+
+
+def _number(value: object) -> float:
+    return float(str(value))
 
 
 def _failed(why: Reason) -> str:
@@ -96,7 +114,7 @@ def _link(why: Reason) -> str:
 def _late_tail(why: Reason) -> str:
     names = why.facts["percentiles"]
     assert isinstance(names, list)
-    return f"{template(_LATE)(why)}; {' and '.join(map(quantities.percentile, names))} withheld"
+    return f"{_late(why)}; {' and '.join(map(quantities.percentile, names))} withheld"
 
 
 # Which resource of the server was used up, by the fact `resource`.
@@ -181,7 +199,7 @@ VOID: Table = {
     ),
     "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
     "generator_late": Entry(
-        template(_LATE + "; {value:.4f} of all, limit {limit}"),
+        _generator_late,
         "Give the client more cores or memory, stop its other work, or ask for less",
     ),
     "rate_missed": Entry(

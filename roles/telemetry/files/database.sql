@@ -7,6 +7,8 @@ SELECT jsonb_build_object(
                     WHERE a.datid = d.datid AND a.backend_type = 'client backend'),
     'sessions', d.sessions,
     'transactions', d.xact_commit + d.xact_rollback,
+    -- Not counted there any more from PostgreSQL 18 on.
+    'wal_syncs', (SELECT to_jsonb(w) -> 'wal_sync' FROM pg_stat_wal AS w),
     'statements', (SELECT coalesce(jsonb_agg(s), '[]')
                    FROM (SELECT queryid::text AS id, min(query) AS query, sum(calls) AS calls,
                                 sum(total_exec_time) AS total_ms

@@ -1,6 +1,22 @@
 -- Prints, after wrk's own text, one line "LAB_WRK {json}" with exact integers: wrk's text rounds
 -- its counts' units and its latencies, and gives only four percentiles.
 -- latency(i) gives the i-th distinct latency in µs and how many answers had it (wrk 4.1).
+-- LAB_BURST_EVERY_MS lets all connections send together, when the clock is at a multiple of it.
+local every_ms = tonumber(os.getenv("LAB_BURST_EVERY_MS"))
+if every_ms then
+   local ffi = require("ffi")
+   ffi.cdef([[
+      typedef struct { long s, ns; } lab_time;
+      int clock_gettime(int clock, lab_time *time);
+   ]])
+   local now = ffi.new("lab_time")
+   -- The milliseconds that wrk waits before a request.
+   function delay()
+      ffi.C.clock_gettime(0, now)
+      return every_ms - (tonumber(now.s) * 1000 + tonumber(now.ns) / 1e6) % every_ms
+   end
+end
+
 function done(summary, latency, requests)
    local e, n = summary.errors, "%.0f"
    local function field(name, value) return string.format('"%s":' .. n, name, value) end

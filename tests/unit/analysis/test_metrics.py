@@ -40,6 +40,16 @@ def test_a_metric_is_a_path() -> None:
     assert metrics.value(late, load, "failed_fraction") == pytest.approx(0.5)
 
 
+def test_requests_under_way_are_answers_a_second_times_their_mean_latency() -> None:
+    load = builders.load()
+    rep = builders.repetition(rate_achieved=160.0)
+    latency = replace(builders.present(rep.latency_us), mean=50_000.0)
+    assert metrics.value(replace(rep, latency_us=latency), load, "under_way") == pytest.approx(8)
+    unanswered = replace(rep, latency_us=replace(latency, mean=None))
+    assert metrics.value(unanswered, load, "under_way") is None
+    assert metrics.value(replace(rep, latency_us=None), load, "under_way") is None
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_every_metric_of_a_lesson_is_a_path(path: Path) -> None:
     study = studies.find(builders.ROOT, {"lesson": path.stem}, "lesson")

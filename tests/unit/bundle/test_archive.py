@@ -211,11 +211,11 @@ def test_what_the_lab_does_not_pack_is_refused_by_name(
     archive: Path, tmp_path: Path, change: Change, words: str
 ) -> None:
     rebuilt(archive, change)
-    before = {path for path in tmp_path.parent.rglob("*") if "unpacked" not in path.parts}
+    before = {path for path in tmp_path.rglob("*") if "unpacked" not in path.parts}
     with pytest.raises(BundleError) as refusal:
         unpack(archive, tmp_path)
     assert words in str(refusal.value)
-    assert {path for path in tmp_path.parent.rglob("*") if "unpacked" not in path.parts} == before
+    assert {path for path in tmp_path.rglob("*") if "unpacked" not in path.parts} == before
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 
 from loadlab.core import arrivals
+from loadlab.core.catalog import load_yaml
 from loadlab.core.run_dir import RunDir
 
 ROLE = Path(__file__).parents[3] / "roles" / "collect"
@@ -42,7 +42,7 @@ def below(folder: Path) -> dict[str, str]:
 
 def rsync(host: str, run_dir: Path) -> tuple[list[str], Path]:
     """The words of rsync that the role has for a host, and the folder that it fetches into."""
-    (block,) = yaml.safe_load((ROLE / "tasks" / "fetch.yml").read_text())
+    (block,) = load_yaml(ROLE / "tasks" / "fetch.yml")
     (task,) = (one for one in block["block"] if "ansible.posix.synchronize" in one)
     asked = task["ansible.posix.synchronize"]
     # As the module makes them; its own default for what is not said.
@@ -108,7 +108,7 @@ def test_what_was_set_aside_on_a_host_is_taken_back_whole(tmp_path: Path) -> Non
     """Both as the role's scripts do it, which run one after another."""
 
     def script(name: str) -> str:
-        task = yaml.safe_load((ROLE / "tasks" / f"{name}.yml").read_text())[0]
+        task = load_yaml(ROLE / "tasks" / f"{name}.yml")[0]
         text = str(task["ansible.builtin.raw"]).replace("{{ __collect_remote | dirname }}", "RUNS")
         text = text.replace("{{ __collect_remote }}", f"{tmp_path}/{RUN}")
         return text.replace("RUNS", str(tmp_path))

@@ -78,7 +78,7 @@ def test_the_arithmetic_is_that_of_numbers(left: float, right: float, sign: str)
     [
         "goodput", "errors", "errors.timeout", "latency_us.p99_9", "load.connections",
         "client.failures.EMFILE", "client.cpu_s", "telemetry.server.tcp.listen_overflows",
-        "failed_fraction", "response_time.p99_us",
+        "failed_fraction", "under_way", "response_time.p99_us",
     ],
 )  # fmt: skip
 def test_a_metric_of_a_repetition_is_known(metric: str) -> None:
@@ -111,6 +111,14 @@ def test_a_text_has_expressions_in_braces() -> None:
         ("b.latency_us.p99", ""),
     ]
     expressions.check_text(text, ["a", "b"])
+
+
+def test_a_fit_has_the_figures_of_scalability() -> None:
+    expressions.check("a.goodput / law.most + law.sigma_low", ["a"], ["law"])
+    with pytest.raises(ValueError, match=r"'sigma_width': a fit has no 'sigma_width' there"):
+        expressions.check("law.sigma_width", ["a"], ["law"])
+    with pytest.raises(ValueError, match=r"names the cell 'low'. There are: a, law"):
+        expressions.check("low.sigma", ["a"], ["law"])
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from loadlab.core import fingerprint
+from loadlab.core.catalog import load_yaml
 
 ROOT = Path(__file__).parents[3]
 PLAYBOOK = "playbooks/deploy.yml"
@@ -29,7 +29,7 @@ def values(content: Any) -> Iterator[tuple[str, Any]]:
 
 def included(path: Path) -> set[str]:
     found = set()
-    for key, value in values(yaml.safe_load(path.read_text())):
+    for key, value in values(load_yaml(path)):
         if key.endswith(("include_role", "import_role")):
             found.add(value["name"])
         if key == "role":
@@ -39,7 +39,7 @@ def included(path: Path) -> set[str]:
 
 def deployed() -> set[str]:
     """The roles of the play that deploys, with those that they include."""
-    plays = yaml.safe_load((ROOT / PLAYBOOK).read_text())
+    plays = load_yaml(ROOT / PLAYBOOK)
     (play,) = (one for one in plays if one["name"] == "Deploy")
     found = {value["name"] for key, value in values(play) if key.endswith("include_role")}
     left = found | {one["role"] for one in play["roles"]}
@@ -60,15 +60,19 @@ def paths(root: Path = ROOT) -> set[str]:
     }
 
 
-def test_every_role_that_is_deployed_is_an_input() -> None:
+@pytest.fixture(scope="module")
+def found() -> set[str]:
+    return paths()
+
+
+def test_every_role_that_is_deployed_is_an_input(found: set[str]) -> None:
     names = deployed()
     assert len(names) > 10
-    assert {f"roles/{name}" for name in names} <= paths()
+    assert {f"roles/{name}" for name in names} <= found
 
 
 @pytest.mark.parametrize("role", sorted(deployed()))
-def test_every_file_and_filter_of_a_role_is_an_input(role: str) -> None:
-    found = paths()
+def test_every_file_and_filter_of_a_role_is_an_input(found: set[str], role: str) -> None:
     for path in (ROOT / "roles" / role).rglob("*"):
         if path.suffix not in (".yml", ".j2") or path.name == "argument_specs.yml":
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from loadlab.generators.attribution import Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
@@ -38,7 +38,6 @@ def test_collapse_of_the_server_is_not_the_generators(part: float) -> None:
 
 
 @given(properties.ANY_SERVER)
-@settings(max_examples=100, deadline=None)
 def test_ideal_generator_is_never_late_whatever_the_server_does(case: properties.Case) -> None:
     properties.ideal_generator(case)
 
@@ -51,7 +50,6 @@ UNTIL_JUST_BEFORE_THE_END = properties.Case(
 
 @given(properties.GENERATOR_STALLS)
 @example(UNTIL_JUST_BEFORE_THE_END)
-@settings(max_examples=100, deadline=None)
 def test_ideal_server_hides_no_stall_of_the_generator(case: properties.Case) -> None:
     properties.ideal_server(case)
 

@@ -6,12 +6,14 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadlab.core.model import Download, Injection, Neighbour, Stall
-from loadlab.generators.faults import NEIGHBOUR, TABLE, Fault, faults
+from loadlab.core.model import Download, HalfOpen, Injection, Neighbour, Stall
+from loadlab.generators.faults import HALF_OPEN, NEIGHBOUR, TABLE, Fault, faults
+from tests.unit import builders
 from tests.unit.builders import load
 
 
@@ -67,6 +69,55 @@ def test_a_neighbour_uses_its_part_of_a_core(cpu: float) -> None:
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # The interpreter's own start takes some hundredths of a second.
     assert 2 * cpu * 0.3 <= used <= 2 * cpu * 1.1 + 0.1
+
+
+def test_half_open_connections_are_begun_by_the_client_at_their_time() -> None:
+    (fault,) = of(injection=Injection(half_open=HalfOpen(connections=9, after_s=1, duration_s=4)))
+    assert fault.host == "client"
+    assert fault.begin.endswith(" 2.5 4 9 10.0.0.2 8080")
+    assert "systemctl stop loadlab-half-open" in fault.end
+
+
+def test_half_open_connections_stay_half_open_until_their_end(namespace: list[str]) -> None:
+    """Each is in SYN-RECV at a listener that would accept it, and is gone at the listener's next
+    SYN-ACK after the end."""
+    listener = (
+        "import socket, sys; one = socket.create_server(('127.0.0.1', 8080), backlog=64); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    python = [sys.executable, "-I", "-S", "-c"]
+    subprocess.run([*namespace, "ip", "link", "set", "lo", "up"], check=True)
+    with subprocess.Popen(
+        [*namespace, *python, listener], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as listening:
+        builders.present(listening.stdout).readline()
+        arguments = ["0", "2", "20", "127.0.0.1", "8080"]
+        begun = subprocess.Popen([*namespace, *python, HALF_OPEN, *arguments])
+        until(lambda: connections(namespace) == {"syn-recv": 20, "established": 0})
+        assert begun.wait() == 0
+        until(lambda: connections(namespace) == {"syn-recv": 0, "established": 0})
+        listening.communicate()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until the condition holds. Raises AssertionError after 20 seconds."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def connections(namespace: list[str]) -> dict[str, int]:
+    """Return how many connections of the port are in each of two states."""
+    found = {}
+    for state in ("syn-recv", "established"):
+        shown = subprocess.run(
+            [*namespace, "ss", "-Htan", "state", state, "sport", "=", ":8080"],
+            check=True,
+            capture_output=True,
+        ).stdout
+        found[state] = len(shown.splitlines())
+    return found
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_one_client_offers_the_whole_load() -> None:
     assert given["MEASURE"] == (
         "timeout 62 oha --no-tui --no-color --output-format json -o oha.json --db-url oha.sqlite "
         "-z 30s -w -q 401 --latency-correction --redirect 0 -c 5 --worker-threads 2 -t 2s "
-        "http://10.0.0.1:80/index"
+        "--connect-timeout 2s http://10.0.0.1:80/index"
     )
     assert given["WARM_UP"].startswith("timeout 42 oha ")
     assert "-o warmup.json --db-url warmup.sqlite -z 10s " in given["WARM_UP"]
@@ -199,6 +199,16 @@ def test_the_load_has_the_options_that_were_asked_for() -> None:
     given = variables(run({**closed, "warmup_s": 0}).offers[0])
     assert " -H Connection:close " in given["MEASURE"]
     assert (given["WARM_UP"], given["PRINTS"]) == ("", "yes")
+
+
+def test_the_bursts_of_a_closed_loop_reach_its_script() -> None:
+    closed = {**CONSTANT, "generator": "wrk", "mode": "closed", "rate": None}
+    (offer,) = run({**closed, "burst_every_s": 2, "headers": {"A": "b"}}).offers
+    for name in ("WARM_UP", "MEASURE"):
+        argv = shlex.split(variables(offer)[name])
+        assert argv[2:5] == ["env", "LAB_BURST_EVERY_MS=2000", "wrk"]
+        assert argv[-2:] == ["-H", "A: b"]
+    assert "env" not in shlex.split(variables(run(closed).offers[0])["MEASURE"])
 
 
 def test_only_a_snap_has_no_sandbox() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
+from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.generators import registry
 from loadlab.generators.generator import Request
@@ -63,10 +63,10 @@ def test_an_option_has_its_readers() -> None:
 def test_an_entry_matches_its_role_and_options(name: str) -> None:
     entry = registry.get(name)
     role = ROOT / "roles" / entry.role
-    points = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]
+    points = load_yaml(role / "meta/argument_specs.yml")["argument_specs"]
     assert {"main", *entry.on_controller} == set(points)
     assert set(entry.on_controller) <= {"check", "begin", "finish"}
-    main = yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())
+    main = load_yaml(ROOT / "roles/run/meta/argument_specs.yml")
     own = points["main"]["options"]
     assert set(entry.options) <= {*main["argument_specs"]["main"]["options"], *own}
     assert entry.binary in ("", f"{entry.name}_binary")

@@ -1,20 +1,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.core.catalog import load_yaml
 from loadlab.generators import split
 from loadlab.planning import options
+from tests.unit.builders import SPECS
 
-ROOT = Path(__file__).parents[3]
-SPECS = options.specs_of(
-    load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
-)
 CLIENTS = st.integers(2, 40)
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from loadlab.core.catalog import load_yaml
 from loadlab.hosts import ec2, ec2_price
 
 ROOT = Path(__file__).parents[3]
-PRICES: dict[str, Any] = yaml.safe_load((ROOT / "files" / "aws_prices.yml").read_text())
+PRICES: dict[str, Any] = load_yaml(ROOT / "files" / "aws_prices.yml")
 ROLE = ROOT / "roles" / "aws_hosts"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHtLPyYYDvzdVYxOVgoyhVxJHMLVGGaPsrWbtNT1xXGk"
 KIND = ec2.InstanceType(
@@ -148,7 +148,7 @@ def test_types_are_described_as_ec2_does() -> None:
 
 
 def test_the_table_of_prices_has_the_defaults_and_a_date() -> None:
-    defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+    defaults = load_yaml(ROLE / "defaults" / "main.yml")
     table = msgspec.convert(PRICES, ec2_price.Prices).regions["us-east-1"]
     assert {defaults["aws_hosts_server_type"], defaults["aws_hosts_client_type"]} <= set(table)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(PRICES["date"]))
@@ -191,7 +191,7 @@ def test_any_console_is_read(text: str) -> None:
 
 
 def test_region_and_name_are_read_the_same_way_by_the_inventory_and_the_role() -> None:
-    plugin = yaml.safe_load((ROOT / "inventory" / "aws" / "aws_ec2.yml").read_text())
-    variables = yaml.safe_load((ROOT / "inventory" / "aws" / "group_vars" / "all.yml").read_text())
+    plugin = load_yaml(ROOT / "inventory" / "aws" / "aws_ec2.yml")
+    variables = load_yaml(ROOT / "inventory" / "aws" / "group_vars" / "all.yml")
     assert plugin["regions"] == [variables["aws_hosts_region"]]
     assert plugin["filters"]["tag:loadlab"] == variables["aws_hosts_lab"]

@@ -5,19 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
+from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.hosts import qdisc
 from loadlab.hosts.qdisc import Netem, NetworkProfile, RootQdisc, Tbf
 
 ROOT = Path(__file__).parents[3]
 FILES: dict[str, Any] = {
-    path.stem: yaml.safe_load(path.read_text())
-    for path in sorted((ROOT / "files" / "network").glob("*.yml"))
+    path.stem: load_yaml(path) for path in sorted((ROOT / "files" / "network").glob("*.yml"))
 }
 PROFILES = {name: qdisc.network_profile(ROOT, name) for name in FILES}
 COUNTERS = '"bytes":0,"packets":0,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0'
@@ -91,7 +90,7 @@ def test_the_profiles_are_those_of_the_documentation() -> None:
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_profile_says_what_it_is_and_where_that_is_from(name: str) -> None:
     spec = ROOT / "roles" / "network_emulation" / "meta" / "argument_specs.yml"
-    options = yaml.safe_load(spec.read_text())["argument_specs"]["main"]["options"]
+    options = load_yaml(spec)["argument_specs"]["main"]["options"]
     profile = FILES[name]
     assert {"description"} <= set(profile) <= set(options["network_emulation_shape"]["options"])
     assert ("source" in profile) == (set(profile) != {"description"})

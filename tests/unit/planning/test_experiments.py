@@ -11,7 +11,6 @@ import yaml
 from msgspec.structs import replace
 
 from loadlab.core.model import Item, Result
-from loadlab.planning import options
 from loadlab.planning import plan as plans
 from loadlab.planning.request import Request
 from loadlab.scheduling import experiments, ids, schedule
@@ -25,11 +24,7 @@ from tests.unit.scheduling.test_schedule import add
 E = TypeVar("E", bound=Experiment)
 
 ROOT = Path(__file__).parents[3]
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())["argument_specs"][
-        "main"
-    ]["options"]
-)
+SPECS = builders.SPECS
 RULES = yaml.safe_load((ROOT / "files/methods.yml").read_text())
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 ONE: dict[str, Any] = {"framework": "aiohttp", "endpoint": "agents"}

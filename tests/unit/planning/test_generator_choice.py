@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from loadlab.core.errors import PlanError
 from loadlab.core.run_dir import RunDir
-from loadlab.planning import generator_choice, options
+from loadlab.planning import generator_choice
 from loadlab.planning.generator_choice import Alternatives
 from loadlab.planning.request import Request
 from loadlab.report.words import generators
@@ -26,10 +25,9 @@ NO_SNAPD = (
 
 
 def ask(*user: str, root: Path = builders.ROOT, begin: bool = True, **given: Any) -> Request:
-    specs = yaml.safe_load((builders.ROOT / "roles/run/meta/argument_specs.yml").read_text())
     return Request(
         root=root,
-        specs=options.specs_of(specs["argument_specs"]["main"]["options"]),
+        specs=builders.SPECS,
         given={"framework": "aiohttp", "endpoint": "index", **given},
         user=user,
         begin=begin,

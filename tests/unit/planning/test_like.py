@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Original, Recipe, Source
-from loadlab.planning import options
 from loadlab.planning import plan as planning
 from loadlab.planning.request import Request
 from loadlab.reproduction import recipe
@@ -21,11 +19,7 @@ from loadlab.scheduling.plan import Plan
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
-        "argument_specs"
-    ]["main"]["options"]
-)
+SPECS = builders.SPECS
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,11 +26,7 @@ from tests.unit.scheduling.test_schedule import add
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
-        "argument_specs"
-    ]["main"]["options"]
-)
+SPECS = builders.SPECS
 
 
 def make(**given: Any) -> Plan:

@@ -93,11 +93,3 @@ def test_local_hosts_share_the_controller() -> None:
     found = planned(**MANY)
     assert "and the run needs 3.2" in refused(found, GIB, GIB, hosts=1)
     assert "687 MiB. Free some" in refused(found, 10 * GIB, 500_000_000, hosts=1)
-
-
-def test_what_a_run_needs_is_told() -> None:
-    assert needs.words(planned(**MANY)).startswith(
-        "Needs at least, on each client 140 MiB of disk and 618 MiB of memory; on each server 2.96 "
-    )
-    small = planned(generator="wrk", duration=30, warmup=10, endpoint="index")
-    assert " 0 B" not in needs.words(small)

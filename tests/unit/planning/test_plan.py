@@ -4,6 +4,7 @@ import datetime
 import itertools
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -33,11 +34,7 @@ from loadlab.tuning import profiles
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
-        "argument_specs"
-    ]["main"]["options"]
-)
+SPECS = builders.SPECS
 BACKLOGS = {"production": 4096}
 CELL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
@@ -75,6 +72,7 @@ INTERFACES: dict[str, Any] = {
                 "worker_class": "gthread",
                 "upstream_keepalive": [True, False],
                 "threads": True,
+                "server_keepalive": True,
             },
             {
                 "server": "gunicorn",
@@ -110,9 +108,9 @@ INTERFACES: dict[str, Any] = {
 # What a refusal tells of the first of them.
 SYNC_RUNS = (
     "It runs with: server=gunicorn transport=unix|tcp protocol=http worker_class=gthread "
-    "upstream_keepalive=true|false threads=<n>; server=gunicorn transport=unix protocol=http "
-    "worker_class=sync upstream_keepalive=false; server=uwsgi transport=unix "
-    "protocol=uwsgi|fastcgi upstream_keepalive=false."
+    "upstream_keepalive=true|false threads=<n> server_keepalive=<seconds>; server=gunicorn "
+    "transport=unix protocol=http worker_class=sync upstream_keepalive=false; server=uwsgi "
+    "transport=unix protocol=uwsgi|fastcgi upstream_keepalive=false."
 )
 
 
@@ -308,6 +306,10 @@ def test_options_have_a_field_for_each_main_variable() -> None:
             f"alpha does not run with worker_class=sync threads=2. {SYNC_RUNS}",
         ),
         (
+            {"framework": "alpha", "worker_class": "sync", "server_keepalive": 2},
+            f"alpha does not run with worker_class=sync server_keepalive=2. {SYNC_RUNS}",
+        ),
+        (
             {"framework": "beta", "threads": 4},
             "beta does not run with threads=4. It runs with: server=native transport=unix "
             "protocol=http event_loop=uvloop|asyncio upstream_keepalive=true.",
@@ -439,6 +441,17 @@ def test_processes_threads_and_backlog_are_part_of_the_cell(lab: Path) -> None:
             assert tuple(holder[key] for key in ("workers", "threads", "backlog")) == sizes
 
 
+def test_the_server_keepalive_is_part_of_the_cell_and_its_stack_where_it_was_given(
+    lab: Path,
+) -> None:
+    (plain, *_) = items(make(lab, framework="alpha", endpoint="index"))
+    found = make(lab, framework="alpha", endpoint="index", server_keepalive=2)
+    (asked, *_) = items(found)
+    assert (plain.cell.server_keepalive_s, asked.cell.server_keepalive_s) == (None, 2)
+    assert asked.stack == plain.stack.replace("-b4096", "-keep2s-b4096")
+    assert chosen_by(found)["server_keepalive"] == 2
+
+
 def test_a_stack_tells_what_its_endpoints_need_and_nginx_what_it_answers(lab: Path) -> None:
     # Whatever of them is measured: the answers of all are there.
     found = chosen_by(make(lab, framework="alpha", endpoint="index"))
@@ -490,7 +503,11 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
             given[key] = None if one[key] == "none" else one[key]
         values = options.options(SPECS, given)
         chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), None)}
-        assert {key: chosen.get(key) for key in one} == {**one, "threaded": None}
+        assert {key: chosen.get(key) for key in one} == {
+            **one,
+            "threaded": None,
+            "closes_idle": None,
+        }
         ids |= {item.cell_id for item in cells.items(values, chosen, BACKLOGS, {"index": {}})}
     # Each measured, and calibrated beside.
     assert len(ids) == 2 * len(own)
@@ -608,6 +625,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "stack": st.sampled_from(STACKS),
         "workers": st.none() | st.integers(1, 1024),
         "threads": st.integers(1, 1024),
+        "server_keepalive": st.none() | st.integers(1, 3600),
         "reverse_proxy": st.sampled_from(["nginx", "none"]),
         "driver": st.sampled_from(["psycopg2", "psycopg"]),
         "request_timeout": st.none() | st.integers(1, 300),
@@ -635,7 +653,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 def items_of(parts: dict[str, Any]) -> list[Item]:
-    sizes = {key: parts[key] for key in ("workers", "threads", "driver")}
+    sizes = {key: parts[key] for key in ("workers", "threads", "server_keepalive", "driver")}
     rest = ("stack", "secure", "backlog", "reverse_proxy", "endpoint", *sizes)
     given = {key: value for key, value in parts.items() if key not in rest}
     chosen = replace(options.options(SPECS, {}), **given, **parts["secure"])
@@ -867,6 +885,20 @@ def test_a_study_measures_its_cells_and_one_of_them_twice(lab: Path) -> None:
     assert len(by_id) == 4
     assert found.run_id.endswith("-one")
     assert make(lab, study="one", scale="local").measurements == 12
+
+
+def test_a_closed_loop_of_a_study_has_its_bursts_and_another_load_has_none(lab: Path) -> None:
+    write_study(lab, cells=[{"name": "tuned", "burst_every_s": 1.5}], claims=[])
+    (item, *_) = items(make(lab, study="one"))
+    assert item.cell.load.burst_every_s == 1.5
+    assert "-burst1.5s" in item.cell_id
+    shutil.rmtree(lab / "files" / "studies")
+    oha = {"name": "tuned", "burst_every_s": 1.5, "options": {"generator": "oha"}}
+    write_study(lab, cells=[oha], claims=[])
+    with pytest.raises(
+        PlanError, match=r"burst_every_s: the cell tuned has one, and generator=oha is no"
+    ):
+        make(lab, study="one")
 
 
 def test_a_lesson_measures_once(lab: Path) -> None:

@@ -14,7 +14,7 @@ from loadlab.analysis.claims import judgement
 from loadlab.core import catalog
 from loadlab.core.errors import PlanError
 from loadlab.core.model import SaturationRate, Study, StudyRate, StudySetting
-from loadlab.planning import options, plan, studies
+from loadlab.planning import plan, studies
 from loadlab.planning.request import Request
 from loadlab.planning.study_cells import check_claims
 from loadlab.scheduling import schedule
@@ -29,11 +29,7 @@ FILES = {
     name: catalog.load_yaml(ROOT / "files" / "studies" / f"{name}.yml")
     for name in catalog.names(ROOT / "files" / "studies", "*.yml")
 }
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles" / "run" / "meta" / "argument_specs.yml").read_text())[
-        "argument_specs"
-    ]["main"]["options"]
-)
+SPECS = builders.SPECS
 # About what the hosts' setting up for another stack takes, and a measurement beside its load.
 SWITCH_S, BESIDE_S = 12, 4
 SIZES = [(name, scale) for name, file in FILES.items() for scale in file["scales"]]

@@ -16,18 +16,11 @@ from loadlab.core.model import CellSummary, Summary
 from loadlab.report import page as report
 from loadlab.report.page import render
 from tests import screenshots
-from tests.browser import Browser, browser
+from tests.browser import Browser
 from tests.unit.report import runs
 
 TEMPLATE = Path(__file__).parents[3] / "roles/report/templates/report.html.j2"
 CELLS = 50
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        found.size(1300)
-        yield found
 
 
 def written(run: Path) -> Path:
@@ -89,6 +82,24 @@ def test_pages_ask_for_nothing_and_have_no_error(
         assert [url for url in chromium.requests if not url.startswith("data:")] == [
             path.resolve().as_uri()
         ]
+
+
+def test_axe_finds_nothing_serious_in_a_report(
+    chromium: Browser, rates: tuple[Path, Summary], single: Path
+) -> None:
+    try:
+        for path, dark in ((rates[0], False), (single, False), (single, True)):
+            chromium.size(1300, dark=dark)
+            chromium.open(path)
+            assert chromium.barriers() == []
+    finally:
+        chromium.size(1300)
+
+
+def test_axe_finds_a_text_that_is_too_pale(chromium: Browser, single: Path) -> None:
+    chromium.open(single)
+    chromium.run("document.querySelector('h1').style.color = '#ddd'")
+    assert [found.partition(":")[0] for found in chromium.barriers()] == ["color-contrast"]
 
 
 def test_fifty_cells_are_painted_within_a_second(

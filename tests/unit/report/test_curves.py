@@ -45,7 +45,7 @@ def test_the_first_sentence_says_up_to_which_rate_the_objective_was_met(run: Pat
     assert first.text == (
         f"{AIOHTTP} on /agents: p99 stayed within 100 ms, with no errors, up to 1,200 requests/s; "
         "at 1,300 requests/s: p99 312 ms is above 100 ms (each rate of the curve measured once, "
-        "7 s). Not judged: 500 requests/s."
+        "7 s). Not judged: 500 requests/s (1 void: steal)."
     )
     assert second.text.startswith(f"{AIOHTTP} did not hold 1,300 requests/s on /agents")
     assert (first.state, second.state) == ("held", "missed")
@@ -136,6 +136,23 @@ def test_a_curve_has_one_table_and_no_row_among_the_cells(run: Path) -> None:
     assert [row.css for row in curve.table.rows].count("void") == 1
 
 
+def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path) -> None:
+    (found,) = summary(run).curves
+    (void,) = (step for step in found.trace if step.rate == 500)
+    more = [replace(void, repetition=number) for number in (1, 2, 3)]
+    at = found.trace.index(void)
+    trace = [*found.trace[:at], *more, *found.trace[at + 1 :]]
+    whole = replace(summary(run), curves=[replace(found, trace=trace)])
+    (headline,) = curves.headlines(whole, {}).values()
+    assert headline.text.count("500 requests/s") == 1
+    assert headline.text.endswith("Not judged: 500 requests/s (3 void: steal).")
+    ((part,),) = curves.by_path(whole, {}).values()
+    assert "Not judged" not in part.text
+    (row,) = (one for one in part.table.rows if one.cells[0].text == "500")
+    assert row.cells[-2].text.startswith("3 times void: steal: ")
+    assert [one.text for one in row.cells[-1].links] == [f"rep-{n}/result.json" for n in (1, 2, 3)]
+
+
 def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
     (board,) = report.build(run).boards
     tiles = {one.name: one for one in board.tiles}
@@ -147,7 +164,5 @@ def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
     rows = results.table(summary(run)).splitlines()
     (line,) = [row for row in rows if "250/s" in row]
-    assert line.startswith(
-        f"Curve of {AIOHTTP} on /agents, p99: 250/s 1.84 ms, 500/s not judged, 740/s"
-    )
+    assert line.startswith(f"Curve of {AIOHTTP} on /agents, p99: 250/s 1.84 ms, 740/s 1.84 ms")
     assert sum(row.startswith("agents ") for row in rows) == 2

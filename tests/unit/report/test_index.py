@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from loadlab.report import page as report
 from loadlab.report import site
 from loadlab.report.index import page as index
 from loadlab.report.page import render
-from tests.browser import Browser, browser
+from tests.browser import Browser
 from tests.unit import builders
 from tests.unit.history import pasts
 
@@ -159,13 +158,6 @@ def test_a_site_is_not_written_where_it_would_spoil_something(tmp_path: Path) ->
     assert (tmp_path / "mine" / "index.html").read_text() == "<!doctype html>"
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        found.size(1300)
-        yield found
-
-
 def shown(chromium: Browser, css: str) -> list[str]:
     """The first texts of the elements that are visible."""
     found: list[str] = chromium.run(
@@ -198,6 +190,11 @@ def test_the_search_finds_runs_and_cells_and_is_kept_in_the_address(
     assert len(shown(chromium, CELLS)) == 1
     chromium.open(results / "index.html", "#?sort=2")
     assert shown(chromium, ROWS)[0] == "run-01"
+
+
+def test_axe_finds_nothing_serious_in_the_index(chromium: Browser, results: Path) -> None:
+    chromium.open(results / "index.html")
+    assert chromium.barriers() == []
 
 
 def test_a_row_opens_to_its_sentences(chromium: Browser, results: Path) -> None:

@@ -16,6 +16,7 @@ from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.experiments import items
+from tests.browser import Browser
 from tests.unit import builders
 
 LESSONS = sorted(path.stem for path in (builders.ROOT / "files" / "lessons").glob("*.yml"))
@@ -64,6 +65,21 @@ def test_the_answers_stand_beside_what_was_measured(tmp_path: Path) -> None:
     assert "right, 0.0 % off" in text
     # In the order of the file, whatever plan.json does with names.
     assert "|  | closed after each request | kept |" in text
+
+
+def test_a_lessons_page_fits_a_phone_and_axe_finds_nothing_serious(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    made = run(tmp_path / "one", "keepalive", ["1", "c", "1"])
+    page = made / "lesson.html"
+    page.write_bytes(lesson.pages(made, builders.ROOT)[page.name])
+    try:
+        chromium.size(360)
+        chromium.open(page)
+        assert chromium.barriers() == []
+        assert chromium.run("document.documentElement.scrollWidth") == 360
+    finally:
+        chromium.size(1300)
 
 
 def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:

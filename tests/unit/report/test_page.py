@@ -387,6 +387,13 @@ def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
     assert texts(run)[1].endswith("no errors. 1 valid of 2 (1 void: steal).")
 
 
+def test_remarks_of_several_repetitions_with_the_same_words_are_told_once(run: Path) -> None:
+    for number in (1, 2):
+        repetition(run, INDEX, number, void)
+    (told,) = (one for one in section(run, INDEX).remarks if one.code == "steal")
+    assert told.repetition == "repetitions 1, 2"
+
+
 def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> None:
     for number, revision in ((1, "a" * 40), (2, "b" * 40 + "+")):
         hashes = dict.fromkeys(("application", "endpoint", "tuning", "network"), "0" * 64)
@@ -829,8 +836,8 @@ def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> 
     stacks = [row[0] for row in cells_of(document.overview)]
     assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
     assert cells_of(document.clients) == [[
-        "/book (none, none)", "python-async", "2,000", "2,000", "1,024", "yes", "3.53", "288",
-        "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %", "985 failed",
+        "/book (none, none)", "python-async", "985 failed", "2,000", "2,000", "1,024", "yes",
+        "3.53", "288", "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %",
     ]]  # fmt: skip
     book = next(part for part in document.endpoints if part.path == "/book")
     (section,) = book.cells
@@ -877,7 +884,8 @@ def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
     repetition(clients, CLIENT, 1, failed("killed"))
     assert client_headline(clients).text == f"{asked}failed: killed; nothing can be concluded."
     cells = cells_of(python_clients.overview([of_client(clients)]))
-    assert cells[0][6:] == ["-"] * 8 + ["failed"]
+    assert cells[0][2] == "failed"
+    assert cells[0][7:] == ["-"] * 8
 
 
 def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:

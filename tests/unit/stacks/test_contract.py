@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadlab.core.catalog import load_yaml
 from loadlab.stacks import book_text, contract
 from loadlab.stacks.contract import ContractError
 
 FILES = Path(__file__).parents[3] / "files"
-CONTRACTS: dict[str, Any] = yaml.safe_load((FILES / "endpoints.yml").read_text())
-DATASET: dict[str, Any] = yaml.safe_load((FILES / "dataset.yml").read_text())
+CONTRACTS: dict[str, Any] = load_yaml(FILES / "endpoints.yml")
+DATASET: dict[str, Any] = load_yaml(FILES / "dataset.yml")
 INDEX: Any = {
     "path": "/index",
     "status": 200,
@@ -260,7 +260,8 @@ def test_every_contract_has_the_form_that_its_file_tells(name: str) -> None:
     # Compared without regard to case.
     assert own["content_type"] == own["content_type"].lower()
     assert set(own.get("needs", [])) <= NEEDS
-    assert ("database" in own.get("needs", [])) == ("json_from" in own)
+    if "json_from" in own:
+        assert "database" in own.get("needs", [])
     # Other bytes than these are not written alike in every language.
     assert contract.expected_body(own, DATASET).isascii()
 

@@ -11,6 +11,7 @@ from loadlab.core.model import TcpCounts
 from loadlab.telemetry import node_exporter
 from loadlab.telemetry.counters import MODES, TelemetryError
 from loadlab.telemetry.node_exporter import Sample
+from tests.unit import builders
 
 RECORDING = Path(__file__).parents[2] / "fixtures" / "rep-wrk" / "telemetry-server.prom.gz"
 
@@ -118,8 +119,19 @@ def test_deltas_and_extremes() -> None:
         active_opens=0,
         passive_opens=5,
     )
+    # Not on the pages of earlier versions.
+    assert (found.tcp.segments, found.tcp.delayed_acks, found.tcp.syn_cookies) == (None,) * 3
     assert found.sockets.established_max == 70
     assert found.memory.available_min_bytes == 300
+
+
+def test_counters_that_were_added_later_are_read_where_they_are() -> None:
+    key = (node_exporter.LATER_TCP["delayed_acks"],)
+    samples = [page(t) for t in (10, 11)]
+    for sample, count in zip(samples, (4, 9), strict=True):
+        builders.present(sample.values)[key] = count
+    found = node_exporter.summarise(samples, [0], 110, 111, "eth0")
+    assert (found.tcp.delayed_acks, found.tcp.syn_cookies) == (5, None)
 
 
 def test_a_clock_that_jumps_is_seen() -> None:

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +58,17 @@ def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
     assert database.transactions > query.calls
     times = [statement.total_s for statement in database.statements]
     assert times == sorted(times, reverse=True)
+
+
+def test_flushes_of_the_log_are_counted_over_the_load_alone() -> None:
+    """A recording of PostgreSQL 17 at 20 flushes a second; earlier recordings have none."""
+    asked = processes.read_database(FIXTURES / "pool" / run_dir.DATABASE)
+    counted = [msgspec.structs.replace(one, wal_syncs=20 * one.t) for one in asked]
+    with_flushes = processes.database(counted, window("pool"))
+    assert with_flushes
+    last = min(one.t for one in asked if one.t >= window("pool").end)
+    assert with_flushes.wal_syncs == pytest.approx(20 * (last - window("pool").start), abs=1)
+    assert found("pool")[1].wal_syncs is None
 
 
 def test_a_connection_for_each_request() -> None:

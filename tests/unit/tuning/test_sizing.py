@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
+from loadlab.core.catalog import load_yaml
 from loadlab.hosts.probe import HostProbe
 from loadlab.tuning import profiles, sizing
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting
@@ -19,7 +19,7 @@ PROFILES = {
     for path in sorted((ROOT / "files" / "tuning").glob("*.yml"))
 }
 MANIFESTS: dict[str, Any] = {
-    path.parent.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("apps/*/app.yml")
+    path.parent.name: load_yaml(path) for path in ROOT.glob("apps/*/app.yml")
 }
 SIZE = Sizes(memory=4096, cores=4, connections=44)
 
@@ -149,7 +149,7 @@ def test_nginx_has_room_for_every_connection() -> None:
 
 
 def test_what_nobody_says_is_what_the_role_has() -> None:
-    own = yaml.safe_load((ROOT / "roles" / "nginx" / "vars" / "main.yml").read_text())
+    own = load_yaml(ROOT / "roles" / "nginx" / "vars" / "main.yml")
     assert own["__nginx_own"]["worker_connections"] == str(sizing.WORKER_CONNECTIONS)
 
 

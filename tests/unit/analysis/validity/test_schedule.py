@@ -127,8 +127,8 @@ def test_percentiles_that_the_generator_may_have_made_are_told(
     assert [finding.facts["percentiles"] for finding in findings] == ([withheld] * bool(withheld))
     if withheld:
         assert words.reason(findings[0]) == (
-            f"{late} of 30000 scheduled requests made later by the generator, by more than 0.005 s "
-            "and 10% of the latency with an ideal one; 0 of them never sent; "
+            f"the generator delayed {late} of 30,000 requests by more than 5 ms and 10 % of the "
+            "latency without the delay; all of them were sent; "
             f"{' and '.join(withheld).replace('_', '.')} withheld"
         )
 
@@ -148,7 +148,7 @@ def test_full_server_does_not_excuse_a_late_generator() -> None:
     found = judged(replace(late, unsent=22_500), server=host(cpu_busy=1.0))
     assert codes(found.reasons) == ["generator_late"]
     assert words.reason(found.reasons[0]).endswith(
-        "22500 of them never sent; 0.7500 of all, limit 0.005"
+        "22,500 of them were never sent; 75 % of all, limit 0.50 %"
     )
 
 

@@ -100,6 +100,13 @@ NO_CONDITION = {**WRONG, "holds": "1"}
             lesson(transfer={**TRANSFER, "explanation": "{transfer.speed}"}),
             "transfer: 'speed': a repetition has no 'speed'",
         ),
+        (lesson(fits={"law": ["one", "six"]}), "fits: 'six' is no cell"),
+        (lesson(fits={"one": ["one"]}), "fits: 'one' is the name of a cell, or no name"),
+        (lesson(fits={"the law": ["one"]}), "fits: 'the law' is the name of a cell, or no name"),
+        (
+            lesson(fits={"law": ["one"]}, explanation="{law.speed}"),
+            "explanation: 'speed': a fit has no 'speed'",
+        ),
         (lesson(colour="red"), "unknown field `colour`"),
     ],
 )

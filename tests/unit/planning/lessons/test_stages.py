@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Reader
 from loadlab.core.run_dir import RunDir
-from loadlab.planning import options
 from loadlab.planning import plan as planning
 from loadlab.planning.lessons import stages
 from loadlab.planning.request import Request
@@ -27,11 +25,7 @@ from tests.unit import builders
 
 ROOT = builders.ROOT
 NAMES = sorted(path.stem for path in (ROOT / "files" / "lessons").glob("*.yml"))
-SPECS = options.specs_of(
-    yaml.safe_load((ROOT / "roles/run/meta/argument_specs.yml").read_text())["argument_specs"][
-        "main"
-    ]["options"]
-)
+SPECS = builders.SPECS
 
 
 @pytest.fixture
@@ -118,6 +112,18 @@ def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
     assert more.remaining == 2
 
 
+def test_a_check_injects_nothing(lab: Path) -> None:
+    run = taught(lab, "noisy_neighbour")
+    made = plan(lab, "check")
+    beside = builders.present(run.study).cells["beside"][0]
+    loads = {item.cell_id: item.cell.load for item in items(made.experiments)}
+    (check,) = (item for item in items(made.experiments) if item.purpose == "check")
+    assert builders.present(loads[beside].injection).neighbour
+    assert check.cell.load.injection is None
+    # The neighbour that the reader has to find does not void it.
+    assert (check.base, check.cell.expected_void) == (beside, ["foreign_cpu"])
+
+
 def test_a_check_that_failed_is_made_again(lab: Path) -> None:
     taught(lab, "keepalive")
     first = keep(plan(lab, "check"))
@@ -168,7 +174,7 @@ def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) ->
     study = builders.present(run.study)
     exercise = builders.present(study.lesson).exercise
     if exercise is None:
-        with pytest.raises(PlanError, match=f"the lesson {name} has no exercise"):
+        with pytest.raises(PlanError, match=f"the lesson {name} has no exercise. docs/lessons/R"):
             plan(lab, "exercise")
         return
     broken = study.cells[exercise.cell][0]

@@ -13,6 +13,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 from loadlab.core.errors import PlanError
 from loadlab.planning import needs
 from loadlab.planning.needs import Room
+from loadlab.report.words import needs as words
 from loadlab.scheduling.plan import HostNeeds, Needs, Plan
 
 _NONE = HostNeeds(disk_bytes=0, memory_bytes=0)
@@ -35,7 +36,7 @@ class ActionModule(ControllerAction):
             )
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
-        return {"line": needs.words(plan.needs) if plan.needs else ""}
+        return {"line": words.told(plan.needs) if plan.needs else ""}
 
 
 def _room(path: Path) -> Room:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from ansible.plugins.loader import filter_loader
 
 from loadlab.core.formatting import printable
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
+from loadlab.report.terminal.wrapping import wrapped
 
 DOCUMENTATION = """
 name: terminal
@@ -27,6 +29,7 @@ short_description: Shows stages with a clock, and a status line for the running 
 description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
+  - A terminal gets long lines broken between words; a command stays whole, to be copied.
   - Tasks, their changes, and the recap at the end are shown with C(-v), C(--check) and C(--diff),
     and where I(show_changed) is set. A failed task is always shown.
 options:
@@ -67,7 +70,9 @@ class Screen:
     class replaces that method and clears the status line before each call.
     """
 
-    def __init__(self, display: Any) -> None:
+    def __init__(self, display: Any, whole: Callable[[], bool]) -> None:
+        """``whole``: whether lines stay as they are, such as those of Ansible and of a diff."""
+        self._whole = whole
         self._under_way = UnderWay()
         self._print = display.display
         # Several threads of this process print: results of workers, callbacks, and the clock below.
@@ -96,12 +101,18 @@ class Screen:
             # The reader may be gone; the run continues.
             with contextlib.suppress(BrokenPipeError):
                 self._head()
-                self._print(msg, *args, **kwargs)
+                self._print(self._fitting(msg), *args, **kwargs)
             # Flush, so that a log shows it at once.
             self._write("")
             self._under_way.printed(time.monotonic())
             if drawn:
                 self._draw()
+
+    def _fitting(self, text: str) -> str:
+        """Return a text as the terminal shows it; in a log each message stays one line."""
+        if not self._live or self._whole():
+            return text
+        return wrapped(text, shutil.get_terminal_size().columns)
 
     def stage(self, heading: str) -> None:
         """Begin a stage, whose heading is printed when it has something to show."""
@@ -176,13 +187,16 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._begun = time.monotonic()
         self._shown: set[str] = set()
         self._refused: set[str] = set()
-        self._screen = Screen(self._display)
+        self._screen = Screen(self._display, self._asked)
+
+    def _asked(self) -> bool:
+        """Return whether the command line asks for tasks and changes."""
+        arguments = context.CLIARGS
+        return bool(self._display.verbosity or arguments.get("check") or arguments.get("diff"))
 
     def _all(self) -> bool:
         """Return whether each changed task is shown."""
-        arguments = context.CLIARGS
-        asked = self._display.verbosity or arguments.get("check") or arguments.get("diff")
-        return bool(asked or self.get_option("show_changed"))
+        return self._asked() or bool(self.get_option("show_changed"))
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Load the lab's filters in this process.

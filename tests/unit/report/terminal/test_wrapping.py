@@ -1,0 +1,26 @@
+"""Lines of a terminal, broken between words."""
+
+from __future__ import annotations
+
+from loadlab.report.terminal.wrapping import wrapped
+
+
+def test_a_long_line_is_broken_between_words_with_a_hanging_indent() -> None:
+    assert wrapped("  the goodput of a stack is high", 20) == (
+        "  the goodput of a\n    stack is high"
+    )
+    assert wrapped("short\n  also short", 20) == "short\n  also short"
+    # A row keeps the distances of its columns.
+    assert wrapped("index       oha  500/s   valid", 24) == "index       oha  500/s\n  valid"
+
+
+def test_a_path_and_a_command_stay_whole() -> None:
+    path = "/root/lab/results/20261123-065023-aiohttp/report.html"
+    assert wrapped(f"Report: {path}", 30) == f"Report:\n  {path}"
+    command = "ansible-playbook lab.yml -i inventory/aws -e run_id=one -e rate=5"
+    assert wrapped(f"Next: {command}  # measures what is missing", 40) == (
+        f"Next:\n  {command}\n  # measures what is missing"
+    )
+    assert wrapped(f"It is gone. Begin again with {command} on these hosts.", 40) == (
+        f"It is gone. Begin again with\n  {command}\n  on these hosts."
+    )

@@ -1,0 +1,22 @@
+"""The words that tell cells apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from loadlab.core.model import Injection, Neighbour
+from loadlab.report.words import labels
+from tests.unit.report import runs
+
+
+def test_cells_that_differ_in_an_injected_fault_are_told_apart(tmp_path: Path) -> None:
+    quiet = runs.result(runs.STACKS[0], "index", 1000.0, 1)
+    neighbour = Neighbour(host="client", after_s=0, duration_s=4, cpu=0.2)
+    load = replace(quiet.cell.load, injection=Injection(neighbour=neighbour))
+    busy = replace(quiet, cell=replace(quiet.cell, load=load), cell_id=f"{quiet.cell_id}-busy")
+    found = labels.entries(runs.write(tmp_path, [quiet, busy]).cells, {})
+    beside = "/index (a neighbour with 20 % of a core of the client)"
+    for names in ([one.where for one in found], [one.title for one in found]):
+        assert names == ["/index", beside]
