@@ -323,12 +323,12 @@ def with_blocks_left(plan: Plan, kept: Records, failures: Mapping[str, int], pac
     if plan.ab is None:
         return plan
     done = blocks_done(plan, kept, failures)
+    begun = recorded.latest_block(kept) > done or not done
     more = 0
-    if recorded.latest_block(kept) > done or not done:
-        more = 1
-    elif _can_be_decided(plan.ab, kept, failures):
+    if begun or _can_be_decided(plan.ab, kept, failures):
         own, spent = done - pace.blocks_before, pace.now - pace.began
-        left = plan.ab.budget_s - spent
         # Before the first block of an invocation its pace is not known.
-        more = int(left / (spent / own)) if own > 0 else max(1, plan.options.repetitions - done)
+        planned = max(1, plan.options.repetitions - done)
+        more = int((plan.ab.budget_s - spent) / (spent / own)) if own > 0 else planned
+    more = max(more, int(begun))
     return replace(plan, options=replace(plan.options, repetitions=done + more))
