@@ -32,9 +32,8 @@ def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:
     rows = {row["metric"]: row for row in verdict["rows"]}
     assert verdict["answer"] == "slower"
     assert rows["cpu"]["answer"] == "slower"
-    assert rows["goodput"]["answer"] == "slower"
     assert rows["errors"]["answer"] == "no difference"
-    assert "After block 8: " in output
+    assert "After block 7: " in output
     comment = (folder / "comment.md").read_text()
     assert "| CPU per request |" in comment
     assert "Environment: " in comment
