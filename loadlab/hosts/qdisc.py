@@ -27,6 +27,9 @@ HANDLE = "1ab:"
 # link's own speed after each pause.
 BURST_BYTES = 80_000
 BURST_S = 0.002
+# Where the lab's relay sends frame by frame, two frames. The bucket's bytes wait in the queue as
+# well, so 80,000 would add 32 ms to each wait at 20 Mbit/s.
+RELAY_BURST_BYTES = 2 * 1514
 # How long a frame may wait in the queue of the slow link before it is dropped, where the profile
 # sets no queue_ms. The queue holds several segments even at 100 Mbit/s (nine); tc-tbf(8) has the
 # same value in its example.
@@ -191,7 +194,8 @@ def qdisc(profile: NetworkProfile) -> Parameters | None:
             rate=rate,
         )
     if rate:
-        burst = max(BURST_BYTES, math.ceil(rate * BURST_S))
+        least = RELAY_BURST_BYTES if relay_ms(profile) else BURST_BYTES
+        burst = max(least, math.ceil(rate * BURST_S))
         return Tbf(rate=rate, burst=burst, latency=profile.queue_s)
     return None
 

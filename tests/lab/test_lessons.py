@@ -60,7 +60,7 @@ WRONG = {
     # The client's queue has requests and acknowledgements alone.
     "bufferbloat": (
         CLIENT,
-        "tc qdisc change dev test0 root handle 1ab: tbf rate 20mbit burst 80000 latency 20ms",
+        "tc qdisc change dev test0 root handle 1ab: tbf rate 20mbit burst 5000 latency 20ms",
     ),
     # FIN-WAIT-2 is another state than TIME-WAIT.
     "ephemeral_ports": (CLIENT, "sysctl -w net.ipv4.tcp_fin_timeout=5"),

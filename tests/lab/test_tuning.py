@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -331,6 +332,21 @@ def test_pools_that_do_not_fit_are_refused_before_anything_is_changed(
     told = refused("stock", framework="aiohttp", workers=10)
     assert "aiohttp would open 10 workers x 10 = 100 database connections" in told
     assert "Nothing was changed on the hosts." in told
+    assert look() == found
+
+
+def test_a_delay_alone_is_had_on_every_kernel_and_goes_again(found: dict[str, list[str]]) -> None:
+    tune("stock", network="continental")
+    (round_trip,) = re.findall(r"= ([0-9.]+)/", ssh(CLIENT, "ping -q -n -c 5 -i 0.2 10.77.1.11"))
+    assert 45 <= float(round_trip) < 60
+    pid = "systemctl show --property=MainPID --value loadlab-delay"
+    relay = ssh(CLIENT, pid)
+    tune("stock", network="continental")
+    assert ssh(CLIENT, pid) == relay != "0"
+    tune("stock", network="lan")
+    (direct,) = re.findall(r"= ([0-9.]+)/", ssh(CLIENT, "ping -q -n -c 5 -i 0.2 10.77.1.11"))
+    assert float(direct) < 10
+    run("playbooks/untune.yml")
     assert look() == found
 
 

@@ -225,7 +225,8 @@ def _table(
     rows: list[Cells] = []
     for at, (run, own) in enumerate(zip(found.runs, values, strict=True)):
         changed = words.changes(found.changes[at]) if at in found.changes else ""
-        rows.append([_run(run), f"{at + 1}", words.ended(run), *own, changed, steps.get(at, "")])
+        told = TableCell(changed, css="reason" if changed else "")
+        rows.append([_run(run), f"{at + 1}", words.ended(run), *own, told, steps.get(at, "")])
     rows.reverse()
     some = formatting.plural(len(rows), "run")
     changes = formatting.plural(len(found.changes), "change")

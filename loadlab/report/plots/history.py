@@ -14,7 +14,7 @@ from loadlab.report.plots.curves import AREA, LINE
 from loadlab.report.plots.levels import CROSS, STROKE
 
 LEFT, LABEL, RIGHT, ABOVE, BELOW = 77.0, 56.0, 13.8, 29.9, 45.0  # px around the panels
-FIRST, FURTHER, GAP = 140.0, 80.0, 18.0  # px: heights of the panels, and between them
+FIRST, FURTHER, GAP = 140.0, 80.0, 26.0  # px: heights of the panels, and between them
 GRASP = 8.0  # px: how near to a line the pointer reads it
 COLOURS = {"slower": svg.VERMILION, "faster": svg.GREEN}
 
@@ -66,7 +66,9 @@ def over_runs(
     frame = (LEFT, ABOVE, RIGHT, whole - ABOVE - heights[0])
     plot = svg.Plot(name, label, "", panels[0].name, whole, frame)
     places = list(zip(tops[1:], heights[1:], panels[1:], strict=True))
-    every = [plot.axes, *(plot.panel(top, high, panel.name) for top, high, panel in places)]
+    every = [plot.axes, *(plot.panel(top, high, "") for top, high, _ in places)]
+    for axes, panel in zip(every[1:], panels[1:], strict=True):
+        svg.title(axes, panel.name)
     for axes, panel in zip(every, panels, strict=True):
         axes.yaxis.set_label_coords(-LABEL / plot.across, 0.5)
         axes.grid(visible=False, axis="x")
@@ -131,7 +133,7 @@ def _scale(axes: svg.Axes, panel: Panel) -> None:
     if panel.is_latency:
         svg.latency_axis(axes, numbers)
         return
-    axes.set_ylim(0, 1.12 * max([*numbers, 1e-9]))
+    axes.set_ylim(0, 1.12 * max(numbers, default=0.0) or 1.0)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
 

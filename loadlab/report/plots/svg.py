@@ -82,6 +82,11 @@ _STYLE = {
 }
 
 
+def title(axes: Axes, text: str) -> None:
+    """Write a panel's title above it: a low panel has no room for one beside it."""
+    axes.text(0, 1.05, text, transform=axes.transAxes, va="bottom", fontsize=FONT, color=INK)
+
+
 class Plot:
     """A plot: draw on ``axes``, ``across`` by ``down`` px, then call ``svg``."""
 

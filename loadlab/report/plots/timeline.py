@@ -218,7 +218,7 @@ def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> No
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(MaxNLocator(2))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
-    _title(axes, "Requests/s")
+    svg.title(axes, "Requests/s")
 
 
 def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
@@ -245,7 +245,7 @@ def _queues(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host) -> None:
     axes.set_ylim(0, 1.15 * max(1, *(deepest(queue) for queue in drawn)))
     axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: svg.number(value)))
-    _title(axes, f"Accept queues of the {host.name}, connections")
+    svg.title(axes, f"Accept queues of the {host.name}, connections")
 
 
 def deepest(queue: AcceptQueue) -> int:
@@ -285,7 +285,7 @@ def _cpu(plot: svg.Plot, axes: svg.Axes, panel: int, host: Host, end: float) -> 
     axes.set_ylim(0, 100)
     axes.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
     share = f"% of {host.cores} cores" if host.cores > 1 else "% of its core"
-    _title(axes, f"CPU of the {host.name}, {share}")
+    svg.title(axes, f"CPU of the {host.name}, {share}")
     return plot.image(
         pixels, [(0, 0, 0, 0), *(svg.rgba(one, 210) for one in MODES.values())], panel
     )
@@ -300,10 +300,3 @@ def _mean(t: Sequence[float], values: Sequence[float], edges: Floats) -> Floats:
     covered = np.diff(np.interp(edges, ends, ends))
     np.divide(found, covered, out=found, where=covered > 1e-9)
     return found
-
-
-def _title(axes: svg.Axes, text: str) -> None:
-    """Write a panel's title above it: a strip is too low for a title beside it."""
-    axes.text(
-        0, 1.05, text, transform=axes.transAxes, va="bottom", fontsize=svg.FONT, color=svg.INK
-    )

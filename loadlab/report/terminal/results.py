@@ -108,8 +108,9 @@ def _load(load: Load) -> str:
     """Return the columns of a load."""
     if load.mode == "batch":
         return f"{load.generator:<16}{load.requests:>9,}{load.connections:>9,}"
-    rate = "closed loop" if load.rate is None else f"{formatting.plain(load.rate)}/s"
-    return f"{load.generator + ' ' + rate:<18}"
+    if load.rate is None:
+        return f"{f'{load.generator}, {load.connections:,} at once':<18}"
+    return f"{f'{load.generator} {formatting.plain(load.rate)}/s':<18}"
 
 
 def _client_numbers(rep: Repetition) -> str:

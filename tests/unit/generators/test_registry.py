@@ -86,7 +86,8 @@ def test_a_command_names_its_files_and_ends_with_what_headers_follow(name: str) 
 
 COMMANDS = {
     "oha": "oha --no-tui --no-color --output-format json -o oha.json --db-url oha.sqlite -z 2.5s "
-    "-w -q 2000 --latency-correction --redirect 0 -c 100 --worker-threads 6 -t 2s http://10.0.0.1/index",
+    "-w -q 2000 --latency-correction --redirect 0 -c 100 --worker-threads 6 -t 2s "
+    "--connect-timeout 2s http://10.0.0.1/index",
     "wrk": "wrk -t 6 -c 100 -d 2.5s --latency --timeout 2s -s /usr/local/lib/loadlab/report.lua "
     "http://10.0.0.1/index",
     # Not on 6 threads: 16 connections on each would be 96.

@@ -115,7 +115,8 @@ def test_a_rate_alone_is_a_tbf_that_takes_whole_segments() -> None:
 def test_a_delay_alone_is_relayed_on_a_link_that_is_slow_enough() -> None:
     profile = NetworkProfile(rate_mbit=20, delay_ms=25, queue_ms=1000)
     assert (qdisc.relay_ms(profile), qdisc.needs_netem(profile)) == (25, False)
-    assert qdisc.qdisc(profile) == Tbf(rate=2_500_000, burst=80_000, latency=1)
+    # Two milliseconds, for the bucket's bytes wait in the queue too.
+    assert qdisc.qdisc(profile) == Tbf(rate=2_500_000, burst=5_000, latency=1)
     for profile in (
         NetworkProfile(rate_mbit=101, delay_ms=25),
         NetworkProfile(delay_ms=25),

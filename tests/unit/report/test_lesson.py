@@ -67,14 +67,19 @@ def test_the_answers_stand_beside_what_was_measured(tmp_path: Path) -> None:
     assert "|  | closed after each request | kept |" in text
 
 
-def test_axe_finds_nothing_serious_in_the_page_of_a_lesson(
+def test_a_lessons_page_fits_a_phone_and_axe_finds_nothing_serious(
     chromium: Browser, tmp_path: Path
 ) -> None:
     made = run(tmp_path / "one", "keepalive", ["1", "c", "1"])
     page = made / "lesson.html"
     page.write_bytes(lesson.pages(made, builders.ROOT)[page.name])
-    chromium.open(page)
-    assert chromium.barriers() == []
+    try:
+        chromium.size(360)
+        chromium.open(page)
+        assert chromium.barriers() == []
+        assert chromium.run("document.documentElement.scrollWidth") == 360
+    finally:
+        chromium.size(1300)
 
 
 def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:
