@@ -404,7 +404,7 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         *("wrk2", "-t", str(threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "-R", plain(request.rate), "--latency", "--u_latency"),
         *("--timeout", f"{plain(request.timeout_s)}s"),
-        *([] if request.keepalive else ["-H", "Connection:close"]),
+        *([] if request.keepalive else ["-H", "Connection: close"]),
         request.url,
     ]
 

@@ -285,7 +285,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e scale=local", "scale: 'local' is of a study only. Give -e study=<name>."),
     ("lab.yml -e study=cell -e rate=0", "study cell, cell one: rate: 0 is out of range"),
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
-    ("lab.yml -e study=typo", "study typo, cell one: option: 'raet' is not known. There are: ba"),
+    (
+        "lab.yml -e study=typo",
+        "study typo, cell one: option: 'raet' is not known. There are: app, ba",
+    ),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),
     ("lab.yml -e study=several", "the claim 'so' names 'two', which stands for 2 cells and not"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from loadlab.core.catalog import known
 from loadlab.core.errors import PlanError
@@ -109,8 +109,13 @@ def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[Pl
 
 
 def _as_it_is(item: Item) -> Item:
-    """Return the item without injected faults: those on the hosts are the reader's to find."""
-    return replace(item, cell=replace(item.cell, load=replace(item.cell.load, injection=None)))
+    """Return the item without a neighbour: the one to be found is on the host already."""
+    load = item.cell.load
+    if load.injection is None:
+        return item
+    others = replace(load.injection, neighbour=None)
+    left = others if any(astuple(others)) else None
+    return replace(item, cell=replace(item.cell, load=replace(load, injection=left)))
 
 
 def name(number: int) -> str:

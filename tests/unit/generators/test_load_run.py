@@ -197,7 +197,7 @@ def test_the_load_has_the_options_that_were_asked_for() -> None:
     assert argv[-5:] == ["https://10.0.0.1/index", "-H", "x-A: $HOME *", "-H", "X-b: it's"]
     closed = {**CONSTANT, "generator": "wrk", "mode": "closed", "rate": None, "keepalive": False}
     given = variables(run({**closed, "warmup_s": 0}).offers[0])
-    assert " -H Connection:close " in given["MEASURE"]
+    assert " -H 'Connection: close' " in given["MEASURE"]
     assert (given["WARM_UP"], given["PRINTS"]) == ("", "yes")
 
 

@@ -112,7 +112,13 @@ def test_each_check_is_a_cell_of_its_own_and_sets_nothing_up(lab: Path) -> None:
     assert more.remaining == 2
 
 
-def test_a_check_injects_nothing(lab: Path) -> None:
+def test_check_injects_what_belongs_to_the_load_and_no_neighbour(lab: Path) -> None:
+    taught(lab, "syn_queue")
+    (check,) = (item for item in items(plan(lab, "check").experiments) if item.purpose == "check")
+    assert builders.present(check.cell.load.injection).half_open
+
+
+def test_check_injects_no_neighbour(lab: Path) -> None:
     run = taught(lab, "noisy_neighbour")
     made = plan(lab, "check")
     beside = builders.present(run.study).cells["beside"][0]
