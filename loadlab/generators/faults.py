@@ -13,11 +13,16 @@ from loadlab.core.model import Download, HalfOpen, Load, Neighbour, Stall
 # Table of nftables that exists during a load with a network fault.
 TABLE = "loadlab_fault"
 
-# A neighbour: waits, then uses CPU in one piece in each tenth of a second.
-# Its arguments: seconds to wait, seconds to run, fraction of a core.
+# Neighbours: wait, then use CPU in one piece in each tenth of a second. The kernel may share its
+# cores between sessions, so each has its own.
+# The arguments: seconds to wait, seconds to run, fraction of a core, number.
 NEIGHBOUR = """
-import sys, time
-after, duration, cpu = map(float, sys.argv[1:])
+import os, sys, time
+after, duration, cpu = map(float, sys.argv[1:4])
+for other in range(1, int(sys.argv[4])):
+    if os.fork() == 0:
+        os.setsid()
+        break
 time.sleep(after)
 begin = time.monotonic()
 for period in range(round(duration * 10)):
@@ -112,7 +117,9 @@ def _stop(unit: str, stall: Stall, lead_s: float) -> str:
 
 def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fault:
     arguments = [lead_s + neighbour.after_s, neighbour.duration_s, neighbour.cpu]
-    program = shlex.join(["python3", "-c", NEIGHBOUR, *map(plain, arguments)])
+    program = shlex.join(
+        ["python3", "-c", NEIGHBOUR, *map(plain, arguments), str(neighbour.programs)]
+    )
     if neighbour.host == "controller":
         return Fault("localhost", f"setsid --fork {program} </dev/null >/dev/null 2>&1")
     # Not loadlab-*: the recorder takes these services for the lab's own.

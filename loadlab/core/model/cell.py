@@ -31,17 +31,21 @@ class Stall(Record, kw_only=True, frozen=True):
 
 
 class Neighbour(Record, kw_only=True, frozen=True):
-    """A program of somebody else uses CPU during the load."""
+    """Programs of somebody else use CPU during the load."""
 
     host: Annotated[
         Literal["server", "client", "controller"],
-        doc("Where it runs: on the first core of a host, or on any core of the controller."),
+        doc("Where they run: on the first core of a host, or on any core of the controller."),
     ]
     after_s: Annotated[NotNegative, doc("Time from the start of the measured load, seconds.")]
-    duration_s: Annotated[Above0, doc("How long it runs, seconds.")]
+    duration_s: Annotated[Above0, doc("How long they run, seconds.")]
     cpu: Annotated[
         Annotated[float, Meta(gt=0, le=1)],
-        doc("CPU time that it uses in each tenth of a second, as a fraction of one core."),
+        doc("CPU time that each uses in a tenth of a second, at most, as a fraction of one core."),
+    ] = 1
+    programs: Annotated[
+        Annotated[int, Meta(ge=1, le=64)],
+        doc("How many there are, 1 to 64, each a session of its own."),
     ] = 1
 
 

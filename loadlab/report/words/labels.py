@@ -208,7 +208,9 @@ def _fault(found: Injection | None) -> str:
         return ""
     words = []
     if one := found.neighbour:
-        words.append(f"a neighbour with {formatting.part_of(one.cpu)} of a core of the {one.host}")
+        part = f"{formatting.part_of(one.cpu)} of a core of the {one.host}"
+        several = f"{one.programs} neighbours, each with up to {part}"
+        words.append(several if one.programs > 1 else f"a neighbour with {part}")
     if stop := found.generator_stop:
         words.append(f"generator stopped for {stop.duration_s:g} s")
     if found.refused_every:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -60,10 +61,23 @@ def test_a_client_downloads_from_the_address_that_the_load_asks() -> None:
     assert all("systemctl stop loadlab-download" in one.end for one in (offers, fetches))
 
 
+def test_several_neighbours_are_sessions_of_their_own() -> None:
+    several = Neighbour(host="server", after_s=0, duration_s=1, cpu=0.01, programs=3)
+    (fault,) = of(injection=Injection(neighbour=several))
+    assert fault.begin.endswith(" 1.5 1 0.01 3")
+    first = subprocess.Popen([sys.executable, "-I", "-S", "-c", NEIGHBOUR, "0.5", "1", "0.01", "3"])
+    time.sleep(0.3)
+    told = subprocess.check_output(["ps", "-o", "pid=,sid=", "--ppid", str(first.pid)], text=True)
+    others = [line.split() for line in told.splitlines()]
+    assert len(others) == 2
+    assert all(pid == session for pid, session in others)
+    assert first.wait(timeout=30) == 0
+
+
 @pytest.mark.parametrize("cpu", [0.05, 0.5])
 def test_a_neighbour_uses_its_part_of_a_core(cpu: float) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    arguments = ["0.1", "2", str(cpu)]
+    arguments = ["0.1", "2", str(cpu), "1"]
     subprocess.run([sys.executable, "-I", "-S", "-c", NEIGHBOUR, *arguments], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -123,7 +137,8 @@ def connections(namespace: list[str]) -> dict[str, int]:
 @pytest.fixture
 def namespace() -> Iterator[list[str]]:
     """Return the command prefix of a network namespace of the test's own."""
-    name = "loadlab-test-faults"
+    # Not a name of the lab's hosts: the tests that look for their traces run at the same time.
+    name = f"test-faults-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     yield ["ip", "netns", "exec", name]
     subprocess.run(["ip", "netns", "delete", name], check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,7 +14,8 @@ import pytest
 from loadlab.hosts.qdisc import RELAY_INTERFACE
 
 RELAY = Path(__file__).parents[3] / "roles/network_emulation/files/delay-link.py"
-NEAR, FAR = "loadlab-test-near", "loadlab-test-far"
+# Not names of the lab's hosts: the tests that look for their traces run at the same time.
+NEAR, FAR = f"test-near-{os.getpid()}", f"test-far-{os.getpid()}"
 ADDRESSES = {NEAR: "192.0.2.1", FAR: "192.0.2.2"}
 # Answers each datagram with itself.
 ECHO = """
