@@ -110,8 +110,9 @@ def _experiment(root: Path, options: Options, items: list[Item]) -> PlannedExper
     """Return the experiment of items that differ in their load alone."""
     first = items[0]
     load = first.cell.load
-    # An injected fault may void each measurement.
-    tries = _methods(root)["void_tries"] if load.injection is None else 1
+    # A certificate shows each measurement, and a neighbour may void each.
+    once = first.purpose == "injection" or (load.injection and load.injection.neighbour)
+    tries = 1 if once else _methods(root)["void_tries"]
     if first.purpose == "closed_loop":
         return Fixed(item=first, void_tries=tries)
     whole = registry.get(options.generator).whole
