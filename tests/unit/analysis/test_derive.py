@@ -223,7 +223,7 @@ def test_a_summary_and_its_table(run_dir: Path) -> None:
         "aiohttp-wrk-closed",
     ]
     lines = [line for line in table.splitlines() if line.startswith("hello")]
-    assert [line[12:30].strip() for line in lines] == ["oha 400/s", "oha 400/s", "wrk closed loop"]
+    assert [line[12:30].strip() for line in lines] == ["oha 400/s", "oha 400/s", "wrk, 8 at once"]
     assert lines[1].endswith("void: failed: gunicorn did not start")
 
 
