@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.analysis import calibration, certificate, client_part, manifest, result, verdict
+from loadlab.analysis import calibration, certificate, client_part, manifest, result
 from loadlab.analysis import summary as summaries
 from loadlab.analysis.claims import document as claims
 from loadlab.analysis.exports import openmetrics, percentiles, table
 from loadlab.analysis.lessons import document as lessons
 from loadlab.analysis.manifest import Locked
+from loadlab.analysis.verdict import document as verdict
 from loadlab.core import documents, revision
 from loadlab.core.catalog import load_yaml
 from loadlab.core.model import (

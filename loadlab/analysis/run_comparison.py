@@ -11,8 +11,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison, noise, verdict
+from loadlab.analysis import comparison, noise
 from loadlab.analysis.metrics import METRICS
+from loadlab.analysis.verdict import document as verdict
 from loadlab.core import documents
 from loadlab.core.catalog import runs
 from loadlab.core.errors import PlanError

@@ -214,7 +214,7 @@ def with_blocks(root: Path, planned: PlannedCells, seconds: float, before: int) 
     """Return the cells with the number of blocks that the budget is likely to allow.
 
     ``before``: the blocks that the run has already. The run itself decides; see
-    analysis/verdict.py.
+    analysis/verdict/blocks.py.
     """
     beside = rule_of(root).ab_beside_s
     cells = [item for item in items(planned.experiments) if item.purpose == "measure"]

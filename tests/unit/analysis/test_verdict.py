@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from loadlab.analysis import derive, verdict
-from loadlab.analysis.verdict import Pace
+from loadlab.analysis import derive
+from loadlab.analysis.verdict import blocks
+from loadlab.analysis.verdict import document as verdict
+from loadlab.analysis.verdict.blocks import Pace
 from loadlab.core import documents
 from loadlab.core.model import (
     Answer,
@@ -65,10 +67,10 @@ class Machine:
 
     def run(self) -> Verdict:
         """Measure one invocation's blocks; return the verdict."""
-        began, blocks = self.now, verdict.blocks_done(self.plan, self.records(), {})
+        began, before = self.now, blocks.blocks_done(self.plan, self.records(), {})
         while True:
-            pace = Pace(began, self.now, blocks)
-            now = verdict.with_blocks_left(self.plan, self.records(), {}, pace)
+            pace = Pace(began, self.now, before)
+            now = blocks.with_blocks_left(self.plan, self.records(), {}, pace)
             item = schedule.next_item(now, self.records(), {}, None, 0)
             if item is None:
                 break
@@ -228,7 +230,7 @@ def test_run_ends_where_a_cell_is_abandoned() -> None:
     failing = {ab.head.cells.saturated: schedule.TRIES}
     pace = Pace(machine.now, machine.now, 0)
     while item := schedule.next_item(
-        verdict.with_blocks_left(machine.plan, machine.records(), failing, pace),
+        blocks.with_blocks_left(machine.plan, machine.records(), failing, pace),
         machine.records(),
         failing,
         None,

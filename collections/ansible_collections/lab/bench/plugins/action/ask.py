@@ -29,7 +29,7 @@ class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         study = documents.decode(args["study"], PlannedStudy, "study")
         kept = reader.read(Path(args["run_dir"]))
-        # A reader who goes on with a run answered the questions when it began.
+        # The reader answered the questions when the run began.
         if not reader.is_asked(args["stage"], kept):
             question, asked = reader.questions(args["stage"], study)
             kept = reader.answered(args["stage"], kept, *self._answers(args, question, asked))

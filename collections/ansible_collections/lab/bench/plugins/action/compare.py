@@ -7,7 +7,8 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.analysis import run_comparison, verdict
+from loadlab.analysis import run_comparison
+from loadlab.analysis.verdict import document as verdict
 from loadlab.core import documents
 from loadlab.core.run_dir import RunDir
 from loadlab.report.sections import comparison

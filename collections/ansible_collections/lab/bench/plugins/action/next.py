@@ -13,8 +13,9 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec.structs import replace
 
-from loadlab.analysis import derive, verdict
-from loadlab.analysis.verdict import Pace
+from loadlab.analysis import derive
+from loadlab.analysis.verdict import blocks
+from loadlab.analysis.verdict import document as verdict
 from loadlab.core import documents, formatting, lock
 from loadlab.core.model import Progress, Result
 from loadlab.core.run_dir import RunDir
@@ -55,22 +56,21 @@ class ActionModule(ControllerAction):
                     at=time.time(),
                     since=schedule.highest_repetitions(kept),
                     outlook=schedule.outlook(plan, kept, pair),
-                    blocks=verdict.blocks_done(plan, kept, {}),
+                    blocks=blocks.blocks_done(plan, kept, {}),
                 )
             failures = schedule.consecutive_failures(kept, began.since)
-            pace = Pace(began.at, time.time(), began.blocks)
-            plan = verdict.with_blocks_left(plan, kept, failures, pace)
+            pace = blocks.Pace(began.at, time.time(), began.blocks)
+            plan = blocks.with_blocks_left(plan, kept, failures, pace)
             ahead = schedule.outlook(plan, kept, pair, failures)
             document = progress.document(plan, kept, failures, began, ahead, time.time())
             documents.write(run.progress, documents.encode(document))
         following = schedule.next_item(plan, kept, failures, before, pair)
         answer = {"item": None, "left": 0, "began": for_ansible(began)}
+        self._tell_block(plan, kept, item, following)
         if following is None:
-            self._tell_block(plan, kept, item, following)
             own = schedule.experiments_of(plan, pair)
             self._tell_abandoned(document, {name for one in own for name in one.cell_ids(kept)})
             return answer
-        self._tell_block(plan, kept, item, following)
         left = progress.seconds_left(began, ahead, time.time())
         return {
             **answer,

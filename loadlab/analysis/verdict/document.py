@@ -1,4 +1,4 @@
-"""The verdict on two variants after the blocks measured so far, and whether to measure another.
+"""The verdict on two variants after the blocks measured so far.
 
 Each metric has one value for each block and variant: the median of the block's valid repetitions.
 stats/sequential.py compares them. The rows share its error rate.
@@ -6,13 +6,11 @@ stats/sequential.py compares them. The rows share its error rate.
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from loadlab.analysis import metrics
 from loadlab.core.methods import comparison_rule
@@ -29,8 +27,6 @@ from loadlab.core.model import (
     VerdictRow,
 )
 from loadlab.scheduling import records as recorded
-from loadlab.scheduling import schedule
-from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import Records
 from loadlab.stats import histograms, inference, sequential
 from loadlab.stats.sequential import Better, Look
@@ -75,7 +71,7 @@ class _Cells(Struct, frozen=True):
     base: ByBlock
     head: ByBlock
     control: ByBlock
-    # base and head -> codes of the void reasons, of those that have no valid repetition.
+    # For base and head, if all of its repetitions are void: the codes of their reasons.
     void: dict[str, list[str]]
 
     def all(self) -> list[Repetition]:
@@ -113,7 +109,7 @@ def _variant(one: Variant) -> Variant:
 
 
 def overall(answers: Sequence[Answer]) -> Answer:
-    """Return the answer for all rows: one that is slower outweighs any that is not."""
+    """Return the answer for all rows: slower where a row is slower, whatever the others are."""
     order: tuple[Answer, ...] = ("slower", "undecided", "faster")
     return next((one for one in order if one in answers), "no difference")
 
@@ -281,54 +277,3 @@ def _requests(rep: Repetition, latency_of: LatencyOf) -> int:
     if latency_of == "due":
         return rep.response_time.requests if rep.response_time else 0
     return rep.responses or 0
-
-
-class Pace(Struct, frozen=True):
-    """An invocation's time: unix seconds of its begin and now, and the blocks there were before."""
-
-    began: float
-    now: float
-    blocks_before: int
-
-
-def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
-    """Return how many blocks have nothing left to measure, but for abandoned cells.
-
-    ``failures``: schedule.consecutive_failures() of this invocation.
-    """
-
-    def is_done(block: int) -> bool:
-        following = (one.next_item(block, kept) for one in plan.experiments)
-        return all(
-            item is None or failures.get(item.cell_id, 0) >= schedule.TRIES for item in following
-        )
-
-    latest = recorded.latest_block(kept)
-    return sum(1 for _ in itertools.takewhile(is_done, range(1, latest + 1)))
-
-
-def _can_be_decided(ab: PlannedAb, kept: Records, failures: Mapping[str, int]) -> bool:
-    """Return whether more blocks may decide a metric."""
-    lost = any(count >= schedule.TRIES for count in failures.values())
-    return not lost and any(row.is_open for row in table(ab, kept))
-
-
-def with_blocks_left(plan: Plan, kept: Records, failures: Mapping[str, int], pace: Pace) -> Plan:
-    """Return the plan with the blocks that it is to have: the present ones once every metric is
-    decided, the budget is spent or a cell is abandoned, otherwise as many more as the budget is
-    likely to allow.
-
-    A block that was begun is finished. Unchanged where the run compares no variants.
-    """
-    if plan.ab is None:
-        return plan
-    done = blocks_done(plan, kept, failures)
-    begun = recorded.latest_block(kept) > done or not done
-    more = 0
-    if begun or _can_be_decided(plan.ab, kept, failures):
-        own, spent = done - pace.blocks_before, pace.now - pace.began
-        # Before the first block of an invocation its pace is not known.
-        planned = max(1, plan.options.repetitions - done)
-        more = int((plan.ab.budget_s - spent) / (spent / own)) if own > 0 else planned
-    more = max(more, int(begun))
-    return replace(plan, options=replace(plan.options, repetitions=done + more))

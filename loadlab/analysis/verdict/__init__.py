@@ -1,0 +1,1 @@
+"""The verdict on two variants, and how many blocks it needs."""
