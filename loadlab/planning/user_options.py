@@ -118,8 +118,10 @@ def known(
 
 @cache
 def _variables(path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the variables that a playbook or the defaults of a role read, and those that they
-    set."""
+    """Return two sets of variables: those that a file reads, and those that it sets.
+
+    The file is a playbook, or the defaults of a role.
+    """
     content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Tagged)
     return frozenset(_read(content)), frozenset(_set(content))
 

@@ -42,7 +42,7 @@ def fit(levels: Sequence[tuple[float, float]]) -> Scalability | None:
     n, x = (np.array(column, dtype=np.float64) for column in zip(*levels, strict=True))
 
     def residuals(sigma: float, kappa: float) -> Floats:
-        # The best rate for a sigma and a kappa is the mean of what is left of the logarithms.
+        # Their mean is the logarithm of the rate that fits a sigma and a kappa best.
         left: Floats = np.log(x) - np.log(_shape(n, sigma, kappa))
         return left - float(left.mean())
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from loadlab.scheduling.plan import HostNeeds, Needs
 
-# Bytes from which a figure is told; every machine has less than that to spare.
-TOLD_FROM = 100 * 2**20
+# The plan names an amount from this many bytes on. Every machine has less than that to spare.
+NAMED_FROM = 100 * 2**20
 
 
 def told(found: Needs) -> str:
-    """Return what a run needs, for the terminal; empty where no figure reaches TOLD_FROM."""
+    """Return what a run needs, for the terminal; empty where no figure reaches NAMED_FROM."""
     here = found.controller
     parts = [
         _host(found.client, "on each client"),
@@ -27,7 +27,7 @@ def told(found: Needs) -> str:
 
 def _host(found: HostNeeds, where: str) -> str:
     named = {"disk": found.disk_bytes, "memory": found.memory_bytes}
-    each = [f"{_round(one)} of {name}" for name, one in named.items() if one >= TOLD_FROM]
+    each = [f"{_round(one)} of {name}" for name, one in named.items() if one >= NAMED_FROM]
     return f"{' and '.join(each)} {where}" if each else ""
 
 
