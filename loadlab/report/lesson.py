@@ -35,6 +35,8 @@ from loadlab.report.words import claims as claim_words
 from loadlab.report.words import lessons as words
 from loadlab.scheduling import plan
 
+# The heading of the last part of lesson.md.
+TRANSFER = "## Transfer"
 # `code`, **bold** and *emphasized* in the text of a lesson.
 _MARKED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
 _TAGS = ("code", "strong", "em")
@@ -74,6 +76,8 @@ class LessonPage:
     explanation: Sequence[str]
     cure: Sequence[str]
     issue: Issue
+    task: str
+    checks: Sequence[Sequence[str]]
     transfer: TransferPart | None
     report: str
 
@@ -122,9 +126,17 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
         explanation=_paragraphs(words.text(lesson.explanation, lookup)),
         cure=_paragraphs(lesson.cure),
         issue=lesson.issue,
+        task=lesson.exercise.task if lesson.exercise else "",
+        checks=_checks(found, judged),
         transfer=_transfer(lesson.transfer, found, lookup),
         report=REPORT,
     ), study
+
+
+def _checks(found: LessonResult, judged: Claims) -> list[list[str]]:
+    """Return the lines of each check: its verdict, then its goals."""
+    each = found.exercise.checks if found.exercise else []
+    return [[line.strip() for line in words.check(one, judged.unmeasured)] for one in each]
 
 
 def _transfer(

@@ -9,8 +9,10 @@ from loadlab.core import expressions, formatting
 from loadlab.core.expressions import Lookup, Place
 from loadlab.core.model import (
     CheckResult,
+    Claim,
     Exercise,
     Grade,
+    Lesson,
     LessonResult,
     Prediction,
     PredictionResult,
@@ -111,13 +113,19 @@ def summed(found: LessonResult) -> str:
     return f"{found.right} of {of} right.{off}"
 
 
-_COMMAND = "ansible-playbook playbooks/lesson.yml -e stage="
 VERDICTS = {
     "cured": "cured",
     "at_a_price": "cured at another price",
     "not_yet": "not cured yet",
     "not_measured": "not measured",
 }
+# Of a goal, by the outcome of its claim.
+_GOALS = {"confirmed": "reached", "refuted": "not reached", "inconclusive": "undecided"}
+
+
+def command(stage: str, inventory_args: str) -> str:
+    """Return the command of a stage; ``inventory_args``: select the run's hosts."""
+    return f"ansible-playbook playbooks/lesson.yml -e stage={stage} {inventory_args}".rstrip()
 
 
 def login(host: Mapping[str, str]) -> str:
@@ -129,14 +137,16 @@ def login(host: Mapping[str, str]) -> str:
     return shlex.join([*words, f"{at}{host['address']}"])
 
 
-def task(exercise: Exercise, hosts: Mapping[str, Mapping[str, str]]) -> list[str]:
+def task(
+    exercise: Exercise, hosts: Mapping[str, Mapping[str, str]], inventory_args: str
+) -> list[str]:
     """Return what the reader has to do, and how to get to each host."""
     return [
         f"Exercise: {exercise.task}",
         *(f"{name}: {login(host)}" for name, host in hosts.items()),
-        f"Then: {_COMMAND}check   # measures the hosts as they are",
-        f"      {_COMMAND}hint    # the next hint",
-        f"      {_COMMAND}solve   # the lab repairs it",
+        f"Then: {command('check', inventory_args)}  # measures the hosts as they are",
+        f"      {command('hint', inventory_args)}  # the next hint",
+        f"      {command('solve', inventory_args)}  # the lab repairs it",
     ]
 
 
@@ -148,24 +158,61 @@ def hint(exercise: Exercise, number: int) -> str:
     return f"Hint {number} of {of}: {exercise.hints[number - 1]}"
 
 
-def solved(exercise: Exercise) -> list[str]:
-    """Return what the lab did, and how to see that it helped."""
-    done = [f"{one.host}: {one.command}   # {one.shows}" for one in exercise.solution.commands]
+def solved(lesson: Lesson, exercise: Exercise, inventory_args: str) -> list[str]:
+    """Return what the lab did, how it is done by hand, and how to see that it helped."""
+    done = [f"{one.host}: {one.command}  # {one.shows}" for one in exercise.solution.commands]
     if exercise.solution.cell:
-        done = [f"The hosts have the set-up of the cell {exercise.solution.cell} now."]
-    return [*done, f"Then: {_COMMAND}check"]
+        (column,) = [one for one in lesson.columns if one.cell == exercise.solution.cell]
+        done = [f"The hosts are set up as in the lesson's column '{column.heading}' now."]
+        done.append(f"By hand: {exercise.hints[-1]}")
+    return [*done, f"Then: {command('check', inventory_args)}"]
 
 
 def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]:
-    """Return the verdict of a check, and each claim with what was measured, or why none was.
+    """Return the verdict of a check, and each goal with what was measured, or why nothing was.
 
     ``unmeasured``: of claims.json.
     """
-    each = [*found.cured, *found.price]
-    told = [f"{one.outcome}: {one.statement} ({claims.figure(one)})" for one in each]
+    told = [_goal(one) for one in found.cured]
+    told += [f"price: {_goal(one)}" for one in found.price]
     name = stages.name(found.check)
     told += [claims.unmeasured(one) for one in unmeasured if one.cell == name]
     return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
+
+
+def _goal(claim: Claim) -> str:
+    each = "; ".join(map(claims.goal, claim.parts))
+    return f"{_GOALS[claim.outcome]}: {claim.statement}: {each}"
+
+
+def red(found: CheckResult, inventory_args: str) -> str:
+    """Return what to do after a check that does not find the hosts cured; "" after one that does."""
+    if found.verdict in ("cured", "at_a_price"):
+        return ""
+    if found.verdict == "not_measured":
+        return (
+            "The check has no valid measurement, for the reason above. Measure once more: "
+            f"{command('check', inventory_args)}"
+        )
+    return (
+        "The hosts are not cured yet. Repair them further and check again, or ask for a hint: "
+        f"{command('hint', inventory_args)}"
+    )
+
+
+def following(stage: str, lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
+    """Return what the reader may do after the stage run or transfer, or after a cure."""
+    done = found.exercise is not None and any(
+        one.verdict in ("cured", "at_a_price") for one in found.exercise.checks
+    )
+    told = []
+    if stage == "run" and lesson.exercise:
+        told.append(f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired")
+    if lesson.transfer and found.transfer is None:
+        told.append(f"{command('transfer', inventory_args)}  # asks again, with one option changed")
+    if stage != "run" and (done or not lesson.exercise):
+        told.append("ansible-playbook playbooks/bundle.yml  # one archive of it all, for a teacher")
+    return [f"{'Next: ' if not number else '      '}{one}" for number, one in enumerate(told)]
 
 
 GRADES = (
