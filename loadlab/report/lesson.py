@@ -75,6 +75,7 @@ class LessonPage:
     by_hand: Sequence[HandCommand]
     explanation: Sequence[str]
     cure: Sequence[str]
+    wrong: Sequence[HandCommand]
     issue: Issue
     task: str
     checks: Sequence[Sequence[str]]
@@ -125,6 +126,7 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
         by_hand=lesson.by_hand,
         explanation=_paragraphs(words.text(lesson.explanation, lookup)),
         cure=_paragraphs(lesson.cure),
+        wrong=lesson.exercise.wrong if lesson.exercise else [],
         issue=lesson.issue,
         task=lesson.exercise.task if lesson.exercise else "",
         checks=_checks(found, judged),

@@ -186,7 +186,7 @@ def _goal(claim: Claim) -> str:
 
 
 def red(found: CheckResult, inventory_args: str) -> str:
-    """Return what to do after a check that does not find the hosts cured; "" after one that does."""
+    """Return what to do after a check that does not find the hosts cured, else ""."""
     if found.verdict in ("cured", "at_a_price"):
         return ""
     if found.verdict == "not_measured":

@@ -185,6 +185,7 @@ def test_every_exercise_breaks_what_its_lesson_measured(lab: Path, name: str) ->
         ):
             plan(lab, "exercise")
         return
+    assert exercise.wrong, "a repair that the check has to see through"
     broken = study.cells[exercise.cell][0]
     first = items(plan(lab, "exercise").experiments)[0]
     assert first.cell_id == broken

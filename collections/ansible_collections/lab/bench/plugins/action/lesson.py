@@ -29,11 +29,13 @@ class ActionModule(ControllerAction):
             args["stage"], begun.plan.study.lesson, found, begun.inventory_args
         )
         text = pages[run.lesson_text.name].decode()
+        if args["stage"] == "transfer":
+            # The reader knows the rest.
+            text = text[text.index(lesson.TRANSFER) :]
         return {
             "changed": any(changed),
-            # After a transfer the reader knows the rest.
             "lines": [
-                *text[text.index(lesson.TRANSFER) if args["stage"] == "transfer" else 0 :].splitlines(),
+                *text.splitlines(),
                 f"This page, with its picture: {run.lesson_page}",
                 *following,
             ],
