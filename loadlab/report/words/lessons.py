@@ -182,7 +182,7 @@ def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]
 
 def _goal(claim: Claim) -> str:
     each = "; ".join(map(claims.goal, claim.parts))
-    return f"{_GOALS[claim.outcome]}: {claim.statement}: {each}"
+    return f"{_GOALS[claim.outcome]}: {claim.statement.removeprefix('and ')}: {each}"
 
 
 def red(found: CheckResult, inventory_args: str) -> str:
@@ -216,13 +216,13 @@ def following(stage: str, lesson: Lesson, found: LessonResult, inventory_args: s
 
 
 GRADES = (
-    "bundle", "lesson", "right", "questions", "error", "seconds", "checks", "hints", "verdict",
+    "bundle", "lesson", "right", "questions", "error", "cure_s", "checks", "hints", "verdict",
     "verified", "reason",
 )  # fmt: skip
 
 
 def grade(found: Grade) -> list[str]:
-    """Return the row of a bundle, a word for each of GRADES; seconds are those of the exercise."""
+    """Return the row of a bundle, a word for each of GRADES."""
     result = found.result
     verified = "yes" if found.verified else "no"
     if result is None:
@@ -252,4 +252,15 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
         for row in every
+    ]
+
+
+def graded(found: Sequence[Grade]) -> list[str]:
+    """Return how many bundles are verified and which are not, and what the columns say."""
+    failed = [one.bundle for one in found if not one.verified]
+    told = f"{formatting.plural(len(found), 'bundle')}, {len(found) - len(failed)} verified."
+    return [
+        f"{told} Not verified: {', '.join(failed)}." if failed else told,
+        "Figures are derived again from the measurements. error: median of the numbers predicted. "
+        "cure_s: seconds from the fault to the first check that found it cured.",
     ]
