@@ -70,9 +70,9 @@ def ask(prediction: Prediction, number: int, of: int) -> str:
     return "\n".join([*lines, f"Your answer, in {prediction.unit} (Enter for none)"])
 
 
-def given(found: PredictionResult, asked: Prediction) -> str:
+def given(word: str | None, asked: Prediction) -> str:
     """Return the reader's answer in words."""
-    return "no answer" if found.given is None else _answer(found.given, asked)
+    return "no answer" if word is None else _answer(word, asked)
 
 
 def truth(found: PredictionResult, asked: Prediction) -> str:
