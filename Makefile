@@ -55,9 +55,9 @@ lab: setup
 site: setup
 	@python -m loadlab.report.site results $(or $(to),site)
 
-# Targets that measure nothing run in parallel.
+# Targets that measure nothing run in parallel, the longest first.
 test: tools
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit aws lint
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages aws unit-whole lint
 	@$(MAKE) --no-print-directory core
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
