@@ -23,6 +23,7 @@ _PRESSURE = re.compile(r"some .* total=(\d+)")
 _OWN = re.compile(r"own (\S+) (\d+)")
 _ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
+_ENERGY = re.compile(r"energy (\S+) \S+ (\d+) (\d+)")
 _BELOW = re.compile(r"below (\S+) (\S+)")
 
 
@@ -37,6 +38,7 @@ class Reading:
       where no card has such counters
     - softnet: core -> (packets dropped, squeezes); below: interface -> interfaces that it consists
       of. Both once a second
+    - energy: zone -> (µJ used, µJ at which it begins again); empty where the host does not tell it
     """
 
     t: float
@@ -48,6 +50,7 @@ class Reading:
     packets: dict[str, tuple[int, int]] = field(default_factory=dict)
     softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
+    energy: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @remembered
@@ -77,6 +80,8 @@ def _take(reading: Reading, line: str) -> bool:
         reading.packets[match[1]] = int(counts[1]), int(counts[3])
     elif match := _OWN.fullmatch(line):
         reading.own[match[1]] = int(match[2])
+    elif match := _ENERGY.fullmatch(line):
+        reading.energy[match[1]] = int(match[3]), int(match[2])
     elif match := _PRESSURE.fullmatch(line):
         reading.pressure = int(match[1])
     elif match := _ALLOWANCE.fullmatch(line):

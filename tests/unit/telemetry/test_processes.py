@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loadlab.core import documents, run_dir
 from loadlab.core.model import Database, ServiceProcesses
-from loadlab.telemetry import processes
+from loadlab.telemetry import processes, services
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.processes import Process, Reading, Recording, Window
 
@@ -24,7 +24,7 @@ def window(name: str) -> Window:
 
 
 def found(name: str) -> tuple[ServiceProcesses, Database]:
-    server, database = processes.server(FIXTURES / name, window(name), 1)
+    server, database = services.server(FIXTURES / name, window(name), 1)
     assert server
     assert database
     return server, database
@@ -86,10 +86,10 @@ def test_a_connection_for_each_request() -> None:
 
 
 def test_what_was_not_recorded_is_not_there(tmp_path: Path) -> None:
-    assert processes.server(tmp_path, window("pool"), 1) == (None, None)
+    assert services.server(tmp_path, window("pool"), 1) == (None, None)
     assert processes.raw(tmp_path) == set()
     (tmp_path / run_dir.PROCESSES).write_bytes((FIXTURES / "pool" / run_dir.PROCESSES).read_bytes())
-    server, database = processes.server(tmp_path, window("pool"), 1)
+    server, database = services.server(tmp_path, window("pool"), 1)
     assert server
     assert database is None
     assert processes.raw(tmp_path) == {run_dir.PROCESSES}
@@ -98,7 +98,7 @@ def test_what_was_not_recorded_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("aside", [-100.0, 100.0])
 def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
     load = window("pool")
-    server = processes.server(
+    server = services.server(
         FIXTURES / "pool", Window(load.start + aside, load.end + aside, True), 1
     )
     assert server == (ServiceProcesses(nginx=None, application=None, postgresql=None), None)
@@ -128,10 +128,10 @@ def test_what_is_not_understood_is_refused(
     assert change[0] in text
     (tmp_path / name).write_bytes(gzip.compress(text.replace(*change).encode()))
     with pytest.raises(TelemetryError, match=words):
-        processes.server(tmp_path, window("pool"), 1)
+        services.server(tmp_path, window("pool"), 1)
     (tmp_path / name).write_bytes(gzip.compress(text.encode())[:-20])
     with pytest.raises(TelemetryError, match="truncated"):
-        processes.server(tmp_path, window("pool"), 1)
+        services.server(tmp_path, window("pool"), 1)
 
 
 def recording(groups: list[dict[int, Process]]) -> Recording:
