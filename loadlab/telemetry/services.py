@@ -8,6 +8,7 @@ that of the processes, read once a second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from loadlab.core.model import Database, Processes, ServiceProcesses
 from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import cores, counters, processes
-from loadlab.telemetry.processes import Recording, Window
+from loadlab.telemetry.processes import Window
 
 # Service -> its control group.
 CONTROL_GROUPS = {
@@ -79,10 +80,7 @@ def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Windo
     out. Without readings before it, all of it does, unless a warm-up ran.
     """
     # A service that starts again counts from 0.
-    steps = [
-        after - before if after >= before else after
-        for before, after in zip(values, values[1:], strict=False)
-    ]
+    steps = [after - before if after >= before else after for before, after in pairwise(values)]
     total = np.concatenate([[0.0], np.cumsum(steps)])
     begun = float(total[first])
     if first > 0 or window.warmed:

@@ -98,7 +98,8 @@ class Traffic(Record, kw_only=True, frozen=True):
 
 
 class Processes(Record, kw_only=True, frozen=True):
-    """Processes of one service. The CPU time includes ended processes; the context switches do not.
+    """Processes of one service. The CPU time has that of ended processes; the context switches do
+    not.
     """
 
     cpu_s: Annotated[
