@@ -45,7 +45,7 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 SPEEDS: tuple[Speed, ...] = get_args(Speed)
 _MEMORY = "telemetry.server.processes.application"
 # Each part of the cost -> its path.
-_COSTS: dict[str, str] = {
+_COSTS: dict[Cost | CostPart, str] = {
     "cpu": "cpu_us_per_request",
     "cpu_nginx": "nginx_cpu_us_per_request",
     "cpu_application": "application_cpu_us_per_request",
@@ -57,8 +57,7 @@ _COSTS: dict[str, str] = {
     "memory_before": f"{_MEMORY}.pss_before_bytes",
     "energy": "joules_per_request",
 }
-PARTS: tuple[CostPart, ...] = get_args(CostPart)
-COSTS: tuple[Cost | CostPart, ...] = (*get_args(Cost), *PARTS)
+COSTS: tuple[Cost | CostPart, ...] = tuple(_COSTS)
 # The base, then the head: one cell, or the same cell of several runs.
 Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
 
@@ -194,15 +193,15 @@ def path_of(metric: Metric | CostPart, reps: Sequence[Repetition]) -> tuple[str,
     A percentile is of the response time where every valid repetition has one. Memory is the
     proportional set size where every valid repetition has it, otherwise the resident memory.
     """
-    if metric == "memory" and reps and all(_has_pss(rep) for rep in reps):
-        return f"{_MEMORY}.pss_bytes", None
-    if metric in _COSTS:
-        return _COSTS[metric], None
     if metric == "goodput":
         return metric, None
-    if all(rep.response_time is not None for rep in reps):
-        return f"response_time.{metric}_us", "due"
-    return f"latency_us.{metric}", "answers"
+    if metric == "p50" or metric == "p99":
+        if all(rep.response_time is not None for rep in reps):
+            return f"response_time.{metric}_us", "due"
+        return f"latency_us.{metric}", "answers"
+    if metric == "memory" and reps and all(_has_pss(rep) for rep in reps):
+        return f"{_MEMORY}.pss_bytes", None
+    return _COSTS[metric], None
 
 
 def _has_pss(rep: Repetition) -> bool:
@@ -213,7 +212,7 @@ def _has_pss(rep: Repetition) -> bool:
 
 def is_measured(metric: Metric | CostPart, sides: Sides) -> bool:
     """Return whether a metric is to be compared: one of cost only where a repetition has it."""
-    if metric not in _COSTS:
+    if metric in SPEEDS:
         return True
     at = path(metric, sides)[0]
     return any(values(cell, at) for side in sides for cell in side)

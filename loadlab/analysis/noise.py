@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from loadlab.analysis import metrics
-from loadlab.analysis.metrics import METRICS, PARTS
+from loadlab.analysis.metrics import COSTS, SPEEDS
 from loadlab.core.model import Cell, CellSummary, CostPart, Load, Metric, NoiseFloor
 from loadlab.stats import inference
 
@@ -44,7 +44,7 @@ def rows(
     return [
         _noise_floor(metric, cell_id, control_id, measured)
         for cell_id, control_id in controls
-        for metric in (*METRICS, *PARTS)
+        for metric in (*SPEEDS, *COSTS)
         if metrics.is_measured(
             metric, metrics.one_each(measured.get(cell_id), measured.get(control_id))
         )

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from loadlab.core.model import Processes, Repetition, ServiceProcesses
 from loadlab.telemetry.processes import GROUPS
 
-# Smallest part of the CPU time whose share in the kernel is known, where the whole is told.
-SHARE_OF = 0.9
+# Services with less than the rest of the CPU time may be unknown where a figure of all is told: a
+# short process of PostgreSQL leaves no count of its switches.
+MOST = 0.95
 
 
 def by_request(count: float | None, rep: Repetition) -> float | None:
@@ -38,18 +39,24 @@ def _recorded(rep: Repetition) -> list[Processes]:
     return [one for one in each if one is not None]
 
 
-def _sum(
-    rep: Repetition, of: Callable[[Processes], float | None], scale: float = 1.0
-) -> float | None:
-    """Return a count of all services by request; None where that of one is not known."""
+def _most(
+    rep: Repetition, of: Callable[[Processes], float | None]
+) -> list[tuple[Processes, float]] | None:
+    """Return the services whose value is known; None where these have less than MOST of the CPU
+    time."""
     used = _recorded(rep)
-    known = [count for one in used if (count := of(one)) is not None]
-    return by_request(scale * sum(known), rep) if known and len(known) == len(used) else None
+    known = [(one, found) for one in used if (found := of(one)) is not None]
+    spent_s, all_s = (
+        sum(one.cpu_s or 0.0 for one in some) for some in ([k for k, _ in known], used)
+    )
+    return known if known and spent_s >= MOST * all_s else None
 
 
 def all_cpu_us(rep: Repetition) -> float | None:
     """Return the CPU time of all services by request, µs; None where that of one is not known."""
-    return _sum(rep, lambda used: used.cpu_s, 1e6)
+    each = [one.cpu_s for one in _recorded(rep)]
+    known = [spent_s for spent_s in each if spent_s is not None]
+    return by_request(1e6 * sum(known), rep) if known and len(known) == len(each) else None
 
 
 def _of(group: str) -> Callable[[Repetition], float | None]:
@@ -64,21 +71,15 @@ def _of(group: str) -> Callable[[Repetition], float | None]:
 def _kernel_us(rep: Repetition) -> float | None:
     """Return the services' CPU time in the kernel by request, µs.
 
-    A service that no tick of the kernel met has no share. It is taken to have that of the others,
-    which must have SHARE_OF of all CPU time.
+    A service that no tick of the kernel met has no share: it counts with that of the others.
     """
+    known = _most(rep, lambda used: used.system_share)
     whole = all_cpu_us(rep)
-    if not whole:
+    if known is None or whole is None:
         return None
-    known = [
-        (one.cpu_s, one.system_share)
-        for one in _recorded(rep)
-        if one.cpu_s and one.system_share is not None
-    ]
-    spent_s = sum(cpu_s for cpu_s, _ in known)
-    if spent_s < SHARE_OF * sum(one.cpu_s or 0.0 for one in _recorded(rep)):
-        return None
-    return whole * sum(cpu_s * share for cpu_s, share in known) / spent_s
+    spent_s = sum(used.cpu_s or 0.0 for used, _ in known)
+    in_kernel_s = sum((used.cpu_s or 0.0) * share for used, share in known)
+    return whole * in_kernel_s / spent_s if spent_s else None
 
 
 def _interrupts_us(rep: Repetition) -> float | None:
@@ -89,10 +90,16 @@ def _interrupts_us(rep: Repetition) -> float | None:
     return by_request(1e6 * spent_s, rep)
 
 
-def _switches(used: Processes) -> float | None:
-    if used.voluntary_switches is None or used.involuntary_switches is None:
-        return None
-    return used.voluntary_switches + used.involuntary_switches
+def _switches(rep: Repetition) -> float | None:
+    """Return the services' context switches by request, voluntary or not."""
+
+    def count(used: Processes) -> float | None:
+        if used.voluntary_switches is None or used.involuntary_switches is None:
+            return None
+        return used.voluntary_switches + used.involuntary_switches
+
+    known = _most(rep, count)
+    return None if known is None else by_request(sum(each for _, each in known), rep)
 
 
 def _joules(rep: Repetition) -> float | None:
@@ -107,6 +114,6 @@ COSTS: Mapping[str, Callable[[Repetition], float | None]] = {
     "postgresql_cpu_us_per_request": _of("postgresql"),
     "kernel_cpu_us_per_request": _kernel_us,
     "interrupts_us_per_request": _interrupts_us,
-    "switches_per_request": lambda rep: _sum(rep, _switches),
+    "switches_per_request": _switches,
     "joules_per_request": _joules,
 }

@@ -48,11 +48,12 @@ _MARGIN = formatting.percent(comparison_rule().margin)
 EXPLAINED = (
     "Titles name the head, then the base. The difference is the mean ratio of head to base within "
     f"each block, in percent of the base, with its {_LEVEL} interval (Student's t on logarithms). "
-    f"Higher or lower: the interval excludes 0, p (corrected for all comparisons, those of the cost apart) is at most "
-    f"{inference.ALPHA:g}, and the difference is above the noise floor, the difference of a cell "
-    "from its A/A control: the same cell measured a second time. No difference: the interval "
-    f"includes 0 and all of it is within {_MARGIN}. All else is inconclusive. Response times are "
-    "of all requests that were due; one that failed counts as the request timeout."
+    "Higher or lower: the interval excludes 0, p (corrected for all comparisons, those of the "
+    f"cost apart) is at most {inference.ALPHA:g}, and the difference is above the noise floor, the "
+    "difference of a cell from its A/A control: the same cell measured a second time. No "
+    f"difference: the interval includes 0 and all of it is within {_MARGIN}. All else is "
+    "inconclusive. Response times are of all requests that were due; one that failed counts as the "
+    "request timeout."
 )
 
 

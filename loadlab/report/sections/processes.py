@@ -117,8 +117,8 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
         "CPU time of the processes in µs for each request to nginx (without nginx, for each "
         "answer), and as a share of all the server's CPU. Medians over the valid repetitions, with "
         "their intervals. Kernel: the part of all that the services spent in the kernel, as it "
-        "samples it at its ticks. Interrupts: time of the server's cores in interrupts and softirq, "
-        "beside all.",
+        "samples it at its ticks. Interrupts: time of the server's cores in interrupts and "
+        "softirq, beside all.",
         [
             *(["cell"] if named else []),
             "load",
@@ -146,7 +146,8 @@ def _details(entries: Sequence[Entry], named: bool) -> Table | None:
         "where the kernel took the CPU from it. Run-queue wait by request too: how long threads "
         "were ready and waited for a core. Medians over the valid repetitions.",
         [*(["cell"] if named else []), "load", "processes of", "processes", "threads",
-         "resident memory", "PSS before", "PSS after", "voluntary switches", "involuntary switches", "run-queue wait, µs"],
+         "resident memory", "PSS before", "PSS after", "voluntary switches",
+         "involuntary switches", "run-queue wait, µs"],
         rows,
         " " * (2 + named) + "n" * 8,
         title="Memory, threads, context switches and run-queue wait",

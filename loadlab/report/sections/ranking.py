@@ -19,8 +19,8 @@ EXPLAINED = (
     "rate asked for within 1 %, or because the test, block by block, finds none better. = marks a "
     "shared rank: nothing here distinguishes its stacks, which does not mean that they are equal. "
     "? marks a rank by medians alone, as there are too few repetitions for a test. The figures are "
-    "medians of the valid repetitions, those of the cost with their intervals: CPU time of nginx, the "
-    "application and PostgreSQL, the part of it in the kernel, context switches, memory of the "
+    "medians of the valid repetitions, those of the cost with their intervals: CPU time of nginx, "
+    "the application and PostgreSQL, the part of it in the kernel, context switches, memory of the "
     "application. The cost does not rank."
 )
 FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
@@ -55,15 +55,15 @@ def tables(
     ``usd_per_hour``: host -> its price, where that is known.
     """
     known = {entry.cell.cell_id: entry for entry in measured}
-    found = []
+    found: list[Table] = []
     for index, group in enumerate(summary.ranking):
         rows: list[Cells] = []
         spent = {row.cell_id: processes.cost(known[row.cell_id]) for row in group.rows}
         names = [name for name in COSTS if any(getattr(one, name) for one in spent.values())]
         prices = {
-            row.cell_id: found[0]
+            row.cell_id: price[0]
             for row in group.rows
-            if (found := cost.per_million(summary, known[row.cell_id].cell, usd_per_hour))
+            if (price := cost.per_million(summary, known[row.cell_id].cell, usd_per_hour))
         }
         for row in group.rows:
             entry = known[row.cell_id]
@@ -117,7 +117,7 @@ def lines(summary: Summary) -> list[str]:
             cpu = formatting.NONE if used is None else f"{cost.number('cpu', used.median)}µs"
             found.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
-                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}  {entry.title}"
-                + (f" ({told})" if told else "")
+                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
+                f"  {entry.title}" + (f" ({told})" if told else "")
             )
     return found

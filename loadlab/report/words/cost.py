@@ -44,13 +44,19 @@ UNITS: Mapping[str, str] = {
 MEMORY = {"pss": "proportional set size", "rss": "resident"}
 
 
-def number(metric: str, value: float | None) -> str:
-    """Return a part of the cost in the unit of UNITS, without the unit."""
+def scaled(metric: str, value: float | None) -> float | None:
+    """Return a part of the cost in the unit of UNITS."""
     if value is None:
-        return formatting.NONE
+        return None
     if metric.startswith("memory"):
-        return formatting.significant(value / 2**20)
-    return formatting.significant(1000 * value if metric == "energy" else value)
+        return value / 2**20
+    return 1000 * value if metric == "energy" else value
+
+
+def number(metric: str, value: float | None) -> str:
+    """Return a part of the cost in the unit of UNITS, in words without the unit."""
+    amount = scaled(metric, value)
+    return formatting.NONE if amount is None else formatting.significant(amount)
 
 
 def span(metric: str, found: Sample | None) -> str:
@@ -63,7 +69,9 @@ def span(metric: str, found: Sample | None) -> str:
 def median(metric: str, found: Sample | None) -> str:
     """Return a median and its interval, without the unit."""
     bounds = span(metric, found)
-    return number(metric, found and found.median) + (f" ({bounds})" if bounds else "")
+    return number(metric, None if found is None else found.median) + (
+        f" ({bounds})" if bounds else ""
+    )
 
 
 def floor(floors: Sequence[NoiseFloor], cell: CellSummary, metric: Cost | CostPart) -> float | None:

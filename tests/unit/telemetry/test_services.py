@@ -1,0 +1,103 @@
+"""The CPU time of services, from the readings of their control groups."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from loadlab.core import run_dir
+from loadlab.telemetry import services
+from loadlab.telemetry.cores import Reading
+from loadlab.telemetry.processes import Window
+
+APPLICATION = "/sys/fs/cgroup/system.slice/loadlab-app.service"
+
+
+def readings(spent_s: Callable[[float], float], begin: float = -1.05) -> list[Reading]:
+    """Readings five times a second to 2 s after the end of a load of 3 s."""
+    times = [begin + 0.2 * number for number in range(int((5 - begin) / 0.2) + 1)]
+    return [Reading(t, own={APPLICATION: round(1e6 * spent_s(t))}) for t in times]
+
+
+def application(spent_s: Callable[[float], float], load: Window, begin: float = -1.05) -> float:
+    return services.spent_s(readings(spent_s, begin), load)["application"]
+
+
+def busy(*spans: tuple[float, float]) -> Callable[[float], float]:
+    """A service that uses a whole core from the first to the second moment of each span."""
+    return lambda t: sum(min(max(t - begin, 0.0), end - begin) for begin, end in spans)
+
+
+def test_an_application_that_still_begins_is_left_out() -> None:
+    begins_then_serves = busy((-0.7, -0.3), (0.0, 3.0))
+    assert application(begins_then_serves, Window(0, 3, warmed=False)) == pytest.approx(3.0)
+
+
+def test_a_recording_that_begins_with_the_load_counts_all_of_it() -> None:
+    assert application(busy((0.02, 3.0)), Window(0, 3, False), -0.1) == pytest.approx(2.98)
+
+
+def test_the_warm_up_before_a_load_is_left_out() -> None:
+    """Its counter is linear over the 0.2 s in which the warm-up ends and the load begins."""
+    used = application(busy((-1.0, -0.02), (0.02, 3.0)), Window(0, 3, warmed=True))
+    assert used == pytest.approx(2.98, abs=0.02)
+
+
+def test_answers_after_the_end_of_the_load_count() -> None:
+    late = busy((0.0, 4.1))
+    assert application(late, Window(0, 3, False, finished=4.1)) == pytest.approx(4.1)
+    assert application(late, Window(0, 3, False)) == pytest.approx(3.15)
+
+
+def test_a_service_that_starts_again_counts_from_0() -> None:
+    def spent_s(t: float) -> float:
+        return busy((0.0, 3.0))(t) - (1.5 if t >= 1.5 else 0.0)
+
+    # What it used between the last reading before and the restart is lost.
+    used = application(spent_s, Window(0, 3, False))
+    assert 2.8 <= used <= 3.0
+
+
+def test_a_control_group_that_is_not_there_all_the_time_says_nothing() -> None:
+    recorded = readings(busy((0.0, 3.0)))
+    recorded[9].own.clear()
+    assert services.spent_s(recorded, Window(0, 3, False)) == {}
+    assert services.spent_s(readings(busy())[:5], Window(0, 3, False)) == {}
+
+
+def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
+    tmp_path: Path,
+) -> None:
+    """PostgreSQL uses 0.5 s each second by its control group, 0.2 s of it for the recording."""
+    stat = "S 1 7 7 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 9 100 10 0"
+    processes, cores, database = ["# ticks 100 page 4096"], ["# ticks 100"], []
+    for t in range(5):
+        processes += [f"# reading {t}.0", "# postgresql 7 8"]
+        for number, user, system in ((7, 20 * t, 10 * t), (8, 20 * t, 0)):
+            spent = f"/proc/{number}/task/{number}/schedstat:{(user + system) * 10**7} 0 3"
+            line = stat.format(user=user, system=system)
+            processes += [f"/proc/{number}/stat:{number} (postgres) {line}", spent]
+        cores += [
+            f"# reading {t}.0",
+            f"own /sys/fs/cgroup/system.slice/system-postgresql.slice {500_000 * t}",
+        ]
+        database.append(
+            f'{{"t": {t}.0, "sessions": 0, "transactions": 0, "pid": 8, "connections": 1, '
+            '"statements": []}'
+        )
+    for name, lines in (
+        (run_dir.PROCESSES, processes),
+        (run_dir.CORES, cores),
+        (run_dir.DATABASE, database),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    found, _ = services.server(tmp_path, Window(1, 3, True), 2)
+    assert found
+    used = found.postgresql
+    assert used
+    assert used.cpu_s == pytest.approx(2 * (0.5 - 0.2))
+    assert used.cpu == pytest.approx(0.3 / 2)
+    assert used.system_share == pytest.approx(1 / 3)
