@@ -7,7 +7,7 @@ that of the processes, read once a second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from loadlab.core.model import Database, Processes, ServiceProcesses
 from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import cores, counters, processes
+from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.processes import Window
 
 # Service -> its control group.
@@ -42,16 +43,23 @@ def server(
     recording, apart = processes.read(rep_dir / PROCESSES), {reading.pid for reading in asked}
     found = processes.summarise(recording, window, cpus, apart)
     if (rep_dir / CORES).exists():
-        spent = spent_s(cores.read(rep_dir / CORES)[1], window)
-        spent = _without(spent, processes.spent_s(recording, window, "postgresql", apart))
-        found = _with(found, spent, cpus * (window.end - window.start))
+        _, readings = cores.read(rep_dir / CORES)
+        apart_s = processes.spent_s(recording, window, "postgresql", apart)
+        spent = _without(spent_s(readings, window), apart_s)
+        system = spent_s(readings, window, lambda reading: reading.system)
+        found = _with(found, spent, system, cpus * (window.end - window.start))
     return found, processes.database(asked, window)
 
 
-def spent_s(readings: Sequence[cores.Reading], window: Window) -> dict[str, float]:
+def spent_s(
+    readings: Sequence[Reading],
+    window: Window,
+    of: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
+) -> dict[str, float]:
     """Return service -> seconds of CPU of its control group over the load.
 
-    A service is absent where a reading around or during the load lacks its control group.
+    ``of``: returns control group -> µs. A service is absent where a reading around or during the
+    load lacks its control group.
     """
     around = window.around([reading.t for reading in readings])
     if around is None:
@@ -60,7 +68,7 @@ def spent_s(readings: Sequence[cores.Reading], window: Window) -> dict[str, floa
     found = {}
     for service, group in CONTROL_GROUPS.items():
         used = [
-            next((us for name, us in reading.own.items() if name.endswith(group)), None)
+            next((us for name, us in of(reading).items() if name.endswith(group)), None)
             for reading in readings[: last + 1]
         ]
         absent = [place for place, us in enumerate(used) if us is None]
@@ -97,7 +105,10 @@ def _without(spent: Mapping[str, float], recording_s: float | None) -> dict[str,
 
 
 def _with(
-    found: ServiceProcesses, spent: Mapping[str, float], available_s: float
+    found: ServiceProcesses,
+    spent: Mapping[str, float],
+    system: Mapping[str, float],
+    available_s: float,
 ) -> ServiceProcesses:
     """Return the figures of the services with the CPU time of their control groups."""
     each: dict[str, Processes | None] = {}
@@ -105,5 +116,7 @@ def _with(
         used: Processes | None = getattr(found, name)
         if used is not None and name in spent:
             used = replace(used, cpu_s=spent[name], cpu=spent[name] / available_s)
+            if name in system and spent[name]:
+                used = replace(used, system_share=min(1.0, system[name] / spent[name]))
         each[name] = used
     return ServiceProcesses(**each)

@@ -140,8 +140,8 @@ class CellCost(Record, kw_only=True, frozen=True):
     cpu_interrupts: Annotated[
         Sample | None,
         doc(
-            "Time of the server's cores in interrupts and softirq by request, µs: beside cpu, "
-            "where the kernel counts interrupts apart from the process that they interrupt."
+            "Time of the server's cores in interrupts and softirq by request, µs. A kernel without "
+            "CONFIG_IRQ_TIME_ACCOUNTING charges it to the process that they interrupt as well."
         ),
     ] = None
     switches: Annotated[Sample | None, doc("Context switches of the services by request.")] = None

@@ -118,7 +118,7 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
         "answer), and as a share of all the server's CPU. Medians over the valid repetitions, with "
         "their intervals. Kernel: the part of all that the services spent in the kernel, as it "
         "samples it at its ticks. Interrupts: time of the server's cores in interrupts and "
-        "softirq, beside all.",
+        "softirq; most kernels charge it to the process that they interrupt as well.",
         [
             *(["cell"] if named else []),
             "load",

@@ -9,8 +9,8 @@
 #
 # Writes these files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
-#   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
-#   control group of the lab, and "energy <zone> <name> <most> <µJ>" where the machine counts its energy; once a second also "softnet" and each line of /proc/net/softnet_stat, and
+#   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs> <µs>", the CPU time of each
+#   control group of the lab and the part of it in the kernel, and "energy <zone> <name> <most> <µJ>" where the machine counts its energy; once a second also "softnet" and each line of /proc/net/softnet_stat, and
 #   "below <interface> <interface>", what a bond or a VLAN consists of; the first and the last reading also have
 #   "allowance <interface> <counter> <packets>"
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
@@ -73,7 +73,9 @@ counters() {
     [ ! -e /proc/pressure/cpu ] || { read -r line </proc/pressure/cpu && printf '%s\n' "$line"; }
     # The lab's services come and go.
     for group in "${own[@]}" "$tree"/system.slice/{loadlab-*.service,snap.wrk2*}/cpu.stat; do
-        { read -r _ used <"$group"; } 2>/dev/null && printf 'own %s %s\n' "${group%/cpu.stat}" "$used"
+        # All of it, all of it in user mode, all of it in the kernel.
+        { mapfile -t -n 3 lines <"$group"; } 2>/dev/null &&
+            printf 'own %s %s %s\n' "${group%/cpu.stat}" "${lines[0]#* }" "${lines[2]#* }"
     done
     for place in "${!zones[@]}"; do
         { read -r used <"${zones[place]}"; } 2>/dev/null && printf 'energy %s %s\n' "${zone_names[place]}" "$used"

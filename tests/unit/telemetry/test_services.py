@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from loadlab.core import run_dir
-from loadlab.telemetry import services
+from loadlab.core.model import ServiceProcesses
+from loadlab.telemetry import cores, services
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.processes import Window
+from tests.unit import builders
 
+ROOT = Path(__file__).parents[3]
 APPLICATION = "/sys/fs/cgroup/system.slice/loadlab-app.service"
 
 
@@ -73,14 +77,14 @@ def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
 ) -> None:
     """PostgreSQL uses 0.5 s each second by its control group, 0.2 s of it for the recording."""
     stat = "S 1 7 7 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 9 100 10 0"
-    processes, cores, database = ["# ticks 100 page 4096"], ["# ticks 100"], []
+    processes, groups, database = ["# ticks 100 page 4096"], ["# ticks 100"], []
     for t in range(5):
         processes += [f"# reading {t}.0", "# postgresql 7 8"]
         for number, user, system in ((7, 20 * t, 10 * t), (8, 20 * t, 0)):
             spent = f"/proc/{number}/task/{number}/schedstat:{(user + system) * 10**7} 0 3"
             line = stat.format(user=user, system=system)
             processes += [f"/proc/{number}/stat:{number} (postgres) {line}", spent]
-        cores += [
+        groups += [
             f"# reading {t}.0",
             f"own /sys/fs/cgroup/system.slice/system-postgresql.slice {500_000 * t}",
         ]
@@ -90,7 +94,7 @@ def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
         )
     for name, lines in (
         (run_dir.PROCESSES, processes),
-        (run_dir.CORES, cores),
+        (run_dir.CORES, groups),
         (run_dir.DATABASE, database),
     ):
         (tmp_path / name).write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
@@ -101,3 +105,40 @@ def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
     assert used.cpu_s == pytest.approx(2 * (0.5 - 0.2))
     assert used.cpu == pytest.approx(0.3 / 2)
     assert used.system_share == pytest.approx(1 / 3)
+
+
+def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() -> None:
+    recorded = readings(busy((0.0, 3.0)))
+    for reading in recorded:
+        reading.system[APPLICATION] = reading.own[APPLICATION] // 4
+    load = Window(0, 3, False)
+    spent = services.spent_s(recorded, load)
+    system = services.spent_s(recorded, load, lambda reading: reading.system)
+    assert system["application"] == pytest.approx(0.75)
+    used = builders.processes(cpu_s=9.0, system_share=0.9)
+    found = services._with(ServiceProcesses(nginx=None, application=used, postgresql=None),
+                           spent, system, 3.0)  # fmt: skip
+    assert found.application
+    assert found.application.system_share == pytest.approx(0.25)
+    # Earlier recordings have the sum alone.
+    earlier = services._with(found, spent, {}, 3.0).application
+    assert earlier
+    assert (earlier.cpu, earlier.system_share) == (1.0, found.application.system_share)
+
+
+def test_the_recorder_tells_what_a_control_group_spent_in_the_kernel(tmp_path: Path) -> None:
+    group = tmp_path / "system.slice" / "nginx.service"
+    group.mkdir(parents=True)
+    (group / "cpu.stat").write_text("usage_usec 900\nuser_usec 600\nsystem_usec 300\nnice 0\n")
+    script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
+    begin = script.index('    for group in "${own[@]}"')
+    loop = script[begin : script.index("    done\n", begin) + 9]
+    given = f"tree={tmp_path}; own=({group}/cpu.stat {tmp_path}/gone/cpu.stat)"
+    done = subprocess.run(
+        ["bash", "-c", f"set -u; shopt -s nullglob; {given}\n{loop}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (f"own {group} 900 300\n", "")
+    reading = Reading(0.0)
+    assert cores._take(reading, done.stdout.strip())
+    assert (reading.own[str(group)], reading.system[str(group)]) == (900, 300)
