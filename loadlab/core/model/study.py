@@ -110,7 +110,8 @@ class Truth(Record, kw_only=True, frozen=True):
         str,
         doc(
             "Figure of the result: latency_us.<percentile>, errors.<class>, unsent, or "
-            "server_cpu_us, the application's CPU time for each request."
+            "server_cpu_us, the application's CPU time for each request, or server_kernel_us, the "
+            "part of it in the kernel."
         ),
     ]
     value: Annotated[NotNegative | None, doc("True value, in the metric's unit.")] = None
