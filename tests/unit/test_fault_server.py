@@ -149,3 +149,21 @@ def test_a_single_queue_slows_to_half_of_its_capacity(running: Running) -> None:
     ask(running.port, header)
     assert fast >= 0.02
     assert time.monotonic() - before >= 0.04
+
+
+def test_cpu_time_that_is_burned_in_the_kernel_is_logged_and_is_spent_there(
+    running: Running,
+) -> None:
+    path = Path(f"/proc/{running.process.pid}/stat")
+
+    def ticks() -> list[int]:
+        return [int(word) for word in path.read_text().rpartition(") ")[2].split()[11:13]]
+
+    before = ticks()
+    for _ in range(100):
+        assert ask(running.port, "name=kernel; kernel_ms=5") == (200, BODY)
+    user, kernel = (after - begun for after, begun in zip(ticks(), before, strict=True))
+    (load,) = logged(running.log)
+    burned_s, used_s = float(str(load["kernel_s"])), float(str(load["cpu_s"]))
+    assert 0.5 <= burned_s < 0.55
+    assert used_s * kernel / (user + kernel) == pytest.approx(burned_s, rel=0.15)
