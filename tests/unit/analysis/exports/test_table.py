@@ -57,7 +57,7 @@ def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -
     assert row.goodput_per_s == rep.goodput
     assert row.errors_timeout == present(rep.errors).timeout
     assert row.cpu_us_per_request == 2750
-    assert (row.nginx_cpu_us_per_request, row.postgresql_cpu_us_per_request) == (250, None)
+    assert (row.nginx_cpu_us_per_request, row.postgresql_cpu_us_per_request) == (500, None)
     assert (row.memory_mib, row.memory_pss_mib, row.joules_per_request) == (3, None, None)
     assert row.server_cpu_fraction == hosts.server.cpu_busy
     assert row.batch_cpu_s == 0.6
