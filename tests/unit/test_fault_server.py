@@ -122,7 +122,9 @@ def test_a_stall_holds_answers_until_its_end_and_cpu_time_is_burnt(running: Runn
 
 def test_a_split_answer_arrives_whole_and_its_body_may_be_held_back(running: Running) -> None:
     seconds = {}
-    for header in ("name=sent; split=1; nagle=0", "name=held; split=1; nagle=1"):
+    # As asyncio sets a socket up that names its protocol, and as the header asks.
+    for asked in ("name=own", "name=sent; nagle=0", "name=held; nagle=1"):
+        header = f"{asked}; split=1"
         connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
         for number in range(20):
             if number == 5:  # Linux acknowledges the first packets of a connection at once.
@@ -132,9 +134,9 @@ def test_a_split_answer_arrives_whole_and_its_body_may_be_held_back(running: Run
             assert (answer.status, answer.read()) == (200, BODY)
         seconds[header] = time.monotonic() - began
         connection.close()
-    sent, held = seconds.values()
+    own, sent, held = seconds.values()
     assert held >= 15 * 0.035
-    assert sent < held / 2
+    assert max(own, sent) < held / 2
 
 
 def test_a_single_queue_slows_to_half_of_its_capacity(running: Running) -> None:

@@ -53,8 +53,10 @@ COMPARED = (
 )
 UNFLOORED = (
     " Colours compare each figure with the best of the chosen cells with the same endpoint and "
-    "load. No A/A control was measured: nothing says how much of a difference is noise."
+    "load. {why}: nothing says how much of a difference is noise."
 )
+NO_CONTROL = "No A/A control was measured"
+FEW_BLOCKS = "The A/A control has too few blocks"
 
 WIDTH, HEIGHT, EDGE = 300, 22, 10.0  # px: of a row of dots, and left and right of it
 
@@ -71,7 +73,8 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
             for _, _, metric in HEAD
             if metric in known
         )
-        compared = COMPARED.format(floor=words) if known else UNFLOORED
+        why = FEW_BLOCKS if floors else NO_CONTROL
+        compared = COMPARED.format(floor=words) if known else UNFLOORED.format(why=why)
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
@@ -117,7 +120,13 @@ def _load(entry: Entry) -> str:
 def _group(entry: Entry) -> str:
     cell = entry.cell.cell
     load = cell.load
-    return f"{cell.endpoint} {cell.network} {_load(entry)} {load.connections} {load.duration_s}"
+    beside = "nginx alone" if cell.transport == "none" else ""
+    return " ".join(
+        map(
+            str,
+            (cell.endpoint, cell.network, _load(entry), load.connections, load.duration_s, beside),
+        )
+    )
 
 
 def _row(entry: Entry) -> Row:
@@ -131,7 +140,7 @@ def _row(entry: Entry) -> Row:
     mean = found.response_time.mean_us if found.response_time else None
     return Row(
         [
-            TableCell(entry.title, href=f"#{entry.anchor}"),
+            TableCell(entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}"),
             TableCell(cells.outcome(headline, entry.cell), css=f"state {headline.state}"),
             _cell(formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate),
             _cell(formatting.rate(goodput), goodput),

@@ -17,6 +17,9 @@ from loadlab.report.words.labels import Entry
 MOST = 6  # more endpoints than this have no tiles; the table has them
 
 
+NO_CONTROL = "no A/A control was measured"
+
+
 @dataclass(frozen=True)
 class Tile:
     """One figure: its name, its value with its unit, and a remark."""
@@ -56,8 +59,10 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
     """Return the best cell of an endpoint, and how it came first, in words.
 
     It is of the ranking's first rank, where one ranks all of the cells; of several, it held the
-    highest rate, with the lowest p99.
+    highest rate, with the lowest p99. nginx alone is a measure for the others, not one of them.
     """
+    applications = [entry for entry in entries if entry.cell.cell.transport != "none"]
+    entries = applications or entries
     words = f", the best of {len(entries)} cells" if len(entries) > 1 else ""
     ids = {entry.cell.cell_id for entry in entries}
     for ranking in summary.ranking:
@@ -195,7 +200,8 @@ def _noise(summary: Summary, entry: Entry) -> Tile:
     ]
     own = [one for one in known if one.cell_id == entry.cell.cell_id] or known
     if not own:
-        return Tile("noise floor", formatting.NONE, "", "no A/A control was measured")
+        why = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
+        return Tile("noise floor", formatting.NONE, "", why)
     worst = max(own, key=lambda one: one.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"

@@ -68,6 +68,24 @@ def test_stacks_at_one_rate_are_on_one_axis_and_one_alone_is_not(tmp_path: Path)
     assert figure.build(alone, {}, entries(alone)) == []
 
 
+def test_stacks_in_one_closed_loop_are_a_row_each_the_best_first(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path, 3, 3, 5)
+    cells = []
+    for index, one in enumerate(summary.cells):
+        load = replace(one.cell.load, mode="closed", rate=None)
+        reps = [replace(rep, goodput=1000.0 * (index + 1)) for rep in one.repetitions]
+        cells.append(replace(one, cell=replace(one.cell, load=load), repetitions=reps))
+    summary = replace(summary, cells=cells)
+    (section,) = figure.build(summary, {}, entries(summary))
+    goodput, p99 = section.plots
+    assert (goodput.title, p99.title) == ("goodput", "p99")
+    root = ET.fromstring(str(goodput.svg))
+    assert "flask, uwsgi 3,000; flask, gunicorn 2,000; aiohttp 1,000" in str(root.get("aria-label"))
+    assert "3,000" in "".join(root.itertext())
+    alone = replace(summary, cells=cells[:1])
+    assert figure.build(alone, {}, entries(alone)) == []
+
+
 def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> None:
     _, summary = rates
     (board,) = tiles.build(summary, entries(summary), {})
