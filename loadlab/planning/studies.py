@@ -56,8 +56,8 @@ from loadlab.core.model import (
 from loadlab.core.model.base import Json, doc
 from loadlab.core.model.claims import Published
 from loadlab.core.model.study import Scalar, StudyLoad
-from loadlab.planning import variants
 from loadlab.planning.lessons import definition
+from loadlab.planning.variants import study as variants
 from loadlab.tuning.profiles import tuning_keys, without
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}

@@ -103,12 +103,20 @@ def floor(control: Estimate) -> float | None:
     return max(abs(control.low), abs(control.high))
 
 
-def decide(found: Estimate, noise_floor: float | None, margin: float, better: Better) -> Look:
-    """Return the answer by a difference, in the unit of ``noise_floor`` and ``margin``.
+def excludes_0(found: Estimate) -> bool:
+    """Return whether an estimate has an interval and that excludes 0."""
+    return found.low is not None and found.high is not None and not found.low <= 0 <= found.high
+
+
+def decide(found: Estimate, control: Estimate, margin: float, better: Better) -> Look:
+    """Return the answer by a difference and that of the A/A control, in the unit of ``margin``.
 
     ``better``: the direction in which the head is faster. A difference that is certainly within the
-    margin is none, even where it is certainly not 0: a gate has no use for it.
+    margin is none, even where it is certainly not 0: a gate has no use for it. Where the control
+    certainly differs from its base, something else than the variants does, and a difference has to
+    be larger than that.
     """
+    noise_floor = floor(control)
     if found.value is None or found.low is None or found.high is None:
         return Look("undecided", Reason(code="few_looks"), is_open=True)
     widest = max(-found.low, found.high)
@@ -116,10 +124,10 @@ def decide(found: Estimate, noise_floor: float | None, margin: float, better: Be
     if widest <= margin:
         reason = Reason(code="looks_within_margin", value=widest, limit=margin, facts=facts)
         return Look("no difference", reason)
-    if found.low <= 0 <= found.high:
+    if not excludes_0(found):
         reason = Reason(code="looks_include_0", value=widest, limit=margin, facts=facts)
         return Look("undecided", reason, is_open=True)
-    if noise_floor is None or abs(found.value) <= noise_floor:
+    if noise_floor is None or (excludes_0(control) and abs(found.value) <= noise_floor):
         reason = Reason(code="looks_within_noise", value=found.value, limit=noise_floor)
         return Look("undecided", reason, is_open=True)
     faster = (found.value > 0) == (better == "higher")

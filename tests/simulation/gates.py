@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from loadlab.analysis.verdict import document
 from loadlab.core.methods import comparison_rule
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
@@ -25,8 +26,8 @@ Noise = Callable[[np.random.Generator, int], Floats]
 IN_20_MINUTES = 20 * 60 // (3 * (3 + 1.5))
 BLOCKS = int(IN_20_MINUTES)
 RECORDED = Path(__file__).with_name("recorded_blocks.csv")
-# The share of one of the six metrics.
-ERROR = sequential.ERROR_RATE / 6
+# The share of one metric of one head.
+ERROR = document.error(1)
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,14 @@ def looks(noise: Noise, effect: float, runs: int, blocks: int = BLOCKS) -> Share
 def _first(base: Floats, head: Floats, control: Floats) -> tuple[Look, int]:
     """Return the first answer and after how many blocks; the last look where there is none."""
     margin = comparison_rule().margin
-    heads, controls = _estimates(np.log(head / base)), _estimates(np.log(control / base))
-    for count, (found, twin) in enumerate(zip(heads, controls, strict=True), 1):
-        last = sequential.decide(found, sequential.floor(twin), margin, "lower")
+    alone, pooled = (_estimates(np.log(head / one)) for one in (base, np.sqrt(base * control)))
+    controls = _estimates(np.log(control / base))
+    for count, (found, both, twin) in enumerate(zip(alone, pooled, controls, strict=True), 1):
+        use = found if sequential.excludes_0(twin) else both
+        last = sequential.decide(use, twin, margin, "lower")
         if last.answer != "undecided":
             return last, count
-    return last, len(heads)
+    return last, len(alone)
 
 
 def _estimates(logs: Floats) -> list[Estimate]:

@@ -183,6 +183,8 @@ from loadlab.core.model.telemetry import (
 )
 from loadlab.core.model.thresholds import Thresholds
 from loadlab.core.model.verdict import (
+    Baseline,
+    HeadVerdict,
     PlannedAb,
     PlannedVariant,
     VariantCells,
@@ -195,6 +197,7 @@ __all__ = [
     "AblationPower",
     "AcceptQueue",
     "Answer",
+    "Baseline",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -246,6 +249,7 @@ __all__ = [
     "HalfOpen",
     "HandCommand",
     "Hardware",
+    "HeadVerdict",
     "HostCpus",
     "HostDescription",
     "HostInterfaces",

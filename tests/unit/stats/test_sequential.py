@@ -13,6 +13,8 @@ from loadlab.stats.inference import Estimate
 from tests.simulation import gates
 
 MARGIN = 0.05
+# Of an A/A control.
+QUIET = Estimate(0.0, -0.2, 0.2)
 
 
 def t_at(values: list[float], mean: float) -> float:
@@ -46,7 +48,7 @@ def test_there_is_no_interval_of_too_few_blocks() -> None:
     found = sequential.interval([0.1, 0.11, 0.12], 0.004)
     assert found.value == pytest.approx(0.11)
     assert (found.low, found.high) == (None, None)
-    assert sequential.decide(found, 0.0, MARGIN, "lower").is_open
+    assert sequential.decide(found, QUIET, MARGIN, "lower").is_open
 
 
 def test_blocks_that_one_side_lacks_are_left_out() -> None:
@@ -73,14 +75,20 @@ def test_blocks_that_one_side_lacks_are_left_out() -> None:
 def test_answer_follows_from_the_interval(
     low: float, high: float, better: sequential.Better, answer: str
 ) -> None:
-    found = sequential.decide(Estimate((low + high) / 2, low, high), 0.001, MARGIN, better)
+    found = sequential.decide(Estimate((low + high) / 2, low, high), QUIET, MARGIN, better)
     assert found.answer == answer
     assert found.is_open == (answer == "undecided")
 
 
-@pytest.mark.parametrize("floor", [0.15, None])
-def test_difference_within_the_noise_stays_undecided(floor: float | None) -> None:
-    found = sequential.decide(Estimate(0.1, 0.06, 0.2), floor, MARGIN, "lower")
+def test_difference_above_that_of_a_control_that_differs_is_told() -> None:
+    control = Estimate(0.001, 0.0005, 0.0015)
+    found = sequential.decide(Estimate(0.1, 0.06, 0.2), control, MARGIN, "lower")
+    assert found.answer == "slower"
+
+
+@pytest.mark.parametrize("control", [Estimate(0.12, 0.09, 0.15), Estimate(0.0, None, None)])
+def test_difference_within_the_noise_stays_undecided(control: Estimate) -> None:
+    found = sequential.decide(Estimate(0.1, 0.06, 0.2), control, MARGIN, "lower")
     assert (found.answer, found.is_open) == ("undecided", True)
     assert found.reason.code == "looks_within_noise"
 
