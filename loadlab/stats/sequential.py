@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from loadlab.core.model import Answer, Facts, Reason
 from loadlab.stats.inference import Estimate
@@ -59,12 +59,19 @@ def width(blocks: int, error: float) -> float:
     return math.sqrt((blocks - 1) * (most - 1) / (1 - most / mixed)) if most < mixed else math.inf
 
 
-def interval(values: Sequence[float], error: float) -> Estimate:
-    """Return the mean and its interval after so many blocks; the bounds are None for too few."""
+def interval(values: Sequence[float], error: float, least: float = 0.0) -> Estimate:
+    """Return the mean and its interval after so many blocks; the bounds are None for too few.
+
+    ``least``: the standard deviation of a block is taken to be this at least.
+    """
     if not values:
         return Estimate(None, None, None)
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    deviation = max(least, _deviation(values))
     return around(statistics.fmean(values), deviation, len(values), error)
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def around(mean: float, deviation: float, blocks: int, error: float) -> Estimate:
@@ -76,24 +83,52 @@ def around(mean: float, deviation: float, blocks: int, error: float) -> Estimate
     return Estimate(mean, mean - half, mean + half)
 
 
-def ratio(base: Mapping[int, float], head: Mapping[int, float], error: float) -> Estimate:
-    """Return head / base - 1, of the blocks that both have; each is block -> value above 0.
+class Compared(NamedTuple):
+    """The difference of a head from the base, and that of the A/A control from it."""
 
-    The value is the geometric mean over the blocks. Raises ValueError for a value of 0 or less.
+    head: Estimate
+    control: Estimate
+
+
+def compare(
+    base: Mapping[int, float],
+    control: Mapping[int, float],
+    head: Mapping[int, float],
+    error: float,
+    *,
+    relative: bool,
+) -> Compared:
+    """Return the differences by the blocks that both sides have; each side is block -> value.
+
+    ``relative``: head / base - 1, a geometric mean over the blocks, of values above 0; otherwise
+    the mean of head - base. As long as the control does not differ from the base, the head is
+    compared with the mean of both: a difference then has three quarters of the variance. Few blocks
+    may by chance differ all by the same, so its standard deviation is taken to be at least the one
+    that follows from base and control. Raises ValueError for a ratio of a value of 0 or less.
     """
-    logs = [math.log(head[block] / base[block]) for block in base if block in head]
-    return as_ratio(interval(logs, error))
+    sides = [
+        {block: math.log(value) if relative else value for block, value in side.items()}
+        for side in (base, control, head)
+    ]
+    own, twin, other = sides
+    apart = [twin[block] - own[block] for block in own if block in twin]
+    found = interval(apart, error)
+    least = 0.0
+    if not excludes_0(found):
+        own = {
+            block: statistics.fmean(side[block] for side in (own, twin) if block in side)
+            for block in own.keys() | twin.keys()
+        }
+        least = math.sqrt(3 / 4) * _deviation(apart)
+    values = [other[block] - own[block] for block in sorted(own) if block in other]
+    compared = Compared(interval(values, error, least), found)
+    return Compared(*map(as_ratio, compared)) if relative else compared
 
 
 def as_ratio(found: Estimate) -> Estimate:
     """Return the relative difference that an estimate of the logarithm of a ratio stands for."""
     several = (found.value, found.low, found.high)
     return Estimate(*(None if one is None else math.expm1(one) for one in several))
-
-
-def shift(base: Mapping[int, float], head: Mapping[int, float], error: float) -> Estimate:
-    """Return head - base, of the blocks that both have; each is block -> value."""
-    return interval([head[block] - base[block] for block in base if block in head], error)
 
 
 def floor(control: Estimate) -> float | None:

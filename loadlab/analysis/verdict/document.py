@@ -1,9 +1,7 @@
 """The verdict on the heads after the blocks measured so far.
 
 Each metric has one value for each block and variant: the median of the block's valid repetitions.
-That of the base is the mean of the base and its A/A control, which has half the variance, as long
-as the two do not differ. stats/sequential.py compares them. The rows of all heads share its error
-rate.
+stats/sequential.py compares them. The rows of all heads share its error rate.
 """
 
 from __future__ import annotations
@@ -131,8 +129,8 @@ def _beside(one: Measure, cells: Cells, baseline: Baseline) -> VerdictRow:
     reason = sides.incomparable(one, cells, values, latency_of)
     before, now = baseline.values.get(one.name), None
     if reason is None:
-        now = _median(_mean_of(one, values["base"], values["control"]))
-        twin = _compare(one, values["base"], values["control"], error(1))
+        now = _median(values["base"])
+        twin = sequential.compare(**values, head={}, error=error(1), relative=one.relative).control
         floor = sequential.floor(twin)
         reason = Reason(code="two_sittings", facts={"noise_floor": floor})
         if before is None:
@@ -165,25 +163,6 @@ def _margin(one: Measure) -> float:
     return rule.margin if one.relative else rule.failed_max
 
 
-def _compare(
-    one: Measure, base: Mapping[int, float], other: Mapping[int, float], share: float
-) -> Estimate:
-    """Return the difference of the other from the base, each block -> value."""
-    return (sequential.ratio if one.relative else sequential.shift)(base, other, share)
-
-
-def _mean_of(
-    one: Measure, base: Mapping[int, float], control: Mapping[int, float]
-) -> dict[int, float]:
-    """Return block -> mean of the base and its control, of one where the block lacks the other."""
-    mean = statistics.geometric_mean if one.relative else statistics.fmean
-    both = (base, control)
-    return {
-        block: mean([side[block] for side in both if block in side])
-        for block in sorted(base.keys() | control.keys())
-    }
-
-
 def _row(one: Measure, cells: Cells, more_failed: float, share: float) -> VerdictRow:
     """Return a row. ``more_failed``: fraction of requests that failed of the head, less the base's;
     ``share``: the row's of the error rate."""
@@ -199,10 +178,7 @@ def _row(one: Measure, cells: Cells, more_failed: float, share: float) -> Verdic
         found = Estimate(None, None, None)
         floor, look = None, Look("undecided", reason)
     else:
-        twin = _compare(one, base, control, share)
-        if not sequential.excludes_0(twin):
-            base = _mean_of(one, base, control)
-        found = _compare(one, base, head, share)
+        found, twin = sequential.compare(base, control, head, share, relative=one.relative)
         floor = sequential.floor(twin)
         look = sequential.decide(found, twin, margin, one.better)
         for side, codes in cells.void.items():

@@ -83,10 +83,7 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     blocks: Annotated[Count, doc("Blocks that have both variants; with a baseline, the head.")]
     base: Annotated[
         NotNegative | None,
-        doc(
-            "Median of the base's blocks, each the mean of the base and its A/A control; null "
-            "without any. With a baseline, its value."
-        ),
+        doc("Median of the base's blocks; null without any. With a baseline, its value."),
     ]
     head: Annotated[NotNegative | None, doc("Median of the head's blocks; null without any.")]
     value: Annotated[float | None, doc("Difference of the head; null without a common block.")]

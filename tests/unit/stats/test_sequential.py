@@ -54,9 +54,37 @@ def test_there_is_no_interval_of_too_few_blocks() -> None:
 def test_blocks_that_one_side_lacks_are_left_out() -> None:
     base = dict.fromkeys(range(12), 10.0)
     head = {**dict.fromkeys(range(11), 11.0), 99: 50.0}
-    found = sequential.ratio(base, head, 0.01)
+    found = sequential.compare(base, base, head, 0.01, relative=True).head
     assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
-    assert sequential.shift(base, head, 0.01).value == pytest.approx(1)
+    shift = sequential.compare(base, base, head, 0.01, relative=False).head
+    assert shift.value == pytest.approx(1)
+
+
+def test_head_is_compared_with_base_and_control_while_these_do_not_differ() -> None:
+    random = np.random.default_rng(3)
+
+    def side(mean: float) -> dict[int, float]:
+        return dict(enumerate(np.exp(random.normal(math.log(mean), 0.03, 20)).tolist()))
+
+    base, control, head = side(10), side(10), side(11)
+    found = sequential.compare(base, control, head, 0.004, relative=True).head
+    logs = [math.log(head[n] / math.sqrt(base[n] * control[n])) for n in base]
+    assert found.value == pytest.approx(math.expm1(np.mean(logs)))
+    # Of a control that differs, nothing is taken.
+    found = sequential.compare(base, side(12), head, 0.004, relative=True).head
+    assert found.value == pytest.approx(
+        math.expm1(np.mean([math.log(head[n] / base[n]) for n in base]))
+    )
+
+
+def test_few_blocks_that_differ_by_the_same_are_no_narrower_than_base_and_control() -> None:
+    base = {block: 10 + block % 2 for block in range(10)}
+    control = {block: 11 - block % 2 for block in range(10)}
+    head = dict.fromkeys(range(10), 12.0)
+    found = sequential.compare(base, control, head, 0.004, relative=False).head
+    assert found.value == pytest.approx(1.5)
+    half = sequential.width(10, 0.004) * math.sqrt(3 / 4 * 10 / 9 / 10)
+    assert (found.low, found.high) == pytest.approx((1.5 - half, 1.5 + half))
 
 
 @pytest.mark.parametrize(
