@@ -26,8 +26,8 @@ from loadlab.stats.inference import Estimate
 # Share of runs of equal variants in which any metric is called slower or faster, at any look.
 ERROR_RATE = 0.025
 # Standard deviation of the effects that the likelihood ratio is mixed over, in standard deviations
-# of a block's difference. With more, few blocks are narrower and many are wider: here 10 blocks by
-# 6 %, and 30 by 2 %, than with 1.
+# of a block's difference. With more, intervals of few blocks are narrower and those of many wider:
+# of 10 by 6 % and of 30 by 2 %, compared with 1.
 EFFECT = 1.5
 
 Better = Literal["lower", "higher"]

@@ -37,7 +37,9 @@ _SETTING = re.compile(r"postgresql\.([A-Za-z_][A-Za-z0-9_.]*)")
 
 def several(root: Path, given: str, rest: GivenOptions) -> list[Variant]:
     """Return the heads: variants with semicolons between. See variant()."""
-    each = [one.strip() for one in given.split(";") if one.strip()]
+    each = [one.strip() for one in given.split(";")]
+    if not all(each):
+        raise PlanError(f"head: '{given}' has an empty variant between its semicolons.")
     names = ["head"] if len(each) == 1 else [f"head{number}" for number in range(1, len(each) + 1)]
     return [variant(root, name, one, rest) for name, one in zip(names, each, strict=True)]
 

@@ -219,7 +219,12 @@ def of_base(planned: PlannedCells) -> set[str]:
 
 def refuse_other(run_id: str, before: PlannedAb | None, now: PlannedAb) -> None:
     """Raise PlanError where a run that is resumed began with other variants."""
-    if before is not None and replace(before, budget_s=now.budget_s) != now:
+
+    def asked_for(ab: PlannedAb) -> object:
+        every = [(one.options, one.commit) for one in (ab.base, *ab.heads)]
+        return every, ab.baseline
+
+    if before is not None and asked_for(before) != asked_for(now):
         raise PlanError(
             f"run_id: '{run_id}' compares other variants, or a git ref, a file or the baseline has "
             "changed since. Results of both are not mixed: give another -e run_id=<name>, or leave "
@@ -267,10 +272,13 @@ def with_blocks(root: Path, planned: PlannedCells, seconds: float, before: int) 
     ``before``: the blocks that the run has already. The run itself decides; see
     analysis/verdict/blocks.py.
     """
-    beside = rule_of(root).ab_beside_s
+    rule = rule_of(root)
+    beside = rule.ab_beside_s
     cells = [item for item in items(planned.experiments) if item.purpose == "measure"]
     # The first is measured twice.
     each = [one.expected_s + beside for one in cells]
     twice = [one.expected_s + beside for one in cells if one.cell_id in of_base(planned)]
     blocks = before + max(1, int(seconds / (sum(each) + sum(twice))))
+    if planned.options.baseline is not None:
+        blocks = min(blocks, rule.ab_baseline_blocks)
     return replace(planned, options=replace(planned.options, repetitions=blocks))

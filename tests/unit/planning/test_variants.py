@@ -10,6 +10,7 @@ import pytest
 
 from loadlab.core.errors import PlanError
 from loadlab.planning.variants import given as variants
+from loadlab.planning.variants import study
 from loadlab.scheduling.experiments import Scaled
 from tests.unit import builders
 
@@ -76,6 +77,7 @@ def test_variant_may_be_a_file(tmp_path: Path) -> None:
         ({"head": ""}, "head: none was given"),
         ({"head": "wrokers=2"}, "'wrokers' is no option of a variant"),
         ({"head": "rate=100"}, "'rate' is no option of a variant"),
+        ({"head": "workers=2;"}, "has an empty variant between its semicolons"),
         ({"head": "workers=="}, "'workers==' is no option and its value"),
         ({"head": "python=3.12"}, "'python' cannot differ between variants: a host has the"),
         ({"head": "kernel=6.12"}, "'kernel' cannot differ between variants: another kernel"),
@@ -158,6 +160,18 @@ def test_several_heads_are_compared_with_one_base() -> None:
     cells = {item.cell_id for one in plan.experiments for item in one.items}
     assert len(cells) == 9
     assert len({head.cells.constant for head in plan.ab.heads}) == 2
+
+
+def test_resumed_run_keeps_its_variants() -> None:
+    first, longer, other = (
+        builders.plan(**{**VARIANTS, **changes}).ab
+        for changes in ({}, {"budget": "1h"}, {"head": "workers=3"})
+    )
+    assert longer is not None
+    study.refuse_other("one", first, longer)
+    assert other is not None
+    with pytest.raises(PlanError, match="run_id: 'one' compares other variants"):
+        study.refuse_other("one", first, other)
 
 
 def test_application_may_be_another_folder(tmp_path: Path) -> None:
