@@ -35,6 +35,7 @@ from loadlab.core.model import (
     Verdict,
 )
 from loadlab.core.model.base import Above0, NotNegative, Positive, doc
+from loadlab.core.run_dir import VERDICT
 from loadlab.generators import registry
 from loadlab.planning.planned_cells import PlannedCells
 from loadlab.planning.variants import given as variants
@@ -160,14 +161,14 @@ def budget(given: str | None) -> float:
 
 
 def _verdict(root: Path, file: str) -> Verdict:
-    """Return the verdict.json of a baseline. Raises PlanError."""
+    """Return the document of a baseline. Raises PlanError."""
     path = root / file
     if not path.is_file():
-        raise PlanError(f"baseline: '{file}' is no file. Give a verdict.json of playbooks/ab.yml.")
+        raise PlanError(f"baseline: '{file}' is no file. Give a {VERDICT} of playbooks/ab.yml.")
     try:
         found = documents.read(path, Verdict)
     except ValueError as problem:
-        raise PlanError(f"baseline: '{file}' is no verdict.json: {problem}.") from None
+        raise PlanError(f"baseline: '{file}' is no {VERDICT}: {problem}.") from None
     if found.cell is None or not found.heads:
         raise PlanError(f"baseline: '{file}' has no measured base. Give that of a finished run.")
     return found
