@@ -22,7 +22,7 @@ ByBlock = dict[int, list[Repetition]]
 class Measure(Struct, frozen=True):
     """A row: its metric of metrics.py, by load, and in which direction it is better.
 
-    ``at`` of p50 and p99 is their name: what they are of depends on the repetitions.
+    ``at`` of p50, p99 and memory is their name: what they are of depends on the repetitions.
     """
 
     name: Name
@@ -38,7 +38,7 @@ MEASURES = (
     Measure("goodput", "saturated", "goodput", "requests/s", "higher"),
     Measure("p50", "constant", "p50", "µs"),
     Measure("p99", "constant", "p99", "µs"),
-    Measure("memory", "constant", "telemetry.server.processes.application.rss_max_bytes", "bytes"),
+    Measure("memory", "constant", "memory", "bytes"),
     Measure("errors", "constant", "failed_fraction", "fraction", relative=False),
 )
 
@@ -108,11 +108,9 @@ def by_block(cells: Cells, side: ByBlock, at: str) -> dict[int, float]:
 
 def path_of(one: Measure, cells: Cells) -> tuple[str, LatencyOf | None]:
     """Return the path of a row's metric, and what it is of."""
-    if one.name not in histograms.PERCENTILES:
-        return one.at, None
-    if all(rep.response_time is not None for rep in cells.all()):
-        return f"response_time.{one.at}_us", "due"
-    return f"latency_us.{one.at}", "answers"
+    if one.name in ("p50", "p99", "memory"):
+        return metrics.path_of(one.name, cells.all())
+    return one.at, None
 
 
 def incomparable(
