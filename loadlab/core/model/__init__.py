@@ -187,6 +187,8 @@ from loadlab.core.model.telemetry import (
 )
 from loadlab.core.model.thresholds import Thresholds
 from loadlab.core.model.verdict import (
+    Baseline,
+    HeadVerdict,
     PlannedAb,
     PlannedVariant,
     VariantCells,
@@ -199,6 +201,7 @@ __all__ = [
     "AblationPower",
     "AcceptQueue",
     "Answer",
+    "Baseline",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -253,6 +256,7 @@ __all__ = [
     "HalfOpen",
     "HandCommand",
     "Hardware",
+    "HeadVerdict",
     "HostCpus",
     "HostDescription",
     "HostInterfaces",
