@@ -18,11 +18,9 @@ templates = Environment(
     auto_reload=False,
 )
 
-# The names that Sanic gives itself are fit for several applications in one process.
 application = Sanic("lab", configure_logging=False)
 application.config.ACCESS_LOG = False
 application.config.KEEP_ALIVE_TIMEOUT = 75
-# Where another server runs it, Sanic warns of a listener that it would have called too late.
 application.config.MOTD = False
 
 
@@ -118,15 +116,8 @@ async def book(request: Request) -> HTTPResponse:
 
 
 if __name__ == "__main__":
-    listen = os.environ["LAB_LISTEN"]
-    where: dict[str, Any]
-    if listen.startswith("unix:"):
-        where = {"unix": listen.removeprefix("unix:")}
-    else:
-        address, _, port = listen.rpartition(":")
-        where = {"host": address, "port": int(port)}
     application.run(
-        **where,
+        sock=work.listen(),
         workers=int(os.environ["LAB_WORKERS"]),
         backlog=int(os.environ["LAB_BACKLOG"]),
         access_log=False,

@@ -13,7 +13,6 @@ from loadlab.generators import registry
 from loadlab.planning.options import CLIENTS_ENDPOINT, LIMITS
 from loadlab.stacks import servers
 from loadlab.stacks.contract import expected_body
-from loadlab.stacks.stacks import CHOICES
 from loadlab.tuning import ledger, profiles
 
 ROOT = Path(__file__).parents[2]
