@@ -125,7 +125,7 @@ class Places(Struct, frozen=True, kw_only=True):
     """What a command needs of the host.
 
     - listen: unix:<path> or <address>:<port>; router: socket between uWSGI's router and workers
-    - deps, home, python: folders of the dependencies, the application, and what all share
+    - deps: folder of the dependencies
     - workers: processes, 1 or more; keepalive: seconds until an idle connection is closed
     - module, uwsgi_module: "module:object" of the application
     """
@@ -133,8 +133,6 @@ class Places(Struct, frozen=True, kw_only=True):
     listen: str
     router: str
     deps: str
-    home: str
-    python: str
     workers: int
     threads: int
     keepalive: int
@@ -165,6 +163,7 @@ def offered(root: Path, interface: str) -> list[Offered]:
         for name in order
         for key in wanted
         for row in known[name]["stacks"].get(key, [])
+        if row.get("worker_class") not in own.get("refused", {})
         for one in _of_row(name, known[name], row, lock(root, name))
     ]
 
@@ -220,9 +219,9 @@ def command(stack: Chosen, places: Places) -> str:
     words = {
         "listen": places.listen, "where": where, "path": where, "address": address, "port": port,
         "router": places.router, "deps": places.deps, "venv": f"{places.deps}/venv",
-        "home": places.home, "python": places.python, "workers": places.workers,
-        "threads": places.threads, "keepalive": places.keepalive, "backlog": places.backlog,
-        "module": places.module, "uwsgi_module": places.uwsgi_module or places.module,
+        "workers": places.workers, "threads": places.threads, "keepalive": places.keepalive,
+        "backlog": places.backlog, "module": places.module,
+        "uwsgi_module": places.uwsgi_module or places.module,
         "protocol": stack["protocol"], "worker_class": stack["worker_class"],
     }  # fmt: skip
     started = stack["started"]
@@ -236,18 +235,19 @@ def command(stack: Chosen, places: Places) -> str:
     return " ".join(text.split())
 
 
-def refusal(root: Path, interface: str, server: str) -> str | None:
-    """Return why a server does not run an interface; None where it does.
+def refusal(root: Path, interface: str, server: str | None, worker_class: str | None) -> str | None:
+    """Return why a server or its worker class does not run an interface; None where both may.
 
     Raises PlanError where there is no such server.
     """
     known, own = servers(root), interfaces(root)[interface]
-    if server not in known:
+    if server is not None and server not in known:
         raise PlanError(
             f"server: '{server}' is not known. There are: {', '.join(known)}. A new one is a "
             f"folder in {FOLDER}/."
         )
-    if {interface, own.get("also")} & known[server]["stacks"].keys():
-        return None
-    reason = own.get("refused", {}).get(server)
-    return reason or f"{server} runs no {own['plural']}"
+    for name in (server, worker_class):
+        if name in own.get("refused", {}):
+            return own["refused"][name]
+    runs = server is None or {interface, own.get("also")} & known[server]["stacks"].keys()
+    return None if runs else f"{server} runs no {own['plural']}"

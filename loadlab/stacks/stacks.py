@@ -129,7 +129,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     app = manifest(root, source)
     _refuse_direct(values, app)
     driver = _driver(values, app)
-    refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
+    refused = refusal(root, app["interface"], values["server"], values["worker_class"])
     there_are = offered(root, app["interface"])
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
     fitting = [

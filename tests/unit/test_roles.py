@@ -241,7 +241,10 @@ def test_every_interface_has_its_default_server() -> None:
     for name, interface in INTERFACES.items():
         assert servers.offered(ROOT, name)[0]["server"] == interface["default"]
         assert name in {key for server in SERVERS.values() for key in server["stacks"]}
-        assert set(interface.get("refused", {})) <= set(SERVERS)
+        workers = {
+            one["worker_class"] for one in servers.offered(ROOT, interface.get("also", name))
+        }
+        assert set(interface.get("refused", {})) <= {*SERVERS, *workers}
 
 
 def test_every_interface_and_every_endpoint_is_some_apps() -> None:

@@ -23,8 +23,6 @@ PLACES = Places(
     listen="unix:/run/app.sock",
     router="/run/uwsgi.sock",
     deps="/deps",
-    home="/app",
-    python="/python",
     workers=2,
     threads=3,
     keepalive=75,
@@ -39,8 +37,7 @@ GUNICORN = (
 UWSGI = (
     "/usr/bin/uwsgi-core --plugins python3 --strict --master --need-app --single-interpreter "
     "--lazy-apps --vacuum --die-on-term --disable-logging --enable-threads --chmod-socket=666 "
-    "--listen 4096 --processes 2 {} --virtualenv /deps/venv --pythonpath /python --pythonpath /app "
-    "--module app:application"
+    "--listen 4096 --processes 2 {} --virtualenv /deps/venv --module app:application"
 )
 
 
@@ -149,6 +146,11 @@ def test_every_application_runs_on_every_server_of_its_interface() -> None:
     assert {one["server"] for one in servers.offered(ROOT, "sanic")} == asgi | {"native"}
 
 
+def test_a_worker_class_that_cannot_run_an_interface_is_refused_with_the_reason() -> None:
+    with pytest.raises(PlanError, match=r"worker_class=asgi: Sanic gives its headers as a gener"):
+        asked("sanic", server="gunicorn", worker_class="asgi")
+
+
 def test_a_stack_has_the_accept_queue_that_its_server_always_has() -> None:
     assert asked("fastapi", worker_class="asgi")["own_backlog"] == 100
     assert asked("fastapi", worker_class="asgi", backlog=100)["own_backlog"] == 100
@@ -178,7 +180,7 @@ def test_a_new_server_is_one_folder(tmp_path: Path) -> None:
     assert one["started"]["lock"] == "files/servers/new/requirements.txt"
     places = replace(PLACES, listen="127.0.0.1:8000")
     assert servers.command(one, places) == "/deps/venv/bin/new --to 127.0.0.1 8000"
-    assert servers.refusal(tmp_path, "wsgi", "new") == "new runs no WSGI applications"
+    assert servers.refusal(tmp_path, "wsgi", "new", None) == "new runs no WSGI applications"
 
     server["command"] = "{venv}/bin/new {colour}"
     (folder / "server.yml").write_text(yaml.safe_dump(server))
