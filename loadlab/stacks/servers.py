@@ -163,7 +163,6 @@ def offered(root: Path, interface: str) -> list[Offered]:
         for name in order
         for key in wanted
         for row in known[name]["stacks"].get(key, [])
-        if row.get("worker_class") not in own.get("refused", {})
         for one in _of_row(name, known[name], row, lock(root, name))
     ]
 
@@ -235,19 +234,18 @@ def command(stack: Chosen, places: Places) -> str:
     return " ".join(text.split())
 
 
-def refusal(root: Path, interface: str, server: str | None, worker_class: str | None) -> str | None:
-    """Return why a server or its worker class does not run an interface; None where both may.
+def refusal(root: Path, interface: str, server: str) -> str | None:
+    """Return why a server does not run an interface; None where it does.
 
     Raises PlanError where there is no such server.
     """
     known, own = servers(root), interfaces(root)[interface]
-    if server is not None and server not in known:
+    if server not in known:
         raise PlanError(
             f"server: '{server}' is not known. There are: {', '.join(known)}. A new one is a "
             f"folder in {FOLDER}/."
         )
-    for name in (server, worker_class):
-        if name in own.get("refused", {}):
-            return own["refused"][name]
-    runs = server is None or {interface, own.get("also")} & known[server]["stacks"].keys()
-    return None if runs else f"{server} runs no {own['plural']}"
+    if {interface, own.get("also")} & known[server]["stacks"].keys():
+        return None
+    reason = own.get("refused", {}).get(server)
+    return reason or f"{server} runs no {own['plural']}"

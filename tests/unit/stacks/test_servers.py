@@ -146,9 +146,13 @@ def test_every_application_runs_on_every_server_of_its_interface() -> None:
     assert {one["server"] for one in servers.offered(ROOT, "sanic")} == asgi | {"native"}
 
 
-def test_a_worker_class_that_cannot_run_an_interface_is_refused_with_the_reason() -> None:
+def test_what_an_application_does_not_run_on_is_refused_with_the_reason() -> None:
     with pytest.raises(PlanError, match=r"worker_class=asgi: Sanic gives its headers as a gener"):
         asked("sanic", server="gunicorn", worker_class="asgi")
+    with pytest.raises(PlanError, match=r"transport=unix: CherryPy reads SERVER_PORT as a number"):
+        asked("cherrypy", server="waitress", transport="unix")
+    # Left open, another of the server's takes its place.
+    assert asked("cherrypy", server="waitress")["transport"] == "tcp"
 
 
 def test_a_stack_has_the_accept_queue_that_its_server_always_has() -> None:
@@ -180,7 +184,7 @@ def test_a_new_server_is_one_folder(tmp_path: Path) -> None:
     assert one["started"]["lock"] == "files/servers/new/requirements.txt"
     places = replace(PLACES, listen="127.0.0.1:8000")
     assert servers.command(one, places) == "/deps/venv/bin/new --to 127.0.0.1 8000"
-    assert servers.refusal(tmp_path, "wsgi", "new", None) == "new runs no WSGI applications"
+    assert servers.refusal(tmp_path, "wsgi", "new") == "new runs no WSGI applications"
 
     server["command"] = "{venv}/bin/new {colour}"
     (folder / "server.yml").write_text(yaml.safe_dump(server))
