@@ -20,6 +20,7 @@ import msgspec
 from loadlab.core.formatting import one_line
 from loadlab.core.model import Database, Frequency, Processes, Query, ServiceProcesses
 from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES, QUEUES
+from loadlab.telemetry.busiest import busiest
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.remembered import remembered
@@ -248,7 +249,7 @@ def summarise(
             {n: p for n, p in reading.groups.get(name, {}).items() if n not in apart}
             for reading in inside
         ]
-        return _group(groups, far, recording, cores * (window.end - window.start))
+        return _group(groups, far, recording, window.end - window.start, cores)
 
     return ServiceProcesses(
         nginx=figures("nginx"),
@@ -261,7 +262,7 @@ _Group = Mapping[int, Process]
 
 
 def _group(
-    readings: Sequence[_Group], far: float, recording: Recording, available_s: float
+    readings: Sequence[_Group], far: float, recording: Recording, seconds: float, cores: int
 ) -> Processes | None:
     if not any(readings):
         return None
@@ -270,19 +271,22 @@ def _group(
     cpu_s = _cpu_s(readings, far, recording.ticks)
     ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = known and ended_s <= ENDED_MAX * cpu_s
+    process_s, thread_s = busiest(readings, far)
 
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
         return _of_threads(readings, far, count)
 
     return Processes(
         cpu_s=cpu_s if known else None,
-        cpu=cpu_s / available_s if known else None,
+        cpu=cpu_s / (cores * seconds) if known else None,
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
         processes_max=max(len(g) for g in readings),
         voluntary_switches=round(threads(_voluntary)) if seen else None,
         involuntary_switches=round(threads(_involuntary)) if seen else None,
         run_queue_wait_s=_thread_s(readings, far, lambda process: process.waited),
+        busiest_process=None if process_s is None else process_s / seconds,
+        busiest_thread=None if thread_s is None else thread_s / seconds,
     )
 
 
@@ -423,7 +427,7 @@ def generator(recording: Recording, window: Window, cores: int) -> Processes | N
         return None
     first, last, far = around
     groups = [reading.groups.get(GENERATOR, {}) for reading in recording.readings[first : last + 1]]
-    return _group(groups, far, recording, cores * (window.end - window.start))
+    return _group(groups, far, recording, window.end - window.start, cores)
 
 
 def hardware(

@@ -59,24 +59,32 @@ def accept_queues(
     """
     depths: dict[tuple[str, str], list[int | None]] = {}
     limits: dict[tuple[str, str], int] = {}
-    inside = False
+    totals: Counter[tuple[str, str]] = Counter()
+    inside = 0
     for reading in readings:
         place = bisect_left(ends, reading.t - start)
         if reading.t < start or place == len(ends):
             continue
-        inside = True
+        inside += 1
         waiting: Counter[tuple[str, str]] = Counter()
         room: Counter[tuple[str, str]] = Counter()
         for queue in reading.queues:
             waiting[queue.service, queue.socket] += queue.depth
             room[queue.service, queue.socket] += queue.limit
         limits |= room
+        totals.update(waiting)
         for name, depth in waiting.items():
             series = depths.setdefault(name, [None] * len(ends))
             series[place] = max(depth, series[place] or 0)
     if not inside:
         return None
     return [
-        AcceptQueue(service=name[0], socket=name[1], limit=limits[name], depth=depth)
+        AcceptQueue(
+            service=name[0],
+            socket=name[1],
+            limit=limits[name],
+            depth=depth,
+            mean_depth=totals[name] / inside,
+        )
         for name, depth in sorted(depths.items(), key=lambda item: item[0])
     ]

@@ -10,7 +10,7 @@ from loadlab.core import formatting
 from loadlab.core.model import CurveSummary, SearchSummary, Summary
 from loadlab.report.html import Headline
 from loadlab.report.sections import cells, headlines, processes
-from loadlab.report.words import labels, quantities
+from loadlab.report.words import labels, limits, quantities
 from loadlab.report.words.labels import Entry
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
@@ -29,11 +29,12 @@ class Tile:
 
 @dataclass(frozen=True)
 class Board:
-    """The tiles of one stack; ``anchor``: its section."""
+    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty."""
 
     title: str
     anchor: str
     tiles: Sequence[Tile]
+    limit: str = ""
 
 
 def build(summary: Summary, entries: Sequence[Entry]) -> list[Board]:
@@ -88,6 +89,7 @@ def _board(summary: Summary, entry: Entry, best: str) -> Board:
             _verdict(entry, headline),
             _noise(summary, entry),
         ],
+        limits.whole(entry.cell.limit) if entry.cell.limit else "",
     )
 
 

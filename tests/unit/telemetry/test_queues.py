@@ -13,10 +13,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab.core.model import AcceptQueue
 from loadlab.telemetry import queues
 from loadlab.telemetry.counters import TelemetryError
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "roles" / "telemetry" / "files"
@@ -29,7 +31,12 @@ SECONDS = [1.0, 2.0, 3.0, 4.0]
 def test_queues_have_the_most_of_each_second() -> None:
     found = queues.accept_queues(queues.read(RECORDED), START, SECONDS)
     path = "/run/loadlab-fixture/app.sock"
-    assert found == [
+    assert found is not None
+    means = [present(queue.mean_depth) for queue in found]
+    # The mean is of all readings, five in each second.
+    assert 20 < means[0] < 65
+    assert [round(mean, 1) for mean in means[1:]] == [5.5, 0.0]
+    assert [replace(queue, mean_depth=None) for queue in found] == [
         # The kernel lets one more in than the limit.
         AcceptQueue(service="application", socket=path, limit=64, depth=[0, 34, 65, 65]),
         AcceptQueue(service="nginx", socket="127.0.0.1:8080", limit=511, depth=[0, 14, 38, 0]),
@@ -53,7 +60,9 @@ def test_queues_of_several_sockets_with_one_address_are_one() -> None:
     each = [queues.Queue("application", "127.0.0.1:8000", depth, 100) for depth in (3, 4)]
     found = queues.accept_queues([queues.Reading(START, each)], START, [1.0])
     assert found == [
-        AcceptQueue(service="application", socket="127.0.0.1:8000", limit=200, depth=[7])
+        AcceptQueue(
+            service="application", socket="127.0.0.1:8000", limit=200, depth=[7], mean_depth=7
+        )
     ]
 
 
