@@ -66,6 +66,7 @@ STATUS = "progress.txt"
 PROCESSES = "processes.txt.gz"
 CORES = "cores.txt.gz"
 QUEUES = "queues.jsonl.gz"
+NGINX_LOG = "nginx.txt.gz"
 DATABASE = "database.jsonl.gz"
 DATABASE_LOG = "database.err"
 PROFILE = "profile.txt"
@@ -214,6 +215,11 @@ class RepetitionDir(ClientDir):
     def queues(self) -> Path:
         """The recording of the server's accept queues."""
         return self.path / QUEUES
+
+    @property
+    def nginx_log(self) -> Path:
+        """nginx's log of a sample of the requests, and of errors."""
+        return self.path / NGINX_LOG
 
     @property
     def database(self) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,8 +19,15 @@ from typing import TypeVar
 import msgspec
 
 from loadlab.core.formatting import one_line
-from loadlab.core.model import Database, Frequency, Processes, Query, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES, QUEUES
+from loadlab.core.model import (
+    Database,
+    Frequency,
+    Processes,
+    Query,
+    ServiceProcesses,
+    Sessions,
+)
+from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
 from loadlab.telemetry.busiest import busiest
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
@@ -103,6 +111,14 @@ class Statement(msgspec.Struct, frozen=True):
     total_ms: float
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """Connections in one state at one reading; ``wait``: type and event, None for none."""
+
+    state: str
+    wait: str | None
+    number: int
+
+
 class DatabaseReading(msgspec.Struct, frozen=True):
     """One reading of the database: a line of the recording.
 
@@ -110,6 +126,7 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     - sessions, transactions: counters since the start
     - wal_syncs: a counter too, of the whole server; None where it is not counted
     - connections: open now; pid: the process of the connection that reads
+    - connections_limit: that applications may open to the server; activity: the open ones by state
     """
 
     t: float
@@ -119,6 +136,8 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     connections: int
     statements: list[Statement]
     wal_syncs: float | None = None
+    connections_limit: int | None = None
+    activity: list[Counted] | None = None
 
     def calls(self, key: str) -> float:
         """Return how often a statement ran."""
@@ -405,8 +424,25 @@ def database(readings: Sequence[DatabaseReading], window: Window) -> Database | 
             if any(reading.wal_syncs is None for reading in inside)
             else round(_used(inside, far, lambda reading: reading.wal_syncs or 0.0))
         ),
+        connections_limit=inside[-1].connections_limit,
+        activity=_activity([one for one in inside if window.start <= one.t <= window.end]),
         statements=statements[:STATEMENTS],
     )
+
+
+def _activity(inside: Sequence[DatabaseReading]) -> list[Sessions] | None:
+    """Return the mean connections by state and wait; None where they were not recorded."""
+    several = [one.activity for one in inside if one.activity is not None]
+    if not several:
+        return None
+    sums: Counter[tuple[str, str | None]] = Counter()
+    for reading in several:
+        for one in reading:
+            sums[one.state, one.wait] += one.number
+    return [
+        Sessions(state=state, wait=wait, mean=number / len(several))
+        for (state, wait), number in sums.most_common()
+    ]
 
 
 def server(
@@ -446,4 +482,5 @@ def hardware(
 
 def raw(rep_dir: Path) -> set[str]:
     """Return the names of the recorded files in the repetition's folder."""
-    return {name for name in (PROCESSES, DATABASE, CORES, QUEUES) if (rep_dir / name).exists()}
+    names = (PROCESSES, DATABASE, CORES, QUEUES, NGINX_LOG)
+    return {name for name in names if (rep_dir / name).exists()}
