@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from loadlab.analysis.limits import account
 from loadlab.analysis.limits.evidence import Check, Evidence, check, first
 from loadlab.analysis.ranking import HELD_FROM
-from loadlab.core.model import Reason
+from loadlab.core.model import Reason, TcpConnections
 
 # A generator that could not do more; a Python client's own limits.
 _CLIENT = ("generator_cpu", "generator_late", "rate_missed")
 _CLIENT_LIMITS = ("open_files", "local_ports")
+SEGMENT = 1448  # bytes of an answer in one Ethernet frame
 
 
 def neighbour(found: Evidence) -> Check | None:
@@ -75,7 +78,8 @@ def link(found: Evidence) -> Check | None:
     if tcp is None:
         return None
     rule, slow = found.rule, found.mean_us
-    part = tcp.rtt_us / slow if slow else 0.0
+    trips = _round_trips(found, tcp)
+    part = min(1.0, trips * tcp.rtt_us / slow) if slow else 0.0
     far = part >= rule.limit_round_trip and tcp.rtt_us >= 1000 * rule.limit_far_ms
     return check(
         "link",
@@ -83,11 +87,20 @@ def link(found: Evidence) -> Check | None:
         part,
         rule.limit_round_trip,
         cause="far",
+        trips=trips,
         rtt_us=tcp.rtt_us,
         least_rtt_us=tcp.least_rtt_us,
         window=tcp.window,
         retransmitted=tcp.retransmitted,
     )
+
+
+def _round_trips(found: Evidence, tcp: TcpConnections) -> float:
+    """Return the round trips of an answer: one, and those in which its window doubles until all of
+    the answer is sent."""
+    answers = found.rep.responses or 1
+    segments = found.server.network.tx_bytes / answers / SEGMENT
+    return 1 + math.log2(max(1.0, segments / max(tcp.window, 1.0)))
 
 
 def none(found: Evidence) -> Check | None:

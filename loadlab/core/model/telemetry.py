@@ -236,8 +236,8 @@ class Database(Record, kw_only=True, frozen=True):
     connections_limit: Annotated[
         Count | None,
         doc(
-            "Connections that an application may open to the whole server: max_connections less "
-            "those reserved; absent in earlier runs."
+            "Connections that applications may open: max_connections less those reserved, or the "
+            "database's own limit, if that is lower; absent in earlier runs."
         ),
     ] = None
     activity: Annotated[

@@ -226,8 +226,9 @@ def _link(why: Reason) -> str:
         return "the link: segments were lost, and sent again after 200 ms or more"
     rtt, least = (formatting.ms(_fact(why, name)) for name in ("rtt_us", "least_rtt_us"))
     return (
-        f"the link: its round trip of {rtt} ms (at least {least} ms) is {_percent(_value(why))} "
-        f"of a request; windows of {_fact(why, 'window'):.0f} segments"
+        f"the link: its round trip of {rtt} ms (at least {least} ms), "
+        f"{formatting.significant(_fact(why, 'trips'), 2)} times with windows of "
+        f"{_fact(why, 'window'):.0f} segments, is {_percent(_value(why))} of a request"
     )
 
 
@@ -304,8 +305,8 @@ LIMITS: dict[str, Limit] = {
     ),
     "database_connections": Limit(
         lambda why: (
-            f"the database's max_connections: {int(_value(why)):,} of {int(_number(why.limit)):,} "
-            f"were open, {_failed(why)}"
+            f"the connections that the database admits: {int(_value(why)):,} of "
+            f"{int(_number(why.limit)):,} were open, {_failed(why)}"
         ),
         lambda why: f"{int(_value(why)):,} of {int(_number(why.limit)):,} database connections",
         "PostgreSQL had as many connections as it admits, and requests failed.",

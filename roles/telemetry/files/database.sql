@@ -5,9 +5,11 @@ SELECT jsonb_build_object(
     'pid', pg_backend_pid(),
     'connections', (SELECT count(*) FROM pg_stat_activity AS a
                     WHERE a.datid = d.datid AND a.backend_type = 'client backend'),
-    -- PostgreSQL 15 has no reserved_connections.
-    'connections_limit', current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-                         - coalesce(current_setting('reserved_connections', true)::int, 0),
+    -- The server's limit and that of the database, which -1 stands for none of. PostgreSQL 15 has no reserved_connections.
+    'connections_limit', (SELECT least(nullif(datconnlimit, -1), current_setting('max_connections')::int
+                                       - current_setting('superuser_reserved_connections')::int
+                                       - coalesce(current_setting('reserved_connections', true)::int, 0))
+                          FROM pg_database WHERE oid = d.datid),
     'activity', (SELECT coalesce(jsonb_agg(g), '[]')
                  FROM (SELECT coalesce(a.state, '') AS state, a.wait_event_type || ':' || a.wait_event AS wait,
                               count(*) AS number

@@ -246,6 +246,11 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         slow(ok=5000, server={"nginx": log(errors={"worker_connections": 40})}),
         None,
     ),
+    "nginx has no file left": (
+        "open_files",
+        slow(ok=5000, server={"nginx": log(errors={"open_files": 40})}),
+        None,
+    ),
     "the application closes connections": (
         "upstream_closed",
         slow(ok=5000, server={"nginx": log(errors={"upstream_closed": 900})}),
@@ -271,11 +276,9 @@ def test_limit_is_named_from_its_evidence(name: str) -> None:
     assert limit(rep, of).limit.code == code
 
 
-def test_every_limit_has_a_case() -> None:
-    """Files are the only one that no case has: its evidence is as that of nginx's connections."""
+def test_every_limit_has_words_and_a_case() -> None:
     cases = {code for code, _, _ in CASES.values()}
-    assert set(words.LIMITS) == set(judgement.CODES)
-    assert set(judgement.CODES) - cases == {"none", "open_files"}
+    assert set(words.LIMITS) == set(judgement.CODES) == cases | {"none"}
 
 
 HOSTS = st.fixed_dictionaries({
