@@ -72,7 +72,13 @@ def test_limit_that_is_not_known_names_what_was_ruled_out() -> None:
 
 def test_lessons_and_options_that_words_name_exist() -> None:
     lessons = names(ROOT / "files" / "lessons", "*.yml")
-    facts = {"cause": "full", "opened": True, "sessions": 1.0, "cores": 1, "connections": 8}
+    facts: dict[str, Any] = {
+        "cause": "full",
+        "opened": True,
+        "sessions": 1.0,
+        "cores": 1,
+        "connections": 8,
+    }
     named = {
         name
         for code, one in limits.LIMITS.items()
