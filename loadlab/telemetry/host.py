@@ -13,6 +13,7 @@ from loadlab.core.run_dir import ClientDir, RepetitionDir
 from loadlab.telemetry import (
     cores,
     drops,
+    energy,
     nginx_log,
     node_exporter,
     pressure,
@@ -128,6 +129,7 @@ def _during(
         drops=drops.drops(readings, start, end, host.cpus, interface),
         memory_pressure=pressure.pressure(readings, start, end, "memory"),
         io_pressure=pressure.pressure(readings, start, end, "io"),
+        energy_j=energy.joules(readings, start, end),
     )
     if recording is None:
         return found

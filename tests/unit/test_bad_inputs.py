@@ -604,7 +604,7 @@ def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, w
         "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",
         """playbooks/deploy.yml -e framework=aiohttp -e '{"local_hosts_preinstalled": []}'""",
         f"{A} -e generator=python-bounded -e connections=9 -e requests=10 -e open_files=99",
-        f"{A} -e oha_binary=/x -e 'hosts_online=no max_lifetime=2 mine=3'",
+        f"{A} -e oha_binary=/x -e 'hosts_online=no aws_hosts_max_lifetime=2 mine=3'",
         f"{A} -e aws_hosts_auto_approve=true",
         "lab.yml -e study=cell -e rate=5 -e scale=large -e duration=3",
         "lab.yml -e run_id=done",

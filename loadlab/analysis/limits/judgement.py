@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from loadlab.analysis.limits import account, cores, outside, waits
-from loadlab.analysis.limits.evidence import Check, Evidence
+from loadlab.analysis.limits.evidence import Check, Evidence, check
 from loadlab.core.methods import LimitRule, limit_rule
 from loadlab.core.model import Cell, CellLimit, Reason, Repetition, TimePart
 
@@ -66,7 +66,7 @@ def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged 
         seen = {one.evidence.code for one in several}
         unrecorded += [code for code in codes if code not in seen and _applies(code, found)]
     hit = next((one for one in checks if one.found), None)
-    limit = hit.evidence if hit else Reason(code="unknown", value=found.p99_us)
+    limit = (hit or check("unknown", True, found.p99_us)).evidence
     return Judged(
         limit,
         [] if limit.code == "none" else [one.evidence for one in checks if not one.found],
