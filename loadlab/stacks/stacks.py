@@ -9,7 +9,9 @@ from typing import Literal, NotRequired, TypedDict, TypeVar
 
 from loadlab.core.catalog import known, names, read_yaml
 from loadlab.core.errors import PlanError
-from loadlab.stacks.contract import Contract, contracts, expected_body
+from loadlab.stacks import requirements
+from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
+from loadlab.stacks.contract import Contract, expected_body
 
 T = TypeVar("T")
 
@@ -22,27 +24,10 @@ CHOICES: tuple[Choice, ...] = (
 )  # fmt: skip
 # Port that clients connect to, by the option reverse_proxy; none: of the application server.
 PORTS = {"nginx": 80, "none": 8000}
+# The server that is a part of the application itself.
+NATIVE = "native"
 # Transport and protocol that reverse_proxy=none requires.
 DIRECT = ("tcp", "http")
-
-
-class App(TypedDict):
-    """Content of apps/<framework>/app.yml.
-
-    - interface: a key of files/stacks.yml; endpoints: names in files/endpoints.yml
-    - pool_size: database connections of a worker, 0 without a pool
-    - drivers: database drivers that it can use, the default first; absent where there is no choice
-    - module, uwsgi_module: "module:object" of the application
-    """
-
-    description: str
-    language: Literal["python", "node", "go", "none"]
-    interface: str
-    endpoints: list[str]
-    pool_size: int
-    drivers: NotRequired[list[str]]
-    module: NotRequired[str]
-    uwsgi_module: NotRequired[str]
 
 
 class Row(TypedDict):
@@ -113,6 +98,7 @@ class Asked(TypedDict):
     workers: int | None
     threads: int
     app: NotRequired[str | None]
+    module: NotRequired[str | None]
     server_keepalive: int | None
 
 
@@ -134,6 +120,8 @@ class Stack(Chosen):
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - source: the application's folder, relative to the lab's or absolute
+    - lock: of an application from outside the tree, its lock file, relative to the lab's folder
+    - database: name of the database that the application uses
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
     """
 
@@ -148,6 +136,8 @@ class Stack(Chosen):
     needs: list[str]
     constants: list[Constant]
     source: str
+    lock: str | None
+    database: str
     backlog: NotRequired[int]
     measured: NotRequired[list[str]]
 
@@ -155,19 +145,6 @@ class Stack(Chosen):
 def interfaces(root: Path) -> dict[str, Interface]:
     """Return files/stacks.yml. Raises PlanError with the place of a wrong value."""
     return read_yaml(root, "files/stacks.yml", dict[str, Interface])
-
-
-def manifest(root: Path, source: str) -> App:
-    """Return the app.yml of an application's folder.
-
-    Raises PlanError where it has none, and with the place of a wrong value.
-    """
-    if not (root / source / "app.yml").is_file():
-        raise PlanError(
-            f"app: '{source}' is no folder with an app.yml. Give a folder with the files of "
-            "apps/<framework>, relative to the lab's folder or absolute."
-        )
-    return read_yaml(root, f"{source}/app.yml", App)
 
 
 def stacks(rows: Sequence[Row]) -> list[Offered]:
@@ -214,9 +191,11 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
             "framework: none was given. Give one with -e framework=<name>. "
             f"There are: {', '.join(apps)}."
         )
-    known("framework", framework, apps, " A new one is a folder in apps/.")
-    source = values.get("app") or f"apps/{framework}"
-    app = manifest(root, source)
+    given = values.get("app")
+    if given is None or framework != name_of(given):
+        known("framework", framework, apps, " A new one is a folder in apps/, or -e app=<folder>.")
+    source = given or f"apps/{framework}"
+    app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
     interface = interfaces(root)[app["interface"]]
@@ -229,6 +208,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         and (one["threaded"] or values["threads"] == 1)
         and (one["closes_idle"] or values["server_keepalive"] is None)
         and (app["language"] != "none" or values["workers"] is None)
+        and not (is_own(app) and one["server"] == NATIVE)
     ]
     if not fitting:
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
@@ -238,11 +218,12 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         if app["language"] == "none" and values["workers"]:
             words.append(f"workers={values['workers']}")
         reason = interface.get("refused", {}).get(values["server"] or "")
+        rows = [r for r in interface["stacks"] if not (is_own(app) and r["server"] == NATIVE)]
         raise PlanError(
             f"{framework} does not run with {' '.join(words)}{f': {reason}' if reason else ''}. "
-            f"It runs with: {'; '.join(_row(row) for row in interface['stacks'])}."
+            f"It runs with: {'; '.join(_row(row) for row in rows)}."
         )
-    known_contracts = contracts(root)
+    known_contracts = contracts_of(root, source, app)
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
     chosen = fitting[0]
     refuse_python(framework, chosen, python)
@@ -270,6 +251,10 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "needs": sorted(needs),
         "constants": constants,
         "source": source,
+        "lock": requirements.lock(root, root / source, app["requirements"])
+        if is_own(app)
+        else None,
+        "database": database(app),
     }
 
 
