@@ -24,6 +24,7 @@ from loadlab.core.model.options import Options
 from loadlab.generators import registry
 from loadlab.scheduling.plan import Run
 from loadlab.stacks import application
+from loadlab.stacks.servers import FOLDER
 
 _PIN = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
@@ -50,14 +51,17 @@ class Locked:
 
 
 def sources(cells: Iterable[Cell]) -> dict[str, str]:
-    """Return the folder of each application of the cells, by its name in the pins."""
-    several = {(cell.app or cell.framework): cell for cell in cells}
-    return {name: cell.app or f"apps/{cell.framework}" for name, cell in several.items()}
+    """Return the folder of each application and server of the cells, by its name in the pins."""
+    known = list(cells)
+    return {
+        **{(cell.app or cell.framework): cell.app or f"apps/{cell.framework}" for cell in known},
+        **{f"server-{cell.server}": f"{FOLDER}/{cell.server}" for cell in known},
+    }
 
 
 def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_spy: bool) -> Locked:
-    """Return what the lab in ``root`` pins of the controller, these applications and generators,
-    and the profiler.
+    """Return what the lab in ``root`` pins of the controller, these applications, their servers and
+    generators, and the profiler.
 
     ``apps``: from sources(), folders relative to ``root`` or absolute.
     """
@@ -70,7 +74,12 @@ def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_sp
     if py_spy:
         folders["profiler"] = root / "files" / "profiler"
     paths = {name: [folder / _REQUIREMENTS] for name, folder in folders.items()}
-    paths |= {name: application.locks(root, source) for name, source in apps.items()}
+    paths |= {
+        name: [root / source / _REQUIREMENTS]
+        if source.startswith(FOLDER)
+        else application.locks(root, source)
+        for name, source in apps.items()
+    }
     texts = {
         name: documents.text(path)
         for name, files in paths.items()

@@ -72,7 +72,7 @@ class Answer(Struct):
     sha256: str | None
 
 
-class EndpointRequest(Struct):
+class EndpointRequest(Struct, frozen=True):
     """What an endpoint's contract says of its requests; ``body`` is "" for none. The rest of the
     contract is not read."""
 

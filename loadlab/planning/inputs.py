@@ -18,6 +18,7 @@ from loadlab.core.fingerprint import fingerprint
 from loadlab.core.model import InputHashes, Item, Repetition
 from loadlab.core.model.base import Json
 from loadlab.scheduling.records import Records, finished
+from loadlab.stacks import servers
 
 # Field of InputHashes whose change is reported, not refused.
 LAB = "lab"
@@ -57,7 +58,7 @@ class Hasher:
     def _hash_application(self, stack: str) -> str:
         found = self._inputs.stacks[stack]
         shared = ["files/python"] if found["app"]["language"] == "python" else []
-        folders = [found["source"], *shared]
+        folders = [found["source"], f"{servers.FOLDER}/{found['server']}", *shared]
         return fingerprint(found["app"], str(self._root), folders)
 
     def _hash_plain(self, part: str, name: str) -> str:

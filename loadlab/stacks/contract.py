@@ -278,12 +278,12 @@ def _check_body(path: str, headers: Mapping[str, str], body: bytes, wanted: byte
 def _check_schema(path: str, body: bytes, schema: Mapping[str, Json]) -> None:
     try:
         jsonschema.validate(json.loads(body), schema)
-    except ValueError as problem:
-        raise ContractError(f"{path} answered no JSON: {problem}") from None
+    except (ValueError, RecursionError) as problem:
+        raise ContractError(f"{path} answered no JSON: {str(problem)[:200]!r}") from None
     except jsonschema.ValidationError as problem:
         raise ContractError(
             f"{path} answered {problem.json_path} otherwise than its schema says: "
-            f"{problem.message[:200]}"
+            f"{problem.message[:200]!r}"
         ) from None
 
 

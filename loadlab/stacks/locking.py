@@ -26,18 +26,15 @@ def lock(root: Path, folder: Path, file: str) -> bool:
     path = root / requirements.lock(root, folder, file)
     if path.exists():
         return False
-    wanted = requirements.wanted(root, folder, file)
+    wanted = requirements.wanted(folder, file)
     with tempfile.TemporaryDirectory() as place:
-        names = {"application": wanted.application, "servers": wanted.servers}
-        for name, text in {**names, "constraints": wanted.constraints}.items():
-            (Path(place) / f"{name}.in").write_text(f"{text}\n", encoding="utf-8")
+        (Path(place) / "wanted.in").write_text("\n".join([*wanted, ""]), encoding="utf-8")
         said = subprocess.run(
             [
                 *(Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet"),
                 *("--universal", "--python-version", requirements.PYTHON, "--no-header"),
                 *("--generate-hashes", "--only-binary", ":all:"),
-                *("--constraint", "constraints.in", *(f"{name}.in" for name in names)),
-                *("--output-file", "lock.txt"),
+                *("wanted.in", "--output-file", "lock.txt"),
             ],
             cwd=place,
             capture_output=True,
@@ -56,6 +53,6 @@ def lock(root: Path, folder: Path, file: str) -> bool:
     if bare:
         raise PlanError(f"app: {', '.join(bare)} of {folder / file} came without hashes.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    notes = [line for line in wanted.application.splitlines() if line.startswith("#")]
+    notes = [line for line in wanted if line.startswith("#")]
     documents.write(path, "\n".join([*notes, text]).encode())
     return True

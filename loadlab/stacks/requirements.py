@@ -1,8 +1,7 @@
-"""The packages of an application from outside the tree, and their lock file.
+"""The packages of an application from outside the tree, and the name of their lock file.
 
-The lock has what the application asks for and the application servers of files/servers.in, for
-every Python and machine. It is made once for the same requirements, by
-collections/.../action/lock_packages.py.
+The lock holds for every Python and machine, as those of apps/ do. locking.py makes it, once for the
+same requirements.
 """
 
 from __future__ import annotations
@@ -14,36 +13,16 @@ import zipfile
 from email.parser import HeaderParser
 from pathlib import Path
 
-from msgspec import Struct
-
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
 
-SERVERS = "files/servers.in"
-CONSTRAINTS = "apps/constraints.txt"
 # Below the lab's folder.
 LOCKS = ".cache/locks"
 TEXT, PROJECT = "requirements.txt", "pyproject.toml"
 # The oldest Python of a server.
 PYTHON = "3.11"
-_PACKAGE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 # What a lock cannot pin by a hash.
 _LOCAL = re.compile(r"\s*(-e\b|--editable\b|\.|/|file:|(git|hg|svn|bzr)\+|[^#]*@\s*(file:|git\+))")
-
-
-class Wanted(Struct, frozen=True):
-    """What is locked: requirements, one a line, of the application and of the servers; versions
-    that the servers have."""
-
-    application: str
-    servers: str
-    constraints: str
-
-    @property
-    def key(self) -> str:
-        """The name of the lock file of these requirements."""
-        text = "\0".join([self.application, self.servers, self.constraints, PYTHON])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def file_of(folder: Path) -> str:
@@ -65,29 +44,10 @@ def file_of(folder: Path) -> str:
     )
 
 
-def wanted(root: Path, folder: Path, file: str) -> Wanted:
-    """Return what the lock of an application has. ``file``: from file_of().
-
-    Raises PlanError for requirements that cannot be read or locked.
-    """
-    own = _lines(folder, file)
-    named = {_name(line) for line in own}
-    servers = [
-        line
-        for line in _meaningful((root / SERVERS).read_text(encoding="utf-8"))
-        if _name(line) not in named
-    ]
-    constraints = [
-        line
-        for line in _meaningful((root / CONSTRAINTS).read_text(encoding="utf-8"))
-        if _name(line) in {_name(server) for server in servers}
-    ]
-    return Wanted("\n".join(own), "\n".join(servers), "\n".join(constraints))
-
-
 def lock(root: Path, folder: Path, file: str) -> str:
     """Return the path of an application's lock file, relative to ``root``."""
-    return f"{LOCKS}/{wanted(root, folder, file).key}.txt"
+    text = "\0".join([*wanted(folder, file), PYTHON])
+    return f"{LOCKS}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
 
 
 def is_wheel(file: str) -> bool:
@@ -104,7 +64,11 @@ def _has_project(path: Path) -> bool:
         raise PlanError(f"app: {path} cannot be read: {problem}.") from None
 
 
-def _lines(folder: Path, file: str) -> list[str]:
+def wanted(folder: Path, file: str) -> list[str]:
+    """Return what an application asks for, a requirement or comment each. ``file``: of file_of().
+
+    Raises PlanError for requirements that cannot be read or locked.
+    """
     path = folder / file
     if is_wheel(file):
         return _of_wheel(path)
@@ -167,11 +131,6 @@ def _of_wheel(path: Path) -> list[str]:
 def _meaningful(text: str) -> list[str]:
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in text.splitlines())
     return [line for line in lines if line]
-
-
-def _name(line: str) -> str:
-    found = _PACKAGE.match(line)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
 
 
 def _secretless(line: str) -> str:

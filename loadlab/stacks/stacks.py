@@ -1,19 +1,17 @@
-"""The stacks of files/stacks.yml, and the stack that the user's options select."""
+"""The stack that the user's options select, of those that files/servers/ offers."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict, TypeVar
+from typing import Literal, NotRequired, TypedDict
 
-from loadlab.core.catalog import known, names, read_yaml
+from loadlab.core.catalog import known, names
 from loadlab.core.errors import PlanError
 from loadlab.stacks import requirements
 from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
 from loadlab.stacks.contract import Contract, expected_body
-
-T = TypeVar("T")
+from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
 
 Choice = Literal[
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive"
@@ -24,63 +22,8 @@ CHOICES: tuple[Choice, ...] = (
 )  # fmt: skip
 # Port that clients connect to, by the option reverse_proxy; none: of the application server.
 PORTS = {"nginx": 80, "none": 8000}
-# The server that is a part of the application itself.
-NATIVE = "native"
 # Transport and protocol that reverse_proxy=none requires.
 DIRECT = ("tcp", "http")
-
-
-class Row(TypedDict):
-    """A row of an interface in files/stacks.yml, which describes the keys."""
-
-    server: str
-    transport: str | list[str]
-    protocol: str | list[str]
-    worker_class: NotRequired[str]
-    event_loop: NotRequired[str | list[str]]
-    upstream_keepalive: bool | list[bool]
-    threads: NotRequired[bool]
-    server_keepalive: NotRequired[bool]
-    loop: NotRequired[str]
-    python_below: NotRequired[str]
-    python_reason: NotRequired[str]
-
-
-class Interface(TypedDict):
-    """The stacks that run an interface, and why others do not: server -> reason."""
-
-    stacks: list[Row]
-    refused: NotRequired[dict[str, str]]
-
-
-class PythonLimit(TypedDict):
-    """Below which Python a server runs, and why; both None where there is no limit."""
-
-    server: str
-    python_below: str | None
-    python_reason: str | None
-
-
-class Chosen(PythonLimit):
-    """One stack of a row: a value for each choice, and the row's further keys."""
-
-    transport: str
-    protocol: str
-    worker_class: str | None
-    event_loop: str | None
-    upstream_keepalive: bool
-    loop: str | None
-
-
-class Offered(Chosen):
-    """A stack of a row.
-
-    - threaded: whether its workers can have several threads
-    - closes_idle: whether server_keepalive says when it closes an idle connection
-    """
-
-    threaded: bool
-    closes_idle: bool
 
 
 class Asked(TypedDict):
@@ -100,6 +43,7 @@ class Asked(TypedDict):
     app: NotRequired[str | None]
     module: NotRequired[str | None]
     server_keepalive: int | None
+    backlog: NotRequired[int | None]
 
 
 class Constant(TypedDict):
@@ -142,44 +86,8 @@ class Stack(Chosen):
     measured: NotRequired[list[str]]
 
 
-def interfaces(root: Path) -> dict[str, Interface]:
-    """Return files/stacks.yml. Raises PlanError with the place of a wrong value."""
-    return read_yaml(root, "files/stacks.yml", dict[str, Interface])
-
-
-def stacks(rows: Sequence[Row]) -> list[Offered]:
-    """Return every stack that the rows of an interface describe, in their order."""
-    return [chosen for row in rows for chosen in _of_row(row)]
-
-
-def _of_row(row: Row) -> Iterator[Offered]:
-    for transport, protocol, event_loop, keepalive in itertools.product(
-        _several(row["transport"]),
-        _several(row["protocol"]),
-        _several(row["event_loop"]) if "event_loop" in row else [None],
-        _several(row["upstream_keepalive"]),
-    ):
-        yield {
-            "server": row["server"],
-            "transport": transport,
-            "protocol": protocol,
-            "worker_class": row.get("worker_class"),
-            "event_loop": event_loop,
-            "upstream_keepalive": keepalive,
-            "loop": row.get("loop"),
-            "python_below": row.get("python_below"),
-            "python_reason": row.get("python_reason"),
-            "threaded": row.get("threads", False),
-            "closes_idle": row.get("server_keepalive", False),
-        }
-
-
-def _several(value: T | list[T]) -> list[T]:
-    return value if isinstance(value, list) else [value]
-
-
 def stack(root: Path, values: Asked, python: str | None) -> Stack:
-    """Return the first stack of files/stacks.yml that fits the options.
+    """Return the first stack of the framework's interface that fits the options.
 
     ``python``: the server's Python version, None where it is not known. Raises PlanError where the
     framework is unknown or no stack fits.
@@ -198,30 +106,28 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
-    interface = interfaces(root)[app["interface"]]
+    refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
+    there_are = offered(root, app["interface"])
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
     fitting = [
         one
-        for one in stacks(interface["stacks"])
+        for one in there_are
         if all(one[key] == value for key, value in asked.items())
         and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
         and (one["threaded"] or values["threads"] == 1)
         and (one["closes_idle"] or values["server_keepalive"] is None)
+        and values.get("backlog") in (None, one["own_backlog"] or values.get("backlog"))
+        and values["workers"] in (None, one["only_workers"] or values["workers"])
         and (app["language"] != "none" or values["workers"] is None)
-        and not (is_own(app) and one["server"] == NATIVE)
     ]
     if not fitting:
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
-        if values["server_keepalive"]:
-            words.append(f"server_keepalive={values['server_keepalive']}")
-        if app["language"] == "none" and values["workers"]:
-            words.append(f"workers={values['workers']}")
-        reason = interface.get("refused", {}).get(values["server"] or "")
-        rows = [r for r in interface["stacks"] if not (is_own(app) and r["server"] == NATIVE)]
+        further = {key: values.get(key) for key in ("server_keepalive", "workers", "backlog")}
+        words += [f"{key}={value}" for key, value in further.items() if value is not None]
         raise PlanError(
-            f"{framework} does not run with {' '.join(words)}{f': {reason}' if reason else ''}. "
-            f"It runs with: {'; '.join(_row(row) for row in rows)}."
+            f"{framework} does not run with {' '.join(words)}{f': {refused}' if refused else ''}. "
+            f"It runs with: {'; '.join(_told(there_are))}."
         )
     known_contracts = contracts_of(root, source, app)
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
@@ -239,13 +145,14 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "worker_class": chosen["worker_class"],
         "event_loop": chosen["event_loop"],
         "upstream_keepalive": chosen["upstream_keepalive"],
-        "loop": chosen["loop"],
+        "own_backlog": chosen["own_backlog"],
+        "started": chosen["started"],
         "python_below": chosen["python_below"],
         "python_reason": chosen["python_reason"],
         "driver": driver,
         "front": values["front"],
         "port": PORTS[values["front"]],
-        "workers": values["workers"],
+        "workers": values["workers"] or chosen["only_workers"],
         "threads": values["threads"],
         "server_keepalive": values["server_keepalive"],
         "needs": sorted(needs),
@@ -332,14 +239,24 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _row(row: Row) -> str:
-    """Return a row of files/stacks.yml as options; alternatives are separated by "|"."""
+def _told(there_are: Iterable[Offered]) -> list[str]:
+    """Return the stacks as options, those that are started alike in one text."""
+    several: dict[tuple[str, str | None, str], list[Offered]] = {}
+    for one in there_are:
+        key = (one["server"], one["worker_class"], one["started"]["command"])
+        several.setdefault(key, []).append(one)
+    return [_options(alike) for alike in several.values()]
+
+
+def _options(alike: Sequence[Offered]) -> str:
+    """Return stacks as options; alternatives are separated by "|"."""
     words = []
     for key in CHOICES:
-        value: object = row.get(key, "none")
-        if value != "none":
-            several = value if isinstance(value, list) else [value]
-            words.append(f"{key}={'|'.join(map(_word, several))}")
-    words += ["threads=<n>"] if row.get("threads") else []
-    words += ["server_keepalive=<seconds>"] if row.get("server_keepalive") else []
+        found = dict.fromkeys(_word(one[key]) for one in alike if one[key] not in (None, "none"))
+        words += [f"{key}={'|'.join(found)}"] if found else []
+    first = alike[0]
+    words += ["threads=<n>"] if first["threaded"] else []
+    words += ["server_keepalive=<seconds>"] if first["closes_idle"] else []
+    words += [f"workers={first['only_workers']}"] if first["only_workers"] else []
+    words += [f"backlog={first['own_backlog']}"] if first["own_backlog"] else []
     return " ".join(words)

@@ -43,7 +43,7 @@ def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]
     return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
 
 
-@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
+@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "plain_rsgi", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
     chosen, cells = planned(framework=framework, reverse_proxy="none")
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)

@@ -8,13 +8,13 @@ import pytest
 
 from loadlab.core.catalog import names
 from loadlab.core.errors import PlanError
-from loadlab.stacks import contract, stacks
+from loadlab.stacks import contract, servers, stacks
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_labs_own_files_are_read() -> None:
-    interfaces, contracts = stacks.interfaces(ROOT), contract.contracts(ROOT)
+    interfaces, contracts = servers.interfaces(ROOT), contract.contracts(ROOT)
     apps = [stacks.manifest(ROOT, f"apps/{name}") for name in names(ROOT / "apps", "*/app.yml")]
     assert {app["interface"] for app in apps} <= set(interfaces)
     assert {name for app in apps for name in app["endpoints"]} <= set(contracts)

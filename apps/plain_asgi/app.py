@@ -1,22 +1,11 @@
-"""The lab's endpoints on Granian, with no framework. Contract: files/endpoints.yml.
-
-They are ASGI, as those of the frameworks are that it is compared with; Granian's own interface,
-RSGI, is not what they could run on.
-"""
+"""The lab's endpoints on ASGI alone, without a framework. Contract: files/endpoints.yml."""
 
 import asyncio
-import contextlib
-import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
-import asyncpg
+import services
 import work
-from granian.constants import HTTPModes, Interfaces, Loops
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.server import Server
 
 Answer = tuple[str, bytes]
 State = dict[str, Any]
@@ -38,11 +27,11 @@ async def hello(state: State) -> Answer:
 
 
 async def agents(state: State) -> Answer:
-    return work.JSON, work.dumps(work.agents(await state["pool"].fetch(work.AGENTS)))
+    return work.JSON, work.dumps(await state["services"].agents())
 
 
 async def write(state: State) -> Answer:
-    return work.JSON, work.dumps(work.written(await state["pool"].fetch(work.WRITE)))
+    return work.JSON, work.dumps(await state["services"].write())
 
 
 async def render_name(state: State) -> Answer:
@@ -64,12 +53,28 @@ async def sleep(state: State) -> Answer:
 
 
 async def several_sleeps(state: State) -> Answer:
-    await asyncio.sleep(0.05)
-    await asyncio.gather(asyncio.sleep(0.05), asyncio.sleep(0.05))
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.025):
-            await asyncio.sleep(0.05)
+    await services.several_sleeps()
     return work.JSON, work.dumps({"slept_ms": 125})
+
+
+async def cpu(state: State) -> Answer:
+    work.cpu_work()
+    return work.JSON, work.dumps({"worked_ms": 500})
+
+
+async def cpu_in_executor(state: State) -> Answer:
+    await services.cpu_in_executor()
+    return work.JSON, work.dumps({"worked_ms": 500})
+
+
+async def upstream(state: State) -> Answer:
+    _, body = await state["services"].upstream()
+    return work.TEXT, body
+
+
+async def book(state: State) -> Answer:
+    await asyncio.sleep(work.book_delay())
+    return work.HTML, work.book()
 
 
 ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
@@ -82,19 +87,17 @@ ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
     "/lookup": lookup,
     "/sleep": sleep,
     "/complex": several_sleeps,
+    "/cpu": cpu,
+    "/cpu_in_executor": cpu_in_executor,
+    "/upstream": upstream,
+    "/book": book,
 }
 
 
 async def lifespan(state: State, receive: Callable, send: Callable) -> None:
     await receive()
-    # As many from the start as there will ever be: no connection is made under load.
-    size = int(os.environ["LAB_POOL_SIZE"])
-    async with asyncpg.create_pool(
-        os.environ["LAB_DATABASE"], min_size=size, max_size=size
-    ) as state["pool"]:
+    async with services.opened() as state["services"]:
         await send({"type": "lifespan.startup.complete"})
-        # Granian accepts connections once it knows this, before the loop goes on.
-        asyncio.get_running_loop().call_later(0.1, work.ready)
         await receive()
     await send({"type": "lifespan.shutdown.complete"})
 
@@ -117,32 +120,3 @@ async def application(scope: dict[str, Any], receive: Callable, send: Callable) 
         }
     )
     await send({"type": "http.response.body", "body": body})
-
-
-if __name__ == "__main__":
-    listen = os.environ["LAB_LISTEN"]
-    where: dict[str, Any]
-    if listen.startswith("unix:"):
-        path = Path(listen.removeprefix("unix:"))
-        path.unlink(missing_ok=True)
-        # nginx runs as another user.
-        where = {"uds": path, "uds_permissions": 0o666}
-    else:
-        address, _, port = listen.rpartition(":")
-        where = {"address": address, "port": int(port)}
-    Server(
-        "app:application",
-        **where,
-        interface=Interfaces.ASGI,
-        workers=int(os.environ["LAB_WORKERS"]),
-        backlog=int(os.environ["LAB_BACKLOG"]),
-        # Connections that a worker holds at once, idle ones too; its own number is the backlog,
-        # divided among the workers.
-        backpressure=65_536,
-        loop=Loops.uvloop,
-        http=HTTPModes.http1,
-        # Milliseconds; a connection that is idle for so long is closed.
-        http1_settings=HTTP1Settings(header_read_timeout=75_000),
-        websockets=False,
-        log_level=LogLevels.warning,
-    ).serve()
