@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from loadlab.core.catalog import load_yaml
@@ -30,10 +30,13 @@ _FILE = re.compile(r"(?<![\w.-])files/[\w./-]*\w")
 _FILTER = re.compile(r"\blab\.bench\.(\w+)")
 
 
-def fingerprint(values: object, root: str, paths: Sequence[str]) -> str:
+def fingerprint(
+    values: object, root: str, paths: Sequence[str], without: Collection[Path] = ()
+) -> str:
     """Return the SHA-256 (hexadecimal) of the values as JSON and of every file below root/<path>.
 
-    Raises ValueError where a path does not exist. IGNORED below a path are skipped.
+    Raises ValueError where a path does not exist. IGNORED below a path are skipped, and the files
+    ``without``.
     """
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
     for path in paths:
@@ -41,6 +44,8 @@ def fingerprint(values: object, root: str, paths: Sequence[str]) -> str:
         if not top.exists():
             raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
         for file in [top] if top.is_file() else sorted(_below(top)):
+            if file in without:
+                continue
             name = Path(path) / file.relative_to(top)
             digest.update(f"{name}\0".encode() + file.read_bytes())
     return digest.hexdigest()

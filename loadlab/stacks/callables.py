@@ -39,8 +39,8 @@ MADE_BY: dict[str, Spoken] = {
 }
 # A method that returns an application, whatever its object is called.
 _METHODS: dict[str, Spoken] = {"make_wsgi_app": "wsgi"}
-# Parameters of a function or, behind self, of __call__: (environ, start_response).
-_WSGI_PARAMETERS = 2
+# Parameters: (environ, start_response), and (scope, receive, send).
+_WSGI_PARAMETERS, _ASGI_PARAMETERS = 2, 3
 # How far names are followed, so that two modules that import each other end.
 _DEPTH = 12
 
@@ -118,10 +118,8 @@ class Source:
     def _of_bound(
         self, module: str, found: ast.stmt | ast.expr | None, depth: int
     ) -> Spoken | None:
-        if isinstance(found, ast.AsyncFunctionDef):
-            return "asgi"
-        if isinstance(found, ast.FunctionDef):
-            return "wsgi" if _parameters(found) == _WSGI_PARAMETERS else None
+        if isinstance(found, ast.AsyncFunctionDef | ast.FunctionDef):
+            return _of_function(found, 0)
         return self._of_expression(module, found, depth) if isinstance(found, ast.expr) else None
 
     def _of_expression(self, module: str, value: ast.expr, depth: int) -> Spoken | None:
@@ -157,10 +155,8 @@ class Source:
             return MADE_BY.get(full) or self._made_by(other, found[1], depth - 1)
         if isinstance(found, ast.ClassDef):
             call = _last(found.body, "__call__")
-            if isinstance(call, ast.AsyncFunctionDef):
-                return "asgi"
-            if isinstance(call, ast.FunctionDef):
-                return "wsgi" if _parameters(call) == _WSGI_PARAMETERS + 1 else None
+            if isinstance(call, ast.AsyncFunctionDef | ast.FunctionDef):
+                return _of_function(call, 1)
             bases = (self._of_called(module, base, depth) for base in found.bases)
             return next((one for one in bases if one is not None), None)
         if isinstance(found, ast.FunctionDef):
@@ -189,8 +185,12 @@ class Source:
         return ".".join([*filter(None, [owner, name]), *parts])
 
 
-def _parameters(function: ast.FunctionDef) -> int:
-    return len(function.args.posonlyargs) + len(function.args.args)
+def _of_function(function: ast.AsyncFunctionDef | ast.FunctionDef, bound: int) -> Spoken | None:
+    """Return what a function speaks. ``bound``: number of arguments that it has when called."""
+    count = len(function.args.posonlyargs) + len(function.args.args) - bound
+    if isinstance(function, ast.AsyncFunctionDef):
+        return "asgi" if count == _ASGI_PARAMETERS else None
+    return "wsgi" if count == _WSGI_PARAMETERS else None
 
 
 def _last(body: list[ast.stmt], name: str) -> _Bound | None:

@@ -110,7 +110,6 @@ def test_folder_that_cannot_be_run_is_refused_with_the_remedy(tmp_path: Path, na
     with pytest.raises(PlanError, match=words) as refusal:
         builders.plan(framework="", app=str(made))
     assert "swordfish" not in str(refusal.value)
-    assert str(refusal.value).rstrip(".").count(". ") >= 0
 
 
 def test_refusal_of_an_environment_file_does_not_quote_it(tmp_path: Path) -> None:
@@ -158,7 +157,6 @@ def test_lock_is_of_what_the_application_asks_for(tmp_path: Path) -> None:
 
 def test_wheel_is_an_application(tmp_path: Path) -> None:
     made = folder(tmp_path, requirements_txt="", app_py="")
-    made.mkdir()
     with zipfile.ZipFile(made / "shop-1.whl", "w") as wheel:
         wheel.writestr("shop/__init__.py", FLASK)
         needs = "Requires-Dist: flask>=3\nRequires-Dist: pytest; extra == 'test'\n"
@@ -184,8 +182,8 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
         "Content-Type": "application/json",
     }
     assert applications.found(plan) == [
-        f"Application {made}: app:app speaks WSGI; packages of requirements.txt; no database of the "
-        "lab; measured: /, POST / (app.yml and requests.yml there can say otherwise)"
+        f"Application {made}: app:app speaks WSGI; packages of requirements.txt; no database of "
+        "the lab; measured: /, POST / (app.yml and requests.yml there can say otherwise)"
     ]
 
 

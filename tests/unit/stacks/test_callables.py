@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -7,8 +9,13 @@ import pytest
 
 from loadlab.stacks.callables import Source
 
+ASK = Path(__file__).parents[3] / "roles/app_server/files/ask-interface.py"
 FLASK = "from flask import Flask\n"
-STARTPROJECT = "import os\nfrom django.core.{0} import get_{0}_application\napplication = get_{0}_application()\n"
+STARTPROJECT = (
+    "import os\nfrom django.core.{0} import get_{0}_application\n"
+    "application = get_{0}_application()\n"
+)
+CALLED = "class Mine:\n    async def __call__(self, scope, receive, send): ...\napp = Mine()"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +31,7 @@ STARTPROJECT = "import os\nfrom django.core.{0} import get_{0}_application\nappl
         ("def app(environ, start_response): ...", "wsgi"),
         ("async def app(scope, receive, send): ...", "asgi"),
         ("def app(one): ...", None),
+        ("async def app(one): ...", None),
         (f"{FLASK}def make():\n    made = Flask('x')\n    return made\napp = make()", "wsgi"),
         (f"{FLASK}class Mine(Flask): ...\napp = Mine('x')", "wsgi"),
         (
@@ -63,3 +71,26 @@ def test_modules_of_a_wheel_are_read(tmp_path: Path) -> None:
     source = Source(zipfile.Path(tmp_path / "shop.whl"))
     assert source.packages() == ["shop"]
     assert source.interface("shop.asgi", "app") == "asgi"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def app(environ, start_response): ...", "wsgi"),
+        ("async def app(scope, receive, send): ...", "asgi"),
+        ("def app(scope, receive, send): ...", "asgi"),
+        ("def app(*arguments): ...", "wsgi asgi"),
+        ("async def app(*arguments): ...", "asgi"),
+        (CALLED, "asgi"),
+        ("async def app(item): ...", "a coroutine function with (item), where WSGI has 2"),
+        ("def app(): ...", "a callable with (), where WSGI has 2"),
+        ("app = 1", "no callable but of the type int"),
+    ],
+)
+def test_server_asks_the_object_itself(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "app.py").write_text(text.replace("app = Mine", "print('imported')\napp = Mine"))
+    command = [sys.executable, "-", "app:app"]
+    done = subprocess.run(
+        command, input=ASK.read_bytes(), cwd=tmp_path, capture_output=True, check=True
+    )
+    assert done.stdout.decode().splitlines()[-1].startswith(said)
