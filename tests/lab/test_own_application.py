@@ -29,7 +29,7 @@ def made(place: Path, **files: str) -> Path:
 
 def django(place: Path) -> Path:
     """What `django-admin startproject` makes with its admin, and one view."""
-    uv = Path(sys.executable).with_name("uv")
+    uv = str(Path(sys.executable).with_name("uv"))
     start = [uv, "tool", "run", "--from", "django", "django-admin", "startproject", "shop"]
     subprocess.run(start, cwd=place, check=True)
     (place / "shop" / "shop" / "urls.py").write_text(
@@ -187,10 +187,11 @@ def test_secrets_of_an_application_stay_where_they_belong(tmp_path: Path, run_id
     environment = "/etc/loadlab/application.env"
     assert ssh(SERVER, f"stat -c '%U %a' {environment}").split() == ["root", "600"]
     assert SECRET in ssh(SERVER, f"cat {environment}")
-    found = ssh(
-        SERVER, f"! grep -rl {SECRET} /opt/loadlab /etc/systemd /var/log 2>/dev/null; ps axww"
-    )
-    assert SECRET not in found
+    elsewhere = "/opt/loadlab /etc/systemd /usr/local/lib/loadlab /var/log"
+    secret = f"cut -d= -f2 {environment}"
+    assert ssh(SERVER, f"{secret} | grep -rlFf - {elsewhere} || true") == ""
+    told = ssh(SERVER, "ps axwwo args; journalctl --no-pager --output=cat --lines=5000")
+    assert SECRET not in told
     (folder / "prod.env").write_text(f"SECRET={SECRET}-changed\n")
     again = run("playbooks/deploy.yml", "--diff", "--check", "-v", run_id=run_id)
     assert "Copy the environment file" in again
