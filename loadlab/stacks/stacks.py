@@ -97,7 +97,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     if framework is None:
         raise PlanError(
             "framework: none was given. Give one with -e framework=<name>. "
-            f"There are: {', '.join(apps)}."
+            f"There are: {', '.join(apps)}. An application of yours: -e app=<folder>."
         )
     given = values.get("app")
     if given is None or framework != name_of(given):
