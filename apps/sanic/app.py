@@ -115,6 +115,10 @@ async def book(request: Request) -> HTTPResponse:
     return raw(work.book(), content_type=work.HTML)
 
 
+def add_length(request: Request, response: HTTPResponse) -> None:
+    response.headers["content-length"] = str(len(response.body))
+
+
 if __name__ == "__main__":
     application.run(
         sock=work.listen(),
@@ -122,3 +126,6 @@ if __name__ == "__main__":
         backlog=int(os.environ["LAB_BACKLOG"]),
         access_log=False,
     )
+elif __name__ == "app":
+    # Another server has imported it. As an ASGI application, Sanic names no length.
+    application.register_middleware(add_length, "response")

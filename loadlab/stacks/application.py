@@ -42,13 +42,24 @@ _WELL_KNOWN = {
 }
 
 
+class Refused(TypedDict):
+    """Stacks that an application does not run on, by some of their choices, and why."""
+
+    server: str
+    transport: NotRequired[str]
+    worker_class: NotRequired[str]
+    upstream_keepalive: NotRequired[bool]
+    reason: str
+
+
 class App(TypedDict):
     """Content of app.yml.
 
-    - interface: a key of files/stacks.yml; endpoints: names in files/endpoints.yml or requests.yml
+    - interface: a key of files/interfaces.yml; endpoints: names in files/endpoints.yml or requests.yml
     - pool_size: database connections of a worker, 0 without a pool
     - drivers: database drivers that it can use, the default first; absent where there is no choice
     - module, uwsgi_module: "module:object" of the application
+    - refused: stacks of its interface that it does not run on
     - environment: file of variables; dump: SQL file; in its folder, or absolute
     - database: none, or postgresql for a database of its own, which the dump fills
     - migrate: shell command that is run in its folder, with its packages and variables
@@ -63,6 +74,7 @@ class App(TypedDict):
     drivers: NotRequired[list[str]]
     module: NotRequired[str]
     uwsgi_module: NotRequired[str]
+    refused: NotRequired[list[Refused]]
     environment: NotRequired[str]
     database: NotRequired[Literal["postgresql", "none"]]
     dump: NotRequired[str]

@@ -125,7 +125,7 @@ class Places(Struct, frozen=True, kw_only=True):
     """What a command needs of the host.
 
     - listen: unix:<path> or <address>:<port>; router: socket between uWSGI's router and workers
-    - deps, home, python: folders of the dependencies, the application, and what all share
+    - deps: folder of the dependencies
     - workers: processes, 1 or more; keepalive: seconds until an idle connection is closed
     - module, uwsgi_module: "module:object" of the application
     """
@@ -133,8 +133,6 @@ class Places(Struct, frozen=True, kw_only=True):
     listen: str
     router: str
     deps: str
-    home: str
-    python: str
     workers: int
     threads: int
     keepalive: int
@@ -220,9 +218,9 @@ def command(stack: Chosen, places: Places) -> str:
     words = {
         "listen": places.listen, "where": where, "path": where, "address": address, "port": port,
         "router": places.router, "deps": places.deps, "venv": f"{places.deps}/venv",
-        "home": places.home, "python": places.python, "workers": places.workers,
-        "threads": places.threads, "keepalive": places.keepalive, "backlog": places.backlog,
-        "module": places.module, "uwsgi_module": places.uwsgi_module or places.module,
+        "workers": places.workers, "threads": places.threads, "keepalive": places.keepalive,
+        "backlog": places.backlog, "module": places.module,
+        "uwsgi_module": places.uwsgi_module or places.module,
         "protocol": stack["protocol"], "worker_class": stack["worker_class"],
     }  # fmt: skip
     started = stack["started"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
@@ -86,6 +86,19 @@ class Stack(Chosen):
     measured: NotRequired[list[str]]
 
 
+def of_application(root: Path, app: App) -> list[Offered]:
+    """Return every stack of an application's interface that it runs on, the default first."""
+    return [one for one in offered(root, app["interface"]) if _own_refusal(app, one) is None]
+
+
+def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
+    """Return why an application does not run with these choices; None where it does."""
+    for one in app.get("refused", []):
+        if all(choices.get(key) == value for key, value in one.items() if key != "reason"):
+            return one["reason"]
+    return None
+
+
 def stack(root: Path, values: Asked, python: str | None) -> Stack:
     """Return the first stack of the framework's interface that fits the options.
 
@@ -106,9 +119,9 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
-    refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
-    there_are = offered(root, app["interface"])
     asked = {key: values[key] for key in CHOICES if values[key] is not None}
+    refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
+    there_are = of_application(root, app)
     fitting = [
         one
         for one in there_are
@@ -121,6 +134,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         and (app["language"] != "none" or values["workers"] is None)
     ]
     if not fitting:
+        refused = refused or _own_refusal(app, asked)
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
         further = {key: values.get(key) for key in ("server_keepalive", "workers", "backlog")}

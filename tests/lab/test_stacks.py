@@ -12,7 +12,7 @@ import pytest
 
 from loadlab.core.catalog import load_yaml, names
 from loadlab.stacks import servers
-from loadlab.stacks.stacks import CHOICES
+from loadlab.stacks.stacks import CHOICES, of_application
 
 from .conftest import ROOT, SERVER, finish, playbook, run, ssh, stages
 
@@ -44,7 +44,7 @@ def every() -> Iterator[dict[str, Any]]:
     """
     for framework, app in APPS.items():
         seen = set()
-        for stack in servers.offered(ROOT, app["interface"]):
+        for stack in of_application(ROOT, app):
             if stack["python_below"] is None:
                 one: dict[str, Any] = {"framework": framework}
                 one |= {key: stack[key] for key in CHOICES}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "files/python/answers.py"
+SCRIPT = Path(__file__).parents[2] / "roles/app_server/files/answers.py"
 
 
 def ask(listen: str, pid: int) -> subprocess.Popen[str]:

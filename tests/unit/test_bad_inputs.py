@@ -157,9 +157,15 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
     ("lab.yml -e framework=nosuch", "framework: 'nosuch' is not known. There are: aiohttp, api_h"),
     ("lab.yml -e framework=../files", "framework: '../files' is not known. There are: aiohttp"),
-    ("lab.yml -e app=/nowhere", "app: '/nowhere' is no folder. Give a folder with the files of apps"),
+    (
+        "lab.yml -e app=/nowhere",
+        "app: '/nowhere' is no folder. Give a folder with the files of apps",
+    ),
     ("lab.yml -e app=docs", "docs' needs a requirements.txt, a pyproject.toml with [project], or"),
-    ("lab.yml -e app=apps/flask -e module=app", "module: 'app' is no module and callable. Give mod"),
+    (
+        "lab.yml -e app=apps/flask -e module=app",
+        "module: 'app' is no module and callable. Give mod",
+    ),
     (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
     ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
     ("lab.yml -e framework=twisted -e generator=python-sync", "endpoint: there is none to measur"),
@@ -174,6 +180,13 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{F} -e driver=mysql", "driver: 'mysql' is not known. There are: psycopg2, psycopg, asyncpg"),
     ("lab.yml -e framework=golang -e driver=psycopg", "golang has no driver psycopg. It has: none"),
     (f"{F} -e server=native", "flask does not run with server=native: "),
+    (f"{F} -e server=caddy", "server: 'caddy' is not known. There are: granian, gunicorn, h"),
+    (f"{F} -e server=hypercorn", "server=hypercorn: hypercorn runs no WSGI applications. It run"),
+    (f"{F} -e server=waitress -e workers=2", "flask does not run with server=waitress workers=2."),
+    (
+        "lab.yml -e framework=fastapi -e worker_class=asgi -e backlog=64",
+        "fastapi does not run with worker_class=asgi backlog=64.",
+    ),
     (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
     ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),
     (

@@ -47,7 +47,7 @@ APPS: dict[str, Any] = {
 STACKS: list[dict[str, Any]] = [
     {"framework": name, **one}
     for name, app in APPS.items()
-    for one in servers.offered(ROOT, app["interface"])
+    for one in stacks.of_application(ROOT, app)
 ]
 
 

@@ -23,8 +23,6 @@ PLACES = Places(
     listen="unix:/run/app.sock",
     router="/run/uwsgi.sock",
     deps="/deps",
-    home="/app",
-    python="/python",
     workers=2,
     threads=3,
     keepalive=75,
@@ -39,8 +37,7 @@ GUNICORN = (
 UWSGI = (
     "/usr/bin/uwsgi-core --plugins python3 --strict --master --need-app --single-interpreter "
     "--lazy-apps --vacuum --die-on-term --disable-logging --enable-threads --chmod-socket=666 "
-    "--listen 4096 --processes 2 {} --virtualenv /deps/venv --pythonpath /python --pythonpath /app "
-    "--module app:application"
+    "--listen 4096 --processes 2 {} --virtualenv /deps/venv --module app:application"
 )
 
 
@@ -147,6 +144,15 @@ def test_every_application_runs_on_every_server_of_its_interface() -> None:
     assert wsgi == {"gunicorn", "granian", "uwsgi", "waitress"}
     assert asgi == {"gunicorn", "granian", "hypercorn", "uvicorn"}
     assert {one["server"] for one in servers.offered(ROOT, "sanic")} == asgi | {"native"}
+
+
+def test_what_an_application_does_not_run_on_is_refused_with_the_reason() -> None:
+    with pytest.raises(PlanError, match=r"worker_class=asgi: Sanic gives its headers as a gener"):
+        asked("sanic", server="gunicorn", worker_class="asgi")
+    with pytest.raises(PlanError, match=r"transport=unix: CherryPy reads SERVER_PORT as a number"):
+        asked("cherrypy", server="waitress", transport="unix")
+    # Left open, another of the server's takes its place.
+    assert asked("cherrypy", server="waitress")["transport"] == "tcp"
 
 
 def test_a_stack_has_the_accept_queue_that_its_server_always_has() -> None:
