@@ -6,7 +6,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit aws molecule core lock generate screenshots setup site tools
+.PHONY: lab test test-all lint unit unit-packages unit-whole aws molecule core lock generate screenshots setup site tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -55,9 +55,9 @@ lab: setup
 site: setup
 	@python -m loadlab.report.site results $(or $(to),site)
 
-# Targets that measure nothing run in parallel.
+# Targets that measure nothing run in parallel, the longest first.
 test: tools
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit aws molecule
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages aws unit-whole lint
 	@$(MAKE) --no-print-directory core
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
@@ -81,9 +81,16 @@ lint: setup
 	yamllint --strict .
 	ansible-lint --offline
 
+# Two processes, which run in parallel under make test: the tests of the packages of loadlab/, and those of the whole lab.
 # With examples=many, of each property as many as make test-all takes.
-unit: tools
-	pytest tests/unit $(if $(examples),--hypothesis-profile=$(examples))
+unit: unit-packages unit-whole
+profile := $(if $(examples),--hypothesis-profile=$(examples))
+
+unit-packages: tools
+	pytest tests/unit --ignore-glob='tests/unit/test_*.py' $(profile)
+
+unit-whole: tools
+	pytest tests/unit/test_*.py $(profile)
 
 # Tests the AWS calls against a local moto server.
 aws: tools

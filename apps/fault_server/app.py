@@ -8,6 +8,7 @@ The header Inject of a request names the load and asks for faults, separated by 
 - service_ms: a single queue, in which each request is served for this long
 - slow_at_s: from then on each is served for twice as long
 - cpu_ms: CPU time that each answer burns
+- kernel_ms: CPU time that each answer burns inside the kernel, beside cpu_ms
 - error_every: every n-th answer is a 503
 - truncate_every: every n-th answer ends after half of its body, and its connection closes
 - split: 1 writes the head and the body of each answer apart
@@ -55,6 +56,7 @@ class Load:
         self.asked = {key: float(value) for key, value in words.items()}
         self.first = self.last = now
         self.cpu_before = cpu_s()
+        self.kernel_s = 0.0
         self.requests = 0
         self.open = 0
         self.free_at = 0.0
@@ -88,6 +90,11 @@ class Load:
         end = time.thread_time() + self.asked.get("cpu_ms", 0) / 1000
         while time.thread_time() < end:
             pass
+        begin = time.thread_time()
+        end = begin + self.asked.get("kernel_ms", 0) / 1000
+        while time.thread_time() < end:
+            os.getrandom(1 << 16)
+        self.kernel_s += time.thread_time() - begin
 
     def document(self) -> dict[str, object]:
         """Return what was done, as the log has it."""
@@ -96,6 +103,7 @@ class Load:
             "requests": self.requests,
             "answers": dict(self.answers),
             "cpu_s": cpu_s() - self.cpu_before,
+            "kernel_s": self.kernel_s,
             "residence_us": sorted(self.residence_us.items()),
         }
 

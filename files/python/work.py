@@ -131,7 +131,8 @@ def listen() -> socket.socket:
         path.chmod(0o666)
     else:
         address, _, port = where.rpartition(":")
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio switches Nagle's algorithm off where a socket names TCP as its protocol.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, int(port)))
     listener.listen(backlog)

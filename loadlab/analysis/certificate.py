@@ -38,6 +38,7 @@ class Injected(Struct, frozen=True):
 
     - answers: kind of answer -> count
     - cpu_s: CPU time of the server during the load, seconds
+    - kernel_s: the part that it burned inside the kernel on purpose
     - residence_us: (µs from the complete request to its answer, count)
     """
 
@@ -46,6 +47,7 @@ class Injected(Struct, frozen=True):
     answers: dict[str, int]
     cpu_s: float
     residence_us: list[tuple[int, int]]
+    kernel_s: float = 0.0
 
 
 class _Line(Struct, frozen=True):
@@ -168,20 +170,21 @@ def _figure(truth: Truth, rep: Repetition | None, log: Injected | None) -> Certi
 
 def _reported(metric: str, rep: Repetition) -> float | None:
     """Return a figure of a repetition in the metric's unit."""
-    if metric == "server_cpu_us":
-        return _cpu_us(rep)
+    if metric in ("server_cpu_us", "server_kernel_us"):
+        return _cpu_us(rep, in_kernel=metric == "server_kernel_us")
     value: object = msgspec.to_builtins(rep)
     for key in metric.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return float(value) if isinstance(value, int | float) else None
 
 
-def _cpu_us(rep: Repetition) -> float | None:
+def _cpu_us(rep: Repetition, *, in_kernel: bool) -> float | None:
     processes = rep.telemetry.server.processes if rep.telemetry else None
     application = processes.application if processes else None
     if application is None or application.cpu_s is None or not rep.requests:
         return None
-    return application.cpu_s / rep.requests * 1e6
+    share = application.system_share if in_kernel else 1.0
+    return None if share is None else share * application.cpu_s / rep.requests * 1e6
 
 
 def _true(truth: Truth, rep: Repetition | None, log: Injected | None) -> float | None:
@@ -196,6 +199,8 @@ def _true(truth: Truth, rep: Repetition | None, log: Injected | None) -> float |
         return log.requests
     if truth.metric == "server_cpu_us":
         return log.cpu_s / log.requests * 1e6 if log.requests else None
+    if truth.metric == "server_kernel_us":
+        return log.kernel_s / log.requests * 1e6 if log.requests else None
     if truth.metric in _ANSWERS:
         return log.answers.get(_ANSWERS[truth.metric], 0)
     return _residence(truth.metric, log)

@@ -134,8 +134,8 @@ def _read(
     ahead_s = node_exporter.clock_offset(scrapes) - offset_s
     # Several clients wait for each other after the warm-up.
     warmed = cell.load.warmup_s > 0 and folder.path == rep_dir
-    own_window = processes.Window(started, end, warmed)
-    window = processes.Window(started + ahead_s, end + ahead_s, warmed)
+    own_window = processes.Window(started, end, warmed, finished)
+    window = processes.Window(started + ahead_s, end + ahead_s, warmed, finished + ahead_s)
     counters = None
     if cell.front == "none":
         measurement.findings.append(Reason(code="uncounted"))

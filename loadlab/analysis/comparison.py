@@ -1,8 +1,8 @@
 """Compare the cells that a run's plan asks to compare, metric by metric.
 
-Goodput is in requests/s, p50 and p99 in µs, one value for each valid repetition. Differences and
-noise floors are fractions of the base. Cells are compared block by block, cells of different host
-pairs by their repetitions.
+Goodput is in requests/s, p50 and p99 in µs, the cost of a request as in CellCost: one value for
+each valid repetition. Differences and noise floors are fractions of the base. Cells are compared
+block by block, cells of different host pairs by their repetitions.
 
 p50 and p99 are those of the response time, which counts every request that was due, where both
 cells have one. Otherwise they are of the answers, and are compared only where hardly any request
@@ -14,13 +14,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from msgspec.structs import astuple
 
 from loadlab.analysis import metrics, noise
-from loadlab.analysis.metrics import METRICS, Sides
+from loadlab.analysis.metrics import METRICS, SPEEDS, Sides
 from loadlab.analysis.noise import Floor, NoiseScope
 from loadlab.core import formatting
 from loadlab.core.errors import ResultError
@@ -99,8 +100,9 @@ def build(
                 "or of the results"
             )
         sides = metrics.one_each(measured.get(one.base), measured.get(one.head))
-        compared.append((one, cell, base, head))
-        pairs += [_pair(metric, sides, cell, floors[metric]) for metric in METRICS]
+        own = compared_by(sides)
+        compared.append((one, cell, base, head, len(own)))
+        pairs += [_pair(metric, sides, cell, floors[metric]) for metric in own]
     rows = iter(conclude(pairs))
     comparisons = [
         Comparison(
@@ -108,11 +110,16 @@ def build(
             cell=cell,
             base=_side(one.base, measured.get(one.base), base, one.by),
             head=_side(one.head, measured.get(one.head), head, one.by),
-            rows=[next(rows) for _ in METRICS],
+            rows=[*islice(rows, count)],
         )
-        for one, cell, base, head in compared
+        for one, cell, base, head, count in compared
     ]
     return comparisons, noise.rows(measured, controls)
+
+
+def compared_by(sides: Sides) -> list[Metric]:
+    """Return the metrics that two cells are compared by."""
+    return [metric for metric in METRICS if metrics.is_measured(metric, sides)]
 
 
 def _pair(metric: Metric, sides: Sides, cell: Cell, floors: Sequence[Floor]) -> Pair:
@@ -261,7 +268,7 @@ def _zero(sides: Mapping[str, Sequence[float]]) -> Reason | None:
 
 def _incomparable(metric: Metric, sides: Sides, latency_of: LatencyOf | None) -> Reason | None:
     """Return why the latencies of two cells cannot be compared, whatever their values."""
-    if metric == "goodput":
+    if metric not in histograms.PERCENTILES:
         return None
     bases = sorted({str(cell.statistics.latency_basis) for side in sides for cell in side})
     if len(bases) > 1:
@@ -291,11 +298,25 @@ def _requests(load: Load, rep: Repetition, latency_of: LatencyOf | None) -> int:
 def conclude(pairs: Sequence[Pair]) -> list[MetricComparison]:
     """Return the row of each pair, in their order.
 
-    p values are corrected for all pairs that are compared.
+    p values are corrected for all pairs that are compared, those of goodput and latency and those
+    of cost apart: to measure what a request costs takes no power from the others.
     """
-    known = [pair for pair in pairs if pair.incomparable is None]
-    corrected = iter(inference.corrected([p_of(pair) for pair in known]))
-    return [conclusion(pair, None if pair.incomparable else next(corrected)) for pair in pairs]
+    families = {
+        kind: iter(
+            inference.corrected(
+                [p_of(one) for one in pairs if not one.incomparable and _is_speed(one) == kind]
+            )
+        )
+        for kind in (True, False)
+    }
+    return [
+        conclusion(pair, None if pair.incomparable else next(families[_is_speed(pair)]))
+        for pair in pairs
+    ]
+
+
+def _is_speed(pair: Pair) -> bool:
+    return pair.metric in SPEEDS
 
 
 def p_of(pair: Pair) -> float:

@@ -21,6 +21,7 @@ from loadlab.core.catalog import load_yaml
 from loadlab.core.model import (
     Claims,
     CloudInstance,
+    LessonResult,
     Manifest,
     ManifestHost,
     RepetitionSetup,
@@ -214,13 +215,24 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     judged = claims.build(document, study)
     documents.write(run.claims, documents.encode(judged))
     if study.lesson is not None:
-        lesson = lessons.build(document, study, study.lesson, reader.read(run_dir))
-        documents.write(run.lesson, documents.encode(lesson))
+        lesson(run_dir)
     if study.expectations:
         finished = _finished(_measured(run_dir))
         certified = certificate.build(document, study, certificate.injected(run), finished)
         documents.write(run.certificate, documents.encode(certified))
     return document, judged
+
+
+def lesson(run_dir: Path) -> LessonResult:
+    """Write lesson.json, of summary.json and what the reader did, and return it."""
+    run = RunDir(run_dir)
+    study = plans.read(run_dir).plan.study
+    assert study is not None
+    assert study.lesson is not None
+    summarized = documents.read(run.summary, Summary)
+    found = lessons.build(summarized, study, study.lesson, reader.read(run_dir))
+    documents.write(run.lesson, documents.encode(found))
+    return found
 
 
 def _percentiles(run: RunDir) -> None:

@@ -5,7 +5,10 @@ A metric is one of:
   errors.timeout, telemetry.server.tcp.listen_overflows or client.failures.EMFILE. A path that ends
   at several numbers means their sum (errors, client.cpu_s)
 - load.rate and the other fields of the cell's load
-- cpu_us_per_request: the CPU time of the server's services by request, µs
+- what a request cost the server, µs: cpu_us_per_request, the CPU time of its services;
+  nginx_, application_, postgresql_ and kernel_cpu_us_per_request, parts of it;
+  interrupts_us_per_request, beside it. switches_per_request: context switches of the services.
+  joules_per_request: energy of the server
 - under_way: requests under way on average, by Little's law: answers per second times mean latency
 - failed_fraction: the fraction of the requests due that got no right answer
 """
@@ -15,18 +18,46 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from loadlab.analysis import usage
 from loadlab.core.errors import ResultError
-from loadlab.core.model import CellSummary, Difference, LatencyOf, Load, Metric, Repetition, Sample
+from loadlab.core.model import (
+    CellCost,
+    CellSummary,
+    Cost,
+    CostPart,
+    Difference,
+    LatencyOf,
+    Load,
+    Metric,
+    Repetition,
+    Sample,
+    Speed,
+)
 from loadlab.stats import inference, paired, unpaired
 from loadlab.stats.paired import Change
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
+SPEEDS: tuple[Speed, ...] = get_args(Speed)
+_MEMORY = "telemetry.server.processes.application"
+# Each part of the cost -> its path.
+_COSTS: dict[Cost | CostPart, str] = {
+    "cpu": "cpu_us_per_request",
+    "cpu_nginx": "nginx_cpu_us_per_request",
+    "cpu_application": "application_cpu_us_per_request",
+    "cpu_postgresql": "postgresql_cpu_us_per_request",
+    "cpu_kernel": "kernel_cpu_us_per_request",
+    "cpu_interrupts": "interrupts_us_per_request",
+    "switches": "switches_per_request",
+    "memory": f"{_MEMORY}.rss_max_bytes",
+    "memory_before": f"{_MEMORY}.pss_before_bytes",
+    "energy": "joules_per_request",
+}
+COSTS: tuple[Cost | CostPart, ...] = tuple(_COSTS)
 # The base, then the head: one cell, or the same cell of several runs.
 Sides: TypeAlias = tuple[Sequence[CellSummary], Sequence[CellSummary]]
 
@@ -51,8 +82,8 @@ def value(repetition: Repetition, load: Load, metric: str) -> float | None:
     if metric == "failed_fraction":
         due = repetition.scheduled or repetition.requests
         return 1 - (repetition.ok or 0) / due if due else None
-    if metric == "cpu_us_per_request":
-        return usage.all_cpu_us(repetition)
+    if metric in usage.COSTS:
+        return usage.COSTS[metric](repetition)
     if metric == "under_way":
         rate, latency = repetition.rate_achieved, repetition.latency_us
         if rate is None or latency is None or latency.mean is None:
@@ -150,14 +181,48 @@ def one_each(base: CellSummary | None, head: CellSummary | None) -> Sides:
     return ([base] if base else []), ([head] if head else [])
 
 
-def path(metric: Metric, sides: Sides) -> tuple[str, LatencyOf | None]:
-    """Return the path of a metric that the cells of both sides are compared by, and what it is of.
+def path(metric: Metric | CostPart, sides: Sides) -> tuple[str, LatencyOf | None]:
+    """Return the path of a metric that the cells of both sides are compared by, and what it is
+    of."""
+    return path_of(metric, [rep for side in sides for cell in side for rep in valid(cell)])
 
-    It is of the response time where every valid repetition has one.
+
+def path_of(metric: Metric | CostPart, reps: Sequence[Repetition]) -> tuple[str, LatencyOf | None]:
+    """Return the path of a metric of valid repetitions, and what it is of.
+
+    A percentile is of the response time where every valid repetition has one. Memory is the
+    proportional set size where every valid repetition has it, otherwise the resident memory.
     """
     if metric == "goodput":
         return metric, None
-    reps = [rep for side in sides for cell in side for rep in valid(cell)]
-    if all(rep.response_time is not None for rep in reps):
-        return f"response_time.{metric}_us", "due"
-    return f"latency_us.{metric}", "answers"
+    if metric == "p50" or metric == "p99":
+        if all(rep.response_time is not None for rep in reps):
+            return f"response_time.{metric}_us", "due"
+        return f"latency_us.{metric}", "answers"
+    if metric == "memory" and reps and all(_has_pss(rep) for rep in reps):
+        return f"{_MEMORY}.pss_bytes", None
+    return _COSTS[metric], None
+
+
+def _has_pss(rep: Repetition) -> bool:
+    services = usage.services(rep)
+    application = services.application if services else None
+    return application is not None and application.pss_bytes is not None
+
+
+def is_measured(metric: Metric | CostPart, sides: Sides) -> bool:
+    """Return whether a metric is to be compared: one of cost only where a repetition has it."""
+    if metric in SPEEDS:
+        return True
+    at = path(metric, sides)[0]
+    return any(values(cell, at) for side in sides for cell in side)
+
+
+def cost(cell: CellSummary) -> CellCost:
+    """Return what a request of a cell cost the server."""
+    sides: Sides = ([cell], [])
+    paths = {name: path(name, sides)[0] for name in COSTS if is_measured(name, sides)}
+    found = {name: sample(values(cell, at)) for name, at in paths.items()}
+    memory = paths.get("memory")
+    kind: Literal["pss", "rss"] = "pss" if memory and memory.endswith("pss_bytes") else "rss"
+    return replace(CellCost(memory_is=kind if memory else None), **found)

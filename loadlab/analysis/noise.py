@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from loadlab.analysis import metrics
-from loadlab.analysis.metrics import METRICS
-from loadlab.core.model import Cell, CellSummary, Load, Metric, NoiseFloor
+from loadlab.analysis.metrics import COSTS, SPEEDS
+from loadlab.core.model import Cell, CellSummary, CostPart, Load, Metric, NoiseFloor
 from loadlab.stats import inference
 
 
@@ -37,16 +37,25 @@ class NoiseScope(NamedTuple):
 def rows(
     measured: Mapping[str, CellSummary], controls: Iterable[tuple[str, str]]
 ) -> list[NoiseFloor]:
-    """Return a row for each metric of each A/A control; ``measured``: cell_id -> cell."""
+    """Return a row for each metric of each A/A control, and for each part of the cost.
+
+    ``measured``: cell_id -> cell.
+    """
     return [
         _noise_floor(metric, cell_id, control_id, measured)
         for cell_id, control_id in controls
-        for metric in METRICS
+        for metric in (*SPEEDS, *COSTS)
+        if metrics.is_measured(
+            metric, metrics.one_each(measured.get(cell_id), measured.get(control_id))
+        )
     ]
 
 
 def _noise_floor(
-    metric: Metric, cell_id: str, control_id: str, measured: Mapping[str, CellSummary]
+    metric: Metric | CostPart,
+    cell_id: str,
+    control_id: str,
+    measured: Mapping[str, CellSummary],
 ) -> NoiseFloor:
     """Return how a cell's A/A control, the head, differs from the cell, the base."""
     cells = measured.get(cell_id), measured.get(control_id)

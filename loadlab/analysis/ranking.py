@@ -41,14 +41,15 @@ def build(cells: Sequence[CellSummary], controls: Sequence[tuple[str, str]]) -> 
     """Return a ranking of each group of two or more cells that compete.
 
     ``controls``: (cell_id, cell_id of its A/A control), for the noise floor. Only cells of purpose
-    `measure` with a valid repetition are ranked, and no Python clients.
+    `measure` with a valid repetition are ranked, and neither Python clients nor nginx alone.
     """
     measured = {one.cell_id: one for one in cells}
     floors = {key: noise.control_floors(measured, controls, KEYS[key]) for key in KEYS}
     groups: dict[bytes, list[CellSummary]] = {}
     for one in cells:
         cell = one.cell
-        if one.purpose == "measure" and cell.load.mode != "batch" and one.statistics.n:
+        competes = cell.load.mode != "batch" and cell.transport != "none"
+        if one.purpose == "measure" and competes and one.statistics.n:
             alike = msgspec.json.encode((cell.endpoint, cell.network, cell.load), order="sorted")
             groups.setdefault(alike, []).append(one)
     return [

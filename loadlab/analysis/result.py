@@ -36,7 +36,7 @@ from loadlab.generators import merge, registry
 from loadlab.generators.measurement import Measurement
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
-from loadlab.telemetry import node_exporter, processes, pyspy
+from loadlab.telemetry import node_exporter, processes, pyspy, services
 
 
 def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) -> Result:
@@ -266,7 +266,7 @@ def _latency(measurement: Measurement, censored: Histogram, limits: Thresholds) 
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
     """Return the server's telemetry with its processes and database, where they were recorded."""
-    found, database = processes.server(rep_dir, part.window, part.server.cores)
+    found, database = services.server(rep_dir, part.window, part.server.cores)
     return replace(part.server, processes=found, database=database)
 
 

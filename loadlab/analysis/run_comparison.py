@@ -109,8 +109,7 @@ def _comparisons(
     common: Sequence[str],
 ) -> list[Comparison]:
     """Return the comparison of each common cell; ``measured``: <run_id>/<cell_id> -> cell."""
-    metrics = METRICS
-    floors = {metric: noise.latency_floors(measured, controls, metric) for metric in metrics}
+    floors = {metric: noise.latency_floors(measured, controls, metric) for metric in METRICS}
     both = [
         tuple([measured[f"{run}/{cell_id}"] for run in sides[side]] for side in comparison.SIDES)
         for cell_id in common
@@ -120,7 +119,7 @@ def _comparisons(
             [
                 comparison.pair_of_runs(metric, (base, head), floors[metric])
                 for base, head in both
-                for metric in metrics
+                for metric in comparison.compared_by((base, head))
             ]
         )
     )
@@ -130,7 +129,7 @@ def _comparisons(
             cell=base[0].cell,
             base=_side(base, sides["base"]),
             head=_side(head, sides["head"]),
-            rows=[next(rows) for _ in metrics],
+            rows=[next(rows) for _ in comparison.compared_by((base, head))],
         )
         for base, head in both
     ]

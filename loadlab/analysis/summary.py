@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
-from loadlab.analysis import comparison, curves, ranking, response_time, sweeps_searches
+from loadlab.analysis import comparison, curves, metrics, ranking, response_time, sweeps_searches
 from loadlab.analysis.due import over_due
 from loadlab.analysis.validity import voids
 from loadlab.core import documents
@@ -214,7 +214,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
                 f"repetition {one.repetition} of {first.cell_id} measured another cell than "
                 f"repetition {first.repetition}"
             )
-    return CellSummary(
+    found = CellSummary(
         cell_id=first.cell_id,
         cell=first.cell,
         purpose=first.purpose,
@@ -222,6 +222,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         repetitions=[short(one) for one in results],
         statistics=merge(results),
     )
+    return replace(found, cost=metrics.cost(found))
 
 
 def short(result: Result) -> Repetition:

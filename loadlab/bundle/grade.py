@@ -9,7 +9,7 @@ from pathlib import Path
 from loadlab.bundle import verify
 from loadlab.bundle.archive import BundleError
 from loadlab.core import documents
-from loadlab.core.formatting import one_line
+from loadlab.core.formatting import one_line, plural
 from loadlab.core.model import Grade, LessonResult
 from loadlab.core.run_dir import RunDir
 
@@ -57,6 +57,6 @@ def _reason(outcome: verify.Outcome) -> str:
     """Return the first file that is not as derived again, with why; empty where all are."""
     wrong = {**outcome.of("differs"), **dict.fromkeys(outcome.unverified(), ())}
     for name, why in wrong.items():
-        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        more = f"; and {plural(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
         return one_line(f"{': '.join((name, *why[:1]))}{more}", 200)
     return ""

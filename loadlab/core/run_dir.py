@@ -1,7 +1,7 @@
 """Names and places of the files of a run, results/<run_id>/.
 
 Nothing else spells them: Python uses the classes below, YAML the filters run_path and
-repetition_path. A property or method returns a path, whether or not the file exists, and creates
+repetition_path. An attribute or method returns a path, whether or not the file exists, and creates
 nothing. The output of a generator is named in generators/registry.py.
 
 Below results/<run_id>/:
@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
+from typing import Protocol
 
 # Name of a run's folder.
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -127,38 +128,36 @@ def folders(results: Path) -> list[RunDir]:
     return [RunDir(path) for path in found if not path.is_symlink()]
 
 
+class _Folder(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+class File:
+    """An attribute of a folder: the path of what has that name in it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: _Folder, owner: type) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True)
 class ClientDir:
     """A folder with the raw files of one client: an only client's is the repetition's."""
 
     path: Path
 
-    @property
-    def run(self) -> Path:
-        return self.path / RUN
-
-    @property
-    def error(self) -> Path:
-        return self.path / ERROR
-
-    @property
-    def status(self) -> Path:
-        return self.path / STATUS
-
-    @property
-    def telemetry(self) -> Path:
-        """The client's own telemetry."""
-        return self.path / "telemetry-client.prom.gz"
-
-    @property
-    def own_processes(self) -> Path:
-        """The recording of the client's own processes."""
-        return self.path / of_client(PROCESSES)
-
-    @property
-    def own_cores(self) -> Path:
-        """The recording of the client's own cores."""
-        return self.path / of_client(CORES)
+    run = File(RUN)
+    error = File(ERROR)
+    status = File(STATUS)
+    # The client's own telemetry.
+    telemetry = File("telemetry-client.prom.gz")
+    # The recording of the client's own processes.
+    own_processes = File(of_client(PROCESSES))
+    # The recording of the client's own cores.
+    own_cores = File(of_client(CORES))
 
     @property
     def counters(self) -> tuple[Path, Path]:
@@ -170,6 +169,18 @@ class ClientDir:
 @dataclass(frozen=True)
 class RepetitionDir(ClientDir):
     """A folder cells/<cell_id>/rep-<n>, or that of a calibration's ceiling or floor."""
+
+    cell = File(CELL)
+    result = File(RESULT)
+    server_telemetry = File("telemetry-server.prom.gz")
+    processes = File(PROCESSES)
+    # The recording of the server's cores.
+    cores = File(CORES)
+    # The recording of the server's accept queues.
+    queues = File(QUEUES)
+    database = File(DATABASE)
+    profile = File(PROFILE)
+    profile_log = File(PROFILE_LOG)
 
     @property
     def number(self) -> int:
@@ -188,44 +199,6 @@ class RepetitionDir(ClientDir):
     def place(self) -> str:
         """The path relative to the run's folder."""
         return self.path.relative_to(self.path.parents[2]).as_posix()
-
-    @property
-    def cell(self) -> Path:
-        return self.path / CELL
-
-    @property
-    def result(self) -> Path:
-        return self.path / RESULT
-
-    @property
-    def server_telemetry(self) -> Path:
-        return self.path / "telemetry-server.prom.gz"
-
-    @property
-    def processes(self) -> Path:
-        return self.path / PROCESSES
-
-    @property
-    def cores(self) -> Path:
-        """The recording of the server's cores."""
-        return self.path / CORES
-
-    @property
-    def queues(self) -> Path:
-        """The recording of the server's accept queues."""
-        return self.path / QUEUES
-
-    @property
-    def database(self) -> Path:
-        return self.path / DATABASE
-
-    @property
-    def profile(self) -> Path:
-        return self.path / PROFILE
-
-    @property
-    def profile_log(self) -> Path:
-        return self.path / PROFILE_LOG
 
     @property
     def on_hosts(self) -> str:
@@ -279,88 +252,35 @@ class RunDir:
 
     path: Path
 
+    plan = File(PLAN)
+    progress = File(PROGRESS)
+    summary = File(SUMMARY)
+    claims = File(CLAIMS)
+    certificate = File(CERTIFICATE)
+    # The answer about two variants.
+    verdict = File(VERDICT)
+    # The verdict as a comment for a pull request.
+    comment = File(COMMENT)
+    manifest = File(MANIFEST)
+    # The run that this one repeats.
+    original = File(ORIGINAL)
+    # How this run compares with the run that it repeats.
+    reproduction = File(REPRODUCTION)
+    metrics = File(METRICS)
+    # The table of all repetitions.
+    table = File(TABLE)
+    report = File(REPORT)
+    # What the reader of a lesson did.
+    reader = File(READER)
+    lesson = File(LESSON)
+    lesson_text = File(LESSON_TEXT)
+    lesson_page = File(LESSON_PAGE)
+    lock = File(LOCK)
+    logs = File("logs")
+
     @property
     def run_id(self) -> str:
         return self.path.resolve().name
-
-    @property
-    def plan(self) -> Path:
-        return self.path / PLAN
-
-    @property
-    def progress(self) -> Path:
-        return self.path / PROGRESS
-
-    @property
-    def summary(self) -> Path:
-        return self.path / SUMMARY
-
-    @property
-    def claims(self) -> Path:
-        return self.path / CLAIMS
-
-    @property
-    def certificate(self) -> Path:
-        """certificate.json."""
-        return self.path / CERTIFICATE
-
-    @property
-    def verdict(self) -> Path:
-        """The answer about two variants."""
-        return self.path / VERDICT
-
-    @property
-    def comment(self) -> Path:
-        """The verdict as a comment for a pull request."""
-        return self.path / COMMENT
-
-    @property
-    def manifest(self) -> Path:
-        return self.path / MANIFEST
-
-    @property
-    def original(self) -> Path:
-        """The run that this one repeats."""
-        return self.path / ORIGINAL
-
-    @property
-    def reproduction(self) -> Path:
-        """How this run compares with the run that it repeats."""
-        return self.path / REPRODUCTION
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / METRICS
-
-    @property
-    def table(self) -> Path:
-        """The table of all repetitions."""
-        return self.path / TABLE
-
-    @property
-    def report(self) -> Path:
-        return self.path / REPORT
-
-    @property
-    def reader(self) -> Path:
-        """What the reader of a lesson did."""
-        return self.path / READER
-
-    @property
-    def lesson(self) -> Path:
-        return self.path / LESSON
-
-    @property
-    def lesson_text(self) -> Path:
-        return self.path / LESSON_TEXT
-
-    @property
-    def lesson_page(self) -> Path:
-        return self.path / LESSON_PAGE
-
-    @property
-    def lock(self) -> Path:
-        return self.path / LOCK
 
     @property
     def latest(self) -> Path:
@@ -380,10 +300,6 @@ class RunDir:
     def on_hosts(self) -> PurePosixPath:
         """The run's folder on the hosts."""
         return ON_HOSTS / self.path.name
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
 
     def log(self, host: str) -> Path:
         return self.logs / f"{host}.log"

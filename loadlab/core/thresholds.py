@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from loadlab.core import documents
+from loadlab.core.catalog import yaml_of
 from loadlab.core.model import Thresholds
 
 # Relative to the lab's top directory.
@@ -18,4 +17,4 @@ def of(root: Path) -> Thresholds:
 
     Raises ResultError naming the file and the key for one that is unknown, missing or out of range.
     """
-    return documents.decode(yaml.safe_load(documents.text(root / FILE)), Thresholds, str(FILE))
+    return documents.decode(yaml_of(documents.text(root / FILE)), Thresholds, str(FILE))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from loadlab.analysis import comparison, metrics, noise
 from loadlab.analysis.comparison import Pair
-from loadlab.analysis.metrics import METRICS
+from loadlab.analysis.metrics import SPEEDS
 from loadlab.analysis.noise import Floor
 from loadlab.core.model import (
     Cell,
@@ -176,7 +176,7 @@ def _search_key(search: SearchSummary) -> bytes:
 def _floors(summary: Summary) -> dict[Metric, list[Floor]]:
     measured = {cell.cell_id: cell for cell in summary.cells}
     controls = dict.fromkeys((row.cell_id, row.control_id) for row in summary.noise_floor)
-    return {name: noise.latency_floors(measured, controls, name) for name in METRICS}
+    return {name: noise.latency_floors(measured, controls, name) for name in SPEEDS}
 
 
 def _mark(
@@ -221,5 +221,5 @@ def _pairs(series: Series, floors: Mapping[str, Mapping[Metric, Sequence[Floor]]
         comparison.pair_of_runs(
             name, (base, head), [one for run_id in run_ids for one in floors[run_id][name]]
         )
-        for name in METRICS
+        for name in SPEEDS
     ]

@@ -175,7 +175,7 @@ _ENDED = {
         "The account's quota of disks is used up: see Service Quotas, Amazon EBS."
     ),
     "Client.InstanceInitiatedShutdown": (
-        "It shut itself down: its lifetime was over (-e max_lifetime=)."
+        "It shut itself down: its lifetime was over (-e aws_hosts_max_lifetime=)."
     ),
     "Server.InsufficientInstanceCapacity": (
         "AWS had no room for it: try another zone (-e aws_hosts_zone=), another type, or later."

@@ -46,6 +46,11 @@ def host_hour(prices: Prices, region: str, kind: str, disk_gb: int) -> float | N
     return price + disk_gb * prices.volume_gb_month / HOURS_A_MONTH + prices.address_hour
 
 
+def per_million(usd_per_hour: float, rate: float) -> float:
+    """Return the USD that a million requests cost on a host, at ``rate`` requests/s (above 0)."""
+    return 1e6 * usd_per_hour / (3600 * rate)
+
+
 def estimate(
     prices: Prices, region: str, types: Iterable[str], disk_gb: int, dedicated: bool
 ) -> float | None:

@@ -59,7 +59,8 @@ def resolve_run(ask: Request) -> ResolvedRun:
             f"run_id: '{run_id}' was begun on {recorded.plan.host_kind}, and would go on with "
             f"{ask.host_kind}. {identity.remedy(recorded.inventory_args)}"
         )
-    stages.refuse_other(ask.stage, run_id, recorded, ask.given)
+    folder = ask.root / "files" / studies.FOLDERS["lesson"]
+    stages.refuse_other(ask.stage, run_id, recorded, ask.given, folder)
     read = reader.read(run_dir)
     reader.refuse_before(ask.stage, read)
     own = {**ask.given, "lesson": None} if ask.stage != stages.RUN else ask.given

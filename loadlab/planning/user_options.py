@@ -28,6 +28,7 @@ RENAMED = {
     "reuse": "python_keepalive",
     "internet": "hosts_online",
     "yes": "aws_hosts_auto_approve",
+    "max_lifetime": "aws_hosts_max_lifetime",
 }
 # Main variables whose values name files, and where these files are.
 _CATALOGUES = {

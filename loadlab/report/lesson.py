@@ -35,6 +35,8 @@ from loadlab.report.words import claims as claim_words
 from loadlab.report.words import lessons as words
 from loadlab.scheduling import plan
 
+# The heading of the last part of lesson.md.
+TRANSFER = "## Transfer"
 # `code`, **bold** and *emphasized* in the text of a lesson.
 _MARKED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
 _TAGS = ("code", "strong", "em")
@@ -73,7 +75,10 @@ class LessonPage:
     by_hand: Sequence[HandCommand]
     explanation: Sequence[str]
     cure: Sequence[str]
+    wrong: Sequence[HandCommand]
     issue: Issue
+    task: str
+    checks: Sequence[Sequence[str]]
     transfer: TransferPart | None
     report: str
 
@@ -121,10 +126,19 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
         by_hand=lesson.by_hand,
         explanation=_paragraphs(words.text(lesson.explanation, lookup)),
         cure=_paragraphs(lesson.cure),
+        wrong=lesson.exercise.wrong if lesson.exercise else [],
         issue=lesson.issue,
+        task=lesson.exercise.task if lesson.exercise else "",
+        checks=_checks(found, judged),
         transfer=_transfer(lesson.transfer, found, lookup),
         report=REPORT,
     ), study
+
+
+def _checks(found: LessonResult, judged: Claims) -> list[list[str]]:
+    """Return the lines of each check: its verdict, then its goals."""
+    each = found.exercise.checks if found.exercise else []
+    return [[line.strip() for line in words.check(one, judged.unmeasured)] for one in each]
 
 
 def _transfer(
@@ -141,7 +155,9 @@ def _transfer(
 
 def _answers(found: Sequence[PredictionResult], asked: Sequence[Prediction]) -> list[Answer]:
     return [
-        Answer(one.question, words.given(one, of), words.truth(one, of), words.verdict(one, of))
+        Answer(
+            one.question, words.given(one.given, of), words.truth(one, of), words.verdict(one, of)
+        )
         for one, of in zip(found, asked, strict=True)
     ]
 

@@ -65,7 +65,7 @@ from loadlab.report.sections.reproduction import ReproductionSection
 from loadlab.report.sections.study import StudySection
 from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
-from loadlab.report.words import applications, labels
+from loadlab.report.words import applications, cost, labels
 from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import verdict as verdict_words
 from loadlab.report.words.labels import Entry, Paths
@@ -270,7 +270,7 @@ class _Builder:
             *self._single(),
         ]
         stacks = [one for one in self._measured if not _is_client(one)]
-        boards = tiles.build(self._summary, stacks)
+        boards = tiles.build(self._summary, stacks, cost.prices(self._manifest))
         leading = self._leading(boards) if len(single) >= _FOLDED_FROM else None
         endpoints = self._endpoints()
         return Page(
@@ -295,7 +295,7 @@ class _Builder:
             certificate=certified,
             claims=judged,
             overview=results.build(stacks, self._summary.noise_floor),
-            ranking=ranking.tables(self._summary, self._measured),
+            ranking=ranking.tables(self._summary, self._measured, cost.prices(self._manifest)),
             clients=python_clients.overview([one for one in self._measured if _is_client(one)]),
             study=published,
             comparison=compared,

@@ -55,7 +55,8 @@ class Refused(TypedDict):
 class App(TypedDict):
     """Content of app.yml.
 
-    - interface: a key of files/interfaces.yml; endpoints: names in files/endpoints.yml or requests.yml
+    - interface: a key of files/interfaces.yml
+    - endpoints: names in files/endpoints.yml or in its requests.yml
     - pool_size: database connections of a worker, 0 without a pool
     - drivers: database drivers that it can use, the default first; absent where there is no choice
     - module, uwsgi_module: "module:object" of the application

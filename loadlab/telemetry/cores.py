@@ -20,9 +20,10 @@ _READING = re.compile(r"# reading (\d+\.\d+)")
 _CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
 _LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
 _PRESSURE = re.compile(r"some .* total=(\d+)")
-_OWN = re.compile(r"own (\S+) (\d+)")
+_OWN = re.compile(r"own (\S+) (\d+)(?: (\d+))?")
 _ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
+_ENERGY = re.compile(r"energy (\S+) \S+ (\d+) (\d+)")
 _BELOW = re.compile(r"below (\S+) (\S+)")
 
 
@@ -32,22 +33,26 @@ class Reading:
 
     - cores: core -> clock ticks in each of _FIELDS; links: interface -> (bytes received, sent)
     - packets: interface -> (packets received, and dropped by the card or its driver)
-    - own: control group -> µs of CPU; pressure: µs, None where the kernel has none
+    - own: control group -> µs of CPU; system: those in the kernel, absent in earlier runs
+    - pressure: µs, None where the kernel has none
     - allowances: interface -> counter -> packets; only of the first and last reading, and empty
       where no card has such counters
     - softnet: core -> (packets dropped, squeezes); below: interface -> interfaces that it consists
       of. Both once a second
+    - energy: zone -> (µJ used, µJ at which it begins again); empty where the host does not tell it
     """
 
     t: float
     cores: dict[int, list[int]] = field(default_factory=dict)
     links: dict[str, tuple[int, int]] = field(default_factory=dict)
     own: dict[str, int] = field(default_factory=dict)
+    system: dict[str, int] = field(default_factory=dict)
     pressure: int | None = None
     allowances: dict[str, dict[str, int]] = field(default_factory=dict)
     packets: dict[str, tuple[int, int]] = field(default_factory=dict)
     softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
+    energy: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @remembered
@@ -77,6 +82,10 @@ def _take(reading: Reading, line: str) -> bool:
         reading.packets[match[1]] = int(counts[1]), int(counts[3])
     elif match := _OWN.fullmatch(line):
         reading.own[match[1]] = int(match[2])
+        if match[3]:
+            reading.system[match[1]] = int(match[3])
+    elif match := _ENERGY.fullmatch(line):
+        reading.energy[match[1]] = int(match[3]), int(match[2])
     elif match := _PRESSURE.fullmatch(line):
         reading.pressure = int(match[1])
     elif match := _ALLOWANCE.fullmatch(line):

@@ -108,7 +108,7 @@ def use(counters: Counters, at: Sequence[float]) -> Use:
     def spent(values: Floats) -> Floats:
         found = np.interp(moments, counters.t, values)
         for place in (0, -1):
-            found[place] = _at_edge(counters.t, values, float(moments[place]))
+            found[place] = at_edge(counters.t, values, float(moments[place]))
         return np.diff(found)
 
     by_core = {
@@ -141,7 +141,7 @@ def use(counters: Counters, at: Sequence[float]) -> Use:
     )
 
 
-def _at_edge(t: Floats, values: Floats, moment: float) -> float:
+def at_edge(t: Floats, values: Floats, moment: float) -> float:
     """Return a counter at an edge of the load, from the rates before and after the two readings
     around it; linear where there is no further reading on one side."""
     after = int(np.searchsorted(t, moment))

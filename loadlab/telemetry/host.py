@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, RepetitionSetup
 from loadlab.core.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import cores, drops, node_exporter, processes, queues
+from loadlab.telemetry import cores, drops, energy, node_exporter, processes, queues
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.processes import Recording, Window
@@ -111,7 +111,11 @@ def _during(
     recorded = cores.counters(ticks, readings, host.cpus, host.interface)
     start, end, interface = window.start, window.end, host.interface
     found = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
-    found = replace(found, drops=drops.drops(readings, start, end, host.cpus, interface))
+    found = replace(
+        found,
+        drops=drops.drops(readings, start, end, host.cpus, interface),
+        energy_j=energy.joules(readings, start, end),
+    )
     if recording is None:
         return found
     frequency, throttled = processes.hardware(recording, window, host.cpus)

@@ -1,8 +1,9 @@
 """Summarise a host's processes and the server's database from the files of record-host.sh.
 
-Counters are the difference from the start of the load to the first reading at or after its end.
+Counters are the difference from the start of the load to the first reading after its last answer.
 Where a warm-up with the same load came before, the value at the start is interpolated between the
-readings around it; otherwise it is that of the last reading before.
+readings around it; otherwise it is that of the last reading before. The CPU time of a service is
+that of its control group where this was recorded, see services.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from loadlab.core.formatting import one_line
 from loadlab.core.model import Database, Frequency, Processes, Query, ServiceProcesses
@@ -42,6 +44,7 @@ _SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
 _HARDWARE = re.compile(
     r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
 )
+_PSS = re.compile(r"/proc/(\d+)/smaps_rollup:Pss: +(\d+) kB")
 _SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_switches:\t(\d+)")
 
 
@@ -52,8 +55,9 @@ class Process:
     - started: ticks after boot; with the number it identifies the process
     - own: CPU ticks of all its threads, including ended ones
     - ended: CPU ticks of its ended children that it waited for, and of their children
+    - system: those of own and ended that were in the kernel
     - threads: their number
-    - pages: resident memory pages
+    - pages: resident memory pages; pss_kib: proportional set size, None where it was not read
     - switches: thread -> (voluntary, involuntary)
     - ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one
     """
@@ -64,6 +68,8 @@ class Process:
     threads: int
     pages: int
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    system: int = 0
+    pss_kib: int | None = None
     ran: dict[int, int] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
 
@@ -132,12 +138,26 @@ class DatabaseReading(msgspec.Struct, frozen=True):
 class Window:
     """The time of a load in unix seconds of the server's clock.
 
-    ``warmed``: whether the same load ran immediately before.
+    ``warmed``: whether the same load ran immediately before. ``finished``: when the last answer was
+    there, which is after the end where answers were late; None: at the end.
     """
 
     start: float
     end: float
     warmed: bool
+    finished: float | None = None
+
+    def around(self, times: Sequence[float]) -> tuple[int, int] | None:
+        """Return (last reading at or before the start, first after the last answer).
+
+        Where none is that late, the second is the last at or after the end. None where a reading is
+        missing.
+        """
+        first = bisect_right(times, self.start) - 1
+        last = bisect_left(times, max(self.end, self.finished or self.end))
+        if last == len(times) and times and times[-1] >= self.end:
+            last -= 1
+        return None if first < 0 or last == len(times) or last <= first else (first, last)
 
 
 @remembered
@@ -168,7 +188,12 @@ def read(path: Path) -> Recording:
             # Fields of proc(5) from the fourth on.
             n = [int(value) for value in stat[2].split()[:21]]
             found[int(stat[1])] = Process(
-                n[18], n[10] + n[11], n[12] + n[13], threads=n[16], pages=n[20]
+                n[18],
+                n[10] + n[11],
+                n[12] + n[13],
+                threads=n[16],
+                pages=n[20],
+                system=n[11] + n[13],
             )
         elif readings and (switch := _SWITCHES.fullmatch(line)):
             # A process that started between the two reads appears in the next reading.
@@ -180,6 +205,9 @@ def read(path: Path) -> Recording:
             if process := found.get(int(scheduled[1])):
                 process.ran[int(scheduled[2])] = int(scheduled[3])
                 process.waited[int(scheduled[2])] = int(scheduled[4])
+        elif readings and (size := _PSS.fullmatch(line)):
+            if process := found.get(int(size[1])):
+                process.pss_kib = int(size[2])
         elif readings and (told := _HARDWARE.fullmatch(line)):
             core, value = int(told[1]), int(told[3])
             if told[2] == "scaling_cur_freq":
@@ -211,13 +239,12 @@ def _around(times: Sequence[float], window: Window) -> tuple[int, int, float] | 
     """Return (first reading, last reading, fraction) for the window; None where a reading is
     missing.
 
-    The first is the last at or before the start, the last the first at or after the end. The
-    fraction (0 to 1) says how far between the first reading and the next the load started.
+    The fraction (0 to 1) says how far between the first reading and the next the load started.
     """
-    first = bisect_right(times, window.start) - 1
-    last = bisect_left(times, window.end)
-    if first < 0 or last == len(times) or last <= first:
+    found = window.around(times)
+    if found is None:
         return None
+    first, last = found
     far = (window.start - times[first]) / (times[first + 1] - times[first])
     return first, last, far if window.warmed and first + 1 < last else 0.0
 
@@ -241,14 +268,16 @@ def summarise(
     if around is None:
         return ServiceProcesses(nginx=None, application=None, postgresql=None)
     first, last, far = around
-    inside = recording.readings[first : last + 1]
+    available_s = cores * (window.end - window.start)
 
     def figures(name: str) -> Processes | None:
         groups = [
             {n: p for n, p in reading.groups.get(name, {}).items() if n not in apart}
-            for reading in inside
+            for reading in recording.readings
         ]
-        return _group(groups, far, recording, cores * (window.end - window.start))
+        found = _group(groups[first : last + 1], far, recording, available_s)
+        before, after = _pss_bytes(groups[: first + 1]), _pss_bytes(groups[last:])
+        return found and replace(found, pss_before_bytes=before, pss_bytes=after)
 
     return ServiceProcesses(
         nginx=figures("nginx"),
@@ -257,7 +286,34 @@ def summarise(
     )
 
 
+def spent_s(
+    recording: Recording, window: Window, group: str, numbers: Collection[int]
+) -> float | None:
+    """Return the CPU time in seconds of some processes of a group over the load, by number.
+
+    None without a reading before and after the load, or without such a process.
+    """
+    around = _around([reading.t for reading in recording.readings], window)
+    if around is None:
+        return None
+    first, last, far = around
+    inside = [
+        {n: p for n, p in reading.groups.get(group, {}).items() if n in numbers}
+        for reading in recording.readings[first : last + 1]
+    ]
+    return _cpu_s(inside, far, recording.ticks) if any(inside) else None
+
+
 _Group = Mapping[int, Process]
+
+
+def _pss_bytes(readings: Sequence[_Group]) -> int | None:
+    """Return the proportional set size at the first of these readings that has it."""
+    for group in readings:
+        sizes = [process.pss_kib for process in group.values() if process.pss_kib is not None]
+        if sizes:
+            return 1024 * sum(sizes)
+    return None
 
 
 def _group(
@@ -274,8 +330,11 @@ def _group(
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
         return _of_threads(readings, far, count)
 
+    spent = _used(readings, far, _ticks)
+    in_kernel = _used(readings, far, lambda g: sum(p.system for p in g.values()))
     return Processes(
         cpu_s=cpu_s if known else None,
+        system_share=min(1.0, in_kernel / spent) if known and spent else None,
         cpu=cpu_s / available_s if known else None,
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
@@ -403,17 +462,6 @@ def database(readings: Sequence[DatabaseReading], window: Window) -> Database | 
         ),
         statements=statements[:STATEMENTS],
     )
-
-
-def server(
-    rep_dir: Path, window: Window, cores: int
-) -> tuple[ServiceProcesses | None, Database | None]:
-    """Return what was recorded of a repetition's server; None where it was not."""
-    if not (rep_dir / PROCESSES).exists():
-        return None, None
-    asked = read_database(rep_dir / DATABASE) if (rep_dir / DATABASE).exists() else []
-    found = summarise(read(rep_dir / PROCESSES), window, cores, {reading.pid for reading in asked})
-    return found, database(asked, window)
 
 
 def generator(recording: Recording, window: Window, cores: int) -> Processes | None:

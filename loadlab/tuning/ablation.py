@@ -15,10 +15,10 @@ from loadlab.core.model import (
     AblationPower,
     Comparison,
     LedgerRow,
-    Metric,
     PlannedStudy,
     Reason,
     SkippedTuning,
+    Speed,
     TuningLedger,
 )
 from loadlab.scheduling.plan import Plan
@@ -77,7 +77,7 @@ def skipped(plan: Plan, idle_tunings: Mapping[str, Reason]) -> list[SkippedTunin
 
 def planned_power(keys: int) -> AblationPower:
     """Return from how many repetitions one of so many keys is found, by the noise of the plan."""
-    return _power(keys * len(get_args(Metric)), comparison_rule().planned_noise, measured=False)
+    return _power(keys * len(get_args(Speed)), comparison_rule().planned_noise, measured=False)
 
 
 def measured_power(
@@ -90,7 +90,7 @@ def measured_power(
     """
     if study is None or study.ablate is None or not comparisons:
         return None
-    rows = [row for one in comparisons for row in one.rows]
+    rows = [row for one in comparisons for row in one.rows if row.metric in get_args(Speed)]
     found = [
         deviation(row.difference.low, row.difference.high, row.n)
         for row in rows

@@ -474,7 +474,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
             ],
         ),
         ({"aws_hosts_client_type": "c9z.huge"}, ["The instance type is not known in us-east-1"]),
-        ({"aws_hosts_max_lifetime": 0}, ["max_lifetime: 0 must be 0.25 to 168 hours"]),
+        ({"aws_hosts_max_lifetime": 0}, ["aws_hosts_max_lifetime: 0 must be 0.25 to 168 hours"]),
         (
             {"aws_hosts_controller": "0.0.0.0/0"},
             ["aws_hosts_controller: '0.0.0.0/0' one IPv4 address"],

@@ -58,21 +58,24 @@ def wait_until_measuring(process: subprocess.Popen[str], run_id: str, repetition
 
 @pytest.mark.core
 def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
-    asked = {**SHORT, "duration": 3, "repetitions": 5, "run_id": run_id}
+    asked = {**SHORT, "duration": 3, "repetitions": 4, "run_id": run_id}
     run(*stages("hosts", "tune", "deploy"), **asked)
+    # Named alone, the run knows its own words.
     killed = playbook("playbooks/load.yml", run_id=run_id)
     wait_until_measuring(killed, run_id, 2)
     # Ansible's workers too, which have sessions of their own and would watch to the end.
     subprocess.run(["pkill", "-KILL", "-f", f"load.yml .*{run_id}"], check=True)
     killed.wait()
+    (before,) = records(run_id)
 
-    # Named alone, the run knows its own words.
-    loading = playbook("playbooks/load.yml", run_id=run_id)
+    # One more is added, and none is measured again.
+    loading = playbook("playbooks/load.yml", run_id=run_id, repetitions=5)
     breaking = {
         3: (CLIENT, "pkill -KILL -x wrk"),
         4: (CLIENT, "sleep 0.5; pkill -KILL sshd; systemctl restart ssh"),
         5: (SERVER, "pkill -KILL -P $(systemctl show --value -p MainPID loadlab-app)"),
         6: (SERVER, "pkill -KILL -x postgres"),
+        7: (SERVER, "systemctl kill --signal=KILL loadlab-record"),
     }
     for repetition, (host, command) in breaking.items():
         wait_until_measuring(loading, run_id, repetition)
@@ -90,25 +93,32 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     # On a busy machine some are void, and are repeated.
     last = len(found)
     assert [record["repetition"] for record in found] == [*range(1, last + 1)]
-    assert last >= 7
+    assert last >= 8
+    assert found[0] == before
     errors = {record["repetition"]: record["error"] for record in found if record["error"]}
-    assert set(errors) == {2, 3}, errors
+    assert set(errors) == {2, 3, 7}, errors
     # By when it was resumed the load was over, but nobody had watched it.
     words = ("cut off: the controller went away", "telemetry-", "none of 0 scrapes succeeded")
     assert errors[2].startswith(words)
     assert "wrk" in errors[3]
+    # Without its server's recording it is no measurement.
+    assert errors[7].startswith("End the recording: "), errors[7]
+    assert "no processes.txt.gz: " in errors[7]
+    assert "Failed with result 'signal'" in errors[7]
     assert "[2/" in output
     # What a worker was about to answer is lost and nothing else; without its database none is ok.
     assert found[4]["goodput"] > 0
     assert sum(found[5]["errors"].values()) > 0
-    assert sum(found[6]["errors"].values()) == 0, "PostgreSQL is up again"
+    assert sum(found[7]["errors"].values()) == 0, "PostgreSQL is up again"
     progress = json.loads((ROOT / "results" / run_id / "progress.json").read_text())
-    assert (progress["done"], progress["total"], progress["abandoned"]) == (last - 2, last - 2, {})
+    assert (progress["done"], progress["total"], progress["abandoned"]) == (last - 3, last - 3, {})
 
     # Elsewhere it does not go on.
     recorded = ROOT / "results" / run_id / "plan.json"
     begun = json.loads(recorded.read_text())
     assert set(begun["hosts"]) == {"server", "client"}
+    # Twice the load.
+    assert len(begun["resumed"]) == 2
     another = {**begun["hosts"]["server"], "cpu_model": "another"}
     elsewhere_begun = json.dumps({**begun, "hosts": {**begun["hosts"], "server": another}})
     recorded.write_text(elsewhere_begun)
@@ -119,24 +129,6 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     assert "Nothing was changed on the hosts." in told
     assert records(run_id) == found
     assert recorded.read_text() == elsewhere_begun
-    recorded.write_text(json.dumps(begun))
-
-    # One more is added, and none is measured again; without its server's recording it is none.
-    adding = playbook("playbooks/load.yml", run_id=run_id, repetitions=6)
-    wait_until_measuring(adding, run_id, last + 1)
-    ssh(SERVER, "systemctl kill --signal=KILL loadlab-record")
-    finish(adding)
-    after = records(run_id)
-    assert after[:last] == found
-    unrecorded, *added = after[last:]
-    assert unrecorded["error"].startswith("End the recording: "), unrecorded["error"]
-    assert "no processes.txt.gz: " in unrecorded["error"]
-    assert "Failed with result 'signal'" in unrecorded["error"]
-    assert added
-    assert {record["error"] for record in added} == {None}
-    begun = json.loads((ROOT / "results" / run_id / "plan.json").read_text())
-    # Three times the load.
-    assert len(begun["resumed"]) == 3
 
 
 @pytest.fixture

@@ -168,8 +168,7 @@ class Deployed:
 def deployed() -> Iterator[Deployed]:
     for name in (RUN_ID, HOSTILE_ID):
         shutil.rmtree(ROOT / "results" / name, ignore_errors=True)
-    run(*stages("hosts", "tune"), tuning="production", run_id=RUN_ID)
-    run("playbooks/deploy.yml", **ASKED, ansible_become_password=GIVEN)
+    run(*stages("hosts", "tune", "deploy"), **ASKED, ansible_become_password=GIVEN)
     after_deploy = {host: look(host) for host in ADDRESSES}
 
     asked = {**ASKED, **CALM, "endpoint": "agents", "generator": "wrk", "duration": 3}

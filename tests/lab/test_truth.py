@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh, stages
+from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh, stages, study_file
 from .figures import figures
 
 pytestmark = [pytest.mark.lab, pytest.mark.core]
@@ -34,12 +34,15 @@ TRUTH = {"p95": 1.5e6, "p99": 1.9e6, "max": 2.0e6, "mean": 0.2e6}
 
 def test_stalled_server(run_id: str) -> None:
     # So few that what piled up is answered at once, also by a busy machine.
-    asked = {"framework": "nginx", "rate": 500, "duration": 10, "warmup": 1, "run_id": run_id}
-    loading = playbook(*stages("hosts", "tune", "deploy", "load", "collect"), **asked)
-    wait_until_measuring(loading, run_id, "-oha-")
-    time.sleep(4)
-    ssh(SERVER, "pkill -STOP nginx; sleep 2; pkill -CONT nginx")
-    finish(loading)
+    asked = {"framework": "nginx", "rate": 500, "duration": 10, "warmup": 1}
+    # A study measures no closed loop beside it.
+    with study_file({"stalled": {}}, **asked) as study:
+        whole = stages("hosts", "tune", "deploy", "load", "collect")
+        loading = playbook(*whole, study=study, run_id=run_id)
+        wait_until_measuring(loading, run_id, "-oha-")
+        time.sleep(4)
+        ssh(SERVER, "pkill -STOP nginx; sleep 2; pkill -CONT nginx")
+        finish(loading)
 
     # On a busy machine the measurement may be void, and is then repeated without the stall.
     (path,) = (ROOT / "results" / run_id).glob("cells/*-oha-*/rep-1/result.json")

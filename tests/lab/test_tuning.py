@@ -130,7 +130,6 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     granted = int(ssh(SERVER, "systemd-run --quiet --pipe --wait --collect sh -c 'ulimit -n'"))
     assert granted > 1024
     assert told["limit.systemd.nofile"] == ("applied" if granted == 65536 else "clamped")
-    assert "changed=0" in tune("production").rpartition("server  ")[2]
 
     # Check mode announces what another profile would restore, and restores nothing.
     tuned = look()

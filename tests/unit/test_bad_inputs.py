@@ -159,12 +159,12 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=../files", "framework: '../files' is not known. There are: aiohttp"),
     (
         "lab.yml -e app=/nowhere",
-        "app: '/nowhere' is no folder. Give a folder with the files of apps",
+        "app: '/nowhere' is no folder. Give a folder with the files ",
     ),
     ("lab.yml -e app=docs", "docs' needs a requirements.txt, a pyproject.toml with [project], or"),
     (
         "lab.yml -e app=apps/flask -e module=app",
-        "module: 'app' is no module and callable. Give mod",
+        "module: 'app' is no module and callable. Give",
     ),
     (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
     ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
@@ -620,7 +620,7 @@ def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, w
         "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",
         """playbooks/deploy.yml -e framework=aiohttp -e '{"local_hosts_preinstalled": []}'""",
         f"{A} -e generator=python-bounded -e connections=9 -e requests=10 -e open_files=99",
-        f"{A} -e oha_binary=/x -e 'hosts_online=no max_lifetime=2 mine=3'",
+        f"{A} -e oha_binary=/x -e 'hosts_online=no aws_hosts_max_lifetime=2 mine=3'",
         f"{A} -e aws_hosts_auto_approve=true",
         "lab.yml -e study=cell -e rate=5 -e scale=large -e duration=3",
         "lab.yml -e run_id=done",

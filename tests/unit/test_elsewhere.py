@@ -93,6 +93,7 @@ def test_the_watch_opens_a_port_forward_again_whose_ssh_ended(tmp_path: Path) ->
     task = {
         "lab.bench.watch": {
             "item": {**item, "position": 1, "total": 1, "seconds_left": 1},
+            "dir": f"{tmp_path}/cells/a-cell/rep-1",
             "path": "/",
             "server": "",
             "seconds": 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,12 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.callback.terminal import refuses
+from msgspec import to_builtins
 
 from loadlab.core import documents
 from loadlab.core.model import Variant, Verdict
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 from tests.terminal import CLEAR, ROOT, left, seen
+from tests.unit import builders
 
 PLAYBOOK = """
 - name: Prepare
@@ -152,6 +155,40 @@ def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_p
         )
         assert done.returncode == status, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_an_interrupted_load_names_its_repetition_and_how_to_go_on(
+    words: list[str], tmp_path: Path
+) -> None:
+    item = {**to_builtins(builders.item()), "position": 2, "total": 5, "seconds_left": 9}
+    watch = {
+        "item": item,
+        "dir": str(tmp_path / "a-run/cells/a-cell/rep-3"),
+        "path": "/agents",
+        "seconds": 0,
+        "most": 60,
+        # When it is asked again, its first answer is on the terminal.
+        "until": f"cd {tmp_path}; [ ! -e asked ] || touch again; touch asked; false",
+        "scrape": {},
+    }
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"lab.bench.watch": watch}]}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    with subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as playing:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "again").exists():
+            assert time.monotonic() < deadline
+            assert playing.poll() is None
+            time.sleep(0.1)
+        playing.send_signal(signal.SIGINT)
+        told, _ = playing.communicate(timeout=60)
+    assert playing.returncode == 99
+    assert told.endswith(
+        "\nStopped during [2/5] aiohttp /agents, oha 1,000/s, repetition 3. It is measured again "
+        "with ansible-playbook lab.yml -e run_id=a-run\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,10 @@ def _columns(cell: CellSummary, rep: Repetition) -> Columns:
         "rate_achieved_per_s": rep.rate_achieved,
         **_errors(rep),
         **_latencies(rep),
-        "cpu_us_per_request": usage.all_cpu_us(rep),
+        **{name: of(rep) for name, of in usage.COSTS.items()},
         "memory_mib": application and application.rss_max_bytes / _MIB,
+        "memory_pss_mib": application and _mib(application.pss_bytes),
+        "memory_before_pss_mib": application and _mib(application.pss_before_bytes),
         **_host("server", rep.telemetry.server if rep.telemetry else None),
         "server_listen_overflows": rep.telemetry and rep.telemetry.server.tcp.listen_overflows,
         **_host("client", rep.telemetry.client if rep.telemetry else None),
@@ -110,6 +112,10 @@ def _codes(reasons: Sequence[Reason]) -> str | None:
 
 def _ms(us: float | None) -> float | None:
     return None if us is None else us / 1000
+
+
+def _mib(octets: int | None) -> float | None:
+    return None if octets is None else octets / _MIB
 
 
 def _errors(rep: Repetition) -> Columns:

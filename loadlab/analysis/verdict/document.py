@@ -38,7 +38,7 @@ ByBlock = dict[int, list[Repetition]]
 class _Measure(Struct, frozen=True):
     """A row: its metric of metrics.py, by load, and in which direction it is better.
 
-    ``at`` of p50 and p99 is their name: what they are of depends on the repetitions.
+    ``at`` of p50, p99 and memory is their name: what they are of depends on the repetitions.
     """
 
     name: Name
@@ -54,7 +54,7 @@ _MEASURES = (
     _Measure("goodput", "saturated", "goodput", "requests/s", "higher"),
     _Measure("p50", "constant", "p50", "µs"),
     _Measure("p99", "constant", "p99", "µs"),
-    _Measure("memory", "constant", "telemetry.server.processes.application.rss_max_bytes", "bytes"),
+    _Measure("memory", "constant", "memory", "bytes"),
     _Measure("errors", "constant", "failed_fraction", "fraction", relative=False),
 )
 # The share of a row of the error rate (Bonferroni).
@@ -234,11 +234,9 @@ def _median(values: Mapping[int, float]) -> float | None:
 
 def _path(one: _Measure, cells: _Cells) -> tuple[str, LatencyOf | None]:
     """Return the path of a row's metric, and what it is of."""
-    if one.name not in histograms.PERCENTILES:
-        return one.at, None
-    if all(rep.response_time is not None for rep in cells.all()):
-        return f"response_time.{one.at}_us", "due"
-    return f"latency_us.{one.at}", "answers"
+    if one.name in ("p50", "p99", "memory"):
+        return metrics.path_of(one.name, cells.all())
+    return one.at, None
 
 
 def _incomparable(

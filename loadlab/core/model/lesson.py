@@ -113,6 +113,10 @@ class Exercise(Record, kw_only=True, frozen=True):
     price: Annotated[
         list[StudyClaim], doc("Claims that a cure without another price also fulfils.")
     ] = field(default_factory=list)
+    wrong: Annotated[
+        list[HandCommand],
+        doc("A plausible repair that cures nothing: commands, each with why it does not help."),
+    ] = field(default_factory=list)
     solution: Annotated[Solution, doc("What the lab applies where the reader asks for it.")]
 
 

@@ -103,12 +103,12 @@ class Statistics(Record, kw_only=True, frozen=True):
 
 class Sample(Record, kw_only=True, frozen=True):
     """One cell's values of a metric, one value for each valid repetition that has one: goodput in
-    requests/s, latency in µs.
+    requests/s, latency in µs, and of each other metric in its own.
     """
 
     n: Annotated[Count, doc("Number of values.")]
     median: Annotated[
-        NotNegative | None, doc("Median, requests/s or µs; null where there is no value.")
+        NotNegative | None, doc("Median, in the metric's unit; null where there is no value.")
     ]
     low: Annotated[
         NotNegative | None,
@@ -119,6 +119,49 @@ class Sample(Record, kw_only=True, frozen=True):
         ),
     ]
     high: Annotated[NotNegative | None, doc("Upper bound, with the same unit and rule as low.")]
+
+
+class CellCost(Record, kw_only=True, frozen=True):
+    """What a request cost the server, and what its services held: over the valid repetitions. A
+    field is absent where no repetition has it. A request is one that nginx took, or without nginx
+    an answer at the client.
+    """
+
+    cpu: Annotated[
+        Sample | None, doc("CPU time of nginx, the application and PostgreSQL by request, µs.")
+    ] = None
+    cpu_nginx: Annotated[Sample | None, doc("That of nginx, µs.")] = None
+    cpu_application: Annotated[Sample | None, doc("That of the application, µs.")] = None
+    cpu_postgresql: Annotated[Sample | None, doc("That of PostgreSQL, µs.")] = None
+    cpu_kernel: Annotated[
+        Sample | None,
+        doc("The part of cpu that was spent in the kernel on behalf of the services, µs."),
+    ] = None
+    cpu_interrupts: Annotated[
+        Sample | None,
+        doc(
+            "Time of the server's cores in interrupts and softirq by request, µs. A kernel without "
+            "CONFIG_IRQ_TIME_ACCOUNTING charges it to the process that they interrupt as well."
+        ),
+    ] = None
+    switches: Annotated[Sample | None, doc("Context switches of the services by request.")] = None
+    memory: Annotated[
+        Sample | None,
+        doc(
+            "Memory of the application, bytes: its proportional set size after the load, or where "
+            "a repetition lacks it its largest resident memory."
+        ),
+    ] = None
+    memory_is: Annotated[
+        Literal["pss", "rss"] | None, doc("Which of the two memory is; absent where that is.")
+    ] = None
+    memory_before: Annotated[
+        Sample | None, doc("Proportional set size of the application before the load, bytes.")
+    ] = None
+    energy: Annotated[
+        Sample | None,
+        doc("Energy of the server's processors and memory by request, joules (RAPL)."),
+    ] = None
 
 
 class Difference(Record, kw_only=True, frozen=True):
@@ -145,14 +188,22 @@ class Difference(Record, kw_only=True, frozen=True):
     ]
 
 
-Metric = Literal["goodput", "p50", "p99"]
+Speed = Literal["goodput", "p50", "p99"]
+# What a request costs the server; the second, what it consists of, has a noise floor and no
+# comparison of its own.
+Cost = Literal["cpu", "switches", "memory", "energy"]
+CostPart = Literal[
+    "cpu_nginx", "cpu_application", "cpu_postgresql", "cpu_kernel", "cpu_interrupts",
+    "memory_before",
+]  # fmt: skip
+Metric = Literal[Speed, Cost]
 # What a comparison of variants says of the head.
 Answer = Literal["slower", "faster", "no difference", "undecided"]
 LatencyOf = Literal["due", "answers"]
 # What p50 and p99 are of; NoiseFloor has the same field.
 LATENCY_OF = doc(
     "due: p50 and p99 of the response time over all requests that were due, where both cells have "
-    "one. answers: of the latencies of the answers. Absent for goodput."
+    "one. answers: of the latencies of the answers. Absent for other metrics."
 )
 
 
@@ -162,8 +213,10 @@ class MetricComparison(Record, kw_only=True, frozen=True):
     metric: Annotated[
         Metric,
         doc(
-            "goodput: requests/s. p50, p99: in µs. The values are those of each valid repetition, "
-            "or of each run its median."
+            "goodput: requests/s. p50, p99: in µs. cpu: CPU time of the server's services by "
+            "request, µs. switches: their context switches by request. memory: of the application, "
+            "bytes. energy: of the server by request, joules. The values are those of each valid "
+            "repetition, or of each run its median."
         ),
     ]
     latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None
@@ -191,8 +244,8 @@ class MetricComparison(Record, kw_only=True, frozen=True):
     p_corrected: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         doc(
-            "p corrected (Benjamini and Hochberg) for all rows of the run that are compared; null "
-            "for a row that is not."
+            "p corrected (Benjamini and Hochberg) for all rows of the run that are compared, those "
+            "of goodput and latency and those of cost apart; null for a row that is not."
         ),
     ]
     noise_floor: Annotated[

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from loadlab.core.model.base import Above0, NotNegative, Record, doc
 from loadlab.core.model.cell import Injection, Stall
-from loadlab.core.model.claims import StudyClaim
+from loadlab.core.model.claims import ClaimStatement, Published, StudyClaim
 from loadlab.core.model.lesson import Lesson
 from loadlab.core.model.statistics import AblationPower
 
@@ -110,7 +110,8 @@ class Truth(Record, kw_only=True, frozen=True):
         str,
         doc(
             "Figure of the result: latency_us.<percentile>, errors.<class>, unsent, or "
-            "server_cpu_us, the application's CPU time for each request."
+            "server_cpu_us, the application's CPU time for each request, or server_kernel_us, the "
+            "part of it in the kernel."
         ),
     ]
     value: Annotated[NotNegative | None, doc("True value, in the metric's unit.")] = None
@@ -221,3 +222,85 @@ class PlannedStudy(Record, kw_only=True, frozen=True):
         None
     )
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
+
+
+class FileCell(StudyLoad, kw_only=True, frozen=True):
+    """An entry of `cells`: one cell, or the product of its matrix."""
+
+    name: Annotated[str, doc("Name of the cell, or the beginning of each product's.")]
+    options: Annotated[GivenOptions, doc("Main variables of it alone; nothing overrides them.")] = (
+        field(default_factory=dict)
+    )
+    per_scale: Annotated[dict[str, GivenOptions], doc("Scale -> more of these.")] = field(
+        default_factory=dict
+    )
+    scales: Annotated[list[str] | None, doc("The scales that have it; absent: all.")] = None
+    matrix: Annotated[
+        dict[str, list[Scalar] | dict[str, GivenOptions]],
+        doc("Option -> its values, or any name -> {label: options}."),
+    ] = field(default_factory=dict)
+
+
+class FileRate(Record, kw_only=True, frozen=True):
+    """An entry of `rates`."""
+
+    statement: Annotated[str, doc("How the rule follows from what was published.")]
+    rule: Annotated[SaturationRate | None, doc("The rate, but at the scale `published`.")] = None
+    published: Annotated[float | None, doc("Requests/s as published, for that scale.")] = None
+
+
+class FileClaim(Record, kw_only=True, frozen=True):
+    """An entry of `claims`."""
+
+    statement: Annotated[str, doc("The claim in words.")]
+    all: Annotated[list[ClaimStatement], doc("What it says of the cells.")]
+    published: Annotated[Published | None, doc("What the source says.")] = None
+    scales: Annotated[list[str] | None, doc("The scales that have it; absent: all.")] = None
+
+
+class FileFigures(Record, kw_only=True, frozen=True):
+    """An entry of `figures`."""
+
+    title: Annotated[str, doc("What the figures are of.")]
+    where: Annotated[str, doc("Place in the source.")]
+    reference: Annotated[str | None, doc("Name of the cell that others are compared with.")] = None
+    not_reproduced: Annotated[
+        str | None, doc("Why none of these is measured here; then the names are free text.")
+    ] = None
+    cells: Annotated[
+        dict[str, dict[str, float | str]],
+        doc(
+            "Name of a cell, or <name>@<connections> for a level of a sweep -> metric -> a number "
+            "in the metric's unit, or a number with a unit (16.1 ms)."
+        ),
+    ]
+
+
+class StudyFile(Record, kw_only=True, frozen=True):
+    """A file of files/studies/ or files/lessons/."""
+
+    description: Annotated[str, doc("One line.")]
+    options: Annotated[GivenOptions, doc("Main variables of all its cells.")] = field(
+        default_factory=dict
+    )
+    scales: Annotated[dict[str, GivenOptions], doc("Name -> options of that size.")] = field(
+        default_factory=dict
+    )
+    cells: Annotated[list[FileCell], doc("The cells.")] = field(
+        default_factory=lambda: [FileCell(name="all")]
+    )
+    rates: Annotated[dict[str, FileRate], doc("Rates by name.")] = field(default_factory=dict)
+    ablate: Annotated[str | None, doc("Tuning profile of an ablation.")] = None
+    claims: Annotated[list[FileClaim], doc("The claims.")] = field(default_factory=list)
+    lesson: Annotated[Lesson | None, doc("What a lesson asks and explains.")] = None
+    aa_controls: Annotated[bool | None, doc("Whether cells are measured twice.")] = None
+    question: Annotated[str | None, doc("What the study asks.")] = None
+    source: Annotated[dict[str, str] | None, doc("Where it was published.")] = None
+    setup: Annotated[StudySetup | None, doc("The published set-up.")] = None
+    figures: Annotated[list[FileFigures], doc("Published figures.")] = field(default_factory=list)
+    errata: Annotated[list[StudyErratum], doc("Errors of the source.")] = field(
+        default_factory=list
+    )
+    differs: Annotated[list[str], doc("Differences that no document records.")] = field(
+        default_factory=list
+    )

@@ -21,6 +21,8 @@ from loadlab.core.model.result import Repetition
 from loadlab.core.model.statistics import (
     LATENCY_OF,
     AblationPower,
+    CellCost,
+    CostPart,
     Difference,
     LatencyOf,
     Metric,
@@ -45,6 +47,9 @@ class CellSummary(Record, kw_only=True, frozen=True):
     ] = None
     repetitions: Annotated[list[Repetition], doc("Repetitions of the cell, by number.")]
     statistics: Annotated[Statistics, doc("Statistics over the valid repetitions.")]
+    cost: Annotated[
+        CellCost | None, doc("What a request cost the server; absent in earlier runs.")
+    ] = None
     void_share: Annotated[
         Reason | None,
         doc(
@@ -111,8 +116,11 @@ class NoiseFloor(Record, kw_only=True, frozen=True):
     """One metric of a cell (base) and of its A/A control (head)."""
 
     metric: Annotated[
-        Metric,
-        doc("goodput: requests/s. p50, p99: in µs. One value for each valid repetition."),
+        Literal[Metric, CostPart],
+        doc(
+            "Metric of a comparison, or part of the cost as in CellCost. One value for each valid "
+            "repetition."
+        ),
     ]
     latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None
     cell_id: Annotated[str, doc("Name of the cell; between two runs as in ComparedCell.")]

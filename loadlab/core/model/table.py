@@ -149,9 +149,34 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
             "nginx for each answer."
         ),
     ]
+    nginx_cpu_us_per_request: Annotated[NotNegative | None, doc("The part of nginx, µs.")]
+    application_cpu_us_per_request: Annotated[
+        NotNegative | None, doc("The part of the application, µs.")
+    ]
+    postgresql_cpu_us_per_request: Annotated[NotNegative | None, doc("The part of PostgreSQL, µs.")]
+    kernel_cpu_us_per_request: Annotated[
+        NotNegative | None,
+        doc("The part that the three spent in the kernel, µs, as it samples it at its ticks."),
+    ]
+    interrupts_us_per_request: Annotated[
+        NotNegative | None,
+        doc("Time of the server's cores in interrupts and softirq for each request, µs."),
+    ]
+    switches_per_request: Annotated[
+        NotNegative | None, doc("Context switches of the three for each request.")
+    ]
+    joules_per_request: Annotated[
+        NotNegative | None,
+        doc("Energy of the server's processors and memory for each request, joules (RAPL)."),
+    ]
     memory_mib: Annotated[
         NotNegative | None, doc("Largest resident memory of the application, MiB.")
     ]
+    memory_pss_mib: Annotated[
+        NotNegative | None,
+        doc("Proportional set size of the application after the load, MiB."),
+    ]
+    memory_before_pss_mib: Annotated[NotNegative | None, doc("The same before the load, MiB.")]
     server_cpu_fraction: Annotated[
         Fraction | None, doc("Busy time of the server's cores, fraction 0 to 1.")
     ]

@@ -98,16 +98,17 @@ class Traffic(Record, kw_only=True, frozen=True):
 
 
 class Processes(Record, kw_only=True, frozen=True):
-    """Processes of one service. The CPU time includes ended processes, through the parent that
-    waited for them; the context switches do not.
+    """Processes of one service. The CPU time has that of ended processes; the context switches do
+    not.
     """
 
     cpu_s: Annotated[
         NotNegative | None,
         doc(
-            "CPU time, user and system, seconds: exact, or where threads ended in steps of the "
-            "kernel's tick (10 ms) for each process; null where a process ended and its time was "
-            "lost."
+            "CPU time, user and system, seconds: exact, of the service's control group. Where the "
+            "kernel does not have that, of its processes, exact too, or where threads ended in "
+            "steps of the kernel's tick (10 ms) for each process; null where a process ended and "
+            "its time was lost."
         ),
     ]
     cpu: Annotated[
@@ -118,6 +119,24 @@ class Processes(Record, kw_only=True, frozen=True):
             "null."
         ),
     ]
+    system_share: Annotated[
+        Fraction | None,
+        doc(
+            "The part of cpu_s that was spent in the kernel on behalf of the processes, 0 to 1, as "
+            "the kernel samples it at its ticks. Absent where it is not known."
+        ),
+    ] = None
+    pss_bytes: Annotated[
+        Count | None,
+        doc(
+            "Proportional set size after the load, bytes: memory that several processes share "
+            "counts in each by its share. Absent where it was not recorded."
+        ),
+    ] = None
+    pss_before_bytes: Annotated[
+        Count | None,
+        doc("The same when the recording began, before the load; absent where pss_bytes is."),
+    ] = None
     rss_max_bytes: Annotated[
         Count,
         doc(
@@ -162,7 +181,7 @@ class Frequency(Record, kw_only=True, frozen=True):
 class ServiceProcesses(Record, kw_only=True, frozen=True):
     """Processes of the server's services over the load, from readings once a second. The window is
     the start of the load (interpolated between two readings where a warm-up came before) to the
-    first reading after its end. For the server only; absent where they were not recorded.
+    first reading after its last answer. For the server only; absent where they were not recorded.
     """
 
     nginx: Annotated[Processes | None, doc("nginx: master and workers.")]
@@ -351,6 +370,14 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
             "not tell it."
         ),
     ] = None
+    energy_j: Annotated[
+        NotNegative | None,
+        doc(
+            "Energy of the machine's processors and memory over the load, by their own counters "
+            "(RAPL: packages and dram), joules; what else ran on the machine is in it. Absent "
+            "where the host does not tell it."
+        ),
+    ] = None
     generator: Annotated[
         Processes | None,
         doc("Processes of the generator; on a client only, absent where they were not recorded."),
@@ -388,8 +415,8 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         doc(
             "Processes of the server's services over the load, from readings once a second. "
             "The window is the start of the load (interpolated between two readings where a "
-            "warm-up came before) to the first reading after its end. For the server only; "
-            "absent where they were not recorded."
+            "warm-up came before) to the first reading after its last answer. For the server "
+            "only; absent where they were not recorded."
         ),
     ] = None
     database: Annotated[

@@ -13,10 +13,12 @@ All but run go on with the run of the lesson.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
 
 from msgspec.structs import astuple, replace
 
-from loadlab.core.catalog import known
+from loadlab.core import catalog
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Exercise, GivenOptions, Item, Reader, Study
 from loadlab.planning.lessons.definition import TRANSFER
@@ -31,11 +33,16 @@ STAGES = (RUN, "exercise", "hint", "check", "solve", "transfer")
 
 def refuse_unknown(stage: str) -> None:
     """Raise PlanError for a name that is no stage."""
-    known("stage", stage, STAGES)
+    catalog.known("stage", stage, STAGES)
 
 
-def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOptions) -> None:
-    """Raise PlanError where the stage needs the run of a lesson, and the run is not of it."""
+def refuse_other(
+    stage: str, run_id: str, recorded: Run | None, given: GivenOptions, lessons: Path
+) -> None:
+    """Raise PlanError where the stage needs the run of a lesson, and the run is not of it.
+
+    ``lessons``: folder with the files of all lessons, for those that have the stage.
+    """
     if stage == RUN:
         return
     study = recorded.plan.study if recorded else None
@@ -56,9 +63,21 @@ def refuse_other(stage: str, run_id: str, recorded: Run | None, given: GivenOpti
     )
     if there is None:
         raise PlanError(
-            f"stage: the lesson {study.name} has no {part}. docs/lessons/README.md says which have "
-            "one; begin one of them with ansible-playbook playbooks/lesson.yml -e lesson=<name>."
+            f"stage: the lesson {study.name} has no {part}. These have one: "
+            f"{', '.join(_with(part, lessons))}. Begin one of them with "
+            "ansible-playbook playbooks/lesson.yml -e lesson=<name>."
         )
+
+
+def _with(part: str, lessons: Path) -> list[str]:
+    """Return the names of the lessons whose files have a part: exercise or transfer."""
+    found = catalog.names(lessons, "*.yml")
+    return [name for name in found if part in _lesson(lessons / f"{name}.yml")]
+
+
+def _lesson(path: Path) -> Mapping[str, object]:
+    whole = cast(Mapping[str, Mapping[str, object]], catalog.load_yaml(path))
+    return whole["lesson"]
 
 
 def of(study: Study | None, stage: str, given: Reader) -> Study | None:

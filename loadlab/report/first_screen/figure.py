@@ -1,7 +1,10 @@
-"""The figure of all stacks: p99 by offered rate, one plot a stack, or percentiles on one axis."""
+"""The figure of all stacks: p99 by offered rate, one plot a stack, or percentiles on one axis; of
+closed loops, what each stack answered.
+"""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.core import formatting
-from loadlab.core.model import Cell, CellSummary, PercentileInterval, Summary
+from loadlab.core.model import Cell, CellSummary, PercentileInterval, Repetition, Summary
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.sections import headlines
@@ -35,7 +38,10 @@ ONE_AXIS = (
     "Of all valid repetitions, from the intended send time. The bars are the 95 % intervals of "
     "the percentiles, where there are enough repetitions."
 )
-
+CLOSED = (
+    "The most that each stack answered to {}, and the p99 at that: a dot a valid repetition, a bar "
+    "and the number their median."
+)
 
 # Plots beside each other on a wide page.
 FEW = 2
@@ -72,7 +78,7 @@ class _Stack:
 
 
 def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[FigureSection]:
-    """Return the figures; empty where no cell has a constant rate.
+    """Return the figures; empty where no two stacks can be drawn together, and none has rates.
 
     ``measured``: the summary's measured cells.
     """
@@ -95,7 +101,7 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
         _by_rate(f"rates-{number}", several, paths, anchors)
         for number, several in enumerate(_together(list(swept.values())), start=1)
     ]
-    return [*(one for one in figures if one), *_on_one_axis(rest)]
+    return [*(one for one in figures if one), *_on_one_axis(rest), *_closed_loops(measured)]
 
 
 def _together(several: list[list[_Stack]]) -> list[list[_Stack]]:
@@ -288,6 +294,70 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
     keys = [Key(one.name, plots.sample(index)) for index, one in enumerate(several)]
     figure = Figure("", image, "", [], keys)
     return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
+
+
+def _closed_loops(entries: Sequence[Entry]) -> list[FigureSection]:
+    """Return the figure of the stacks that had the same closed loop, of each endpoint and load."""
+    alike: dict[bytes, list[Entry]] = {}
+    for entry in entries:
+        cell = entry.cell.cell
+        if cell.load.mode == "closed" and headlines.valid(entry.cell):
+            load = msgspec.json.encode((entry.path, cell.network, cell.load))
+            alike.setdefault(load, []).append(entry)
+    return [
+        _closed_loop(f"closed-{number}", own)
+        for number, own in enumerate(
+            (several for several in alike.values() if len(several) > 1), start=1
+        )
+    ]
+
+
+def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
+    from loadlab.report.plots import stacks as plots
+
+    path, load = entries[0].path, entries[0].cell.cell.load
+    names = [
+        ", ".join(words) or labels.stack(entry.cell.cell)
+        for entry, words in zip(
+            entries, labels.differences([entry.cell for entry in entries]), strict=True
+        )
+    ]
+    figures = []
+    for metric, axis, of in (
+        ("goodput", "Verified answers/s", _goodput),
+        ("p99", "p99, ms", _p99_ms),
+    ):
+        rows = []
+        for entry, title in zip(entries, names, strict=True):
+            values = [
+                value for rep in headlines.valid(entry.cell) if (value := of(rep)) is not None
+            ]
+            if values:
+                median = statistics.median(values)
+                shown = (
+                    formatting.rate(median)
+                    if metric == "goodput"
+                    else formatting.significant(median)
+                )
+                rows.append(plots.StackValues(title, values, median, shown))
+        rows.sort(key=lambda row: row.median, reverse=metric == "goodput")
+        if rows:
+            told = "; ".join(f"{row.name} {row.shown}" for row in rows)
+            image = plots.values(f"{name}-{metric}", f"{axis} on {path}: {told}", axis, rows)
+            figures.append(Figure(metric, image, "", []))
+    asked = formatting.plural(load.connections, "connection")
+    return FigureSection(
+        f"Closed loop on {path}", CLOSED.format(f"{asked} in a closed loop"), figures, False
+    )
+
+
+def _goodput(repetition: Repetition) -> float | None:
+    return repetition.goodput
+
+
+def _p99_ms(repetition: Repetition) -> float | None:
+    p99 = repetition.latency_us.p99 if repetition.latency_us else None
+    return None if p99 is None else p99 / 1000
 
 
 def _band(cell: CellSummary) -> list[tuple[float, float, float]]:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadlab.core import formatting
-from loadlab.core.model import Cell, NoiseFloor, Repetition
+from loadlab.core.model import Cell, NoiseFloor, Repetition, Sample
 from loadlab.core.run_dir import HERE, RESULT, SUMMARY
 from loadlab.generators import registry
 from loadlab.report.html import Link, Row, Table, TableCell, link, table
 from loadlab.report.sections import cells, headlines, latency, processes
-from loadlab.report.words import labels
+from loadlab.report.words import cost, labels
 from loadlab.report.words.labels import Entry
 
 NAMES = ("p50", "p99", "p99_9", "max")
@@ -37,14 +37,15 @@ HEAD = (
     ("response time, ms", "low", ""),
     ("errors", "", ""),
     ("unsent", "", ""),
-    ("CPU, µs/request", "low", ""),
-    ("memory, MiB", "low", ""),
+    ("CPU, µs/request", "low", "cpu"),
+    ("switches/request", "low", "switches"),
+    ("memory, MiB", "low", "memory"),
     ("CPU, server, client", "", ""),
 )
 EXPLAINED = (
-    "Rates in requests per second. Each figure covers the valid repetitions: rates, CPU and memory "
-    "are their medians, latencies come from their added histograms, counts are sums. At a constant "
-    "rate, latency counts from the intended send time of a request."
+    "Rates in requests per second. Each figure covers the valid repetitions: rates, CPU, context "
+    "switches and memory are their medians, latencies come from their added histograms, counts are "
+    "sums. At a constant rate, latency counts from the intended send time of a request."
 )
 COMPARED = (
     " Colours compare each figure with the best of the chosen cells with the same endpoint and "
@@ -52,8 +53,10 @@ COMPARED = (
 )
 UNFLOORED = (
     " Colours compare each figure with the best of the chosen cells with the same endpoint and "
-    "load. No A/A control was measured: nothing says how much of a difference is noise."
+    "load. {why}: nothing says how much of a difference is noise."
 )
+NO_CONTROL = "No A/A control was measured"
+FEW_BLOCKS = "The A/A control has too few blocks"
 
 WIDTH, HEIGHT, EDGE = 300, 22, 10.0  # px: of a row of dots, and left and right of it
 
@@ -65,8 +68,13 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     known = _floors(floors)
     compared = ""
     if len({_group(entry) for entry in entries}) < len(entries):
-        words = ", ".join(f"{name} {formatting.percent(floor)}" for name, floor in known.items())
-        compared = COMPARED.format(floor=words) if known else UNFLOORED
+        words = ", ".join(
+            f"{cost.NAMES.get(metric, metric)} {formatting.percent(known[metric])}"
+            for _, _, metric in HEAD
+            if metric in known
+        )
+        why = FEW_BLOCKS if floors else NO_CONTROL
+        compared = COMPARED.format(floor=words) if known else UNFLOORED.format(why=why)
     paced = sorted(entries, key=lambda entry: entry.cell.cell.load.rate or 0.0)
     facets = {
         name: list(dict.fromkeys(map(of, paced if name == "load" else entries)))
@@ -112,13 +120,19 @@ def _load(entry: Entry) -> str:
 def _group(entry: Entry) -> str:
     cell = entry.cell.cell
     load = cell.load
-    return f"{cell.endpoint} {cell.network} {_load(entry)} {load.connections} {load.duration_s}"
+    beside = "nginx alone" if cell.transport == "none" else ""
+    return " ".join(
+        map(
+            str,
+            (cell.endpoint, cell.network, _load(entry), load.connections, load.duration_s, beside),
+        )
+    )
 
 
 def _row(entry: Entry) -> Row:
     found, headline = entry.cell.statistics, headlines.headline(entry)
     goodput = found.goodput.median if found.goodput else None
-    used, memory = processes.cpu_us(entry), processes.memory_bytes(entry)
+    spent = processes.cost(entry)
     times = latency.cells_of(found, NAMES, found.responses)
     response = latency.response_time(found.response_time)
     errors = headlines.total(found.errors)
@@ -126,7 +140,7 @@ def _row(entry: Entry) -> Row:
     mean = found.response_time.mean_us if found.response_time else None
     return Row(
         [
-            TableCell(entry.title, href=f"#{entry.anchor}"),
+            TableCell(entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}"),
             TableCell(cells.outcome(headline, entry.cell), css=f"state {headline.state}"),
             _cell(formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate),
             _cell(formatting.rate(goodput), goodput),
@@ -137,11 +151,9 @@ def _row(entry: Entry) -> Row:
             TableCell(response.text, title=response.title, value=_number(mean and mean / 1000)),
             _cell(formatting.count(errors), errors),
             _cell(formatting.count(found.unsent), found.unsent),
-            _cell(formatting.NONE if used is None else formatting.significant(used), used),
-            _cell(
-                formatting.NONE if memory is None else formatting.significant(memory / 2**20),
-                memory and memory / 2**20,
-            ),
+            _cost("cpu", spent.cpu),
+            _cost("switches", spent.switches),
+            _cost("memory", spent.memory),
             f"{server}, {client}",
         ],
         headline.state,
@@ -154,6 +166,16 @@ def _row(entry: Entry) -> Row:
 
 def _cell(text: str, value: float | None) -> TableCell:
     return TableCell(text, value=_number(value))
+
+
+def _cost(metric: str, found: Sample | None) -> TableCell:
+    """Return a part of the cost; the pointer over it shows the interval."""
+    median, span = None if found is None else found.median, cost.span(metric, found)
+    return TableCell(
+        cost.number(metric, median),
+        title=f"interval {span}" if span else "",
+        value=_number(cost.scaled(metric, median)),
+    )
 
 
 def _number(value: float | None) -> str:

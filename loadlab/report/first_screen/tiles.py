@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loadlab.analysis import metrics
 from loadlab.core import formatting
-from loadlab.core.model import CurveSummary, SearchSummary, Summary
+from loadlab.core.model import Cost, CurveSummary, Sample, SearchSummary, Summary
 from loadlab.report.html import Headline
 from loadlab.report.sections import cells, headlines, processes
-from loadlab.report.words import labels, quantities
+from loadlab.report.words import cost, labels, quantities
 from loadlab.report.words.labels import Entry
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
+
+
+NO_CONTROL = "no A/A control was measured"
 
 
 @dataclass(frozen=True)
@@ -36,25 +40,29 @@ class Board:
     tiles: Sequence[Tile]
 
 
-def build(summary: Summary, entries: Sequence[Entry]) -> list[Board]:
+def build(
+    summary: Summary, entries: Sequence[Entry], usd_per_hour: Mapping[str, float]
+) -> list[Board]:
     """Return the tiles of the best stack of each endpoint, at most MOST.
 
-    ``entries``: the measured cells.
+    ``entries``: the measured cells. ``usd_per_hour``: host -> its price, where that is known.
     """
     by_path: dict[str, list[Entry]] = {}
     for entry in entries:
         by_path.setdefault(entry.path, []).append(entry)
     if len(by_path) > MOST:
         return []
-    return [_board(summary, *best(summary, own)) for own in by_path.values()]
+    return [_board(summary, *best(summary, own), usd_per_hour) for own in by_path.values()]
 
 
 def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
     """Return the best cell of an endpoint, and how it came first, in words.
 
     It is of the ranking's first rank, where one ranks all of the cells; of several, it held the
-    highest rate, with the lowest p99.
+    highest rate, with the lowest p99. nginx alone is a measure for the others, not one of them.
     """
+    applications = [entry for entry in entries if entry.cell.cell.transport != "none"]
+    entries = applications or entries
     words = f", the best of {len(entries)} cells" if len(entries) > 1 else ""
     ids = {entry.cell.cell_id for entry in entries}
     for ranking in summary.ranking:
@@ -75,7 +83,7 @@ def best(summary: Summary, entries: Sequence[Entry]) -> tuple[Entry, str]:
     return max(entries, key=order), words
 
 
-def _board(summary: Summary, entry: Entry, best: str) -> Board:
+def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str, float]) -> Board:
     headline = headlines.headline(entry)
     return Board(
         f"{labels.stack(entry.cell.cell)} on {entry.path}{best}",
@@ -83,8 +91,10 @@ def _board(summary: Summary, entry: Entry, best: str) -> Board:
         [
             _rate(summary, entry, headline),
             _p99(summary, entry),
-            _cpu(entry),
-            _memory(entry),
+            _cpu(summary, entry),
+            _memory(summary, entry),
+            *_energy(summary, entry),
+            *_price(summary, entry, usd_per_hour),
             _verdict(entry, headline),
             _noise(summary, entry),
         ],
@@ -128,21 +138,51 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     return Tile(name, formatting.bounded(found.latency_us, name), "ms", remark)
 
 
-def _cpu(entry: Entry) -> Tile:
-    used = processes.cpu_us(entry)
+def _cpu(summary: Summary, entry: Entry) -> Tile:
+    used = processes.cost(entry).cpu
     server, _ = cells.both_cpus(headlines.valid(entry.cell))
-    shown = formatting.NONE if used is None else formatting.significant(used)
-    unit = "" if used is None else "µs/request"
-    remark = f"server CPU {server}" if used is not None else f"not recorded; server CPU {server}"
-    return Tile("CPU", shown, unit, remark)
-
-
-def _memory(entry: Entry) -> Tile:
-    used = processes.memory_bytes(entry)
     if used is None:
+        return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
+    remark = [_known(summary, entry, "cpu", used), f"server CPU {server}"]
+    return Tile(
+        "CPU", cost.number("cpu", used.median), "µs/request", "; ".join(filter(None, remark))
+    )
+
+
+def _memory(summary: Summary, entry: Entry) -> Tile:
+    found = processes.cost(entry)
+    if found.memory is None or found.memory_is is None:
         return Tile("memory", formatting.NONE, "", "not recorded")
-    amount, unit = formatting.size(used).split()
-    return Tile("memory", amount, unit, "the application, resident")
+    remark = [
+        f"the application, {cost.MEMORY[found.memory_is]}",
+        _known(summary, entry, "memory", found.memory),
+    ]
+    if found.memory_before is not None:
+        before = cost.number("memory", found.memory_before.median)
+        remark.append(f"{before} before the load")
+    return Tile(
+        "memory", cost.number("memory", found.memory.median), "MiB", "; ".join(filter(None, remark))
+    )
+
+
+def _energy(summary: Summary, entry: Entry) -> list[Tile]:
+    found = processes.cost(entry).energy
+    if found is None:
+        return []
+    remark = _known(summary, entry, "energy", found) or "of the whole machine"
+    return [Tile("energy", cost.number("energy", found.median), "mJ/request", remark)]
+
+
+def _known(summary: Summary, entry: Entry, metric: Cost, found: Sample) -> str:
+    """Return the interval of a median and the noise floor, where they are known."""
+    span, floor = cost.span(metric, found), cost.floor(summary.noise_floor, entry.cell, metric)
+    noise = "" if floor is None else f"noise floor {formatting.percent(floor)}"
+    return ", ".join(filter(None, [span, noise]))
+
+
+def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) -> list[Tile]:
+    found = cost.per_million(summary, entry.cell, usd_per_hour)
+    return [Tile("price", found[0], "USD/million requests", found[1])] if found else []
 
 
 def _verdict(entry: Entry, headline: Headline) -> Tile:
@@ -153,10 +193,15 @@ def _verdict(entry: Entry, headline: Headline) -> Tile:
 
 def _noise(summary: Summary, entry: Entry) -> Tile:
     """Return the noise floor of the cell, or of the run's cells, for the main metric."""
-    known = [one for one in summary.noise_floor if one.noise_floor is not None]
+    known = [
+        one
+        for one in summary.noise_floor
+        if one.noise_floor is not None and one.metric in metrics.SPEEDS
+    ]
     own = [one for one in known if one.cell_id == entry.cell.cell_id] or known
     if not own:
-        return Tile("noise floor", formatting.NONE, "", "no A/A control was measured")
+        why = "the A/A control has too few blocks" if summary.noise_floor else NO_CONTROL
+        return Tile("noise floor", formatting.NONE, "", why)
     worst = max(own, key=lambda one: one.noise_floor or 0.0)
     shown = formatting.percent(worst.noise_floor)
     where = "of this cell" if worst.cell_id == entry.cell.cell_id else "of another cell"

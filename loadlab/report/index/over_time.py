@@ -125,7 +125,8 @@ def _panels(series: Series, known: Mapping[str, KnownRun]) -> list[plots.Panel]:
         p99.append(plots.Value(*(_ms(us) for us in (found.latency_us.p99, span.low, span.high))))
         goodput.append(plots.Value(_goodput(cell)))
         saturation.append(plots.Value(_saturation(run, cell)))
-        cpu.append(plots.Value(processes.cpu_us(known[run.run_id].entries[cell.cell_id])))
+        used = processes.cost(known[run.run_id].entries[cell.cell_id]).cpu
+        cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
     closed = series.cell.load.rate is None
     panels = [
         plots.Panel("p99, ms", p99, is_latency=True),

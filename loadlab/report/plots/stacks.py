@@ -1,4 +1,5 @@
-"""Figures of all stacks as SVG: p99 by offered rate, one plot a stack; percentiles on one axis.
+"""Figures of all stacks as SVG: p99 by offered rate, one plot a stack; percentiles on one axis;
+one value of each, in a row each.
 
 Times come in µs and are drawn in ms. The name and label arguments are as for svg.Plot.
 """
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from loadlab.report.plots import svg
 from loadlab.report.plots.curves import READ, Curve, carried, percentile_axis, position
@@ -17,6 +18,7 @@ from loadlab.report.plots.curves import READ, Curve, carried, percentile_axis, p
 SIZE = (264, 190)  # px: of the plot of one stack
 LARGE = (528, 260)  # px: of the same where the page has room
 FRAME = (44.0, 10.0, 10.0, 40.0)
+ROW, LETTER, LONGEST = 22, 6.4, 32  # px of a row, px of a letter, letters of a stack's name
 WIDE, TALL = 1080, 400  # px: of the plot of all percentiles
 COLOURS = (svg.BLUE, svg.VERMILION, svg.GREEN, svg.PURPLE, svg.ORANGE, svg.SKY, svg.INK)
 DASHES = ("", "6 2", "2 2", "8 2 2 2")
@@ -48,6 +50,16 @@ class Limits:
 
     rate: Bounds
     ms: Bounds
+
+
+@dataclass(frozen=True)
+class StackValues:
+    """A stack's values, one of each valid repetition, with the median as the page shows it."""
+
+    name: str
+    values: Sequence[float]
+    median: float
+    shown: str
 
 
 @dataclass(frozen=True)
@@ -173,6 +185,48 @@ def percentiles(name: str, label: str, stacks: Sequence[Percentiles]) -> str | N
     percentile_axis(plot.axes, max(points[-1][0] for *_, points in drawn))
     svg.latency_axis(plot.axes, [y for *_, points in drawn for _, y in points])
     return plot.svg(read=READ)
+
+
+def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
+    """Return the plot of one value: a row a stack, a dot a repetition, the median in figures.
+
+    ``x``: the axis label with the unit.
+    """
+    most = max(len(one.name) for one in stacks)
+    left = min(LONGEST, most) * LETTER + 12
+    plot = svg.Plot(
+        name, label, x, "", ROW * len(stacks) + 50, (left, 6.0, 66.0, 44.0), LARGE[0]
+    )  # fmt: skip
+    axes = plot.axes
+    every = [value for one in stacks for value in one.values]
+    if max(every) > svg.LOG_FROM * min(every) > 0:
+        axes.set_xscale("log")
+        axes.set_xlim(min(every) / 1.3, max(every) * 1.3)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_xlim(0, 1.05 * max(every))
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.set_ylim(len(stacks) - 0.5, -0.5)
+    axes.set_yticks(range(len(stacks)), [_cut(one.name) for one in stacks])
+    axes.tick_params(axis="y", length=0)
+    for row, one in enumerate(stacks):
+        axes.plot(
+            one.values, [row] * len(one.values), color=svg.SKY, marker="o", markersize=6,
+            linestyle="",
+        )  # fmt: skip
+        axes.plot([one.median], [row], color=svg.BLUE, marker="|", markersize=13, linestyle="",
+                  markeredgewidth=2.4)  # fmt: skip
+        axes.annotate(
+            one.shown, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0),
+            textcoords="offset points", va="center", color=svg.INK,
+        )  # fmt: skip
+    return plot.svg()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _style(index: int) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from loadlab.core.model import Certificate, CertifiedTest, NoiseFloor
 from loadlab.core.run_dir import CERTIFICATE
 from loadlab.report.html import Cells, Headline, Row, Table, TableCell, link, table
 from loadlab.report.words import certificate as words
+from loadlab.report.words import cost
 
 _STATES = {True: "held", False: "missed"}
 
@@ -94,7 +95,7 @@ def _noise(certificate: Certificate) -> Table | None:
 def _noise_row(one: NoiseFloor) -> Cells:
     found = one.difference
     return [
-        one.metric,
+        cost.NAMES.get(one.metric, one.metric),
         formatting.signed(found.value),
         formatting.span(found.low, found.high),
         formatting.percent(one.noise_floor) if one.noise_floor is not None else formatting.NONE,

@@ -30,26 +30,30 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.words import labels, outcomes, quantities, repetitions
+from loadlab.report.words import cost, labels, outcomes, quantities, repetitions
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.stats import inference
 
-UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms"}
+UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms", **cost.UNITS}
+# Names and units for the terminal.
+_SHORT = {"cpu": "CPU"}
+_TERSE = {"goodput": "/s", "p50": "ms", "p99": "ms", "cpu": "µs", "memory": "MiB", "energy": "mJ"}
 # Parts whose value needs no name before it: production, not tuning production.
 _PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
 # The better direction of each metric.
-_BETTER = {"goodput": "higher", "p50": "lower", "p99": "lower"}
+_BETTER = {**dict.fromkeys(UNITS, "lower"), "goodput": "higher"}
 
 _LEVEL = f"{inference.LEVEL * 100:.0f} %"
 _MARGIN = formatting.percent(comparison_rule().margin)
 EXPLAINED = (
     "Titles name the head, then the base. The difference is the mean ratio of head to base within "
     f"each block, in percent of the base, with its {_LEVEL} interval (Student's t on logarithms). "
-    f"Higher or lower: the interval excludes 0, p (corrected for all comparisons) is at most "
-    f"{inference.ALPHA:g}, and the difference is above the noise floor, the difference of a cell "
-    "from its A/A control: the same cell measured a second time. No difference: the interval "
-    f"includes 0 and all of it is within {_MARGIN}. All else is inconclusive. Response times are "
-    "of all requests that were due; one that failed counts as the request timeout."
+    "Higher or lower: the interval excludes 0, p (corrected for all comparisons, those of the "
+    f"cost apart) is at most {inference.ALPHA:g}, and the difference is above the noise floor, the "
+    "difference of a cell from its A/A control: the same cell measured a second time. No "
+    f"difference: the interval includes 0 and all of it is within {_MARGIN}. All else is "
+    "inconclusive. Response times are of all requests that were due; one that failed counts as the "
+    "request timeout."
 )
 
 
@@ -131,14 +135,14 @@ def _headline(one: _Titled) -> Headline:
     """Return a sentence on all metrics; its state is decided, same or inconclusive."""
     rows = one.comparison.rows
     decided = [
-        f"{row.metric} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
+        f"{_name(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
         f"{formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
         f"{_concluded(row)}"
         for row in rows
         if row.conclusion in ("higher", "lower")
     ]
     same = [
-        f"{row.metric} ({formatting.signed(row.difference.value)}"
+        f"{_name(row.metric)} ({formatting.signed(row.difference.value)}"
         + ("" if row.noise_floor is None else f", {_noise(row)}")
         + ")"
         for row in rows
@@ -149,7 +153,7 @@ def _headline(one: _Titled) -> Headline:
         if row.conclusion == "inconclusive":
             value = row.difference.value
             shown = "" if value is None else f" ({formatting.signed(value)})"
-            open_ones.setdefault(words.reason(row.reason), []).append(row.metric + shown)
+            open_ones.setdefault(words.reason(row.reason), []).append(_name(row.metric) + shown)
     parts = [
         *decided,
         *([f"no difference in {_and(same)}"] if same else []),
@@ -184,7 +188,9 @@ def _failed(compared: Comparison) -> str:
 
 
 def _number(metric: str, value: float | None) -> str:
-    """Return a metric's value without its unit: goodput in requests/s, latencies in ms."""
+    """Return a metric's value in the unit of UNITS, without it."""
+    if metric in cost.UNITS:
+        return cost.number(metric, value)
     return formatting.rate(value) if metric == "goodput" else ms(value)
 
 
@@ -261,8 +267,13 @@ def _row(row: MetricComparison) -> Cells:
     ]
 
 
+def _name(metric: str) -> str:
+    return cost.NAMES.get(metric, metric)
+
+
 def _metric(row: MetricComparison | NoiseFloor) -> str:
-    return f"{row.metric} response time" if row.latency_of == "due" else row.metric
+    name = _name(row.metric)
+    return f"{name} response time" if row.latency_of == "due" else name
 
 
 def _counts(compared: Comparison) -> str:
@@ -286,7 +297,7 @@ def _figure(several: Sequence[_Titled]) -> Figure:
             formatting.one_line(f"{one.subject} on {one.title}", 76),
             [
                 curves.DifferenceRow(
-                    row.metric,
+                    _name(row.metric),
                     row.difference.value,
                     row.difference.low,
                     row.difference.high,
@@ -353,7 +364,7 @@ def _line(row: MetricComparison) -> str:
     found = row.difference
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
     return (
-        f"  {row.metric:<10}"
+        f"  {_SHORT.get(row.metric, row.metric):<10}"
         + "".join(f"{_terse(row.metric, side.median):>10}" for side in (row.base, row.head))
         + f"{formatting.signed(found.value):>12}"
         + f"{formatting.span(found.low, found.high):>18}"
@@ -363,4 +374,4 @@ def _line(row: MetricComparison) -> str:
 
 def _terse(metric: str, value: float | None) -> str:
     shown = _number(metric, value)
-    return shown if value is None else f"{shown}{'/s' if metric == 'goodput' else 'ms'}"
+    return shown if value is None else f"{shown}{_TERSE.get(metric, '')}"

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loadlab.analysis import usage
+from loadlab.analysis import metrics, usage
 from loadlab.core import formatting
-from loadlab.core.model import Database, Processes, Repetition, ServiceProcesses
+from loadlab.core.model import CellCost, Database, Processes, Repetition, ServiceProcesses
 from loadlab.core.run_dir import HERE
 from loadlab.report.html import Cells, Table, TableCell, link, links, table
+from loadlab.report.words import cost as words
 from loadlab.report.words.labels import Entry
 from loadlab.telemetry.processes import GROUPS
 
@@ -61,19 +62,17 @@ def _median(entry: Entry, group: str, value: Value) -> float | None:
     return statistics.median(known) if known else None
 
 
+def _size(octets: float | None) -> str:
+    return formatting.NONE if octets is None else formatting.size(octets)
+
+
 def _shown(value: float | None) -> str:
     return formatting.NONE if value is None else formatting.significant(value)
 
 
-def cpu_us(entry: Entry) -> float | None:
-    """Return the CPU time of all services by request, µs, the median over the repetitions."""
-    each = [us for rep, _ in _recorded(entry) if (us := usage.all_cpu_us(rep)) is not None]
-    return statistics.median(each) if each else None
-
-
-def memory_bytes(entry: Entry) -> float | None:
-    """Return the application's largest resident memory, bytes, the median over the repetitions."""
-    return _median(entry, "application", lambda used, _: used.rss_max_bytes)
+def cost(entry: Entry) -> CellCost:
+    """Return what a request of a cell cost; runs before it was summarised are read again."""
+    return entry.cell.cost or metrics.cost(entry.cell)
 
 
 def _voluntary(used: Processes, rep: Repetition) -> float | None:
@@ -90,39 +89,48 @@ def _waited_us(used: Processes, rep: Repetition) -> float | None:
     )
 
 
+_CPU = ("cpu", *(f"cpu_{group}" for group in GROUPS), "cpu_kernel", "cpu_interrupts")
+
+
 def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     """Return the table of CPU time per request and service; None where nothing was recorded.
 
     ``named``: whether to add a column naming the cell.
     """
-    rows: list[Cells] = [
-        [
+    rows: list[Cells] = []
+    for entry in entries:
+        if not _recorded(entry):
+            continue
+        found = cost(entry)
+        rows.append([
             *label(entry, named),
-            *(_shown(_median(entry, group, usage.cpu_us)) for group in GROUPS),
+            *(words.median(name, getattr(found, name)) for name in _CPU),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
                 for group in GROUPS
             ),
             _sources(entry, [rep for rep, _ in _recorded(entry)]),
-        ]
-        for entry in entries
-        if _recorded(entry)
-    ]
+        ])  # fmt: skip
     if not rows:
         return None
     return table(
-        "CPU time of the processes: in µs for each request to nginx (without nginx, for each "
-        "answer), and as a share of all the server's CPU. Medians over the valid repetitions. Work "
-        "of the kernel outside any process is not included.",
+        "CPU time of the processes in µs for each request to nginx (without nginx, for each "
+        "answer), and as a share of all the server's CPU. Medians over the valid repetitions, with "
+        "their intervals. Kernel: the part of all that the services spent in the kernel, as it "
+        "samples it at its ticks. Interrupts: time of the server's cores in interrupts and "
+        "softirq; most kernels charge it to the process that they interrupt as well.",
         [
             *(["cell"] if named else []),
             "load",
+            "all, µs",
             *(f"{NAMES[group]}, µs" for group in GROUPS),
+            "kernel, µs",
+            "interrupts, µs",
             *(f"{NAMES[group]}, CPU" for group in GROUPS),
             "from",
         ],
         rows,
-        " " * (1 + named) + "n" * 6,
+        " " * (1 + named) + "n" * 9,
     )
 
 
@@ -132,14 +140,16 @@ def _details(entries: Sequence[Entry], named: bool) -> Table | None:
     if not rows:
         return None
     return table(
-        "The most at any reading, once a second; memory that processes share counts in each. "
+        "The most at any reading, once a second; in resident memory, what processes share counts "
+        "in each. PSS, the proportional set size, counts it once: before and after the load. "
         "Context switches by request that nginx took: voluntary where a thread waited, involuntary "
         "where the kernel took the CPU from it. Run-queue wait by request too: how long threads "
         "were ready and waited for a core. Medians over the valid repetitions.",
         [*(["cell"] if named else []), "load", "processes of", "processes", "threads",
-         "resident memory", "voluntary switches", "involuntary switches", "run-queue wait, µs"],
+         "resident memory", "PSS before", "PSS after", "voluntary switches",
+         "involuntary switches", "run-queue wait, µs"],
         rows,
-        " " * (2 + named) + "n" * 6,
+        " " * (2 + named) + "n" * 8,
         title="Memory, threads, context switches and run-queue wait",
         open=False,
     )  # fmt: skip
@@ -157,6 +167,8 @@ def _detail(entry: Entry, group: str, named: bool) -> Iterator[list[str]]:
         formatting.count(processes),
         formatting.count(_median(entry, group, lambda used, _: used.threads_max)),
         formatting.size(memory),
+        _size(_median(entry, group, lambda used, _: used.pss_before_bytes)),
+        _size(_median(entry, group, lambda used, _: used.pss_bytes)),
         _shown(_median(entry, group, _voluntary)),
         _shown(_median(entry, group, _involuntary)),
         _shown(_median(entry, group, _waited_us)),

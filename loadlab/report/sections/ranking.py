@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from loadlab.core import formatting
 from loadlab.core.formatting import ms
-from loadlab.core.model import RankingRow, Summary
+from loadlab.core.model import Cost, CostPart, RankingRow, Summary
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
-from loadlab.report.words import labels, repetitions
+from loadlab.report.sections import processes
+from loadlab.report.words import cost, labels, repetitions
 from loadlab.report.words.labels import Entry
 
 EXPLAINED = (
@@ -18,8 +19,12 @@ EXPLAINED = (
     "rate asked for within 1 %, or because the test, block by block, finds none better. = marks a "
     "shared rank: nothing here distinguishes its stacks, which does not mean that they are equal. "
     "? marks a rank by medians alone, as there are too few repetitions for a test. The figures are "
-    "medians of the valid repetitions."
+    "medians of the valid repetitions, those of the cost with their intervals: CPU time of nginx, "
+    "the application and PostgreSQL, the part of it in the kernel, context switches, memory of the "
+    "application. The cost does not rank."
 )
+FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
+COSTS: tuple[Cost | CostPart, ...] = ("cpu", "cpu_kernel", "switches", "memory", "energy")
 
 
 def _rank(row: RankingRow) -> str:
@@ -31,12 +36,35 @@ def _reason(row: RankingRow) -> str:
     return words.reason(row.reason) if row.reason else ""
 
 
-def tables(summary: Summary, measured: Sequence[Entry]) -> list[Table]:
-    """Return a table for each ranking; ``measured``: the summary's measured cells."""
+def _floors(summary: Summary) -> str:
+    """Return a sentence on the noise floors of the cost; empty where no A/A control has one."""
+    found = {name: cost.largest_floor(summary.noise_floor, name) for name in COSTS}
+    told = [
+        f"{cost.NAMES[name]} {formatting.percent(floor)}"
+        for name, floor in found.items()
+        if floor is not None
+    ]
+    return FLOORS.format(floors=", ".join(told)) if told else ""
+
+
+def tables(
+    summary: Summary, measured: Sequence[Entry], usd_per_hour: Mapping[str, float]
+) -> list[Table]:
+    """Return a table for each ranking; ``measured``: the summary's measured cells.
+
+    ``usd_per_hour``: host -> its price, where that is known.
+    """
     known = {entry.cell.cell_id: entry for entry in measured}
-    found = []
+    found: list[Table] = []
     for index, group in enumerate(summary.ranking):
         rows: list[Cells] = []
+        spent = {row.cell_id: processes.cost(known[row.cell_id]) for row in group.rows}
+        names = [name for name in COSTS if any(getattr(one, name) for one in spent.values())]
+        prices = {
+            row.cell_id: price[0]
+            for row in group.rows
+            if (price := cost.per_million(summary, known[row.cell_id].cell, usd_per_hour))
+        }
         for row in group.rows:
             entry = known[row.cell_id]
             rows.append([
@@ -44,23 +72,27 @@ def tables(summary: Summary, measured: Sequence[Entry]) -> list[Table]:
                 TableCell(entry.title, href=f"#{entry.anchor}"),
                 formatting.rate(row.goodput),
                 ms(row.response_time_us),
+                *(cost.median(name, getattr(spent[row.cell_id], name)) for name in names),
+                *([prices.get(row.cell_id, formatting.NONE)] if prices else []),
                 repetitions.counted(entry.cell.repetitions) or f"{entry.cell.statistics.n} valid",
                 _reason(row),
             ])  # fmt: skip
         title = f"Ranking on {known[group.rows[0].cell_id].path}"
         found.append(
             table(
-                title + (f". {EXPLAINED}" if index == 0 else "."),
+                title + (f". {EXPLAINED}{_floors(summary)}" if index == 0 else "."),
                 [
                     "rank",
                     "cell",
                     "goodput",
                     "response time, ms",
+                    *(f"{cost.NAMES[name]}, {cost.UNITS[name]}" for name in names),
+                    *(["USD/million requests at the objective"] if prices else []),
                     "repetitions",
                     "difference from the rank above",
                 ],
                 rows,
-                "n nn",
+                "n nn" + "n" * (len(names) + bool(prices)),
                 sources=[link(SUMMARY)],
             )
         )
@@ -72,7 +104,7 @@ def lines(summary: Summary) -> list[str]:
     if not summary.ranking:
         return []
     cells = {cell.cell_id: cell for cell in summary.cells}
-    found = [f"{'rank':<6}{'goodput':>9}{'response time':>15}  stack"]
+    found = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
     for group in summary.ranking:
         several = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
@@ -81,9 +113,11 @@ def lines(summary: Summary) -> list[str]:
             wait = row.response_time_us
             beside = [repetitions.counted(entry.cell.repetitions), _reason(row)]
             told = "; ".join(filter(None, beside))
+            used = processes.cost(entry).cpu
+            cpu = formatting.NONE if used is None else f"{cost.number('cpu', used.median)}µs"
             found.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
-                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}  {entry.title}"
-                + (f" ({told})" if told else "")
+                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
+                f"  {entry.title}" + (f" ({told})" if told else "")
             )
     return found

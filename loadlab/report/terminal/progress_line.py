@@ -24,12 +24,14 @@ class Status(Struct, frozen=True):
     - words: the whole status
     - part: the same beside those of other hosts; "" where no other reports at the same time
     - ends: when all of the host's loads are over, unix seconds
+    - stopped: what is told if the playbook is interrupted meanwhile; "" for nothing
     """
 
     host: str
     words: str
     part: str = ""
     ends: float = 0.0
+    stopped: str = ""
 
 
 class UnderWay:
@@ -57,6 +59,10 @@ class UnderWay:
         """Record that nothing is running any more: the play or the playbook ended."""
         self._running.clear()
         self._said.clear()
+
+    def stopped(self) -> list[str]:
+        """Return what is told of the running tasks if the playbook ends before them."""
+        return [said.stopped for _, said in sorted(self._said.items()) if said.stopped]
 
     def words(self, now: float) -> str:
         """Return the status line; empty where no task is old enough.

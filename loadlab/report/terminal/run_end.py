@@ -62,6 +62,24 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     ]
 
 
+def derived(run_dir: Path, summary: Summary, claims: Claims | None) -> str:
+    """Return the table that is printed once the results are derived; empty of a lesson, whose page
+    has the figures and the claims."""
+    return "" if _is_lesson(run_dir) else results.tables(summary, claims)
+
+
+def reported(run_dir: Path, headlines: Sequence[str]) -> list[str]:
+    """Return what is printed once the report is written; of a lesson only its path."""
+    if _is_lesson(run_dir):
+        return [f"Report: {RunDir(run_dir).report}"]
+    return lines(run_dir, headlines)
+
+
+def _is_lesson(run_dir: Path) -> bool:
+    study = plan.read(run_dir).plan.study
+    return study is not None and study.kind == "lesson"
+
+
 def _several(run: RunDir) -> bool:
     """Return whether the page of all runs has another than this one."""
     return run.index.exists() and len(folders(run.path.parent)) > 1
@@ -71,7 +89,7 @@ def following(run_dir: Path) -> list[str]:
     """Return the commands that are useful next; empty after a lesson, which names its own."""
     planned = plan.read(run_dir).plan
     kind = planned.study.kind if planned.study else None
-    if kind == "lesson":
+    if _is_lesson(run_dir):
         return []
     certifies = bool(planned.study and planned.study.expectations)
     playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"

@@ -115,6 +115,14 @@ def metric(statement: ClaimStatement) -> str:
     return " / ".join(filter(None, [statement.metric, statement.over]))
 
 
+def goal(part: ClaimPart) -> str:
+    """Return the measured value of one part beside its bounds, in words."""
+    statement = part.statement
+    value = measured(part) if part.value is None else f"measured {_shown(part)(part.value)}"
+    of = f" ({' / '.join(statement.ratio)})" if statement.ratio else ""
+    return f"{value}, goal {_limits(statement)}{of}"
+
+
 def wanted(statement: ClaimStatement) -> str:
     """Return the statement's cells and bounds in words."""
     if statement.order is not None:
@@ -122,10 +130,14 @@ def wanted(statement: ClaimStatement) -> str:
     what = statement.cell or " / ".join(statement.ratio or ())
     if statement.against is not None:
         what = f"({what}) / ({' / '.join(statement.against)})"
+    return f"{what}: {_limits(statement)}"
+
+
+def _limits(statement: ClaimStatement) -> str:
     united = statement.metric if statement.cell and statement.over is None else None
     limits = [
         f"{name} {bound(united, number)}"
         for name, number in (("at least", statement.at_least), ("at most", statement.at_most))
         if number is not None
     ]
-    return f"{what}: {', '.join(limits)}"
+    return ", ".join(limits)

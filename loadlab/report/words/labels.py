@@ -23,7 +23,9 @@ PARTS = (
 # Parts that stack() leaves out.
 BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
 # Parts in which two cells of one endpoint may differ, besides their loads.
-ALL_PARTS = ("variant", "framework", "server", *PARTS, "tuning", "network", "hosts")
+# Of a stack, what matters most first.
+STACK_PARTS = ("framework", "server", "front", *(part for part in PARTS if part != "front"))
+ALL_PARTS = ("variant", *STACK_PARTS, "tuning", "network", "hosts")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Entry:
 
     - path: of the endpoint
     - where: path, plus backlog, tuning, network, hosts and faults where they differ between cells
-    - stack: path, plus all parts in which stacks differ, and faults
+    - stack: path, plus the parts that tell the stacks apart, see differences(), and faults
     - title: stack, plus the parts in which loads differ
     - anchor: id of its section in the page
     """
@@ -90,8 +92,22 @@ def is_client(cell: CellSummary) -> bool:
 
 
 def differences(cells: Sequence[CellSummary], names: Sequence[str] = ALL_PARTS) -> list[list[str]]:
-    """Return, for each cell, the words for the parts in which the cells differ."""
-    return _different([_parts(cell.cell, _hosts(cell)) for cell in cells], names)
+    """Return, for each cell, the words for the parts in which the cells differ.
+
+    Of the parts of a stack, only the fewest that tell the stacks apart: where each framework has a
+    server of its own, the framework is enough.
+    """
+    parts = [_parts(cell.cell, _hosts(cell)) for cell in cells]
+    enough: list[str] = []
+    for name in STACK_PARTS:
+        if _count(parts, [*enough, name]) > _count(parts, enough):
+            enough.append(name)
+    return _different(parts, [name for name in names if name in enough or name not in STACK_PARTS])
+
+
+def _count(each: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
+    """Return how many combinations the named parts have."""
+    return len({tuple(parts[name] for name in names) for parts in each})
 
 
 def entries(cells: Sequence[CellSummary], paths: Paths) -> list[Entry]:

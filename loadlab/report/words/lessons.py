@@ -9,8 +9,10 @@ from loadlab.core import expressions, formatting
 from loadlab.core.expressions import Lookup, Place
 from loadlab.core.model import (
     CheckResult,
+    Claim,
     Exercise,
     Grade,
+    Lesson,
     LessonResult,
     Prediction,
     PredictionResult,
@@ -68,9 +70,9 @@ def ask(prediction: Prediction, number: int, of: int) -> str:
     return "\n".join([*lines, f"Your answer, in {prediction.unit} (Enter for none)"])
 
 
-def given(found: PredictionResult, asked: Prediction) -> str:
+def given(word: str | None, asked: Prediction) -> str:
     """Return the reader's answer in words."""
-    return "no answer" if found.given is None else _answer(found.given, asked)
+    return "no answer" if word is None else _answer(word, asked)
 
 
 def truth(found: PredictionResult, asked: Prediction) -> str:
@@ -111,13 +113,19 @@ def summed(found: LessonResult) -> str:
     return f"{found.right} of {of} right.{off}"
 
 
-_COMMAND = "ansible-playbook playbooks/lesson.yml -e stage="
 VERDICTS = {
     "cured": "cured",
     "at_a_price": "cured at another price",
     "not_yet": "not cured yet",
     "not_measured": "not measured",
 }
+# Of a goal, by the outcome of its claim.
+_GOALS = {"confirmed": "reached", "refuted": "not reached", "inconclusive": "undecided"}
+
+
+def command(stage: str, inventory_args: str) -> str:
+    """Return the command of a stage; ``inventory_args``: select the run's hosts."""
+    return f"ansible-playbook playbooks/lesson.yml -e stage={stage} {inventory_args}".rstrip()
 
 
 def login(host: Mapping[str, str]) -> str:
@@ -129,14 +137,16 @@ def login(host: Mapping[str, str]) -> str:
     return shlex.join([*words, f"{at}{host['address']}"])
 
 
-def task(exercise: Exercise, hosts: Mapping[str, Mapping[str, str]]) -> list[str]:
+def task(
+    exercise: Exercise, hosts: Mapping[str, Mapping[str, str]], inventory_args: str
+) -> list[str]:
     """Return what the reader has to do, and how to get to each host."""
     return [
         f"Exercise: {exercise.task}",
         *(f"{name}: {login(host)}" for name, host in hosts.items()),
-        f"Then: {_COMMAND}check   # measures the hosts as they are",
-        f"      {_COMMAND}hint    # the next hint",
-        f"      {_COMMAND}solve   # the lab repairs it",
+        f"Then: {command('check', inventory_args)}  # measures the hosts as they are",
+        f"      {command('hint', inventory_args)}  # the next hint",
+        f"      {command('solve', inventory_args)}  # the lab repairs it",
     ]
 
 
@@ -148,34 +158,71 @@ def hint(exercise: Exercise, number: int) -> str:
     return f"Hint {number} of {of}: {exercise.hints[number - 1]}"
 
 
-def solved(exercise: Exercise) -> list[str]:
-    """Return what the lab did, and how to see that it helped."""
-    done = [f"{one.host}: {one.command}   # {one.shows}" for one in exercise.solution.commands]
+def solved(lesson: Lesson, exercise: Exercise, inventory_args: str) -> list[str]:
+    """Return what the lab did, how it is done by hand, and how to see that it helped."""
+    done = [f"{one.host}: {one.command}  # {one.shows}" for one in exercise.solution.commands]
     if exercise.solution.cell:
-        done = [f"The hosts have the set-up of the cell {exercise.solution.cell} now."]
-    return [*done, f"Then: {_COMMAND}check"]
+        (column,) = [one for one in lesson.columns if one.cell == exercise.solution.cell]
+        done = [f"The hosts are set up as in the lesson's column '{column.heading}' now."]
+        done.append(f"By hand: {exercise.hints[-1]}")
+    return [*done, f"Then: {command('check', inventory_args)}"]
 
 
 def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]:
-    """Return the verdict of a check, and each claim with what was measured, or why none was.
+    """Return the verdict of a check, and each goal with what was measured, or why nothing was.
 
     ``unmeasured``: of claims.json.
     """
-    each = [*found.cured, *found.price]
-    told = [f"{one.outcome}: {one.statement} ({claims.figure(one)})" for one in each]
+    told = [_goal(one) for one in found.cured]
+    told += [f"price: {_goal(one)}" for one in found.price]
     name = stages.name(found.check)
     told += [claims.unmeasured(one) for one in unmeasured if one.cell == name]
     return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
 
 
+def _goal(claim: Claim) -> str:
+    each = "; ".join(map(claims.goal, claim.parts))
+    return f"{_GOALS[claim.outcome]}: {claim.statement.removeprefix('and ')}: {each}"
+
+
+def red(found: CheckResult, inventory_args: str) -> str:
+    """Return what to do after a check that does not find the hosts cured, else ""."""
+    if found.verdict in ("cured", "at_a_price"):
+        return ""
+    if found.verdict == "not_measured":
+        return (
+            "The check has no valid measurement, for the reason above. Measure once more: "
+            f"{command('check', inventory_args)}"
+        )
+    return (
+        "The hosts are not cured yet. Repair them further and check again, or ask for a hint: "
+        f"{command('hint', inventory_args)}"
+    )
+
+
+def following(stage: str, lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
+    """Return what the reader may do after the stage run or transfer, or after a cure."""
+    done = found.exercise is not None and any(
+        one.verdict in ("cured", "at_a_price") for one in found.exercise.checks
+    )
+    told = []
+    if stage == "run" and lesson.exercise:
+        told.append(f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired")
+    if lesson.transfer and found.transfer is None:
+        told.append(f"{command('transfer', inventory_args)}  # asks again, with one option changed")
+    if stage != "run" and (done or not lesson.exercise):
+        told.append("ansible-playbook playbooks/bundle.yml  # one archive of it all, for a teacher")
+    return [f"{'Next: ' if not number else '      '}{one}" for number, one in enumerate(told)]
+
+
 GRADES = (
-    "bundle", "lesson", "right", "questions", "error", "seconds", "checks", "hints", "verdict",
+    "bundle", "lesson", "right", "questions", "error", "cure_s", "checks", "hints", "verdict",
     "verified", "reason",
 )  # fmt: skip
 
 
 def grade(found: Grade) -> list[str]:
-    """Return the row of a bundle, a word for each of GRADES; seconds are those of the exercise."""
+    """Return the row of a bundle, a word for each of GRADES."""
     result = found.result
     verified = "yes" if found.verified else "no"
     if result is None:
@@ -205,4 +252,15 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
         for row in every
+    ]
+
+
+def graded(found: Sequence[Grade]) -> list[str]:
+    """Return how many bundles are verified and which are not, and what the columns say."""
+    failed = [one.bundle for one in found if not one.verified]
+    told = f"{formatting.plural(len(found), 'bundle')}, {len(found) - len(failed)} verified."
+    return [
+        f"{told} Not verified: {', '.join(failed)}." if failed else told,
+        "Figures are derived again from the measurements. error: median of the numbers predicted. "
+        "cure_s: seconds from the fault to the first check that found it cured.",
     ]

@@ -41,11 +41,13 @@ def is_united(metric: str) -> bool:
 
 
 def quantity(metric: str | None, number: float) -> str:
-    """Format a metric's value: latencies in ms, fractions in percent, memory in MiB.
+    """Format a metric's value: latencies in ms, CPU in µs, fractions in percent, memory in MiB.
 
     ``metric`` is None for a ratio.
     """
     if metric is not None:
+        if metric.endswith("us_per_request"):
+            return f"{formatting.significant(number)} µs"
         if "_us" in metric:
             return f"{formatting.ms(number)} ms"
         if metric.endswith("_fraction"):

@@ -19,6 +19,17 @@ def cut_off(step: str | None, unfetched: Sequence[str]) -> str:
     return "; ".join([f"cut off: the controller went away{last}", *unfetched])
 
 
+def stopped(what: str, number: int, resume: str) -> str:
+    """Return what is told of a repetition that the user interrupted.
+
+    ``what``: title of its measurement. ``resume``: options that resume the run.
+    """
+    return (
+        f"Stopped during {what}, repetition {number}. "
+        f"It is measured again with ansible-playbook lab.yml {resume}"
+    )
+
+
 def unmeasured(cell: UnmeasuredCell) -> str:
     """Return a study's cell without a valid repetition, with the reason."""
     return f"{cell.cell} ({claims.unmeasured(cell)})"

@@ -9,13 +9,13 @@
 #
 # Writes these files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
-#   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs>", the CPU time of each
-#   control group of the lab; once a second also "softnet" and each line of /proc/net/softnet_stat, and
+#   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs> <µs>", the CPU time of each
+#   control group of the lab and the part of it in the kernel, and "energy <zone> <name> <most> <µJ>" where the machine counts its energy; once a second also "softnet" and each line of /proc/net/softnet_stat, and
 #   "below <interface> <interface>", what a bond or a VLAN consists of; the first and the last reading also have
 #   "allowance <interface> <counter> <packets>"
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
-#   frequency and throttling of each core
+#   frequency and throttling of each core; at the begin and at the end also the proportional set size of each process
 # - on a server, queues.jsonl.gz, five lines a second: what record-queues.py prints of the services
 # - with a database, database.jsonl.gz, one line a second: what database.sql returns
 set -u
@@ -56,8 +56,15 @@ done
 hardware=(/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq
     /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count)
 
+# Energy counters (RAPL) of the packages and their memory. A package's cores are in the package.
+zones=() zone_names=()
+for zone in /sys/class/powercap/intel-rapl:*; do
+    { read -r name <"$zone/name" && read -r most <"$zone/max_energy_range_uj"; } 2>/dev/null || continue
+    case $name in package-* | dram) zones+=("$zone/energy_uj") zone_names+=("${zone##*/} $name $most") ;; esac
+done
+
 counters() {
-    local lines=() line group used
+    local lines=() line group used place
     printf '# reading %s\n' "$EPOCHREALTIME"
     mapfile -t -s 1 -n "$count" lines </proc/stat
     printf '%s\n' "${lines[@]}"
@@ -66,8 +73,18 @@ counters() {
     [ ! -e /proc/pressure/cpu ] || { read -r line </proc/pressure/cpu && printf '%s\n' "$line"; }
     # The lab's services come and go.
     for group in "${own[@]}" "$tree"/system.slice/{loadlab-*.service,snap.wrk2*}/cpu.stat; do
-        { read -r _ used <"$group"; } 2>/dev/null && printf 'own %s %s\n' "${group%/cpu.stat}" "$used"
+        # All of it, all of it in user mode, all of it in the kernel.
+        { mapfile -t -n 3 lines <"$group"; } 2>/dev/null &&
+            printf 'own %s %s %s\n' "${group%/cpu.stat}" "${lines[0]#* }" "${lines[2]#* }"
     done
+    for place in "${!zones[@]}"; do
+        { read -r used <"${zones[place]}"; } 2>/dev/null && printf 'energy %s %s\n' "${zone_names[place]}" "$used"
+    done
+}
+memory() {
+    local paths=()
+    for pid in $recorded; do paths+=("/proc/$pid/smaps_rollup"); done
+    [ ${#paths[@]} = 0 ] || grep -Hs '^Pss:' "${paths[@]}" </dev/null
 }
 # Packets that the cloud held back or dropped because the host was above an allowance of its instance type, by the
 # counters of the network card; few cards have them.
@@ -92,6 +109,7 @@ count=$(grep -c '^cpu[0-9]' /proc/stat)
 
 reading() {
     local name list paths=() pids some
+    recorded=''
     printf '# reading %s\n' "$EPOCHREALTIME"
     for name in "${names[@]}"; do
         pids=()
@@ -102,6 +120,7 @@ reading() {
             pids+=("${some[@]}")
         done
         echo "# $name ${pids[*]}"
+        recorded+=" ${pids[*]}"
         for pid in "${pids[@]}"; do
             paths+=("/proc/$pid/stat" "/proc/$pid/task/"*/{status,schedstat})
         done
@@ -133,7 +152,7 @@ while [ -z "$over" ]; do
     reading
     for number in 1 2 3 4 5; do
         counters >&3
-        [ -n "$begun" ] || allowances >&3
+        [ -n "$begun" ] || { allowances >&3; memory; }
         begun=1
         [ $number != 1 ] || packets >&3
         read -r -t 0.2 -u 4
@@ -145,6 +164,7 @@ counters >&3
 allowances >&3
 packets >&3
 reading
+memory
 if [ -n "$asking" ]; then
     kill "$asking" 2>/dev/null
     wait "$asking"

@@ -16,12 +16,13 @@ from loadlab.core.model import (
     PlannedStudy,
     Reason,
     Repetition,
+    ServiceProcesses,
     StudyPublication,
     Truth,
     Validity,
 )
 from loadlab.core.run_dir import RunDir
-from tests.unit.builders import repetition, summary, void
+from tests.unit.builders import present, processes, repetition, summary, void
 
 LOGGED = Injected("stall", 100, {"right": 95, "error": 5}, 0.2, [(50_000, 90), (1_000_000, 10)])
 FOUND = summary()
@@ -81,6 +82,22 @@ def test_a_figure_without_a_log_fails_and_has_no_true_value() -> None:
     expected = Expectation(fault="", truths=[Truth(metric="latency_us.p99", within=0.02)])
     (figure,) = certify(expected, repetition(), None).figures
     assert (figure.true, figure.limit, figure.passed) == (None, None, False)
+
+
+@pytest.mark.parametrize(("share", "passed"), [(0.5, True), (0.6, False)])
+def test_time_in_the_kernel_is_beside_what_was_burned_there(share: float, passed: bool) -> None:
+    """The application used 5 ms of CPU for each of 100 requests, half of it on purpose inside."""
+    log = replace(LOGGED, cpu_s=0.5, kernel_s=0.25)
+    hosts = present(repetition().telemetry)
+    services = ServiceProcesses(
+        nginx=None, application=processes(cpu_s=0.5, system_share=share), postgresql=None
+    )
+    server = replace(hosts.server, processes=services)
+    rep = repetition(requests=100, telemetry=replace(hosts, server=server))
+    truths = [Truth(metric=f"server_{name}_us", within=0.03) for name in ("cpu", "kernel")]
+    figures = certify(Expectation(fault="", truths=truths), rep, log).figures
+    assert [figure.true for figure in figures] == [5000, 2500]
+    assert [figure.passed for figure in figures] == [True, passed]
 
 
 @pytest.mark.parametrize(

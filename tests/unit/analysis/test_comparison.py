@@ -19,6 +19,7 @@ from loadlab.core.model import (
     NoiseFloor,
     Reason,
     Sample,
+    ServiceProcesses,
 )
 from loadlab.report import words
 from loadlab.scheduling.plan import PlannedComparison
@@ -31,6 +32,8 @@ ALIKE = [
     value * factor for value, factor in zip(SLOW, (1.002, 0.998, 1, 0.998, 1.002), strict=True)
 ]
 VOID = builders.void("steal")
+# Without what the hosts recorded.
+BARE = {"telemetry": None}
 
 
 def cell(
@@ -172,6 +175,44 @@ def test_the_same_cells_give_the_same_figures_whatever_their_order() -> None:
     assert comparison.build(cells[::-1], *plan) == comparison.build(cells, *plan)
 
 
+def costing(name: str, cpu_s: Sequence[float], **changes: Any) -> CellSummary:
+    """A cell whose application used so many seconds of CPU in each repetition."""
+    made = cell(name, SLOW, **changes)
+    hosts = builders.present(made.repetitions[0].telemetry)
+    reps = []
+    for rep, spent in zip(made.repetitions, cpu_s, strict=True):
+        used = builders.processes(cpu_s=spent)
+        services = ServiceProcesses(nginx=None, application=used, postgresql=None)
+        server = replace(hosts.server, processes=services)
+        reps.append(replace(rep, telemetry=replace(hosts, server=server)))
+    return replace(made, repetitions=reps)
+
+
+def test_what_a_request_costs_is_compared_where_it_was_recorded() -> None:
+    found = rows(compare(costing("stock", SLOW), costing("production", FAST)))
+    assert list(found) == ["goodput", "p50", "p99", "cpu", "switches", "memory"]
+    assert (found["cpu"].conclusion, found["memory"].conclusion) == ("higher", "no difference")
+    # Each kind of figure has a correction of its own.
+    speeds = [found[name] for name in ("goodput", "p50", "p99")]
+    alone = rows(compare(cell("stock", SLOW, changed=BARE), cell("head", SLOW, changed=BARE)))
+    assert [row.p_corrected for row in speeds] == [row.p_corrected for row in alone.values()]
+
+
+def test_a_head_that_fails_is_not_cheaper() -> None:
+    found = rows(compare(costing("stock", FAST), costing("production", SLOW, failed=3000)))
+    assert found["cpu"].conclusion == "inconclusive"
+    assert found["cpu"].reason.code == "better_failed_more"
+
+
+def test_twins_have_a_noise_floor_for_each_part_of_the_cost() -> None:
+    cells = costing("stock", SLOW), costing("stock-twin", ALIKE)
+    found = compare(*cells, controls=[("stock", "stock-twin")])
+    floors = {row.metric: row.noise_floor for row in found.noise_floor}
+    assert floors["cpu"] == floors["cpu_application"]
+    assert known(floors["cpu"]) < 0.01
+    assert {"cpu_nginx", "cpu_kernel", "energy"}.isdisjoint(floors)
+
+
 def test_p_is_corrected_over_all_rows_that_are_compared() -> None:
     heads = [cell("production", FAST), cell("other", ALIKE), cell("few", FAST[:2])]
     found = compare(cell("stock", SLOW), *heads)
@@ -309,7 +350,8 @@ def test_twins_are_the_noise_floor() -> None:
         cell("stock", SLOW), cell("slightly", [value * 1.1 for value in SLOW]),
         cell("stock-twin", loud), controls=[("stock", "stock-twin")],
     )  # fmt: skip
-    assert [row.metric for row in found.noise_floor] == ["goodput", "p50", "p99"]
+    names = ["goodput", "p50", "p99", "cpu_interrupts"]
+    assert [row.metric for row in found.noise_floor] == names
     floor = found.noise_floor[0]
     assert (floor.cell_id, floor.control_id) == ("stock", "stock-twin")
     assert floor.difference.value == pytest.approx(0.2)

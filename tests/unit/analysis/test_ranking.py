@@ -121,7 +121,8 @@ def test_only_what_competes_is_ranked() -> None:
     probe = replace(cell("c", around(9000)), purpose="closed_loop")
     batch = cell("d", around(9000), load=builders.batch())
     faster = cell("e", around(9000), load=builders.load(rate=9000))
-    rest = [void, probe, batch, faster]
+    nginx = cell("f", around(9000), framework="nginx", server="native", transport="none")
+    rest = [void, probe, batch, faster, nginx]
     assert ranking.build([cell("a", around(700), around(90)), *rest], []) == []
 
 

@@ -184,7 +184,8 @@ def test_a_summary_compares_what_the_plan_says(compared: Path) -> None:
     documents.encode(found)
     (one,) = found.comparisons
     assert [row.conclusion for row in one.rows] == ["lower", "no difference", "no difference"]
-    assert [row.metric for row in found.noise_floor] == ["goodput", "p50", "p99"]
+    names = ["goodput", "p50", "p99", "cpu_interrupts"]
+    assert [row.metric for row in found.noise_floor] == names
     assert found.cells[-1].base == "stock"
     (compared / "plan.json").unlink()
     found = summary.summary(compared)

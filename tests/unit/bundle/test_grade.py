@@ -69,6 +69,7 @@ def test_the_table_of_a_class(taught: Path, original: Path, tmp_path: Path) -> N
     assert rows["bert"][-1].startswith("lesson.json: right: ")
     assert rows["cora"][-2:] == ["yes", "the run of no lesson"]
     assert rows["dora"][-2] == "no"
+    assert words.graded(found)[0] == "4 bundles, 2 verified. Not verified: bert, dora."
     lines = words.table(list(rows.values()))
     assert len(lines) == 5
     assert lines[0].split() == list(words.GRADES)

@@ -90,3 +90,8 @@ def test_cost_of_instances_that_ended_before_the_run_went_on_is_kept() -> None:
     earlier = replace(used(), hours=0.5)
     found = ec2_price.used(PRICES, NOW, {"server": FOUND}, [gone, earlier])
     assert [(one.instance_id, one.hours) for one in found] == [("i-0", 1.5), ("i-1", 1.5)]
+
+
+def test_a_million_requests_cost_their_share_of_the_hour() -> None:
+    # 1,000 requests/s are 3.6 million an hour.
+    assert ec2_price.per_million(0.36, 1000) == pytest.approx(0.1)

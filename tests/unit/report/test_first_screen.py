@@ -67,9 +67,27 @@ def test_stacks_at_one_rate_are_on_one_axis_and_one_alone_is_not(tmp_path: Path)
     assert figure.build(alone, {}, entries(alone)) == []
 
 
+def test_stacks_in_one_closed_loop_are_a_row_each_the_best_first(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path, 3, 3, 5)
+    cells = []
+    for index, one in enumerate(summary.cells):
+        load = replace(one.cell.load, mode="closed", rate=None)
+        reps = [replace(rep, goodput=1000.0 * (index + 1)) for rep in one.repetitions]
+        cells.append(replace(one, cell=replace(one.cell, load=load), repetitions=reps))
+    summary = replace(summary, cells=cells)
+    (section,) = figure.build(summary, {}, entries(summary))
+    goodput, p99 = section.plots
+    assert (goodput.title, p99.title) == ("goodput", "p99")
+    root = ET.fromstring(str(goodput.svg))
+    assert "flask, uwsgi 3,000; flask, gunicorn 2,000; aiohttp 1,000" in str(root.get("aria-label"))
+    assert "3,000" in "".join(root.itertext())
+    alone = replace(summary, cells=cells[:1])
+    assert figure.build(alone, {}, entries(alone)) == []
+
+
 def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> None:
     _, summary = rates
-    (board,) = tiles.build(summary, entries(summary))
+    (board,) = tiles.build(summary, entries(summary), {})
     assert board.title.startswith("golang on its own server")
     shown = {one.name: (one.value, one.remark) for one in board.tiles}
     assert shown["highest rate"] == ("16,000", "with p99 up to 100 ms and no errors")
@@ -80,7 +98,7 @@ def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> N
 def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:
     # All held the rate, and no response time is known.
     summary = runs.many(tmp_path, 3, 1, 5)
-    (board,) = tiles.build(summary, entries(summary))
+    (board,) = tiles.build(summary, entries(summary), {})
     assert board.title.startswith("aiohttp on Gunicorn")
     assert board.title.endswith("one of 3 cells at the first rank, which nothing distinguishes")
     (ranking,) = summary.ranking
@@ -89,7 +107,7 @@ def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path)
         for rank, row in enumerate(ranking.rows[::-1], start=1)
     ]
     summary = replace(summary, ranking=[replace(ranking, rows=ordered)])
-    (board,) = tiles.build(summary, entries(summary))
+    (board,) = tiles.build(summary, entries(summary), {})
     assert board.title.endswith("the best of 3 cells")
     best = next(one for one in entries(summary) if one.anchor == board.anchor)
     assert best.cell.cell_id == ordered[0].cell_id

@@ -96,6 +96,24 @@ def test_a_transfer_is_a_part_of_the_page(tmp_path: Path) -> None:
     assert "A cheaper connection is still a connection for each request." in text
 
 
+def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
+    """A hint after the last check changes lesson.json, which a bundle has to hold as it follows."""
+    made = run(tmp_path / "one", "keepalive", [])
+    study = builders.present(plans.read(made).plan.study)
+    checked = replace(study, cells={**study.cells, "check1": study.cells["unkept"]})
+    builders.write_plan(made, replace(plans.read(made).plan, study=checked))
+    derive.summary(made)
+    given = Reader(exercise_began=1.0, hints=2, solved=True)
+    documents.write(RunDir(made).reader, documents.encode(given))
+    done = builders.present(derive.lesson(made).exercise)
+    assert (done.hints, done.solved, len(done.checks)) == (2, True, 1)
+    text = lesson.pages(made, builders.ROOT)["lesson.md"].decode()
+    assert "No cure, on the server: `sed -i '/server 127.0.0.1:8000;/a keepalive 64;'" in text
+    exercise = text.partition("## Exercise")[2]
+    assert "- Check 1: not cured yet\n  - undecided: the server accepts hardly any" in exercise
+    assert "or nearly: measured 1.00, goal at least 0.8 (check / kept)\n" in exercise
+
+
 def test_a_lesson_without_a_valid_repetition_has_no_page(tmp_path: Path) -> None:
     made = run(tmp_path / "one", "keepalive", [], validity=builders.void("steal"))
     with pytest.raises(ResultError, match="the cell unkept has no valid repetition"):

@@ -143,6 +143,14 @@ def test_following_names_the_useful_commands(
     assert all(words in line for words, line in zip(expected, lines, strict=True))
 
 
+def test_a_lesson_has_its_figures_on_its_page_alone(run: Run) -> None:
+    summary = builders.summary()
+    assert run_end.derived(run.path, summary, None)
+    run.plan("lesson", 1)
+    assert run_end.derived(run.path, summary, None) == ""
+    assert run_end.reported(run.path, ["an answer"]) == [f"Report: {run.path / 'report.html'}"]
+
+
 @pytest.mark.parametrize(
     ("passed", "words"),
     [

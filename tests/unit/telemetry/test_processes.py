@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from hypothesis import strategies as st
 
 from loadlab.core import documents, run_dir
 from loadlab.core.model import Database, ServiceProcesses
-from loadlab.telemetry import processes
+from loadlab.telemetry import processes, services
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.processes import Process, Reading, Recording, Window
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "server"
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures" / "server"
 
 
 def window(name: str) -> Window:
@@ -24,7 +26,7 @@ def window(name: str) -> Window:
 
 
 def found(name: str) -> tuple[ServiceProcesses, Database]:
-    server, database = processes.server(FIXTURES / name, window(name), 1)
+    server, database = services.server(FIXTURES / name, window(name), 1)
     assert server
     assert database
     return server, database
@@ -86,10 +88,10 @@ def test_a_connection_for_each_request() -> None:
 
 
 def test_what_was_not_recorded_is_not_there(tmp_path: Path) -> None:
-    assert processes.server(tmp_path, window("pool"), 1) == (None, None)
+    assert services.server(tmp_path, window("pool"), 1) == (None, None)
     assert processes.raw(tmp_path) == set()
     (tmp_path / run_dir.PROCESSES).write_bytes((FIXTURES / "pool" / run_dir.PROCESSES).read_bytes())
-    server, database = processes.server(tmp_path, window("pool"), 1)
+    server, database = services.server(tmp_path, window("pool"), 1)
     assert server
     assert database is None
     assert processes.raw(tmp_path) == {run_dir.PROCESSES}
@@ -98,7 +100,7 @@ def test_what_was_not_recorded_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("aside", [-100.0, 100.0])
 def test_a_load_outside_of_the_recording_is_not_told(aside: float) -> None:
     load = window("pool")
-    server = processes.server(
+    server = services.server(
         FIXTURES / "pool", Window(load.start + aside, load.end + aside, True), 1
     )
     assert server == (ServiceProcesses(nginx=None, application=None, postgresql=None), None)
@@ -128,10 +130,10 @@ def test_what_is_not_understood_is_refused(
     assert change[0] in text
     (tmp_path / name).write_bytes(gzip.compress(text.replace(*change).encode()))
     with pytest.raises(TelemetryError, match=words):
-        processes.server(tmp_path, window("pool"), 1)
+        services.server(tmp_path, window("pool"), 1)
     (tmp_path / name).write_bytes(gzip.compress(text.encode())[:-20])
     with pytest.raises(TelemetryError, match="truncated"):
-        processes.server(tmp_path, window("pool"), 1)
+        services.server(tmp_path, window("pool"), 1)
 
 
 def recording(groups: list[dict[int, Process]]) -> Recording:
@@ -296,3 +298,36 @@ def test_a_clients_recording_tells_its_generator(tmp_path: Path) -> None:
     assert processes.generator(recording, Window(1, 9, True), 1) is None
     assert recording.readings[0].frequencies == {1: 2_400_000_000}
     assert recording.readings[0].throttled == {1: 5}
+
+
+def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
+    """The recorder's own function, of the process that runs it and of one that has ended."""
+    script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
+    begin = script.index("memory() {")
+    function = script[begin : script.index("\n}\n", begin) + 3]
+    command = f'{function}recorded=" $$ 4194305"; echo $$; memory; memory; true'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    number, *said = done.stdout.splitlines()
+    assert len(said) == 2
+    stat = (
+        f"/proc/{number}/stat:{number} (nginx) S 1 7 7 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 9 100 10 0"
+    )
+    lines = ["# ticks 100 page 4096"]
+    for t in range(4):
+        more = {0: said[:1], 3: said[1:]}.get(t, [])
+        lines += [f"# reading {t}.0", f"# nginx {number}", stat, *more]
+    path = tmp_path / run_dir.PROCESSES
+    path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
+    assert used
+    assert used.pss_before_bytes
+    assert 100_000 < used.pss_before_bytes < 50_000_000
+    assert used.pss_bytes
+    assert used.pss_bytes % 1024 == 0
+    # A reading without it, as of earlier runs.
+    path.write_bytes(
+        gzip.compress("\n".join([line for line in lines if "Pss" not in line]).encode())
+    )
+    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
+    assert used
+    assert used.pss_bytes is used.pss_before_bytes is None

@@ -20,3 +20,12 @@ def test_cells_that_differ_in_an_injected_fault_are_told_apart(tmp_path: Path) -
     beside = "/index (a neighbour with 20 % of a core of the client)"
     for names in ([one.where for one in found], [one.title for one in found]):
         assert names == ["/index", beside]
+
+
+def test_cells_are_named_by_the_fewest_parts_that_tell_them_apart(tmp_path: Path) -> None:
+    summary = runs.many(tmp_path, 3, 1, 5)
+    assert [one.title for one in labels.entries(summary.cells, {})] == [
+        "/index (aiohttp)",
+        "/index (flask, gunicorn)",
+        "/index (flask, uwsgi)",
+    ]

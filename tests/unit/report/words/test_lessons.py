@@ -5,6 +5,7 @@ import pytest
 
 from loadlab.core.model import (
     CheckResult,
+    Claim,
     Exercise,
     Prediction,
     Reason,
@@ -64,6 +65,48 @@ def test_hints_come_one_at_a_time() -> None:
     )
     assert words.hint(asked, 1) == "Hint 1 of 2: look"
     assert words.hint(asked, 3).startswith("There are only 2 hints.")
+
+
+def claim(outcome: str, value: float, **statement: object) -> Claim:
+    part = {
+        "statement": {"metric": "goodput", **statement},
+        "figures": [],
+        "value": value,
+        "interval": None,
+        "published": None,
+        "outcome": outcome,
+    }
+    given = {"statement": "as many are answered", "outcome": outcome, "parts": [part]}
+    return msgspec.convert(given, Claim)
+
+
+def test_a_check_tells_each_figure_beside_its_goal() -> None:
+    found = CheckResult(
+        check=1,
+        verdict="not_yet",
+        cured=[claim("refuted", 0.45, ratio=["check", "long"], at_least=0.7)],
+        price=[claim("confirmed", 0, cell="check", at_most=0)],
+    )
+    assert words.check(found, []) == [
+        "Check 1: not cured yet",
+        "  not reached: as many are answered: measured 0.450, goal at least 0.7 (check / long)",
+        "  price: reached: as many are answered: measured 0, goal at most 0",
+    ]
+    assert words.red(found, "").endswith("playbooks/lesson.yml -e stage=hint")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        ("cured", ""),
+        ("at_a_price", ""),
+        ("not_measured", "lesson.yml -e stage=check -i inventory/aws"),
+    ],
+)
+def test_only_a_check_that_is_not_cured_says_how_to_go_on(verdict: str, told: str) -> None:
+    found = CheckResult(check=1, verdict=verdict, cured=[], price=[])  # type: ignore[arg-type]
+    assert words.red(found, "-i inventory/aws").endswith(told)
+    assert bool(told) == bool(words.red(found, "-i inventory/aws"))
 
 
 def test_a_check_without_a_measurement_says_why() -> None:

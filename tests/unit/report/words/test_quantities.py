@@ -17,6 +17,7 @@ def test_the_level_of_few_repetitions_is_told() -> None:
         ("latency_us.mean", 65980, "66.0 ms"),
         ("failed_fraction", 0.8528, "85 %"),
         ("client.max_rss_bytes", 54992896, "52.4 MiB"),
+        ("cpu_us_per_request", 95.29, "95.3 µs"),
         ("goodput", 1495, "1,495"),
         (None, 0.9251, "0.925"),
         (None, 4, "4.00"),

@@ -54,12 +54,15 @@ class ActionModule(ControllerAction):
         tell(question)
         for number, prediction in enumerate(asked, 1):
             try:
-                given.append(self._answer(prediction, words.ask(prediction, number, len(asked))))
+                answer = self._answer(prediction, words.ask(prediction, number, len(asked)))
             except AnsiblePromptNoninteractive:
                 tell(words.NO_TERMINAL)
                 return [None] * len(asked), None
             except AnsiblePromptInterrupt:
                 raise PlanError("The questions were interrupted. Nothing was changed.") from None
+            # Ansible clears the line that was typed.
+            tell(f"Your answer: {words.given(answer, prediction)}")
+            given.append(answer)
         return given, round(time.monotonic() - began, 1)
 
     def _answer(self, prediction: Prediction, question: str) -> str | None:

@@ -8,37 +8,53 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
+from loadlab.analysis import derive
 from loadlab.core import documents
-from loadlab.core.model import Claims, Exercise, LessonResult
+from loadlab.core.model import Claims, LessonResult
 from loadlab.core.run_dir import RunDir
 from loadlab.planning.lessons import reader
+from loadlab.report import lesson as pages
 from loadlab.report.words import lessons as words
+from loadlab.scheduling import plan as plans
 
 
 class ActionModule(ControllerAction):
+    """The pages and lesson.json follow from reader.json, so they are written again with it."""
+
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run, stage = RunDir(Path(args["run_dir"])), args["stage"]
-        exercise = documents.decode(args["exercise"], Exercise, "exercise")
+        begun = plans.read(run.path)
+        study = begun.plan.study
+        assert study is not None
+        assert study.lesson is not None
+        assert study.lesson.exercise is not None
+        lesson, exercise, hosts = study.lesson, study.lesson.exercise, begun.inventory_args
         before = reader.read(run.path)
-        now = reader.after(stage, exercise, before, time.time())
-        cured = False
+        documents.write(
+            run.reader, documents.encode(reader.after(stage, exercise, before, time.time()))
+        )
+        found = derive.lesson(run.path)
+        if run.lesson_page.exists():
+            for name, content in pages.pages(run.path, Path(args["root"])).items():
+                self.put(run.path / name, content)
+        red = ""
         if stage == "check":
-            cured, lines = self._check(run)
+            lines, red = self._check(run, found, hosts)
+            lines += [f"Page: {run.lesson_page}"] if run.lesson_page.exists() else []
+            lines += [] if red else words.following(stage, lesson, found, hosts)
         elif stage == "hint":
             lines = [words.hint(exercise, before.hints + 1)]
         elif stage == "solve":
-            lines = words.solved(exercise)
+            lines = words.solved(lesson, exercise, hosts)
         else:
-            lines = words.task(exercise, args["hosts"])
+            lines = words.task(exercise, args["hosts"], hosts)
         for line in lines:
             tell(line)
-        changed = now != before and self.put(run.reader, documents.encode(now))
-        return {"changed": changed, "cured": cured}
+        return {"changed": True, "red": red}
 
-    def _check(self, run: RunDir) -> tuple[bool, list[str]]:
-        found = documents.read(run.lesson, LessonResult).exercise
-        if found is None or not found.checks:
-            return False, []
-        last = found.checks[-1]
+    def _check(self, run: RunDir, found: LessonResult, hosts: str) -> tuple[list[str], str]:
+        """Return the verdict of the last check, and what to do where the fault is still there."""
+        assert found.exercise is not None
+        last = found.exercise.checks[-1]
         unmeasured = documents.read(run.claims, Claims).unmeasured
-        return last.verdict in ("cured", "at_a_price"), words.check(last, unmeasured)
+        return words.check(last, unmeasured), words.red(last, hosts)

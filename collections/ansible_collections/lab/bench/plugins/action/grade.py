@@ -17,13 +17,14 @@ class ActionModule(ControllerAction):
     """Writes grades.csv into the folder of the bundles."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        found = grade.grades(args["bundles"], Path(args["root"]))
+        found = list(grade.grades(args["bundles"], Path(args["root"])))
         rows = [words.grade(one) for one in found]
         text = io.StringIO()
         csv.writer(text).writerows([words.GRADES, *map(_inert, rows)])
         path = Path(args["bundles"]) / "grades.csv"
         changed = self.put(path, text.getvalue().encode())
-        return {"changed": changed, "path": str(path), "lines": words.table(rows)}
+        lines = [*words.table(rows), *words.graded(found)]
+        return {"changed": changed, "path": str(path), "lines": lines}
 
 
 def _inert(row: list[str]) -> list[str]:

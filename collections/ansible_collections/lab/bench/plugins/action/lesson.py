@@ -8,9 +8,11 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.core import documents
-from loadlab.core.model import Claims
+from loadlab.core.model import Claims, LessonResult
 from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
+from loadlab.report.words import lessons as words
+from loadlab.scheduling import plan as plans
 
 
 class ActionModule(ControllerAction):
@@ -19,9 +21,23 @@ class ActionModule(ControllerAction):
         pages = lesson.pages(run.path, Path(args["root"]))
         changed = [self.put(run.path / name, content) for name, content in pages.items()]
         claims = documents.read(run.claims, Claims).claims
+        begun = plans.read(run.path)
+        assert begun.plan.study is not None
+        assert begun.plan.study.lesson is not None
+        found = documents.read(run.lesson, LessonResult)
+        following = words.following(
+            args["stage"], begun.plan.study.lesson, found, begun.inventory_args
+        )
+        text = pages[run.lesson_text.name].decode()
+        if args["stage"] == "transfer":
+            # The reader knows the rest.
+            text = text[text.index(lesson.TRANSFER) :]
         return {
             "changed": any(changed),
-            "path": str(run.lesson_page),
-            "page": pages[run.lesson_text.name].decode(),
+            "lines": [
+                *text.splitlines(),
+                f"This page, with its picture: {run.lesson_page}",
+                *following,
+            ],
             "missed": [one.statement for one in claims if one.outcome != "confirmed"],
         }

@@ -11,6 +11,8 @@ class ActionModule(ControllerAction):
     """Prints ``msg`` at once, whatever the callback shows of ordinary results."""
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
+        if self.variables.get("progress_quiet") and not self._task.check_mode:
+            return {}
         for line in args["msg"].rstrip().splitlines():
             tell(line)
         return {}

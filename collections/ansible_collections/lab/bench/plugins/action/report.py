@@ -41,7 +41,7 @@ class ActionModule(ControllerAction):
         with lock.alone(run_dir.parent):
             every = index.build(run_dir.parent, own=os.getppid())
             changed |= self.put(run.index, report.render(index.TEMPLATE, every))
-        lines = run_end.lines(run_dir, [headline.text for headline in page.headlines])
+        lines = run_end.reported(run_dir, [headline.text for headline in page.headlines])
         return {"changed": changed, "path": str(path), "lines": lines}
 
     def _comment(self, run: RunDir) -> str:

@@ -10,7 +10,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 from loadlab.analysis import derive
 from loadlab.core import documents
 from loadlab.core.run_dir import RunDir
-from loadlab.report.terminal import results
+from loadlab.report.terminal import run_end
 from loadlab.report.words import repetitions
 from loadlab.reproduction import document as reproduction
 
@@ -26,7 +26,7 @@ class ActionModule(ControllerAction):
             derive.results(run_dir, args["keep_requests"])
             instances = {name: one for name, one in args["instances"].items() if one}
             derive.describe(run_dir, root, args["hosts"], args["controller"], instances)
-            table = results.tables(*derive.summary(run_dir))
+            table = run_end.derived(run_dir, *derive.summary(run_dir))
             reproduction.write(run_dir)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None

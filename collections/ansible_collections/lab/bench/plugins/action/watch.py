@@ -21,8 +21,10 @@ from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recordi
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
 from loadlab.core import documents
+from loadlab.core.run_dir import RepetitionDir
 from loadlab.report.terminal.progress_line import Status
-from loadlab.scheduling import progress
+from loadlab.report.words import repetitions
+from loadlab.scheduling import plan, progress
 from loadlab.scheduling.progress import Measuring
 
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
@@ -62,6 +64,9 @@ class ActionModule(ControllerAction):
         ask_every_s = 1 if expected else ASK_EVERY_S
         item = documents.decode(args["item"], Measuring, "item")
         what = progress.measurement(item, args["path"], args["server"])
+        repetition = RepetitionDir(Path(args["dir"]))
+        resume = plan.resume_args(repetition.run_dir.path)
+        stopped = repetitions.stopped(what, repetition.number, resume)
         ends = time.time() + item.seconds_left
         for second in range(math.ceil(args["most"]) + 1):
             wait = begun + second - time.monotonic()
@@ -81,6 +86,7 @@ class ActionModule(ControllerAction):
                     f"{what}: {far}; {until}",
                     f"{args['server']} [{item.position}/{item.total}] {far}",
                     ends,
+                    stopped,
                 )
             )
 

@@ -177,8 +177,13 @@ class Screen:
             self._clear()
 
     def _end(self) -> None:
+        """Tell what an interruption cut off, and clear the status line."""
         self._ended.set()
-        self.over()
+        with self._lock:
+            stopped = self._under_way.stopped()
+            self.over()
+            for line in stopped:
+                self.display(line)
 
 
 class CallbackModule(Default):  # type: ignore[misc]

@@ -11,12 +11,12 @@ from loadlab.core.run_dir import CalibrationDir, RepetitionDir, RunDir
 
 
 def run_path(run_dir: str, name: str, *args: str | int) -> Any:
-    """Return a path of a run, by the name of a property or method of RunDir and its arguments."""
+    """Return a path of a run, by the name of an attribute or method of RunDir and its arguments."""
     return _named(RunDir(Path(run_dir)), name, args)
 
 
 def repetition_path(folder: str, name: str, *args: Sequence[str]) -> Any:
-    """Return a path of a repetition, by the name of a property or method of RepetitionDir."""
+    """Return a path of a repetition, by the name of an attribute or method of RepetitionDir."""
     return _named(RepetitionDir(Path(folder)), name, args)
 
 

@@ -4,16 +4,17 @@ DOCUMENTATION = """
 module: exercise
 short_description: Tell a lesson's reader what comes next, and remember it
 description:
-  - Keeps in reader.json when the exercise began, the hints given, and whether the lab solved it.
+  - Keeps in reader.json when the exercise began, the hints given, and whether the lab solved it,
+    and writes lesson.json and the pages again.
   - After a check, tells its verdict.
 options:
   run_dir:
     description: Directory of the run.
     type: path
     required: true
-  exercise:
-    description: The plan's exercise.
-    type: dict
+  root:
+    description: Top directory of the lab, which has the templates and the pictures.
+    type: path
     required: true
   stage:
     description: exercise, hint, check or solve.
@@ -30,13 +31,13 @@ EXAMPLES = """
 - name: Give the next hint
   lab.bench.exercise:
     run_dir: "{{ preflight_plan.run_dir }}"
-    exercise: "{{ preflight_plan.study.lesson.exercise }}"
+    root: "{{ playbook_dir | dirname }}"
     stage: hint
 """
 
 RETURN = """
-cured:
-  description: Whether the last check found the fault gone.
-  type: bool
+red:
+  description: What to do after a check that does not find the fault gone; empty after any other.
+  type: str
   returned: success
 """

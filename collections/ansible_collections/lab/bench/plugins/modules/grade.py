@@ -31,7 +31,7 @@ path:
   type: str
   returned: success
 lines:
-  description: The table, for the terminal.
+  description: The table and what it says, for the terminal.
   type: list
   elements: str
   returned: success

@@ -15,6 +15,10 @@ options:
     description: Top directory of the lab, which has the templates and the pictures.
     type: path
     required: true
+  stage:
+    description: run or transfer; after a transfer the lines have that part of the page alone.
+    type: str
+    required: true
 author: the lab's developers
 """
 
@@ -23,16 +27,14 @@ EXAMPLES = """
   lab.bench.lesson:
     run_dir: results/latest
     root: "{{ playbook_dir | dirname }}"
+    stage: run
 """
 
 RETURN = """
-path:
-  description: Path of the page.
-  type: str
-  returned: success
-page:
-  description: Text of lesson.md.
-  type: str
+lines:
+  description: The text of lesson.md, the path of the page, and the commands that come next.
+  type: list
+  elements: str
   returned: success
 missed:
   description: The claims that were not confirmed.

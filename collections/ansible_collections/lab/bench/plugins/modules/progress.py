@@ -3,7 +3,9 @@
 DOCUMENTATION = """
 module: progress
 short_description: Print on the terminal what the lab is doing
-description: Prints the message at once, even where results of unchanged tasks are not shown.
+description:
+  - Prints the message at once, even where results of unchanged tasks are not shown.
+  - Prints nothing in a play with the variable C(progress_quiet), except in check mode.
 options:
   msg:
     description: One or more lines.

@@ -7,11 +7,16 @@ description:
   - Runs until the load ends. Writes a recording of each scraped host, with one scrape a second.
   - Records a failed scrape as such; the verdict judges the gaps. Connects anew to a host whose SSH
     connection ended and with it the port forward of its exporter.
-  - The terminal shows the progress of the load, and when the last load of the run will end.
+  - The terminal shows the progress of the load, and when the last load of the run will end. If the
+    playbook is interrupted, it names the repetition and the command that measures it again.
 options:
   item:
     description: The item to measure, with position, total and seconds_left.
     type: dict
+    required: true
+  dir:
+    description: Folder of the repetition on the controller.
+    type: str
     required: true
   path:
     description: Path of the endpoint.
@@ -52,6 +57,7 @@ EXAMPLES = """
 - name: Watch the hosts while the load runs
   lab.bench.watch:
     item: "{{ measure_next.item }}"
+    dir: results/example/cells/example/rep-1
     path: /agents
     seconds: 40
     most: 120

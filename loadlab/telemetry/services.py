@@ -1,0 +1,122 @@
+"""What the server's services and its database did over a load, from all of its recordings.
+
+The CPU time of a service is that of its control group: it is exact, it has that of processes and
+threads that ended, and it is read five times a second. Where the kernel does not have it, it is
+that of the processes, read once a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from msgspec.structs import replace
+
+from loadlab.core.model import Database, Processes, ServiceProcesses
+from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
+from loadlab.telemetry import cores, counters, processes
+from loadlab.telemetry.cores import Reading
+from loadlab.telemetry.processes import Window
+
+# Service -> its control group.
+CONTROL_GROUPS = {
+    "nginx": "/nginx.service",
+    "application": "/loadlab-app.service",
+    "postgresql": "/system-postgresql.slice",
+}
+
+
+def server(
+    rep_dir: Path, window: Window, cpus: int
+) -> tuple[ServiceProcesses | None, Database | None]:
+    """Return what was recorded of a repetition's server; None where it was not.
+
+    ``cpus``: processors of the server.
+    """
+    if not (rep_dir / PROCESSES).exists():
+        return None, None
+    asked = []
+    if (rep_dir / DATABASE).exists():
+        asked = processes.read_database(rep_dir / DATABASE)
+    recording, apart = processes.read(rep_dir / PROCESSES), {reading.pid for reading in asked}
+    found = processes.summarise(recording, window, cpus, apart)
+    if (rep_dir / CORES).exists():
+        _, readings = cores.read(rep_dir / CORES)
+        apart_s = processes.spent_s(recording, window, "postgresql", apart)
+        spent = _without(spent_s(readings, window), apart_s)
+        system = spent_s(readings, window, lambda reading: reading.system)
+        found = _with(found, spent, system, cpus * (window.end - window.start))
+    return found, processes.database(asked, window)
+
+
+def spent_s(
+    readings: Sequence[Reading],
+    window: Window,
+    of: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
+) -> dict[str, float]:
+    """Return service -> seconds of CPU of its control group over the load.
+
+    ``of``: returns control group -> µs. A service is absent where a reading around or during the
+    load lacks its control group.
+    """
+    around = window.around([reading.t for reading in readings])
+    if around is None:
+        return {}
+    first, last = around
+    found = {}
+    for service, group in CONTROL_GROUPS.items():
+        used = [
+            next((us for name, us in of(reading).items() if name.endswith(group)), None)
+            for reading in readings[: last + 1]
+        ]
+        absent = [place for place, us in enumerate(used) if us is None]
+        begin = absent[-1] + 1 if absent else 0
+        if begin <= first:
+            t = [reading.t for reading in readings[begin : last + 1]]
+            values = [us / 1e6 for us in used[begin:] if us is not None]
+            found[service] = _rise(t, values, first - begin, window)
+    return found
+
+
+def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Window) -> float:
+    """Return by how much a counter rose from the start of the load to the last of its readings.
+
+    ``first``: the last reading before the start. Between it and the next, the rates before and
+    after decide how much belongs to the load, so that an application that still begins is left
+    out. Without readings before it, all of it does, unless a warm-up ran.
+    """
+    # A service that starts again counts from 0.
+    steps = [after - before if after >= before else after for before, after in pairwise(values)]
+    total = np.concatenate([[0.0], np.cumsum(steps)])
+    begun = float(total[first])
+    if first > 0 or window.warmed:
+        begun = counters.at_edge(np.array(t), total, window.start)
+    return float(total[-1]) - begun
+
+
+def _without(spent: Mapping[str, float], recording_s: float | None) -> dict[str, float]:
+    """Return the times without that of the connection that read the database's statistics."""
+    return {
+        name: max(0.0, seconds - (recording_s or 0.0)) if name == "postgresql" else seconds
+        for name, seconds in spent.items()
+    }
+
+
+def _with(
+    found: ServiceProcesses,
+    spent: Mapping[str, float],
+    system: Mapping[str, float],
+    available_s: float,
+) -> ServiceProcesses:
+    """Return the figures of the services with the CPU time of their control groups."""
+    each: dict[str, Processes | None] = {}
+    for name in CONTROL_GROUPS:
+        used: Processes | None = getattr(found, name)
+        if used is not None and name in spent:
+            used = replace(used, cpu_s=spent[name], cpu=spent[name] / available_s)
+            if name in system and spent[name]:
+                used = replace(used, system_share=min(1.0, system[name] / spent[name]))
+        each[name] = used
+    return ServiceProcesses(**each)

@@ -1,0 +1,144 @@
+"""The CPU time of services, from the readings of their control groups."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from loadlab.core import run_dir
+from loadlab.core.model import ServiceProcesses
+from loadlab.telemetry import cores, services
+from loadlab.telemetry.cores import Reading
+from loadlab.telemetry.processes import Window
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[3]
+APPLICATION = "/sys/fs/cgroup/system.slice/loadlab-app.service"
+
+
+def readings(spent_s: Callable[[float], float], begin: float = -1.05) -> list[Reading]:
+    """Readings five times a second to 2 s after the end of a load of 3 s."""
+    times = [begin + 0.2 * number for number in range(int((5 - begin) / 0.2) + 1)]
+    return [Reading(t, own={APPLICATION: round(1e6 * spent_s(t))}) for t in times]
+
+
+def application(spent_s: Callable[[float], float], load: Window, begin: float = -1.05) -> float:
+    return services.spent_s(readings(spent_s, begin), load)["application"]
+
+
+def busy(*spans: tuple[float, float]) -> Callable[[float], float]:
+    """A service that uses a whole core from the first to the second moment of each span."""
+    return lambda t: sum(min(max(t - begin, 0.0), end - begin) for begin, end in spans)
+
+
+def test_an_application_that_still_begins_is_left_out() -> None:
+    begins_then_serves = busy((-0.7, -0.3), (0.0, 3.0))
+    assert application(begins_then_serves, Window(0, 3, warmed=False)) == pytest.approx(3.0)
+
+
+def test_a_recording_that_begins_with_the_load_counts_all_of_it() -> None:
+    assert application(busy((0.02, 3.0)), Window(0, 3, False), -0.1) == pytest.approx(2.98)
+
+
+def test_the_warm_up_before_a_load_is_left_out() -> None:
+    """Its counter is linear over the 0.2 s in which the warm-up ends and the load begins."""
+    used = application(busy((-1.0, -0.02), (0.02, 3.0)), Window(0, 3, warmed=True))
+    assert used == pytest.approx(2.98, abs=0.02)
+
+
+def test_answers_after_the_end_of_the_load_count() -> None:
+    late = busy((0.0, 4.1))
+    assert application(late, Window(0, 3, False, finished=4.1)) == pytest.approx(4.1)
+    assert application(late, Window(0, 3, False)) == pytest.approx(3.15)
+
+
+def test_a_service_that_starts_again_counts_from_0() -> None:
+    def spent_s(t: float) -> float:
+        return busy((0.0, 3.0))(t) - (1.5 if t >= 1.5 else 0.0)
+
+    # What it used between the last reading before and the restart is lost.
+    used = application(spent_s, Window(0, 3, False))
+    assert 2.8 <= used <= 3.0
+
+
+def test_a_control_group_that_is_not_there_all_the_time_says_nothing() -> None:
+    recorded = readings(busy((0.0, 3.0)))
+    recorded[9].own.clear()
+    assert services.spent_s(recorded, Window(0, 3, False)) == {}
+    assert services.spent_s(readings(busy())[:5], Window(0, 3, False)) == {}
+
+
+def test_the_connection_that_reads_the_statistics_is_no_part_of_the_database(
+    tmp_path: Path,
+) -> None:
+    """PostgreSQL uses 0.5 s each second by its control group, 0.2 s of it for the recording."""
+    stat = "S 1 7 7 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 9 100 10 0"
+    processes, groups, database = ["# ticks 100 page 4096"], ["# ticks 100"], []
+    for t in range(5):
+        processes += [f"# reading {t}.0", "# postgresql 7 8"]
+        for number, user, system in ((7, 20 * t, 10 * t), (8, 20 * t, 0)):
+            spent = f"/proc/{number}/task/{number}/schedstat:{(user + system) * 10**7} 0 3"
+            line = stat.format(user=user, system=system)
+            processes += [f"/proc/{number}/stat:{number} (postgres) {line}", spent]
+        groups += [
+            f"# reading {t}.0",
+            f"own /sys/fs/cgroup/system.slice/system-postgresql.slice {500_000 * t}",
+        ]
+        database.append(
+            f'{{"t": {t}.0, "sessions": 0, "transactions": 0, "pid": 8, "connections": 1, '
+            '"statements": []}'
+        )
+    for name, lines in (
+        (run_dir.PROCESSES, processes),
+        (run_dir.CORES, groups),
+        (run_dir.DATABASE, database),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    found, _ = services.server(tmp_path, Window(1, 3, True), 2)
+    assert found
+    used = found.postgresql
+    assert used
+    assert used.cpu_s == pytest.approx(2 * (0.5 - 0.2))
+    assert used.cpu == pytest.approx(0.3 / 2)
+    assert used.system_share == pytest.approx(1 / 3)
+
+
+def test_the_kernels_share_is_that_of_the_control_group_where_it_was_recorded() -> None:
+    recorded = readings(busy((0.0, 3.0)))
+    for reading in recorded:
+        reading.system[APPLICATION] = reading.own[APPLICATION] // 4
+    load = Window(0, 3, False)
+    spent = services.spent_s(recorded, load)
+    system = services.spent_s(recorded, load, lambda reading: reading.system)
+    assert system["application"] == pytest.approx(0.75)
+    used = builders.processes(cpu_s=9.0, system_share=0.9)
+    found = services._with(ServiceProcesses(nginx=None, application=used, postgresql=None),
+                           spent, system, 3.0)  # fmt: skip
+    assert found.application
+    assert found.application.system_share == pytest.approx(0.25)
+    # Earlier recordings have the sum alone.
+    earlier = services._with(found, spent, {}, 3.0).application
+    assert earlier
+    assert (earlier.cpu, earlier.system_share) == (1.0, found.application.system_share)
+
+
+def test_the_recorder_tells_what_a_control_group_spent_in_the_kernel(tmp_path: Path) -> None:
+    group = tmp_path / "system.slice" / "nginx.service"
+    group.mkdir(parents=True)
+    (group / "cpu.stat").write_text("usage_usec 900\nuser_usec 600\nsystem_usec 300\nnice 0\n")
+    script = (ROOT / "roles" / "telemetry" / "files" / "record-host.sh").read_text()
+    begin = script.index('    for group in "${own[@]}"')
+    loop = script[begin : script.index("    done\n", begin) + 9]
+    given = f"tree={tmp_path}; own=({group}/cpu.stat {tmp_path}/gone/cpu.stat)"
+    done = subprocess.run(
+        ["bash", "-c", f"set -u; shopt -s nullglob; {given}\n{loop}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (f"own {group} 900 300\n", "")
+    reading = Reading(0.0)
+    assert cores._take(reading, done.stdout.strip())
+    assert (reading.own[str(group)], reading.system[str(group)]) == (900, 300)
