@@ -119,13 +119,13 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
-    asked = {key: values[key] for key in CHOICES if values[key] is not None}
+    asked: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
     refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
     there_are = of_application(root, app)
     fitting = [
         one
         for one in there_are
-        if all(one[key] == value for key, value in asked.items())
+        if all(values[key] in (None, one[key]) for key in CHOICES)
         and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
         and (one["threaded"] or values["threads"] == 1)
         and (one["closes_idle"] or values["server_keepalive"] is None)

@@ -260,7 +260,7 @@ def test_an_app_tells_what_it_is(app: str) -> None:
     # uWSGI runs no event loop but its own, which needs an entrance of its own.
     if manifest["interface"] in ("tornado", "twisted"):
         wanted |= {"uwsgi_module"}
-    there_are = servers.offered(ROOT, manifest["interface"])
+    there_are: list[Any] = [*servers.offered(ROOT, manifest["interface"])]
     for one in manifest.get("refused", []):
         keys = set(one) - {"reason"}
         assert any(all(stack[key] == one[key] for key in keys) for stack in there_are), one
