@@ -53,6 +53,5 @@ def lock(root: Path, folder: Path, file: str) -> bool:
     if bare:
         raise PlanError(f"app: {', '.join(bare)} of {folder / file} came without hashes.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    notes = [line for line in wanted if line.startswith("#")]
-    documents.write(path, "\n".join([*notes, text]).encode())
+    documents.write(path, f"{text}{requirements.own_pin(folder, file)}\n".encode())
     return True

@@ -10,6 +10,7 @@ import hashlib
 import re
 import tomllib
 import zipfile
+from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -46,8 +47,16 @@ def file_of(folder: Path) -> str:
 
 def lock(root: Path, folder: Path, file: str) -> str:
     """Return the path of an application's lock file, relative to ``root``."""
-    text = "\0".join([*wanted(folder, file), PYTHON])
+    text = "\0".join([*wanted(folder, file), own_pin(folder, file), PYTHON])
     return f"{LOCKS}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+
+
+def own_pin(folder: Path, file: str) -> str:
+    """Return the line of a lock file for an application that is a wheel itself; "" of others."""
+    if not is_wheel(file):
+        return ""
+    found = _metadata(folder / file)
+    return f"{found['Name']}=={found['Version']} --hash=sha256:{documents.digest_of(folder / file)}"
 
 
 def is_wheel(file: str) -> bool:
@@ -65,7 +74,7 @@ def _has_project(path: Path) -> bool:
 
 
 def wanted(folder: Path, file: str) -> list[str]:
-    """Return what an application asks for, a requirement or comment each. ``file``: of file_of().
+    """Return what an application asks for, a requirement each. ``file``: of file_of().
 
     Raises PlanError for requirements that cannot be read or locked.
     """
@@ -114,6 +123,11 @@ def _of_text(path: Path, seen: set[Path]) -> list[str]:
 
 
 def _of_wheel(path: Path) -> list[str]:
+    needs = _metadata(path).get_all("Requires-Dist") or []
+    return [line for line in needs if "extra ==" not in line]
+
+
+def _metadata(path: Path) -> Message:
     try:
         with zipfile.ZipFile(path) as wheel:
             names = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
@@ -122,10 +136,7 @@ def _of_wheel(path: Path) -> list[str]:
         raise PlanError(
             f"app: {path} is no wheel. Build it again, for example with uv build."
         ) from None
-    needs = HeaderParser().parsestr(text).get_all("Requires-Dist") or []
-    # The lock decides where packages are installed on a server; the wheel goes to the same place.
-    digest = f"# {path.name} {documents.digest_of(path)}"
-    return [digest, *(line for line in needs if "extra ==" not in line)]
+    return HeaderParser().parsestr(text)
 
 
 def _meaningful(text: str) -> list[str]:

@@ -160,12 +160,13 @@ def test_wheel_is_an_application(tmp_path: Path) -> None:
     with zipfile.ZipFile(made / "shop-1.whl", "w") as wheel:
         wheel.writestr("shop/__init__.py", FLASK)
         needs = "Requires-Dist: flask>=3\nRequires-Dist: pytest; extra == 'test'\n"
-        wheel.writestr("shop-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: shop\n{needs}\n")
+        wheel.writestr(
+            "shop-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: shop\nVersion: 1\n{needs}\n"
+        )
     found = application.manifest(ROOT, str(made))
     assert (found["module"], found["requirements"]) == ("shop:app", "shop-1.whl")
-    digest, *wanted = requirements.wanted(made, "shop-1.whl")
-    assert digest.startswith("# shop-1.whl ")
-    assert wanted == ["flask>=3"]
+    assert requirements.wanted(made, "shop-1.whl") == ["flask>=3"]
+    assert requirements.own_pin(made, "shop-1.whl").startswith("shop==1 --hash=sha256:")
 
 
 def test_plan_of_an_own_application(tmp_path: Path) -> None:
