@@ -59,7 +59,10 @@ class Hasher:
         found = self._inputs.stacks[stack]
         shared = ["files/python"] if found["app"]["language"] == "python" else []
         folders = [found["source"], f"{servers.FOLDER}/{found['server']}", *shared]
-        return fingerprint(found["app"], str(self._root), folders)
+        # Results have no hash that a secret decides.
+        secret = found["app"].get("environment")
+        without = [self._root / found["source"] / secret] if secret else []
+        return fingerprint(found["app"], str(self._root), folders, without)
 
     def _hash_plain(self, part: str, name: str) -> str:
         return fingerprint(getattr(self._inputs, part)[name], str(self._root), [])

@@ -17,6 +17,7 @@ from loadlab.core.run_dir import LATEST, RUN_ID
 from loadlab.generators import registry
 from loadlab.planning import load_options
 from loadlab.scheduling import slo
+from loadlab.stacks.application import name_of
 from loadlab.tuning.profiles import TuningProfile
 
 # name: (lowest, highest, unit). rate times duration limits what a client must hold in memory.
@@ -102,6 +103,8 @@ def options(specs: Specs, given: GivenOptions, clients: int = 1) -> Options:
             values |= {"rate": [], "saturation_rate": saturation_rate(value)}
         else:
             values[name] = convert(name, value, spec)
+    if values["framework"] is None and values["app"] is not None:
+        values["framework"] = name_of(str(values["app"]))
     stored = {each.name: each.encode_name for each in fields(Options)}
     return msgspec.convert({stored.get(name, name): values[name] for name in values}, Options)
 

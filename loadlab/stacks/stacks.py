@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
-from loadlab.core.catalog import known, names, read_yaml
+from loadlab.core.catalog import known, names
 from loadlab.core.errors import PlanError
-from loadlab.stacks.contract import Contract, contracts, expected_body
+from loadlab.stacks import requirements
+from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
+from loadlab.stacks.contract import Contract, expected_body
 from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
 
 Choice = Literal[
@@ -22,37 +24,6 @@ CHOICES: tuple[Choice, ...] = (
 PORTS = {"nginx": 80, "none": 8000}
 # Transport and protocol that reverse_proxy=none requires.
 DIRECT = ("tcp", "http")
-
-
-class Refused(TypedDict):
-    """Stacks that an application does not run on, by some of their choices, and why."""
-
-    server: str
-    transport: NotRequired[str]
-    worker_class: NotRequired[str]
-    upstream_keepalive: NotRequired[bool]
-    reason: str
-
-
-class App(TypedDict):
-    """Content of apps/<framework>/app.yml.
-
-    - interface: a key of files/interfaces.yml; endpoints: names in files/endpoints.yml
-    - pool_size: database connections of a worker, 0 without a pool
-    - drivers: database drivers that it can use, the default first; absent where there is no choice
-    - module, uwsgi_module: "module:object" of the application
-    - refused: stacks of its interface that it does not run on
-    """
-
-    description: str
-    language: Literal["python", "node", "go", "none"]
-    interface: str
-    endpoints: list[str]
-    pool_size: int
-    drivers: NotRequired[list[str]]
-    module: NotRequired[str]
-    uwsgi_module: NotRequired[str]
-    refused: NotRequired[list[Refused]]
 
 
 class Asked(TypedDict):
@@ -70,6 +41,7 @@ class Asked(TypedDict):
     workers: int | None
     threads: int
     app: NotRequired[str | None]
+    module: NotRequired[str | None]
     server_keepalive: int | None
     backlog: NotRequired[int | None]
 
@@ -92,6 +64,8 @@ class Stack(Chosen):
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - source: the application's folder, relative to the lab's or absolute
+    - lock: of an application from outside the tree, its lock file, relative to the lab's folder
+    - database: name of the database that the application uses
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
     """
 
@@ -106,21 +80,10 @@ class Stack(Chosen):
     needs: list[str]
     constants: list[Constant]
     source: str
+    lock: str | None
+    database: str
     backlog: NotRequired[int]
     measured: NotRequired[list[str]]
-
-
-def manifest(root: Path, source: str) -> App:
-    """Return the app.yml of an application's folder.
-
-    Raises PlanError where it has none, and with the place of a wrong value.
-    """
-    if not (root / source / "app.yml").is_file():
-        raise PlanError(
-            f"app: '{source}' is no folder with an app.yml. Give a folder with the files of "
-            "apps/<framework>, relative to the lab's folder or absolute."
-        )
-    return read_yaml(root, f"{source}/app.yml", App)
 
 
 def of_application(root: Path, app: App) -> list[Offered]:
@@ -147,11 +110,13 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     if framework is None:
         raise PlanError(
             "framework: none was given. Give one with -e framework=<name>. "
-            f"There are: {', '.join(apps)}."
+            f"There are: {', '.join(apps)}. An application of yours: -e app=<folder>."
         )
-    known("framework", framework, apps, " A new one is a folder in apps/.")
-    source = values.get("app") or f"apps/{framework}"
-    app = manifest(root, source)
+    given = values.get("app")
+    if given is None or framework != name_of(given):
+        known("framework", framework, apps, " A new one is a folder in apps/, or -e app=<folder>.")
+    source = given or f"apps/{framework}"
+    app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
     asked: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
@@ -178,7 +143,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
             f"{framework} does not run with {' '.join(words)}{f': {refused}' if refused else ''}. "
             f"It runs with: {'; '.join(_told(there_are))}."
         )
-    known_contracts = contracts(root)
+    known_contracts = contracts_of(root, source, app)
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
     chosen = fitting[0]
     refuse_python(framework, chosen, python)
@@ -207,6 +172,10 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "needs": sorted(needs),
         "constants": constants,
         "source": source,
+        "lock": requirements.lock(root, root / source, app["requirements"])
+        if is_own(app)
+        else None,
+        "database": database(app),
     }
 
 

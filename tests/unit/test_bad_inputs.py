@@ -158,6 +158,15 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
     ("lab.yml -e framework=nosuch", "framework: 'nosuch' is not known. There are: aiohttp, api_h"),
     ("lab.yml -e framework=../files", "framework: '../files' is not known. There are: aiohttp"),
+    (
+        "lab.yml -e app=/nowhere",
+        "app: '/nowhere' is no folder. Give a folder with the files ",
+    ),
+    ("lab.yml -e app=docs", "docs' needs a requirements.txt, a pyproject.toml with [project], or"),
+    (
+        "lab.yml -e app=apps/flask -e module=app",
+        "module: 'app' is no module and callable. Give",
+    ),
     (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
     ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
     ("lab.yml -e framework=twisted -e generator=python-sync", "endpoint: there is none to measur"),

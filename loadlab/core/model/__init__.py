@@ -32,8 +32,7 @@ from loadlab.core.model.claims import (
     StudyClaim,
     UnmeasuredCell,
 )
-from loadlab.core.model.cloud import CloudInstance
-from loadlab.core.model.hardware import Hardware, Nic
+from loadlab.core.model.hardware import CloudInstance, Hardware, Nic
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
@@ -59,6 +58,13 @@ from loadlab.core.model.lesson import (
     Reader,
     Solution,
     Transfer,
+)
+from loadlab.core.model.limits import (
+    CellLimit,
+    NginxLog,
+    Sessions,
+    TcpConnections,
+    TimePart,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -208,6 +214,7 @@ __all__ = [
     "Ceiling",
     "Cell",
     "CellCost",
+    "CellLimit",
     "CellSummary",
     "Certificate",
     "CertificateReference",
@@ -288,6 +295,7 @@ __all__ = [
     "Metric",
     "MetricComparison",
     "Neighbour",
+    "NginxLog",
     "Nic",
     "NoiseFloor",
     "OptionValue",
@@ -334,6 +342,7 @@ __all__ = [
     "SearchStep",
     "SearchSummary",
     "ServiceProcesses",
+    "Sessions",
     "SkippedTuning",
     "SocketCounts",
     "Solution",
@@ -355,9 +364,11 @@ __all__ = [
     "SweepLevel",
     "SweepStop",
     "SweepSummary",
+    "TcpConnections",
     "TcpCounts",
     "Telemetry",
     "Thresholds",
+    "TimePart",
     "Traffic",
     "Transfer",
     "Truth",

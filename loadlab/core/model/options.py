@@ -14,7 +14,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     plan.json keeps the first name of a variable that was renamed, so that it can be read.
     """
 
-    framework: Annotated[str | None, doc("Folder in apps/; null where none is measured.")]
+    framework: Annotated[
+        str | None,
+        doc("Folder in apps/, or name of the folder app; null where none is measured."),
+    ]
     server: Annotated[str | None, doc("Application server; null: the first that fits.")]
     transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
     protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
@@ -76,6 +79,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     like: Annotated[str | None, doc("Bundle or run that the run repeats; null: none.")] = None
     app: Annotated[
         str | None, doc("Folder that is deployed in place of apps/<framework>; null: none.")
+    ] = None
+    module: Annotated[
+        str | None, doc("module:callable of the application; null: as its manifest says, or found.")
     ] = None
     base: Annotated[str | None, doc("Variant that is compared with; null: none.")] = None
     head: Annotated[

@@ -195,5 +195,5 @@ def test_application_may_be_another_folder(tmp_path: Path) -> None:
     ]
     assert hashes[0]["base"] == hashes[1]["base"]
     assert hashes[0]["head"] != hashes[1]["head"]
-    with pytest.raises(PlanError, match="is no folder with an app"):
-        builders.plan(endpoint="hello", base=base, head=f"app={tmp_path}")
+    with pytest.raises(PlanError, match="is no folder"):
+        builders.plan(endpoint="hello", base=base, head=f"app={tmp_path}/absent")

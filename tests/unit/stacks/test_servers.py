@@ -14,7 +14,7 @@ from loadlab.core.catalog import names
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Options
 from loadlab.planning import options
-from loadlab.stacks import servers, stacks
+from loadlab.stacks import application, servers, stacks
 from loadlab.stacks.servers import Places
 from tests.unit import builders
 
@@ -136,7 +136,7 @@ def test_a_server_alone_listens_for_clients(framework: str, server: str, words: 
 def test_every_application_runs_on_every_server_of_its_interface() -> None:
     """With each of its commands complete."""
     for framework in names(ROOT / "apps", "*/app.yml"):
-        app = stacks.manifest(ROOT, f"apps/{framework}")
+        app = application.manifest(ROOT, f"apps/{framework}")
         for one in servers.offered(ROOT, app["interface"]):
             assert "{" not in servers.command(one, PLACES)
     wsgi = {one["server"] for one in servers.offered(ROOT, "wsgi")}
