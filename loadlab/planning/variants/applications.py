@@ -22,6 +22,7 @@ from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.core.fingerprint import fingerprint
 from loadlab.core.model import GivenOptions, OptionValue
+from loadlab.stacks.servers import offered
 
 # Options of a variant that make an application: a git ref; package==version; paths of wheels.
 KEYS = ("ref", "packages", "wheel")
@@ -67,7 +68,7 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
             new = Path(temporary) / "app"
             _copy(name, source, commit, new)
             if packages or wheels:
-                _lock(name, new, packages, wheels)
+                _lock(root, name, new, packages, wheels)
             new.rename(root / folder)
     return str(folder), commit
 
@@ -107,9 +108,15 @@ def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
         archive.extractall(new, filter="data")
 
 
-def _lock(name: str, folder: Path, packages: Sequence[str], wheels: Sequence[Path]) -> None:
-    """Lock the application's packages again with these; the others change only where they must."""
-    if load_yaml(folder / "app.yml").get("language") != "python":
+def _lock(
+    root: Path, name: str, folder: Path, packages: Sequence[str], wheels: Sequence[Path]
+) -> None:
+    """Lock the application's packages again with these; the others change only where they must.
+
+    A package of a server that can run it then is the application's own, which goes before.
+    """
+    manifest = load_yaml(folder / "app.yml")
+    if manifest.get("language") != "python":
         raise PlanError(f"{name}: packages and wheels are of Python applications only.")
     if not all((folder / one).is_file() for one in (_WANTED, _LOCK)):
         raise PlanError(f"{name}: its application has no {_WANTED} and {_LOCK} to lock again.")
@@ -118,15 +125,17 @@ def _lock(name: str, folder: Path, packages: Sequence[str], wheels: Sequence[Pat
         (folder / _WHEELS).mkdir(exist_ok=True)
         shutil.copy(wheel, folder / _WHEELS)
         lines.append(f"./{_WHEELS}/{wheel.name}")
-    locked = (folder / _LOCK).read_text(encoding="utf-8")
-    names = set(re.findall(r"^([A-Za-z0-9._-]+)==", locked, re.MULTILINE))
+    of_servers = {one["started"]["lock"] for one in offered(root, manifest["interface"])}
+    locks = [folder / _LOCK, *(root / one for one in of_servers if one)]
+    text = "\n".join(one.read_text(encoding="utf-8") for one in locks)
+    names = set(re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE))
     for given in [
         *(one.split("==")[0] for one in packages),
         *(w.name.split("-")[0] for w in wheels),
     ]:
         if _normal(given) not in {_normal(one) for one in names}:
             raise PlanError(
-                f"{name}: '{given}' is no package of the application. It has: "
+                f"{name}: '{given}' is no package of the application or its servers. There are: "
                 f"{', '.join(sorted(names))}."
             )
     (folder / _OWN).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

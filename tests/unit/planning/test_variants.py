@@ -84,7 +84,7 @@ def test_variant_may_be_a_file(tmp_path: Path) -> None:
         ({"head": "postgresql.work_mem=64 MB"}, "work_mem: '64 MB' has other characters"),
         ({"head": "ref=nosuch"}, "head: git rev-parse failed"),
         ({"head": "wheel=nosuch.whl"}, "wheel: .* is no wheel"),
-        ({"head": "nosuch==1.0"}, "'nosuch' is no package of the application. It has: aio"),
+        ({"head": "nosuch==1.0"}, "'nosuch' is no package of the application or its servers. "),
         ({"framework": "golang", "head": "aiohttp==3.13.2"}, "of Python applications only"),
         ({"head": "nowhere.yml"}, "'nowhere.yml' is neither key=value nor a file"),
         ({"head": "workers=none"}, "workers: 'none' is not a number"),
