@@ -115,7 +115,7 @@ screenshots: tools
 
 # Updates every lock file from its requirements.in.
 lock: setup
-	for each in . apps/* files/clients files/profiler; do \
+	for each in . apps/* files/servers/* files/clients files/profiler; do \
 	  [ ! -f $$each/requirements.in ] || uv pip compile --quiet --universal --python-version 3.11 \
 	    --generate-hashes --no-header --upgrade --constraint apps/constraints.txt \
 	    $$each/requirements.in --output-file $$each/requirements.txt >/dev/null; \

@@ -68,6 +68,8 @@ class Lab:
 # Another server runs it: no reloading, no signal handlers, no log of requests. That server is told
 # of errors.
 cherrypy.config.update({"environment": "embedded", "log.wsgi": True})
+# Waitress's command prints what reaches the root of Python's logging.
+cherrypy.log.access_log.propagate = False
 application = cherrypy.tree.mount(
     Lab(),
     "",

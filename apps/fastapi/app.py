@@ -3,14 +3,12 @@
 import asyncio
 import contextlib
 import os
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import asyncpg
-import uvicorn
 import work
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
@@ -116,21 +114,3 @@ async def upstream(request: Request) -> Response:
 async def book() -> Response:
     await asyncio.sleep(work.book_delay())
     return HTMLResponse(work.book())
-
-
-def run(listener: socket.socket) -> None:
-    config = uvicorn.Config(
-        application,
-        loop="uvloop",
-        http="httptools",
-        lifespan="on",
-        backlog=int(os.environ["LAB_BACKLOG"]),
-        timeout_keep_alive=75,
-        log_level="warning",
-        access_log=False,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
-
-
-if __name__ == "__main__":
-    work.serve(run)

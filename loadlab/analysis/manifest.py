@@ -23,6 +23,8 @@ from loadlab.core.model import (
 from loadlab.core.model.options import Options
 from loadlab.generators import registry
 from loadlab.scheduling.plan import Run
+from loadlab.stacks import application
+from loadlab.stacks.servers import FOLDER
 
 _PIN = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+) *(;[^\\\n]*)?", re.MULTILINE
@@ -32,8 +34,8 @@ _PLANNED = (
     "options", "stack", "stacks", "tunings", "networks", "endpoints", "experiments", "study",
 )  # fmt: skip
 _REQUIREMENTS = "requirements.txt"
-# Lock files of applications that are not written in Python.
-_OTHER_LOCKS = ("go.sum", "package-lock.json")
+# Ending of a lock file of Python.
+_PINS = ".txt"
 # -e, also after switches that take no value (-Kbe), with or without its value attached.
 _SHORT = re.compile(r"(-[hvCDJKbk]*e)(.*)", re.DOTALL)
 # --extra-vars or an abbreviation: no other option of ansible-playbook starts with --e.
@@ -49,19 +51,21 @@ class Locked:
 
 
 def sources(cells: Iterable[Cell]) -> dict[str, str]:
-    """Return the folder of each application of the cells, by its name in the pins."""
-    several = {(cell.app or cell.framework): cell for cell in cells}
-    return {name: cell.app or f"apps/{cell.framework}" for name, cell in several.items()}
+    """Return the folder of each application and server of the cells, by its name in the pins."""
+    known = list(cells)
+    return {
+        **{(cell.app or cell.framework): cell.app or f"apps/{cell.framework}" for cell in known},
+        **{f"server-{cell.server}": f"{FOLDER}/{cell.server}" for cell in known},
+    }
 
 
 def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_spy: bool) -> Locked:
-    """Return what the lab in ``root`` pins of the controller, these applications and generators,
-    and the profiler.
+    """Return what the lab in ``root`` pins of the controller, these applications, their servers and
+    generators, and the profiler.
 
     ``apps``: from sources(), folders relative to ``root`` or absolute.
     """
     folders = {"controller": root}
-    folders |= {name: root / source for name, source in apps.items()}
     pinned: dict[str, str] = {}
     for name in generators:
         if registry.get(name).mode == "batch":
@@ -69,14 +73,20 @@ def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_sp
         pinned |= _version(root, registry.get(name).role)
     if py_spy:
         folders["profiler"] = root / "files" / "profiler"
-    paths = {name: folder / _REQUIREMENTS for name, folder in folders.items()}
-    texts = {name: documents.text(path) for name, path in paths.items() if path.exists()}
-    files = [
-        folder / name
-        for folder in folders.values()
-        for name in (_REQUIREMENTS, *_OTHER_LOCKS)
-        if (folder / name).exists()
-    ]
+    paths = {name: [folder / _REQUIREMENTS] for name, folder in folders.items()}
+    paths |= {
+        name: [root / source / _REQUIREMENTS]
+        if source.startswith(FOLDER)
+        else application.locks(root, source)
+        for name, source in apps.items()
+    }
+    texts = {
+        name: documents.text(path)
+        for name, files in paths.items()
+        for path in files
+        if path.suffix == _PINS and path.exists()
+    }
+    files = [path for several in paths.values() for path in several if path.exists()]
     hashes = {_below(root, path): documents.digest_of(path) for path in files}
     return Locked({**pins(texts), **pinned}, hashes)
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from loadlab.core.catalog import load_yaml
 from loadlab.core.model.base import Json
+
+# Folders and files of an application's folder that are never copied to a server.
+IGNORED = (
+    "__pycache__", ".git", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".pytest_cache",
+    ".ruff_cache", ".env",
+)  # fmt: skip
 
 _PLUGINS = "collections/ansible_collections/lab/bench/plugins/filter"
 _COMMENT = re.compile(r"^\s*#.*$|\s#\s.*$", re.MULTILINE)
@@ -23,21 +30,32 @@ _FILE = re.compile(r"(?<![\w.-])files/[\w./-]*\w")
 _FILTER = re.compile(r"\blab\.bench\.(\w+)")
 
 
-def fingerprint(values: object, root: str, paths: Sequence[str]) -> str:
+def fingerprint(
+    values: object, root: str, paths: Sequence[str], without: Collection[Path] = ()
+) -> str:
     """Return the SHA-256 (hexadecimal) of the values as JSON and of every file below root/<path>.
 
-    Raises ValueError where a path does not exist. Files in __pycache__ are skipped.
+    Raises ValueError where a path does not exist. IGNORED below a path are skipped, and the files
+    ``without``.
     """
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
     for path in paths:
         top = Path(root) / path
         if not top.exists():
             raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
-        for file in [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file()):
-            if "__pycache__" not in file.parts:
-                name = Path(path) / file.relative_to(top)
-                digest.update(f"{name}\0".encode() + file.read_bytes())
+        for file in [top] if top.is_file() else sorted(_below(top)):
+            if file in without:
+                continue
+            name = Path(path) / file.relative_to(top)
+            digest.update(f"{name}\0".encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+def _below(top: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        paths = (Path(place) / name for name in files if name not in IGNORED)
+        yield from (path for path in paths if path.is_file())
 
 
 def of_roles(root: Path, names: Sequence[str]) -> list[str]:

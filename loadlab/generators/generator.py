@@ -17,13 +17,13 @@ Mode: TypeAlias = Literal["constant", "closed", "batch"]
 class Request:
     """What one client is to offer, for the command line of its generator.
 
-    - url; headers: in addition to the generator's own, name -> value
+    - url, method, body ("" for none); headers: in addition to the generator's own, name -> value
     - rate: requests/s, None without a schedule; connections: those kept open or under way at once
     - threads: of the generator, at most one for each processor and connection
     - timeout_s: of a request
     - burst_every_s: seconds between the bursts of a closed loop, 0 for none
     - keepalive: whether connections are kept; http2: whether the load uses HTTP/2
-    - body_bytes: expected length of an answer's body
+    - body_bytes: expected length of an answer's body; None where it is not known
     - requests, open_files, reuse: of a batch; None otherwise
     """
 
@@ -31,8 +31,10 @@ class Request:
     connections: int
     threads: int
     timeout_s: float
-    body_bytes: int
+    body_bytes: int | None
     rate: float | None = None
+    method: str = "GET"
+    body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     burst_every_s: float = 0
     keepalive: bool = True

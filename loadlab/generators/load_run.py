@@ -28,6 +28,7 @@ from loadlab.core.run_dir import GENERATOR, OF_CLIENT, RepetitionDir
 from loadlab.generators import host_commands, registry, split
 from loadlab.generators.faults import Fault, faults
 from loadlab.generators.generator import Generator, Request
+from loadlab.stacks.contract import ANSWER_BYTES_MAX
 
 # Lead time in seconds before several clients start, for starting the service and verifying the
 # answer, and time between warm-up and measurement, for outstanding answers.
@@ -62,11 +63,22 @@ class Host(Struct):
 
 
 class Answer(Struct):
-    """The verified answer: lengths in bytes, without and with headers, and the body's SHA-256."""
+    """The verified answer: its status, lengths in bytes, without and with headers, and the body's
+    SHA-256; None for what differs from answer to answer."""
 
-    body_bytes: int
-    wire_bytes: int
-    sha256: str
+    status: int
+    body_bytes: int | None
+    wire_bytes: int | None
+    sha256: str | None
+
+
+class EndpointRequest(Struct, frozen=True):
+    """What an endpoint's contract says of its requests; ``body`` is "" for none. The rest of the
+    contract is not read."""
+
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    body: str = ""
 
 
 class Item(Struct):
@@ -91,6 +103,7 @@ class Asked(Record, kw_only=True, frozen=True):
     item: Item
     dir: str
     url: str
+    request: EndpointRequest
     answer: Answer
     server: str
     client: str
@@ -283,9 +296,11 @@ def _offer(
 ) -> str:
     """Return the options of systemd-run: the generator's rights and the variables of run-load.sh,
     except BEGIN_AT."""
-    headers = sorted((load.headers or {}).items(), key=lambda header: header[0].lower())
+    headers = _headers(asked, load)
     request = Request(
         url=asked.url,
+        method=asked.request.method,
+        body=asked.request.body,
         headers=dict(headers),
         rate=share.rate,
         connections=share.connections,
@@ -315,8 +330,12 @@ def _offer(
         "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
         # The role nginx puts it there.
         "CERTIFICATE": f"{_TOOLS}/{host}.pem" if load.tls else "",
-        "BODY_SHA256": asked.answer.sha256,
-        "BODY_BYTES": str(asked.answer.body_bytes),
+        "METHOD": asked.request.method,
+        "BODY": asked.request.body,
+        "STATUS": str(asked.answer.status),
+        "BODY_SHA256": asked.answer.sha256 or "",
+        "BODY_BYTES": "" if asked.answer.body_bytes is None else str(asked.answer.body_bytes),
+        "BODY_MOST": str(asked.answer.body_bytes or ANSWER_BYTES_MAX),
         "REQUEST_TIMEOUT": plain(_timeout_s(asked)),
         "WARMUP": plain(load.warmup_s),
         "SETTLE": str(SETTLE_S),
@@ -327,7 +346,20 @@ def _offer(
         "BESIDE_URL": asked.beside if share.name == asked.client else "",
     }
     snap = generator.name in asked.hosts[share.name].snaps
+    if snap and request.method != "GET":
+        raise ValueError(
+            f"{generator.name} from a snap cannot read the file with which it sends a "
+            f"{request.method}. Give -e generator={registry.first(generator.mode)}."
+        )
     return f"{rights(snap, RepetitionDir(Path(asked.dir)).on_hosts)} {_set(variables)}"
+
+
+def _headers(asked: Asked, load: Load) -> list[tuple[str, str]]:
+    """Return the headers of each request by name: the endpoint's, and the user's in their place."""
+    given = {name.lower() for name in load.headers or {}}
+    own = {name: text for name, text in asked.request.headers.items() if name.lower() not in given}
+    both = {**own, **(load.headers or {})}
+    return sorted(both.items(), key=lambda header: header[0].lower())
 
 
 def _server_recorder(asked: Asked, remote: str) -> str:

@@ -314,6 +314,8 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         *("--db-url", f"{name}.sqlite", "-z", f"{plain(seconds)}s", "-w"),
         *("-q", plain(request.rate), "--latency-correction"),
         *("--redirect", "0"),
+        *([] if request.method == "GET" else ["-m", request.method]),
+        *(["-d", request.body] if request.body else []),
         *(["--http2"] if request.http2 else []),
         *([] if request.keepalive else ["--disable-keepalive"]),
         *("-c", str(request.connections), "--worker-threads", str(request.threads)),

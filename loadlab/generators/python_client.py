@@ -266,7 +266,7 @@ def _command(client: str, request: Request, seconds: float, name: str) -> list[s
         *("/opt/loadlab/clients/venv/bin/python", "/opt/loadlab/clients/client.py"),
         *(client, request.url, "--requests", str(request.requests)),
         *("--connections", str(request.connections), "--open-files", str(request.open_files)),
-        *("--reuse", str(request.reuse).lower(), "--body-bytes", str(request.body_bytes)),
+        *("--reuse", str(request.reuse).lower(), "--body-bytes", str(request.body_bytes or 0)),
         *("--timeout", plain(request.timeout_s), "--output", f"{name}.json.gz"),
         *("--progress", STATUS),
     ]

@@ -232,14 +232,22 @@ def _undo_correction(
     )
 
 
+def env(request: Request) -> list[str]:
+    """Return the command that gives its variables to a script of wrk or wrk2; [] for none.
+
+    Arguments of the script would stand behind the URL and be taken for headers.
+    """
+    found = []
+    if request.burst_every_s:
+        found.append(f"LAB_BURST_EVERY_MS={request.burst_every_s * 1000:.0f}")
+    if request.method != "GET":
+        found += [f"LAB_METHOD={request.method}", f"LAB_BODY={request.body}"]
+    return ["env", *found] if found else []
+
+
 def _command(request: Request, seconds: float, name: str) -> list[str]:
     return [
-        # For report.lua: what follows the URL is taken for headers.
-        *(
-            ["env", f"LAB_BURST_EVERY_MS={request.burst_every_s * 1000:.0f}"]
-            if request.burst_every_s
-            else []
-        ),
+        *env(request),
         *("wrk", "-t", str(request.threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),

@@ -45,6 +45,7 @@ from loadlab.generators.measurement import (
     Waited,
     unexpected_size,
 )
+from loadlab.generators.wrk import env
 from loadlab.stats import histograms
 
 OUTPUT = "wrk2.txt"
@@ -400,11 +401,14 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         range(least, request.threads + 1),
         key=lambda each: (-(request.connections % each), each),
     )
+    script = ["-s", "/usr/local/lib/loadlab/request.lua"] if request.method != "GET" else []
     return [
+        *env(request),
         *("wrk2", "-t", str(threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "-R", plain(request.rate), "--latency", "--u_latency"),
         *("--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),
+        *script,
         request.url,
     ]
 

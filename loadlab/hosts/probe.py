@@ -13,7 +13,8 @@ from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.package_sources import name_and_port
 from loadlab.hosts.qdisc import RELAY_INTERFACE, NetworkProfile, needs_netem
-from loadlab.stacks.stacks import PythonLimit, refuse_python
+from loadlab.stacks.servers import PythonLimit
+from loadlab.stacks.stacks import refuse_python
 
 SUPPORTED = ("debian 12", "debian 13", "ubuntu 24.04")
 # An executable's machine number, from elf.h, and what `uname -m` prints there.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.core.catalog import known, load_yaml
+from loadlab.core.catalog import known
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Cell, Item, Load, Options, Purpose, StudyCell
 from loadlab.core.model.base import Json
@@ -27,12 +26,12 @@ CLOSED_LOOP_WARMUP_S = 2
 Contracts = dict[str, dict[str, Json]]
 
 
-def endpoints(root: Path, options: Options, app: Mapping[str, Json]) -> Contracts:
+def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Json]) -> Contracts:
     """Return the contracts of the endpoints to measure, name -> contract, in the order asked.
 
-    Raises PlanError for an unknown endpoint, and where none is left to measure.
+    ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
+    endpoint, where none is left to measure, and for one that the generator cannot request.
     """
-    contracts: Contracts = load_yaml(root / "files" / "endpoints.yml")
     asked = options.endpoint
     if asked is None and registry.get(options.generator).mode == "batch":
         asked = [name for name in app["endpoints"] if name == CLIENTS_ENDPOINT]
@@ -46,7 +45,24 @@ def endpoints(root: Path, options: Options, app: Mapping[str, Json]) -> Contract
     for name in asked:
         known("endpoint", name, sorted(contracts))
         known(f"endpoint of {options.framework}", name, app["endpoints"])
+        _refuse_request(options, name, contracts[name])
     return {name: contracts[name] for name in asked}
+
+
+def _refuse_request(options: Options, name: str, contract: Mapping[str, Json]) -> None:
+    """Raise PlanError where the generator cannot send an endpoint's request."""
+    generator = registry.get(options.generator)
+    method, plain_get = contract.get("method", "GET"), not contract.get("headers")
+    if generator.mode == "batch" and (method != "GET" or not plain_get):
+        raise PlanError(
+            f"generator: {generator.name} requests GET without headers of the endpoint's own, and "
+            f"{name} is {method} with {', '.join(contract['headers']) or 'none'}. Give "
+            f"-e generator={registry.first('constant')}."
+        )
+    if options.http2 and "host" in map(str.lower, contract.get("headers", {})):
+        raise PlanError(
+            f"http2: {name} has the header Host, which HTTP/2 replaces. Leave http2 out."
+        )
 
 
 def loads(options: Options) -> list[Load]:

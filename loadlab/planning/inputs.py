@@ -18,6 +18,7 @@ from loadlab.core.fingerprint import fingerprint
 from loadlab.core.model import InputHashes, Item, Repetition
 from loadlab.core.model.base import Json
 from loadlab.scheduling.records import Records, finished
+from loadlab.stacks import servers
 
 # Field of InputHashes whose change is reported, not refused.
 LAB = "lab"
@@ -57,8 +58,11 @@ class Hasher:
     def _hash_application(self, stack: str) -> str:
         found = self._inputs.stacks[stack]
         shared = ["files/python"] if found["app"]["language"] == "python" else []
-        folders = [found["source"], *shared]
-        return fingerprint(found["app"], str(self._root), folders)
+        folders = [found["source"], f"{servers.FOLDER}/{found['server']}", *shared]
+        # Results have no hash that a secret decides.
+        secret = found["app"].get("environment")
+        without = [self._root / found["source"] / secret] if secret else []
+        return fingerprint(found["app"], str(self._root), folders, without)
 
     def _hash_plain(self, part: str, name: str) -> str:
         return fingerprint(getattr(self._inputs, part)[name], str(self._root), [])

@@ -17,6 +17,7 @@ from loadlab.core.run_dir import LATEST, RUN_ID
 from loadlab.generators import registry
 from loadlab.planning import load_options
 from loadlab.scheduling import slo
+from loadlab.stacks.application import name_of
 from loadlab.tuning.profiles import TuningProfile
 
 # name: (lowest, highest, unit). rate times duration limits what a client must hold in memory.
@@ -36,6 +37,10 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "open_files": (64, 1_048_576, "open files"),
     "seed": (0, 2**31 - 1, ""),
 }
+# Options of a run as a whole, which no cell of a study has.
+OF_RUNS = frozenset(
+    ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "run_id")
+)
 # The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"
 # (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.
@@ -98,6 +103,8 @@ def options(specs: Specs, given: GivenOptions, clients: int = 1) -> Options:
             values |= {"rate": [], "saturation_rate": saturation_rate(value)}
         else:
             values[name] = convert(name, value, spec)
+    if values["framework"] is None and values["app"] is not None:
+        values["framework"] = name_of(str(values["app"]))
     stored = {each.name: each.encode_name for each in fields(Options)}
     return msgspec.convert({stored.get(name, name): values[name] for name in values}, Options)
 

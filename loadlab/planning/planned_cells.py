@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 from msgspec import Struct
 
-from loadlab.core.catalog import known, load_yaml, names
+from loadlab.core.catalog import known, names
+from loadlab.core.errors import PlanError
 from loadlab.core.model import GivenOptions, Options, PlannedStudy, Purpose, StudyCell
 from loadlab.core.model.base import Json
-from loadlab.generators import split
+from loadlab.generators import registry, split
 from loadlab.planning import (
     cells,
     experiments,
@@ -22,6 +23,7 @@ from loadlab.planning.cells import Contracts
 from loadlab.planning.request import Request
 from loadlab.scheduling import ids
 from loadlab.scheduling.experiments import PlannedExperiment, Search, items
+from loadlab.stacks.application import contracts_of
 from loadlab.stacks.stacks import stack
 from loadlab.tuning.profiles import tuning_profile
 
@@ -79,8 +81,13 @@ def plan_cells(ask: Request, chosen: Options, entry: StudyCell | None = None) ->
     options.refuse_profile(chosen, found)
     if "curve" in ask.user:
         experiments.refuse_curve(ask.root, chosen, study=entry is not None)
-    wanted = cells.endpoints(ask.root, chosen, found["app"])
-    also = _background(ask, chosen, found, entry)
+    contracts: Contracts = {
+        name: dict(one)
+        for name, one in contracts_of(ask.root, found["source"], found["app"]).items()
+    }
+    wanted = cells.endpoints(contracts, chosen, found["app"])
+    _refuse_snap(ask, chosen, wanted)
+    also = _background(contracts, chosen, found, entry)
     planned = experiments.experiments(
         ask.root, chosen, cells.items(chosen, found, backlogs, wanted, entry)
     )
@@ -108,15 +115,31 @@ def _refuse(ask: Request, chosen: Options, rules: Iterable[Callable[[Options], N
         rule(chosen)
 
 
+def _refuse_snap(ask: Request, chosen: Options, wanted: Contracts) -> None:
+    """Raise PlanError where a generator that the lab chooses may be a snap, which cannot read the
+    file of a request with a method."""
+    if chosen.generator != ask.generator or not registry.get(chosen.generator).snap:
+        return
+    for name, contract in wanted.items():
+        if contract.get("method", "GET") != "GET":
+            raise PlanError(
+                f"generator: {chosen.generator} from a snap cannot send a {contract['method']}, as "
+                f"{name} is. Give -e generator={registry.first('constant')}."
+            )
+
+
 def _background(
-    ask: Request, chosen: Options, found: Mapping[str, Json], entry: StudyCell | None
+    contracts: Contracts,
+    chosen: Options,
+    found: Mapping[str, Json],
+    entry: StudyCell | None,
 ) -> Contracts:
     """Return the contract of the background endpoint; empty without one."""
     name = entry.background_endpoint if entry else None
     if name is None:
         return {}
     known(f"endpoint of {chosen.framework}", name, found["app"]["endpoints"])
-    return {name: load_yaml(ask.root / "files" / "endpoints.yml")[name]}
+    return {name: contracts[name]}
 
 
 def repeated(

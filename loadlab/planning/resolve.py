@@ -86,7 +86,13 @@ def _refuse_absent_run(ask: Request, run_id: str | None) -> None:
     if run_id is not None and RunDir(results / run_id).plan.exists():
         return
     given = studies.filled(ask.given)
-    begins = ["framework", "base", *studies.FOLDERS, *([] if ask.begin else ["tuning", "network"])]
+    begins = [
+        "framework",
+        "app",
+        "base",
+        *studies.FOLDERS,
+        *([] if ask.begin else ["tuning", "network"]),
+    ]
     named = f"-e {ask.kind or 'framework'}=<name>"
     named = "-e base=<variant> -e head=<variant>" if ask.kind == "ab" else named
     how = f"{'' if ask.begin else 'lab.yml and '}{named}"
@@ -112,4 +118,4 @@ def _with_recorded(recorded: Run | None, given: GivenOptions) -> GivenOptions:
 
 
 def _says_what_to_measure(given: GivenOptions) -> bool:
-    return any(name in studies.filled(given) for name in ("framework", *studies.FOLDERS))
+    return any(name in studies.filled(given) for name in ("framework", "app", *studies.FOLDERS))

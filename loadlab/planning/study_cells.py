@@ -47,6 +47,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         for key, chosen in planned.stacks.items():
             same = stacks.setdefault(key, chosen)
             same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
+        _refuse_other_contract(endpoints, planned.endpoints)
         endpoints |= planned.endpoints
         found += [one for one in planned.experiments if one not in found]
         own = [one for one in planned.experiments if one.items[0].purpose != "py_spy"]
@@ -72,6 +73,16 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
     )
 
 
+def _refuse_other_contract(known_contracts: Contracts, contracts: Contracts) -> None:
+    """Raise PlanError where two applications of the run answer one endpoint by other contracts."""
+    for name, contract in contracts.items():
+        if known_contracts.get(name, contract) != contract:
+            raise PlanError(
+                f"endpoint: the requests.yml of two applications of this run say otherwise of "
+                f"'{name}'. Have the same in both."
+            )
+
+
 def check_claims(claims: Iterable[StudyClaim], cells: Mapping[str, int]) -> None:
     """Raise ValueError where a name in a claim does not stand for exactly one cell or sweep.
 
@@ -91,7 +102,7 @@ def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptio
     try:
         user_options.refuse_renamed({**study.options, **entry.options}, "its file")
         for name in {**study.options, **entry.options}:
-            known("option", name, sorted(ask.specs))
+            known("option", name, sorted(set(ask.specs) - options.OF_RUNS))
         chosen = options.options(ask.specs, {**filled, **entry.options}, ask.clients)
         return plan_cells(ask, chosen, entry)
     except PlanError as problem:

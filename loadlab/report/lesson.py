@@ -156,7 +156,10 @@ def _transfer(
 def _answers(found: Sequence[PredictionResult], asked: Sequence[Prediction]) -> list[Answer]:
     return [
         Answer(
-            one.question, words.given(one.given, of), words.truth(one, of), words.verdict(one, of)
+            one.question,
+            words.given(one.given, of),
+            words.truth(one, of),
+            words.verdict(one, of),
         )
         for one, of in zip(found, asked, strict=True)
     ]

@@ -25,6 +25,7 @@ from loadlab.core.model import (
     Summary,
     Verdict,
 )
+from loadlab.core.model.base import Json
 from loadlab.core.model.study import GivenOptions, StudyPublication
 from loadlab.core.run_dir import MANIFEST, RunDir
 from loadlab.report.first_screen import figure, results, tiles
@@ -64,8 +65,8 @@ from loadlab.report.sections.reproduction import ReproductionSection
 from loadlab.report.sections.study import StudySection
 from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
+from loadlab.report.words import applications, cost, labels
 from loadlab.report.words import certificate as certificate_words
-from loadlab.report.words import cost, labels
 from loadlab.report.words import verdict as verdict_words
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.scheduling.plan import GeneratorChoice
@@ -84,12 +85,6 @@ _MOST_DRAWN = 60
 R = TypeVar("R", bound=Record)
 
 
-class _Endpoint(msgspec.Struct):
-    """What the page needs of an endpoint's contract."""
-
-    path: str
-
-
 class _PlannedStudy(msgspec.Struct):
     """What the page needs of a planned study."""
 
@@ -101,7 +96,7 @@ class _Plan(msgspec.Struct):
     """What the page needs of the plan in the manifest."""
 
     choice: GeneratorChoice | None = None
-    endpoints: dict[str, _Endpoint] = {}
+    endpoints: dict[str, dict[str, Json]] = {}
     options: GivenOptions = {}
     study: _PlannedStudy | None = None
 
@@ -240,7 +235,7 @@ class _Builder:
         self._reproduction = _read(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
-        self._paths: Paths = {name: one.path for name, one in self._plan.endpoints.items()}
+        self._paths: Paths = applications.paths(self._plan.endpoints)
         # A/A controls appear in the comparison only.
         self._measured = self._entries("measure")
         self._closed_loops = self._entries("closed_loop")

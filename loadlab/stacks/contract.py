@@ -1,20 +1,27 @@
-"""Check an answer against the contract of its endpoint in files/endpoints.yml."""
+"""Check answers against the contract of their endpoint, in files/endpoints.yml or requests.yml."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict, TypeVar
+
+import jsonschema
 
 from loadlab.core.catalog import read_yaml
 from loadlab.core.model.base import Json
 from loadlab.stacks import book_text
 
+K = TypeVar("K")
+
 # How much longer than its minimum an answer may take where files/endpoints.yml sets no maximum.
 CONTRACT_SLACK_MS = 1000
+# Bytes read of an answer with its headers; twice the longest of files/endpoints.yml.
+ANSWER_BYTES_MAX = 1 << 20
 # Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
 
@@ -25,16 +32,24 @@ Need = Literal["database", "upstream", "book", "cpu_work"]
 
 
 class Contract(TypedDict):
-    """Contract of one endpoint, as in files/endpoints.yml, which describes the keys."""
+    """Contract of one endpoint, as in files/endpoints.yml, which describes the keys.
+
+    Without a status, the first answer is recorded and those after it must be like it.
+    """
 
     path: str
     method: NotRequired[str]
-    status: int
-    content_type: str
+    headers: NotRequired[dict[str, str]]
+    body: NotRequired[str]
+    status: NotRequired[int]
+    content_type: NotRequired[str]
+    answer_headers: NotRequired[dict[str, str]]
     json: NotRequired[Json]
     json_from: NotRequired[str]
     text: NotRequired[str | list[str]]
     text_from: NotRequired[Literal["book"]]
+    schema: NotRequired[dict[str, Json]]
+    pattern: NotRequired[str]
     minimum_ms: NotRequired[int]
     maximum_ms: NotRequired[int]
     needs: NotRequired[list[Need]]
@@ -42,11 +57,13 @@ class Contract(TypedDict):
 
 
 class Answer(TypedDict):
-    """A verified answer: lengths in bytes of its body, and of the whole with its headers."""
+    """A verified answer: its status, SHA-256 of its body, and lengths in bytes of its body and of
+    the whole with its headers; None for what differs from answer to answer."""
 
-    sha256: str
-    body_bytes: int
-    wire_bytes: int
+    status: int
+    sha256: str | None
+    body_bytes: int | None
+    wire_bytes: int | None
 
 
 class ContractError(ValueError):
@@ -59,6 +76,21 @@ def contracts(root: Path) -> dict[str, Contract]:
     Raises PlanError with the place of a wrong value.
     """
     return read_yaml(root, "files/endpoints.yml", dict[str, Contract])
+
+
+def is_exact(contract: Contract) -> bool:
+    """Return whether the contract gives the answer's body to the byte."""
+    return any(key in contract for key in ("json", "json_from", "text", "text_from"))
+
+
+def is_free(contract: Contract) -> bool:
+    """Return whether bodies that differ from each other can all be right."""
+    return "schema" in contract or "pattern" in contract
+
+
+def is_recorded(contract: Contract) -> bool:
+    """Return whether the first answer decides which body is right."""
+    return not (is_exact(contract) or is_free(contract))
 
 
 def expected_body(contract: Contract, dataset: Dataset) -> bytes:
@@ -101,7 +133,7 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     return int(status[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, body
 
 
-def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, float]]:
+def cut(text: str, mark: str, names: Sequence[K]) -> dict[K, tuple[bytes, float]]:
     """Split answers that were printed one after another; return name -> (answer, seconds).
 
     After each answer come ``mark``, the seconds the answer took, and ``mark`` again. Raises
@@ -122,6 +154,51 @@ def cut(text: str, mark: str, names: Sequence[str]) -> dict[str, tuple[bytes, fl
         raise ContractError(f"the time of an answer is no number: {problem}") from None
 
 
+def verified(
+    contract: Contract,
+    answers: Sequence[tuple[bytes, float]],
+    dataset: Dataset,
+    before: Answer | None = None,
+) -> Answer:
+    """Return what is recorded of (answer, seconds) to the same request, one or several.
+
+    ``before``: what the run recorded earlier, of a contract that leaves the body to the first
+    answer. Raises ContractError where an answer differs from the contract, or from ``before``.
+    """
+    found = [check(contract, answer, seconds, dataset) for answer, seconds in answers]
+    same = _common(found)
+    if is_free(contract):
+        return {**same, "sha256": None, "body_bytes": None, "wire_bytes": None}
+    if before is not None and is_recorded(contract):
+        now = _common([before, same])
+        known = {"status": before["status"], "sha256": before["sha256"]}
+        known["body_bytes"] = before["body_bytes"]
+        for key, value in known.items():
+            if value is not None and now.get(key) != value:
+                raise ContractError(
+                    f"{contract['path']} answers otherwise than the first time in this run: {key} "
+                    f"was {value}, and is {same.get(key) or 'not always the same'}. Say in "
+                    "requests.yml what is right, with schema or pattern"
+                )
+        return now
+    return same
+
+
+def _common(found: Sequence[Answer]) -> Answer:
+    """Return what answers have in common; the status is that of the last."""
+    last = found[-1]
+    sha256, body, wire = (
+        [one[key] for one in found] for key in ("sha256", "body_bytes", "wire_bytes")
+    )
+    return {
+        "status": last["status"],
+        "sha256": last["sha256"] if len(set(sha256)) == 1 else None,
+        "body_bytes": last["body_bytes"] if len(set(body)) == 1 else None,
+        # The length of a header alone may differ.
+        "wire_bytes": last["wire_bytes"] if len(set(body)) == len(set(wire)) == 1 else None,
+    }
+
+
 def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -> Answer:
     """Return what is recorded of an answer that took ``seconds``.
 
@@ -129,13 +206,62 @@ def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -
     """
     status, headers, body = split(answer)
     path = contract["path"]
-    if status != contract["status"]:
+    _check_status(contract, status, body)
+    if "content_type" in contract:
+        _header(path, headers, "content-type", contract["content_type"])
+    for name, value in contract.get("answer_headers", {}).items():
+        _header(path, headers, name.lower(), value.lower())
+    _check_length(path, headers, body)
+    if is_exact(contract):
+        _check_body(path, headers, body, expected_body(contract, dataset))
+    if "schema" in contract:
+        _check_schema(path, body, contract["schema"])
+    if "pattern" in contract and not re.search(
+        contract["pattern"], body.decode("utf-8", "replace")
+    ):
+        raise ContractError(
+            f"{path} answered {body[:200].decode('utf-8', 'replace')!r}, and the pattern "
+            f"{contract['pattern']!r} is not in it"
+        )
+    least = contract.get("minimum_ms", 0)
+    most = contract.get("maximum_ms", least + CONTRACT_SLACK_MS if is_exact(contract) else math.inf)
+    if not least <= seconds * 1000 <= most:
+        raise ContractError(
+            f"{path} took {seconds * 1000:.1f} ms, the contract says {least} to {most} ms"
+        )
+    return {
+        "status": status,
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "body_bytes": len(body),
+        "wire_bytes": len(answer),
+    }
+
+
+def _check_status(contract: Contract, status: int, body: bytes) -> None:
+    path = contract["path"]
+    if "status" not in contract and not 200 <= status <= 299:
+        raise ContractError(
+            f"{path} answered status {status}, and goodput counts 200 to 299 alone: "
+            f"{body[:200].decode('utf-8', 'replace')!r}. Name another path or further headers in "
+            "requests.yml, in the application's folder"
+        )
+    if status != contract.get("status", status):
         raise ContractError(
             f"{path} answered status {status}, the contract says {contract['status']}: "
             f"{body[:200].decode('utf-8', 'replace')!r}"
         )
-    wanted = expected_body(contract, dataset)
-    _header(path, headers, "content-type", contract["content_type"])
+
+
+def _check_length(path: str, headers: Mapping[str, str], body: bytes) -> None:
+    told = headers.get("content-length", "")
+    if len(body) == ANSWER_BYTES_MAX or (told.isdigit() and int(told) > ANSWER_BYTES_MAX):
+        raise ContractError(
+            f"{path} answered {told or len(body)} bytes or more, at most {ANSWER_BYTES_MAX} with "
+            "headers are read. Name a smaller answer"
+        )
+
+
+def _check_body(path: str, headers: Mapping[str, str], body: bytes, wanted: bytes) -> None:
     # A chunked answer would be longer on the wire than the other applications' answers.
     _header(path, headers, "content-length", str(len(wanted)))
     if body != wanted:
@@ -147,17 +273,18 @@ def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -
             f"{path} answered {len(body)} bytes, the contract says {len(wanted)}; from byte "
             f"{first} on {body[first : first + 80]!r} instead of {wanted[first : first + 80]!r}"
         )
-    least = contract.get("minimum_ms", 0)
-    most = contract.get("maximum_ms", least + CONTRACT_SLACK_MS)
-    if not least <= seconds * 1000 <= most:
+
+
+def _check_schema(path: str, body: bytes, schema: Mapping[str, Json]) -> None:
+    try:
+        jsonschema.validate(json.loads(body), schema)
+    except (ValueError, RecursionError) as problem:
+        raise ContractError(f"{path} answered no JSON: {str(problem)[:200]!r}") from None
+    except jsonschema.ValidationError as problem:
         raise ContractError(
-            f"{path} took {seconds * 1000:.1f} ms, the contract says {least} to {most} ms"
-        )
-    return {
-        "sha256": hashlib.sha256(body).hexdigest(),
-        "body_bytes": len(body),
-        "wire_bytes": len(answer),
-    }
+            f"{path} answered {problem.json_path} otherwise than its schema says: "
+            f"{problem.message[:200]!r}"
+        ) from None
 
 
 def _header(path: str, headers: Mapping[str, str], name: str, wanted: str) -> None:

@@ -1,17 +1,17 @@
-"""The stacks of files/stacks.yml, and the stack that the user's options select."""
+"""The stack that the user's options select, of those that files/servers/ offers."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict, TypeVar
+from typing import Literal, NotRequired, TypedDict
 
-from loadlab.core.catalog import known, names, read_yaml
+from loadlab.core.catalog import known, names
 from loadlab.core.errors import PlanError
-from loadlab.stacks.contract import Contract, contracts, expected_body
-
-T = TypeVar("T")
+from loadlab.stacks import requirements
+from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
+from loadlab.stacks.contract import Contract, expected_body
+from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
 
 Choice = Literal[
     "server", "transport", "protocol", "worker_class", "event_loop", "upstream_keepalive"
@@ -24,78 +24,6 @@ CHOICES: tuple[Choice, ...] = (
 PORTS = {"nginx": 80, "none": 8000}
 # Transport and protocol that reverse_proxy=none requires.
 DIRECT = ("tcp", "http")
-
-
-class App(TypedDict):
-    """Content of apps/<framework>/app.yml.
-
-    - interface: a key of files/stacks.yml; endpoints: names in files/endpoints.yml
-    - pool_size: database connections of a worker, 0 without a pool
-    - drivers: database drivers that it can use, the default first; absent where there is no choice
-    - module, uwsgi_module: "module:object" of the application
-    """
-
-    description: str
-    language: Literal["python", "node", "go", "none"]
-    interface: str
-    endpoints: list[str]
-    pool_size: int
-    drivers: NotRequired[list[str]]
-    module: NotRequired[str]
-    uwsgi_module: NotRequired[str]
-
-
-class Row(TypedDict):
-    """A row of an interface in files/stacks.yml, which describes the keys."""
-
-    server: str
-    transport: str | list[str]
-    protocol: str | list[str]
-    worker_class: NotRequired[str]
-    event_loop: NotRequired[str | list[str]]
-    upstream_keepalive: bool | list[bool]
-    threads: NotRequired[bool]
-    server_keepalive: NotRequired[bool]
-    loop: NotRequired[str]
-    python_below: NotRequired[str]
-    python_reason: NotRequired[str]
-
-
-class Interface(TypedDict):
-    """The stacks that run an interface, and why others do not: server -> reason."""
-
-    stacks: list[Row]
-    refused: NotRequired[dict[str, str]]
-
-
-class PythonLimit(TypedDict):
-    """Below which Python a server runs, and why; both None where there is no limit."""
-
-    server: str
-    python_below: str | None
-    python_reason: str | None
-
-
-class Chosen(PythonLimit):
-    """One stack of a row: a value for each choice, and the row's further keys."""
-
-    transport: str
-    protocol: str
-    worker_class: str | None
-    event_loop: str | None
-    upstream_keepalive: bool
-    loop: str | None
-
-
-class Offered(Chosen):
-    """A stack of a row.
-
-    - threaded: whether its workers can have several threads
-    - closes_idle: whether server_keepalive says when it closes an idle connection
-    """
-
-    threaded: bool
-    closes_idle: bool
 
 
 class Asked(TypedDict):
@@ -113,7 +41,9 @@ class Asked(TypedDict):
     workers: int | None
     threads: int
     app: NotRequired[str | None]
+    module: NotRequired[str | None]
     server_keepalive: int | None
+    backlog: NotRequired[int | None]
 
 
 class Constant(TypedDict):
@@ -134,6 +64,8 @@ class Stack(Chosen):
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - source: the application's folder, relative to the lab's or absolute
+    - lock: of an application from outside the tree, its lock file, relative to the lab's folder
+    - database: name of the database that the application uses
     - backlog: the accept queue of the tuning profile; measured: names of the endpoints to measure
     """
 
@@ -148,61 +80,27 @@ class Stack(Chosen):
     needs: list[str]
     constants: list[Constant]
     source: str
+    lock: str | None
+    database: str
     backlog: NotRequired[int]
     measured: NotRequired[list[str]]
 
 
-def interfaces(root: Path) -> dict[str, Interface]:
-    """Return files/stacks.yml. Raises PlanError with the place of a wrong value."""
-    return read_yaml(root, "files/stacks.yml", dict[str, Interface])
+def of_application(root: Path, app: App) -> list[Offered]:
+    """Return every stack of an application's interface that it runs on, the default first."""
+    return [one for one in offered(root, app["interface"]) if _own_refusal(app, one) is None]
 
 
-def manifest(root: Path, source: str) -> App:
-    """Return the app.yml of an application's folder.
-
-    Raises PlanError where it has none, and with the place of a wrong value.
-    """
-    if not (root / source / "app.yml").is_file():
-        raise PlanError(
-            f"app: '{source}' is no folder with an app.yml. Give a folder with the files of "
-            "apps/<framework>, relative to the lab's folder or absolute."
-        )
-    return read_yaml(root, f"{source}/app.yml", App)
-
-
-def stacks(rows: Sequence[Row]) -> list[Offered]:
-    """Return every stack that the rows of an interface describe, in their order."""
-    return [chosen for row in rows for chosen in _of_row(row)]
-
-
-def _of_row(row: Row) -> Iterator[Offered]:
-    for transport, protocol, event_loop, keepalive in itertools.product(
-        _several(row["transport"]),
-        _several(row["protocol"]),
-        _several(row["event_loop"]) if "event_loop" in row else [None],
-        _several(row["upstream_keepalive"]),
-    ):
-        yield {
-            "server": row["server"],
-            "transport": transport,
-            "protocol": protocol,
-            "worker_class": row.get("worker_class"),
-            "event_loop": event_loop,
-            "upstream_keepalive": keepalive,
-            "loop": row.get("loop"),
-            "python_below": row.get("python_below"),
-            "python_reason": row.get("python_reason"),
-            "threaded": row.get("threads", False),
-            "closes_idle": row.get("server_keepalive", False),
-        }
-
-
-def _several(value: T | list[T]) -> list[T]:
-    return value if isinstance(value, list) else [value]
+def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
+    """Return why an application does not run with these choices; None where it does."""
+    for one in app.get("refused", []):
+        if all(choices.get(key) == value for key, value in one.items() if key != "reason"):
+            return one["reason"]
+    return None
 
 
 def stack(root: Path, values: Asked, python: str | None) -> Stack:
-    """Return the first stack of files/stacks.yml that fits the options.
+    """Return the first stack of the framework's interface that fits the options.
 
     ``python``: the server's Python version, None where it is not known. Raises PlanError where the
     framework is unknown or no stack fits.
@@ -212,37 +110,40 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     if framework is None:
         raise PlanError(
             "framework: none was given. Give one with -e framework=<name>. "
-            f"There are: {', '.join(apps)}."
+            f"There are: {', '.join(apps)}. An application of yours: -e app=<folder>."
         )
-    known("framework", framework, apps, " A new one is a folder in apps/.")
-    source = values.get("app") or f"apps/{framework}"
-    app = manifest(root, source)
+    given = values.get("app")
+    if given is None or framework != name_of(given):
+        known("framework", framework, apps, " A new one is a folder in apps/, or -e app=<folder>.")
+    source = given or f"apps/{framework}"
+    app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
-    interface = interfaces(root)[app["interface"]]
-    asked = {key: values[key] for key in CHOICES if values[key] is not None}
+    asked: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
+    refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
+    there_are = of_application(root, app)
     fitting = [
         one
-        for one in stacks(interface["stacks"])
-        if all(one[key] == value for key, value in asked.items())
+        for one in there_are
+        if all(values[key] in (None, one[key]) for key in CHOICES)
         and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
         and (one["threaded"] or values["threads"] == 1)
         and (one["closes_idle"] or values["server_keepalive"] is None)
+        and values.get("backlog") in (None, one["own_backlog"] or values.get("backlog"))
+        and values["workers"] in (None, one["only_workers"] or values["workers"])
         and (app["language"] != "none" or values["workers"] is None)
     ]
     if not fitting:
+        refused = refused or _own_refusal(app, asked)
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
-        if values["server_keepalive"]:
-            words.append(f"server_keepalive={values['server_keepalive']}")
-        if app["language"] == "none" and values["workers"]:
-            words.append(f"workers={values['workers']}")
-        reason = interface.get("refused", {}).get(values["server"] or "")
+        further = {key: values.get(key) for key in ("server_keepalive", "workers", "backlog")}
+        words += [f"{key}={value}" for key, value in further.items() if value is not None]
         raise PlanError(
-            f"{framework} does not run with {' '.join(words)}{f': {reason}' if reason else ''}. "
-            f"It runs with: {'; '.join(_row(row) for row in interface['stacks'])}."
+            f"{framework} does not run with {' '.join(words)}{f': {refused}' if refused else ''}. "
+            f"It runs with: {'; '.join(_told(there_are))}."
         )
-    known_contracts = contracts(root)
+    known_contracts = contracts_of(root, source, app)
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
     chosen = fitting[0]
     refuse_python(framework, chosen, python)
@@ -258,18 +159,23 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "worker_class": chosen["worker_class"],
         "event_loop": chosen["event_loop"],
         "upstream_keepalive": chosen["upstream_keepalive"],
-        "loop": chosen["loop"],
+        "own_backlog": chosen["own_backlog"],
+        "started": chosen["started"],
         "python_below": chosen["python_below"],
         "python_reason": chosen["python_reason"],
         "driver": driver,
         "front": values["front"],
         "port": PORTS[values["front"]],
-        "workers": values["workers"],
+        "workers": values["workers"] or chosen["only_workers"],
         "threads": values["threads"],
         "server_keepalive": values["server_keepalive"],
         "needs": sorted(needs),
         "constants": constants,
         "source": source,
+        "lock": requirements.lock(root, root / source, app["requirements"])
+        if is_own(app)
+        else None,
+        "database": database(app),
     }
 
 
@@ -347,14 +253,24 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _row(row: Row) -> str:
-    """Return a row of files/stacks.yml as options; alternatives are separated by "|"."""
+def _told(there_are: Iterable[Offered]) -> list[str]:
+    """Return the stacks as options, those that are started alike in one text."""
+    several: dict[tuple[str, str | None, str], list[Offered]] = {}
+    for one in there_are:
+        key = (one["server"], one["worker_class"], one["started"]["command"])
+        several.setdefault(key, []).append(one)
+    return [_options(alike) for alike in several.values()]
+
+
+def _options(alike: Sequence[Offered]) -> str:
+    """Return stacks as options; alternatives are separated by "|"."""
     words = []
     for key in CHOICES:
-        value: object = row.get(key, "none")
-        if value != "none":
-            several = value if isinstance(value, list) else [value]
-            words.append(f"{key}={'|'.join(map(_word, several))}")
-    words += ["threads=<n>"] if row.get("threads") else []
-    words += ["server_keepalive=<seconds>"] if row.get("server_keepalive") else []
+        found = dict.fromkeys(_word(one[key]) for one in alike if one[key] not in (None, "none"))
+        words += [f"{key}={'|'.join(found)}"] if found else []
+    first = alike[0]
+    words += ["threads=<n>"] if first["threaded"] else []
+    words += ["server_keepalive=<seconds>"] if first["closes_idle"] else []
+    words += [f"workers={first['only_workers']}"] if first["only_workers"] else []
+    words += [f"backlog={first['own_backlog']}"] if first["own_backlog"] else []
     return " ".join(words)

@@ -101,13 +101,18 @@ class _Asked(Struct, frozen=True):
 
 
 def serving_rows(
-    settings: Sequence[ServiceSetting], backlog: int, open_files: int, before: str, after: str
+    settings: Sequence[ServiceSetting],
+    backlog: int,
+    open_files: int,
+    before: str,
+    after: str,
+    own_backlog: int | None = None,
 ) -> list[LedgerRow]:
     """Return the ledger's rows of nginx and the application, from two readings of the role nginx.
 
     ``settings``: the profile's nginx entries. ``backlog`` and ``open_files`` are asked of both
-    services. The backlog is required of a service that listens. Open files are never required, as
-    a host may grant fewer.
+    services. The backlog is required of a service that listens, but not of an application server
+    that always has ``own_backlog``. Open files are never required, as a host may grant fewer.
     """
     was, now = (dict(line.split(" ", 1) for line in text.splitlines()) for text in (before, after))
     asked = [
@@ -119,7 +124,10 @@ def serving_rows(
         # nginx may serve without an application.
         if any(key.startswith(f"{service}.") for key in now):
             why = "connections that wait to be accepted"
-            asked.append(_Asked(queue, str(backlog), queue in now, why))
+            fixed = own_backlog if service == "application" else None
+            if fixed is not None:
+                why += f"; this server always listens with {fixed}"
+            asked.append(_Asked(queue, str(backlog), queue in now and fixed is None, why))
             why = "two for each connection of a client"
             asked.append(_Asked(f"{service}.open_files", str(open_files), False, why))
     return [_serving_row(each, was.get(each.key), now.get(each.key)) for each in asked]

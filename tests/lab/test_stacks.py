@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from loadlab.core.catalog import load_yaml, names
-from loadlab.stacks.stacks import CHOICES, stacks
+from loadlab.stacks import servers
+from loadlab.stacks.stacks import CHOICES, of_application
 
 from .conftest import ROOT, SERVER, finish, playbook, run, ssh, stages
 
@@ -20,38 +21,49 @@ pytestmark = pytest.mark.lab
 APPS = {
     name: load_yaml(ROOT / "apps" / name / "app.yml") for name in names(ROOT / "apps", "*/app.yml")
 }
-INTERFACES = load_yaml(ROOT / "files" / "stacks.yml")
+# The program of each server that is not the application itself, as ps shows it.
+PROGRAMS = {
+    name: f"{server['command'].split()[0].removeprefix('{venv}')} "
+    for name, server in servers.servers(ROOT).items()
+    if name != "native"
+}
 RUN = "test-stacks"
 # Of each interface one, of each server, transport and language too; both of psycopg2 and psycopg.
 CORE = {
     "django-uwsgi-unix-fastcgi-False-psycopg",
     "flask-gunicorn-unix-http-gthread-True",
-    "fastapi-native-tcp-http-False",
+    "fastapi-uvicorn-tcp-http-False",
     "nodejs-native-unix-http-True",
 }
 
 
 def every() -> Iterator[dict[str, Any]]:
-    """Every stack of every application that runs on the hosts' Python."""
+    """Every stack of every application that runs on the hosts' Python.
+
+    Further drivers are asked for over one socket of each server, worker class and protocol only.
+    """
     for framework, app in APPS.items():
-        for stack in stacks(INTERFACES[app["interface"]]["stacks"]):
+        seen = set()
+        for stack in of_application(ROOT, app):
             if stack["python_below"] is None:
                 one: dict[str, Any] = {"framework": framework}
                 one |= {key: stack[key] for key in CHOICES}
                 yield one
-                yield from ({**one, "driver": name} for name in app.get("drivers", [])[1:])
+                key = (stack["server"], stack["worker_class"], stack["protocol"])
+                if key not in seen:
+                    yield from ({**one, "driver": name} for name in app.get("drivers", [])[1:])
+                seen.add(key)
 
 
 def covering(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of them few that have every application on each of its servers and with each of its drivers,
-    and on each server of each interface every choice there is. CORE is among them."""
+    """Of them few that have every application with each of its drivers, and on each server of each
+    interface every choice there is. CORE is among them."""
 
     def covered(stack: dict[str, Any]) -> set[tuple[Any, ...]]:
         framework, server = stack["framework"], stack["server"]
         interface = APPS[framework]["interface"]
         return (
-            {(framework, server)}
-            | {
+            {
                 (interface, server, key, stack[key])
                 for key in ("worker_class", "event_loop", "upstream_keepalive")
             }
@@ -122,8 +134,7 @@ def test_answers_as_the_contract_has_it(deployed: Path, stack: dict[str, Any]) -
     if stack["transport"] == "none":
         assert not running.strip()
         return
-    programs = {"gunicorn": "/bin/gunicorn ", "uwsgi": "/usr/bin/uwsgi-core "}
-    for server, program in programs.items():
+    for server, program in PROGRAMS.items():
         assert (program in running) == (stack["server"] == server), running
     if stack["worker_class"]:
         assert f"--worker-class {stack['worker_class']} " in running

@@ -95,6 +95,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 GENERATORS = "oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
+AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
 COMMANDS: list[tuple[str, str]] = [
     # Names.
     (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
@@ -157,6 +158,15 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml", "framework: none was given. Give one with -e framework=<name>. There are: aiohttp"),
     ("lab.yml -e framework=nosuch", "framework: 'nosuch' is not known. There are: aiohttp, api_h"),
     ("lab.yml -e framework=../files", "framework: '../files' is not known. There are: aiohttp"),
+    (
+        "lab.yml -e app=/nowhere",
+        "app: '/nowhere' is no folder. Give a folder with the files ",
+    ),
+    ("lab.yml -e app=docs", "docs' needs a requirements.txt, a pyproject.toml with [project], or"),
+    (
+        "lab.yml -e app=apps/flask -e module=app",
+        "module: 'app' is no module and callable. Give",
+    ),
     (f"{A} -e endpoint=nosuch", "endpoint: 'nosuch' is not known. There are: agents, agents_with"),
     ("lab.yml -e framework=nginx -e endpoint=agents", "endpoint of nginx: 'agents' is not known."),
     ("lab.yml -e framework=twisted -e generator=python-sync", "endpoint: there is none to measur"),
@@ -171,6 +181,13 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{F} -e driver=mysql", "driver: 'mysql' is not known. There are: psycopg2, psycopg, asyncpg"),
     ("lab.yml -e framework=golang -e driver=psycopg", "golang has no driver psycopg. It has: none"),
     (f"{F} -e server=native", "flask does not run with server=native: "),
+    (f"{F} -e server=caddy", "server: 'caddy' is not known. There are: granian, gunicorn, h"),
+    (f"{F} -e server=hypercorn", "server=hypercorn: hypercorn runs no WSGI applications. It run"),
+    (f"{F} -e server=waitress -e workers=2", "flask does not run with server=waitress workers=2."),
+    (
+        "lab.yml -e framework=fastapi -e worker_class=asgi -e backlog=64",
+        "fastapi does not run with worker_class=asgi backlog=64.",
+    ),
     (f"{F} -e worker_class=fast", "flask does not run with worker_class=fast. It runs with: ser"),
     ("lab.yml -e framework=nodejs -e threads=2", "nodejs does not run with threads=2. It runs w"),
     (
@@ -272,6 +289,11 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=oha"),
+    # Variants.
+    (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
+    (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
+    (f"{AB} -e base=workers=1 -e head=ref=nosuch", "head: git rev-parse failed: fatal: "),
+    (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),
     # Studies and lessons.
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
     ("playbooks/lesson.yml", "lesson: none was given. Give one with -e lesson=<name>. There are:"),
@@ -287,7 +309,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
     (
         "lab.yml -e study=typo",
-        "study typo, cell one: option: 'raet' is not known. There are: app",
+        "cell one: option: 'raet' is not known. There are: app, backlog, connections, curve",
     ),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),

@@ -11,8 +11,8 @@ import pytest
 from loadlab.core.catalog import load_yaml
 from loadlab.generators import registry
 from loadlab.planning.options import CLIENTS_ENDPOINT, LIMITS
+from loadlab.stacks import servers
 from loadlab.stacks.contract import expected_body
-from loadlab.stacks.stacks import CHOICES, stacks
 from loadlab.tuning import ledger, profiles
 
 ROOT = Path(__file__).parents[2]
@@ -24,12 +24,18 @@ MANIFESTS: dict[str, Any] = {
 # Whatever has requirements: the lab itself, the Python clients, the profiler, and applications.
 LOCKED = sorted(
     path.parent
-    for pattern in ("requirements.in", "files/*/requirements.in", "apps/*/requirements.in")
+    for pattern in (
+        "requirements.in",
+        "files/*/requirements.in",
+        "apps/*/requirements.in",
+        "files/servers/*/requirements.in",
+    )
     for path in ROOT.glob(pattern)
 )
 PROFILES = sorted((ROOT / "files" / "tuning").glob("*.yml"))
 ENDPOINTS: dict[str, Any] = load_yaml(ROOT / "files" / "endpoints.yml")
-STACKS: dict[str, Any] = load_yaml(ROOT / "files" / "stacks.yml")
+INTERFACES = servers.interfaces(ROOT)
+SERVERS = servers.servers(ROOT)
 # Hosts groups of the inventories.
 GROUPS = {"servers", "clients"}
 # Of a tuning profile, and what names an entry of each.
@@ -37,7 +43,7 @@ PARTS = (("sysctl", "key"), ("machine", "key"), ("nginx", "name"), ("postgresql"
 
 each_role = pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
 each_app = pytest.mark.parametrize("app", sorted(MANIFESTS))
-each_interface = pytest.mark.parametrize("name", STACKS)
+each_server = pytest.mark.parametrize("name", SERVERS)
 
 
 def variables(role: Path, folder: str) -> dict[str, Any]:
@@ -56,7 +62,8 @@ def specs(role: Path) -> dict[str, dict[str, Any]]:
 def test_there_are_roles_apps_and_profiles() -> None:
     """Where a folder is moved, the tests below have nothing to look at."""
     assert len(ROLES) > 10
-    assert len(STACKS) > 5
+    assert len(INTERFACES) > 5
+    assert len(SERVERS) > 5
     assert len(LOCKED) > 5
     assert [app.name for app in APPS] == sorted(MANIFESTS)
     assert PROFILES
@@ -200,56 +207,64 @@ def test_the_main_variables_describe_the_generators() -> None:
     assert CLIENTS_ENDPOINT in ENDPOINTS
 
 
-@each_interface
-def test_the_stacks_of_an_interface_are_made_of_what_can_be_asked_for(name: str) -> None:
+@each_server
+def test_the_stacks_of_a_server_are_made_of_what_can_be_asked_for(name: str) -> None:
     options = specs(ROOT / "roles" / "run")["main"]
-    interface = STACKS[name]
-    assert set(interface) <= {"stacks", "refused"}
-    for row in interface["stacks"]:
-        others = {"threads", "server_keepalive", "loop", "python_below", "python_reason"}
-        assert set(row) <= {*CHOICES, *others}, row
-        # As the main variable says, connections are kept unless asked otherwise.
-        assert row["upstream_keepalive"] in (False, [True, False])
-    for one in stacks(interface["stacks"]):
-        for key in ("server", "transport", "protocol", "event_loop"):
-            # Not every server lets one choose a loop; nginx alone has no socket behind it.
-            free = key == "event_loop" and one[key] is None
-            none = key == "transport" and one[key] == name == "none"
-            assert free or none or one[key] in options[key]["choices"], (key, one)
-        assert isinstance(one["upstream_keepalive"], bool)
-        assert (one["worker_class"] is not None) == (one["server"] == "gunicorn")
-        assert one["loop"] is None or one["server"] == "uwsgi"
-        # The unquoted 3.10 of YAML is 3.1.
-        assert one["python_below"] is None or isinstance(one["python_below"], str)
-        assert (one["python_below"] is None) == (one["python_reason"] is None)
+    # As they are written: a key that is not known would be overlooked.
+    written = load_yaml(ROOT / servers.FOLDER / name / "server.yml")
+    assert set(written) <= set(servers.Server.__annotations__)
+    for interface, rows in written["stacks"].items():
+        assert interface in INTERFACES
+        for row in rows:
+            assert set(row) <= set(servers.Row.__annotations__), row
+            # As the main variable says, connections are kept unless asked otherwise.
+            assert row["upstream_keepalive"] in (True, False, [True, False])
+            # The unquoted 3.10 of YAML is 3.1.
+            assert isinstance(row.get("python_below", ""), str)
+            assert ("python_below" in row) == ("python_reason" in row)
+            assert ("worker_class" in row) == (name == "gunicorn")
+        for one in servers.offered(ROOT, interface):
+            for key in ("transport", "protocol", "event_loop"):
+                # Not every server lets one choose a loop; nginx alone has no socket behind it.
+                free = key == "event_loop" and one["event_loop"] is None
+                none = key == "transport" and one["transport"] == interface == "none"
+                assert free or none or one[key] in options[key]["choices"], (key, one)
 
 
-@each_interface
-def test_a_server_runs_an_interface_or_there_is_a_reason(name: str) -> None:
-    servers = {one["server"] for one in stacks(STACKS[name]["stacks"])}
-    refused = STACKS[name].get("refused", {})
-    assert not servers & set(refused)
-    assert servers | set(refused) == set(specs(ROOT / "roles" / "run")["main"]["server"]["choices"])
+@each_server
+def test_a_server_has_the_packages_that_its_command_starts(name: str) -> None:
+    locked = (ROOT / servers.FOLDER / name / "requirements.txt").exists()
+    assert locked == (SERVERS[name]["command"].startswith("{venv}"))
+
+
+def test_every_interface_has_its_default_server() -> None:
+    for name, interface in INTERFACES.items():
+        assert servers.offered(ROOT, name)[0]["server"] == interface["default"]
+        assert name in {key for server in SERVERS.values() for key in server["stacks"]}
+        assert set(interface.get("refused", {})) <= set(SERVERS)
 
 
 def test_every_interface_and_every_endpoint_is_some_apps() -> None:
-    assert {app["interface"] for app in MANIFESTS.values()} == set(STACKS)
+    assert {app["interface"] for app in MANIFESTS.values()} == set(INTERFACES)
     assert {name for app in MANIFESTS.values() for name in app["endpoints"]} == set(ENDPOINTS)
 
 
 @each_app
 def test_an_app_tells_what_it_is(app: str) -> None:
     manifest = MANIFESTS[app]
-    interface = STACKS[manifest["interface"]]["stacks"]
     wanted = {"description", "language", "interface", "endpoints", "pool_size"}
     if manifest["language"] == "python":
         wanted |= {"module"}
         if "agents" in manifest["endpoints"]:
             wanted |= {"drivers"}
     # uWSGI runs no event loop but its own, which needs an entrance of its own.
-    if any(row.get("loop") for row in interface):
+    if manifest["interface"] in ("tornado", "twisted"):
         wanted |= {"uwsgi_module"}
-    assert set(manifest) == wanted
+    there_are: list[Any] = [*servers.offered(ROOT, manifest["interface"])]
+    for one in manifest.get("refused", []):
+        keys = set(one) - {"reason"}
+        assert any(all(stack[key] == one[key] for key in keys) for stack in there_are), one
+    assert set(manifest) - {"refused"} == wanted
     assert isinstance(manifest["description"], str)
     assert manifest["endpoints"]
     assert len(set(manifest["endpoints"])) == len(manifest["endpoints"])
@@ -350,13 +365,9 @@ def test_requirements_are_locked_as_constrained_and_name_no_index(folder: Path) 
 )
 def test_a_python_app_asks_for_what_its_stacks_run(app: str) -> None:
     needed = set()
-    for one in stacks(STACKS[MANIFESTS[app]["interface"]]["stacks"]):
-        worker = (one["worker_class"] or "").partition(".")[0]
-        needed |= {"gunicorn"} if one["server"] == "gunicorn" else set()
-        # These are Gunicorn's own.
-        needed |= {normal(worker)} - {"", "gthread", "sync", "asgi"}
+    for one in servers.offered(ROOT, MANIFESTS[app]["interface"]):
         needed |= {"uvloop"} if one["event_loop"] == "uvloop" else set()
-        needed |= {"greenlet"} if one["loop"] else set()
+        needed |= {"greenlet"} if "--greenlet" in one["started"]["command"] else set()
     package = {"psycopg2": "psycopg2-binary"}
     needed |= {package.get(name, name) for name in MANIFESTS[app].get("drivers", [])}
     assert needed <= asked_for(ROOT / "apps" / app)

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import shutil
 import socket
 import subprocess
@@ -20,7 +19,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jinja2
 import msgspec
 import pytest
 from ansible_collections.lab.bench.plugins.action import fail_repetition
@@ -40,7 +38,7 @@ from loadlab.generators import oha, oha_database, wrk, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
-from loadlab.stacks import contract
+from loadlab.stacks import asking, contract
 from loadlab.telemetry import node_exporter, pyspy
 from loadlab.telemetry.counters import TelemetryError
 from tests.unit.builders import cell, load
@@ -49,6 +47,7 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
 CONTRACTS: dict[str, Any] = load_yaml(ROOT / "files/endpoints.yml")
 DATASET = load_yaml(ROOT / "files/dataset.yml")
+MARK = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")["__verify_endpoints_mark"]
 EVIL = (
     "\x1b]0;owned\x07\x1b[31m<script>alert(1)</script><img src=x onerror=alert(1)>\"'`id`"
     "$(id){{ 7*7 }}../../../etc/passwd\0\r\n\u202e"
@@ -199,8 +198,12 @@ def offer(folder: Path, url: str, **more: str) -> None:
         "PORTS": "",
         "PAUSE": "0",
         "URL": url,
+        "METHOD": "GET",
+        "BODY": "",
+        "STATUS": "200",
         "BODY_SHA256": hashlib.sha256(BODY).hexdigest(),
         "BODY_BYTES": str(len(BODY)),
+        "BODY_MOST": str(len(BODY)),
         "REQUEST_TIMEOUT": "2",
         "HTTP2": "false",
         "HEADERS": "",
@@ -237,33 +240,21 @@ def test_the_load_script_takes_no_more_than_was_verified(
     assert json.loads(documents.text(left / "run.json"))["exit_code"] in (3, 4)
 
 
-def asking(contracts: dict[str, Any], url: str) -> str:
-    """The command of the role verify_endpoints that asks for these, as Ansible would make it."""
-    tasks = load_yaml(ROOT / "roles/verify_endpoints/tasks/main.yml")
-    own = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")
-    host, _, port = url.removeprefix("http://").partition(":")
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {"quote": shlex.quote, "ternary": lambda on, yes, no: yes if on else no}
-    return environment.from_string(tasks[0]["ansible.builtin.raw"]).render(
-        {
-            **own,
-            "__verify_endpoints_all": contracts,
-            "verify_endpoints_address": host,
-            "verify_endpoints_port": port,
-        }
-    )
+def asked_in_shell(contracts: dict[str, Any], url: str) -> str:
+    """The command of the role verify_endpoints that asks for these."""
+    requests = asking.requests(contracts, dict.fromkeys(contracts, url), MARK)
+    return "\n".join(["exec 3>&1", *(one.command for one in requests)])
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_verify_stage_reads_no_more_than_a_contract_can_have(serving: Serve, name: str) -> None:
     parts, _ = ANSWERS[name]
     asked = {"index": CONTRACTS["index"], "hello": CONTRACTS["hello"]}
-    command = asking(asked, serving(*parts)).replace("--max-time 10", "--max-time 2")
+    command = asked_in_shell(asked, serving(*parts)).replace("--max-time 10", "--max-time 2")
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=60)
-    own = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")
-    assert len(done.stdout) < 2 * (own["__verify_endpoints_most"] + 1000)
+    assert len(done.stdout) < 2 * (contract.ANSWER_BYTES_MAX + 1000)
     text = done.stdout.decode("utf-8", "surrogateescape")
-    answers = contract.cut(text, own["__verify_endpoints_mark"], list(asked))
+    answers = contract.cut(text, MARK, list(asked))
     for each, wanted in asked.items():
         with pytest.raises(contract.ContractError) as refusal:
             contract.check(wanted, *answers[each], DATASET)
@@ -274,12 +265,11 @@ def test_the_verify_stage_reads_no_more_than_a_contract_can_have(serving: Serve,
 def test_the_verify_stage_reads_a_right_answer_whole(serving: Serve) -> None:
     url = serving(f"{OK}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
     asked = {"index": CONTRACTS["index"]}
-    done = subprocess.run(["sh", "-c", asking(asked, url)], capture_output=True, check=True)
-    own = load_yaml(ROOT / "roles/verify_endpoints/vars/main.yml")
-    answers = contract.cut(done.stdout.decode(), own["__verify_endpoints_mark"], list(asked))
+    done = subprocess.run(["sh", "-c", asked_in_shell(asked, url)], capture_output=True, check=True)
+    answers = contract.cut(done.stdout.decode(), MARK, list(asked))
     assert contract.check(CONTRACTS["index"], *answers["index"], DATASET)["body_bytes"] == 17
     longest = max(len(contract.expected_body(one, DATASET)) for one in CONTRACTS.values())
-    assert 2 * longest <= own["__verify_endpoints_most"]
+    assert 2 * longest <= contract.ANSWER_BYTES_MAX
 
 
 @given(st.binary(max_size=200))

@@ -193,6 +193,8 @@ from loadlab.core.model.telemetry import (
 )
 from loadlab.core.model.thresholds import Thresholds
 from loadlab.core.model.verdict import (
+    Baseline,
+    HeadVerdict,
     PlannedAb,
     PlannedVariant,
     VariantCells,
@@ -205,6 +207,7 @@ __all__ = [
     "AblationPower",
     "AcceptQueue",
     "Answer",
+    "Baseline",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
@@ -260,6 +263,7 @@ __all__ = [
     "HalfOpen",
     "HandCommand",
     "Hardware",
+    "HeadVerdict",
     "HostCpus",
     "HostDescription",
     "HostInterfaces",

@@ -226,7 +226,7 @@ class Cell(Record, kw_only=True, frozen=True):
         str | None,
         doc("Folder that was deployed in place of apps/<framework>; absent where none was."),
     ] = None
-    server: Annotated[str, doc("Application server: gunicorn, uwsgi or native.")]
+    server: Annotated[str, doc("Application server, a folder in files/servers/.")]
     transport: Annotated[str, doc("Socket between nginx and the application server: unix or tcp.")]
     protocol: Annotated[str, doc("Protocol on that socket: http, uwsgi or fastcgi.")]
     worker_class: Annotated[

@@ -14,7 +14,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     plan.json keeps the first name of a variable that was renamed, so that it can be read.
     """
 
-    framework: Annotated[str | None, doc("Folder in apps/; null where none is measured.")]
+    framework: Annotated[
+        str | None,
+        doc("Folder in apps/, or name of the folder app; null where none is measured."),
+    ]
     server: Annotated[str | None, doc("Application server; null: the first that fits.")]
     transport: Annotated[str | None, doc("unix or tcp; null: the first that fits.")]
     protocol: Annotated[str | None, doc("http, uwsgi or fastcgi; null: the first that fits.")]
@@ -77,6 +80,14 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     app: Annotated[
         str | None, doc("Folder that is deployed in place of apps/<framework>; null: none.")
     ] = None
+    module: Annotated[
+        str | None, doc("module:callable of the application; null: as its manifest says, or found.")
+    ] = None
     base: Annotated[str | None, doc("Variant that is compared with; null: none.")] = None
-    head: Annotated[str | None, doc("Variant that is compared; null: none.")] = None
+    head: Annotated[
+        str | None, doc("Variants that are compared, semicolons between; null: none.")
+    ] = None
+    baseline: Annotated[
+        str | None, doc("verdict.json that has the base, of another sitting; null: none.")
+    ] = None
     budget: Annotated[str | None, doc("Time to compare variants in, such as 20m.")] = None

@@ -45,7 +45,7 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
     started_unix_s: Annotated[NotNegative | None, doc("Start of the load, unix seconds.")]
 
     framework: Annotated[Word, doc("Name of the application's folder in apps/.")]
-    server: Annotated[Word, doc("Application server: gunicorn, uwsgi or native.")]
+    server: Annotated[Word, doc("Application server, a folder in files/servers/.")]
     transport: Annotated[Word, doc("Socket of the application server: unix or tcp.")]
     protocol: Annotated[Word, doc("Protocol on that socket: http, uwsgi or fastcgi.")]
     worker_class: Annotated[Word | None, doc("Gunicorn's worker class.")]

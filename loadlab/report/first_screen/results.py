@@ -108,7 +108,7 @@ def _floors(floors: Sequence[NoiseFloor]) -> dict[str, float]:
 def _server(cell: Cell) -> str:
     if cell.transport == "none":
         return "nginx alone"
-    return labels.SERVERS.get(cell.server, cell.server)
+    return labels.server_name(cell.server)
 
 
 def _load(entry: Entry) -> str:

@@ -11,7 +11,7 @@ from loadlab.generators import registry
 from loadlab.history.runs import PastRun
 from loadlab.report.first_screen import tiles
 from loadlab.report.sections import headlines, python_clients
-from loadlab.report.words import labels
+from loadlab.report.words import applications, labels
 from loadlab.report.words.labels import Entry
 
 # Endpoints whose figures are in a row, and sentences behind it; the report has them all.
@@ -44,7 +44,7 @@ def _known(run: PastRun) -> KnownRun:
     if run.measured is None or run.begun is None:
         return KnownRun(run)
     summary = run.measured.summary
-    paths = {name: str(one["path"]) for name, one in run.begun.plan.endpoints.items()}
+    paths = applications.paths(run.begun.plan.endpoints)
     measured = [cell for cell in summary.cells if cell.purpose == "measure"]
     for cell in measured:
         registry.get(cell.cell.load.generator)

@@ -17,6 +17,7 @@ from loadlab.report.index.known import KnownRun
 from loadlab.report.sections import headlines, processes
 from loadlab.report.words import history as words
 from loadlab.report.words import labels, quantities, repetitions
+from loadlab.report.words.applications import paths
 from loadlab.report.words.labels import Paths
 
 if TYPE_CHECKING:
@@ -64,11 +65,11 @@ def build(history: History, known: Mapping[str, KnownRun]) -> list[OverTime]:
 def _paths(several: Sequence[Series | Searched]) -> Paths:
     """Return the path of each endpoint, that of the newest run where it differs."""
     return {
-        name: str(one["path"])
+        name: path
         for found in several
         for run in found.runs
         if run.begun
-        for name, one in run.begun.plan.endpoints.items()
+        for name, path in paths(run.begun.plan.endpoints).items()
     }
 
 

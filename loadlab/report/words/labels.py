@@ -13,7 +13,8 @@ from loadlab.report.words import quantities
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]
 
-SERVERS = {"gunicorn": "Gunicorn", "uwsgi": "uWSGI", "native": "its own server"}
+# Servers that are not written as their name with a capital letter.
+_SERVERS = {"uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
     "app", "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
@@ -46,6 +47,11 @@ class Entry:
     anchor: str
 
 
+def server_name(name: str) -> str:
+    """Return an application server's name in words."""
+    return _SERVERS.get(name, name.capitalize())
+
+
 def part(cell: Cell, name: str) -> str:
     """Return one part of a cell in words; empty where it needs no mention."""
     if name == "front":
@@ -74,7 +80,7 @@ def stack(cell: Cell) -> str:
     """
     if cell.transport == "none":
         return "nginx alone"
-    server = SERVERS.get(cell.server, cell.server)
+    server = server_name(cell.server)
     left_out = {"backlog", "worker_class" if cell.event_loop else ""}
     words = [part(cell, name) for name in PARTS if name not in left_out]
     return f"{cell.framework} on {server} ({', '.join(word for word in words if word)})"

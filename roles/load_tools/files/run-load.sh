@@ -14,8 +14,11 @@
 #   HTTP2            true or false
 #   HEADERS          request headers, one "Name: value" per line
 #   CERTIFICATE      file of the server's certificate; empty if the URL is not https
-#   BODY_SHA256      checksum of the answer's verified body
-#   BODY_BYTES       its length in bytes
+#   METHOD, BODY     of the requests; the body may be empty
+#   STATUS           status of the verified answer
+#   BODY_SHA256      checksum of its body; empty if bodies differ
+#   BODY_BYTES       its length in bytes; empty if that differs
+#   BODY_MOST        bytes that are read of a body
 #   WARMUP           seconds of the warm-up
 #   REQUEST_TIMEOUT  seconds
 #   PORTS            number of local ports that the load needs at once; empty if the client is not the subject
@@ -43,7 +46,7 @@ finish() { # exit code, error message
     exit "$1"
 }
 
-# Runs a program with its arguments, followed by the load's headers.
+# Runs a program with its arguments, followed by the requests' headers.
 asking() { # command
     while IFS= read -r header; do
         [ -z "$header" ] || set -- "$@" -H "$header"
@@ -109,14 +112,17 @@ fi
 
 stage verifying
 # Of an answer, stderr has the three digits of the status and nothing else.
-asking curl -sS $curl_options --max-time "$REQUEST_TIMEOUT" -w '%{stderr}%{http_code}' -o - "$URL" 2>curl.err |
-    head -c "$((BODY_BYTES + 1))" >answer.body
-[ "$(wc -c <answer.body)" -le "$BODY_BYTES" ] ||
-    finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_BYTES bytes"
+[ -z "$BODY" ] || set -- --data-raw "$BODY"
+asking curl -sS $curl_options --request "$METHOD" "$@" --max-time "$REQUEST_TIMEOUT" -w '%{stderr}%{http_code}' -o - "$URL" 2>curl.err |
+    head -c "$((BODY_MOST + 1))" >answer.body
+length=$(wc -c <answer.body)
+[ "$length" -le "$BODY_MOST" ] ||
+    finish 4 "$URL answers otherwise than when it was verified: with more than $BODY_MOST bytes"
 [ "$(wc -c <curl.err)" = 3 ] || finish 3 "$URL does not answer: $(cat curl.err)"
 sum=$(sha256sum <answer.body | cut -d' ' -f1)
-[ "$sum" = "$BODY_SHA256" ] ||
-    finish 4 "$URL answers otherwise than when it was verified: status $(cat curl.err), sha256 $sum, not $BODY_SHA256"
+found="status $(cat curl.err), sha256 $sum, $length bytes"
+wanted="status $STATUS, sha256 ${BODY_SHA256:-$sum}, ${BODY_BYTES:-$length} bytes"
+[ "$found" = "$wanted" ] || finish 4 "$URL answers otherwise than when it was verified: $found, not $wanted"
 
 if [ -n "$WARM_UP" ]; then
     stage "warming up"

@@ -2,6 +2,9 @@
 -- its counts' units and its latencies, and gives only four percentiles.
 -- latency(i) gives the i-th distinct latency in µs and how many answers had it (wrk 4.1).
 -- LAB_BURST_EVERY_MS lets all connections send together, when the clock is at a multiple of it.
+-- LAB_METHOD and LAB_BODY are of requests that are no plain GET.
+wrk.method = os.getenv("LAB_METHOD") or wrk.method
+wrk.body = os.getenv("LAB_BODY") or wrk.body
 local every_ms = tonumber(os.getenv("LAB_BURST_EVERY_MS"))
 if every_ms then
    local ffi = require("ffi")

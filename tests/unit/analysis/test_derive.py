@@ -156,9 +156,13 @@ def test_the_manifest_of_a_run(run_dir: Path) -> None:
     )
     assert found.finished == "2026-11-20T17:13:00Z"
     locks = {pin.split("/")[0] for pin in found.pins}
-    assert locks == {"controller", "aiohttp", "oha"}
+    assert locks == {"controller", "aiohttp", "server-gunicorn", "oha"}
     assert found.locks is not None
-    assert found.locks.keys() == {"requirements.txt", "apps/aiohttp/requirements.txt"}
+    assert found.locks.keys() == {
+        "requirements.txt",
+        "apps/aiohttp/requirements.txt",
+        "files/servers/gunicorn/requirements.txt",
+    }
     assert (ROOT / ".git").exists() == (found.lab.revision is not None)
     assert found.lab.version == "0.3.0"
 

@@ -14,12 +14,16 @@ from loadlab.planning.inputs import Inputs
 from loadlab.scheduling.records import CellRecords, cell_records
 from tests.unit import builders
 
+FILES = (
+    "apps/alpha/app.py", "apps/alpha/requirements.txt", "files/python/work.py",
+    "files/servers/one/server.yml",
+)  # fmt: skip
 CELL = builders.cell(endpoint="index", tuning="stock", network="lan")
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for name in ("apps/alpha/app.py", "apps/alpha/requirements.txt", "files/python/work.py"):
+    for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     return tmp_path
@@ -29,7 +33,9 @@ def made_of(**changed: Any) -> Inputs:
     app = {"language": "python", "endpoints": ["index"]}
     return replace(
         Inputs(
-            stacks={"a": {"framework": "alpha", "app": app, "source": "apps/alpha"}},
+            stacks={
+                "a": {"framework": "alpha", "app": app, "source": "apps/alpha", "server": "one"}
+            },
             endpoints={"index": {"path": "/index"}, "slow": {"path": "/slow"}},
             tunings={"stock": {"sysctl": []}},
             networks={"lan": {"delay": 0}},
@@ -79,9 +85,7 @@ def test_check_refuses_a_changed_input_by_its_name(root: Path, part: str, other:
     assert "give another -e run_id=<name>" in words
 
 
-@pytest.mark.parametrize(
-    "name", ["apps/alpha/app.py", "apps/alpha/requirements.txt", "files/python/work.py"]
-)
+@pytest.mark.parametrize("name", FILES)
 def test_hashes_include_every_file_of_the_application(root: Path, name: str) -> None:
     _, before = hashed(root)
     (root / name).write_text(yaml.safe_dump({"changed": True}))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadlab.core import http_headers
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Item
 from loadlab.planning import cells, load_options, options
@@ -42,7 +43,7 @@ def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]
     return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
 
 
-@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "granian", "golang"])
+@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "plain_rsgi", "golang"])
 def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
     chosen, cells = planned(framework=framework, reverse_proxy="none")
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
@@ -117,7 +118,7 @@ def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, 
         line = f"{name}: {text}"
         assert line.isascii()
         assert line.isprintable()
-        assert name.lower() not in load_options.RESERVED
+        assert name.lower() not in http_headers.RESERVED
 
 
 def test_a_measured_cell_is_profiled_once() -> None:

@@ -29,7 +29,7 @@ from loadlab.planning.request import Request
 from loadlab.scheduling import experiments
 from loadlab.scheduling import plan as plan_json
 from loadlab.scheduling.plan import Plan, PlannedComparison
-from loadlab.stacks import stacks
+from loadlab.stacks import servers, stacks
 from loadlab.tuning import profiles
 from tests.unit import builders
 
@@ -47,9 +47,7 @@ APPS: dict[str, Any] = {
 STACKS: list[dict[str, Any]] = [
     {"framework": name, **one}
     for name, app in APPS.items()
-    for one in stacks.stacks(
-        catalog.load_yaml(ROOT / "files" / "stacks.yml")[app["interface"]]["stacks"]
-    )
+    for one in stacks.of_application(ROOT, app)
 ]
 
 
@@ -64,45 +62,63 @@ def items(plan: Plan) -> list[Item]:
 
 INTERFACES: dict[str, Any] = {
     "sync": {
-        "stacks": [
-            {
-                "server": "gunicorn",
-                "transport": ["unix", "tcp"],
-                "protocol": "http",
-                "worker_class": "gthread",
-                "upstream_keepalive": [True, False],
-                "threads": True,
-                "server_keepalive": True,
-            },
-            {
-                "server": "gunicorn",
-                "transport": "unix",
-                "protocol": "http",
-                "worker_class": "sync",
-                "upstream_keepalive": False,
-            },
-            {
-                "server": "uwsgi",
-                "transport": "unix",
-                "protocol": ["uwsgi", "fastcgi"],
-                "upstream_keepalive": False,
-                "loop": "tornado",
-                "python_below": "3.12",
-                "python_reason": "it crashes there",
-            },
-        ],
+        "default": "gunicorn",
+        "plural": "plain applications",
         "refused": {"native": "it is no server"},
     },
-    "loop": {
-        "stacks": [
-            {
-                "server": "native",
-                "transport": "unix",
-                "protocol": "http",
-                "event_loop": ["uvloop", "asyncio"],
-                "upstream_keepalive": True,
-            }
-        ]
+    "loop": {"default": "native", "plural": "loops"},
+}
+SERVERS: dict[str, Any] = {
+    "gunicorn": {
+        "command": "gunicorn {arguments} {module}",
+        "notifies": True,
+        "stop": "SIGQUIT",
+        "stacks": {
+            "sync": [
+                {
+                    "transport": ["unix", "tcp"],
+                    "protocol": "http",
+                    "worker_class": "gthread",
+                    "upstream_keepalive": [True, False],
+                    "threads": True,
+                    "server_keepalive": True,
+                },
+                {
+                    "transport": "unix",
+                    "protocol": "http",
+                    "worker_class": "sync",
+                    "upstream_keepalive": False,
+                },
+            ]
+        },
+    },
+    "native": {
+        "command": "{arguments}",
+        "stacks": {
+            "loop": [
+                {
+                    "transport": "unix",
+                    "protocol": "http",
+                    "event_loop": ["uvloop", "asyncio"],
+                    "upstream_keepalive": True,
+                }
+            ]
+        },
+    },
+    "uwsgi": {
+        "command": "uwsgi {arguments} {module}",
+        "workers": 1,
+        "stacks": {
+            "sync": [
+                {
+                    "transport": "unix",
+                    "protocol": ["uwsgi", "fastcgi"],
+                    "upstream_keepalive": False,
+                    "python_below": "3.12",
+                    "python_reason": "it crashes there",
+                }
+            ]
+        },
     },
 }
 # What a refusal tells of the first of them.
@@ -110,7 +126,7 @@ SYNC_RUNS = (
     "It runs with: server=gunicorn transport=unix|tcp protocol=http worker_class=gthread "
     "upstream_keepalive=true|false threads=<n> server_keepalive=<seconds>; server=gunicorn "
     "transport=unix protocol=http worker_class=sync upstream_keepalive=false; server=uwsgi "
-    "transport=unix protocol=uwsgi|fastcgi upstream_keepalive=false."
+    "transport=unix protocol=uwsgi|fastcgi upstream_keepalive=false workers=1."
 )
 
 
@@ -135,7 +151,8 @@ def lab(tmp_path: Path) -> Path:
         "apps/alpha/app.yml": {**sync, "endpoints": ["index", "agents", "sleep", "book"]},
         "apps/beta/app.yml": {**loop, "endpoints": ["index"]},
         "apps/gamma/app.yml": {**loop, "language": "none", "endpoints": ["sleep"]},
-        "files/stacks.yml": INTERFACES,
+        "files/interfaces.yml": INTERFACES,
+        **{f"files/servers/{name}/server.yml": server for name, server in SERVERS.items()},
         "files/endpoints.yml": contracts,
         "files/python/work.py": {},
         "files/tuning/production.yml": {
@@ -310,6 +327,25 @@ def test_options_have_a_field_for_each_main_variable() -> None:
             f"alpha does not run with worker_class=sync server_keepalive=2. {SYNC_RUNS}",
         ),
         (
+            {"framework": "alpha", "server": "uwsgi", "workers": 2},
+            f"alpha does not run with server=uwsgi workers=2. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "alpha", "server": "native"},
+            f"alpha does not run with server=native: it is no server. {SYNC_RUNS}",
+        ),
+        (
+            {"framework": "beta", "server": "gunicorn"},
+            "beta does not run with server=gunicorn: gunicorn runs no loops. It runs with: "
+            "server=native transport=unix protocol=http event_loop=uvloop|asyncio "
+            "upstream_keepalive=true.",
+        ),
+        (
+            {"framework": "beta", "server": "nginx"},
+            "server: 'nginx' is not known. There are: gunicorn, native, uwsgi. A new one is a "
+            "folder in files/servers/.",
+        ),
+        (
             {"framework": "beta", "threads": 4},
             "beta does not run with threads=4. It runs with: server=native transport=unix "
             "protocol=http event_loop=uvloop|asyncio upstream_keepalive=true.",
@@ -344,8 +380,8 @@ def test_a_python_that_is_old_enough_or_not_known_yet_is_taken(
 ) -> None:
     found = chosen_by(make(lab, framework="alpha", server="uwsgi", python=python))
     # For the look at the host, which knows it.
-    kept = (found["loop"], found["python_below"], found["python_reason"])
-    assert kept == ("tornado", "3.12", "it crashes there")
+    kept = (found["python_below"], found["python_reason"])
+    assert kept == ("3.12", "it crashes there")
 
 
 @pytest.mark.parametrize(
@@ -393,8 +429,8 @@ def test_a_stage_that_needs_no_framework_plans_no_cells(lab: Path) -> None:
     assert found.load_seconds == 0
 
 
-def test_a_row_stands_for_each_of_its_choices_in_their_order() -> None:
-    found = stacks.stacks(INTERFACES["sync"]["stacks"])
+def test_a_row_stands_for_each_of_its_choices_in_their_order(lab: Path) -> None:
+    found = servers.offered(lab, "sync")
     assert [tuple(one[key] for key in stacks.CHOICES) for one in found] == [
         ("gunicorn", "unix", "http", "gthread", None, True),
         ("gunicorn", "unix", "http", "gthread", None, False),
@@ -406,7 +442,6 @@ def test_a_row_stands_for_each_of_its_choices_in_their_order() -> None:
     ]
     assert [one["threaded"] for one in found] == [True] * 4 + [False] * 3
     assert [one["python_below"] for one in found] == [None] * 5 + ["3.12"] * 2
-    assert [one["loop"] for one in found] == [None] * 5 + ["tornado"] * 2
 
 
 @pytest.mark.parametrize(
@@ -507,6 +542,7 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
             **one,
             "threaded": None,
             "closes_idle": None,
+            "only_workers": None,
         }
         ids |= {item.cell_id for item in cells.items(values, chosen, BACKLOGS, {"index": {}})}
     # Each measured, and calibrated beside.

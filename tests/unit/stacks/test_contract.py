@@ -48,6 +48,7 @@ def refusal(given: bytes, seconds: float = 0.01, **changed: Any) -> str:
 def test_a_right_answer_is_measured() -> None:
     given = answer(media="Application/JSON")
     assert contract.check(INDEX, given, 0.01, {}) == {
+        "status": 200,
         "sha256": hashlib.sha256(BODY).hexdigest(),
         "body_bytes": len(BODY),
         "wire_bytes": len(given),
@@ -272,7 +273,7 @@ def test_every_contract_can_be_met_and_missed(name: str) -> None:
     body = contract.expected_body(own, DATASET)
     right = answer(body, media=own["content_type"])
     least = own.get("minimum_ms", 0) / 1000
-    assert contract.check(own, right, least, DATASET)["body_bytes"] > 2
+    assert contract.check(own, right, least, DATASET)["body_bytes"] == len(body) > 2
     for wrong, seconds in (
         (answer(b"{}", media=own["content_type"]), least),
         (answer(body, media="text/css"), least),
@@ -281,3 +282,77 @@ def test_every_contract_can_be_met_and_missed(name: str) -> None:
     ):
         with pytest.raises(ContractError, match="the contract says"):
             contract.check(own, wrong, seconds, DATASET)
+
+
+RECORDED: Any = {"path": "/mine"}
+
+
+def verified(*bodies: bytes, own: Any = RECORDED, before: Any = None) -> contract.Answer:
+    return contract.verified(own, [(answer(body), 2.0) for body in bodies], {}, before)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "known"),
+    [
+        ((b"same", b"same"), {"sha256", "body_bytes", "wire_bytes"}),
+        ((b"one!", b"two!"), {"body_bytes", "wire_bytes"}),
+        ((b"one", b"three"), set()),
+    ],
+)
+def test_recorded_answer_has_what_two_answers_have_in_common(
+    bodies: tuple[bytes, ...], known: set[str]
+) -> None:
+    found = verified(*bodies)
+    assert found["status"] == 200
+    assert {key for key, value in found.items() if value is not None} == {"status", *known}
+
+
+def test_answer_unlike_the_recorded_one_is_refused() -> None:
+    first = verified(b"same", b"same")
+    assert verified(b"same", b"same", before=first) == first
+    with pytest.raises(ContractError, match="otherwise than the first time in this run: sha256"):
+        verified(b"else", b"else", before=first)
+    varied = verified(b"one!", b"two!")
+    assert verified(b"six!", b"ten!", before=varied)["body_bytes"] == 4
+    with pytest.raises(ContractError, match="body_bytes was 4, and is 5"):
+        verified(b"seven", b"eight", before=varied)
+
+
+def test_recorded_answer_outside_of_goodput_is_refused() -> None:
+    with pytest.raises(ContractError, match="status 404, and goodput counts 200 to 299 alone"):
+        contract.check(RECORDED, answer(b"no", "404 Not Found"), 0.01, {})
+
+
+@pytest.mark.parametrize(
+    ("rule", "right", "wrong"),
+    [
+        ({"pattern": "<h1>.*</h1>"}, b"<p><h1>Shop</h1>", b"<h1>"),
+        ({"schema": {"type": "array", "minItems": 1}}, b"[1]", b"[]"),
+        ({"schema": {"type": "object"}}, b"{}", b"{"),
+        ({"schema": {}}, b"1", b"[" * 100_000),
+    ],
+)
+def test_rule_leaves_the_body_free(rule: Any, right: bytes, wrong: bytes) -> None:
+    own = {**RECORDED, **rule}
+    assert verified(right, own=own) == {
+        "status": 200,
+        "sha256": None,
+        "body_bytes": None,
+        "wire_bytes": None,
+    }
+    with pytest.raises(ContractError) as refusal:
+        verified(wrong, own=own)
+    assert str(refusal.value).isprintable()
+
+
+def test_header_of_an_answer_is_checked() -> None:
+    own = {**RECORDED, "answer_headers": {"Server": "NGINX"}}
+    verified(b"x", own=own)
+    own = {**RECORDED, "answer_headers": {"X-Made": "yes"}}
+    with pytest.raises(ContractError, match=r"x-made '\(none\)', the contract says 'yes'"):
+        verified(b"x", own=own)
+
+
+def test_answer_longer_than_is_read_is_refused() -> None:
+    with pytest.raises(ContractError, match="at most 1048576"):
+        contract.check(RECORDED, answer(b"x", length="2000000"), 0.01, {})

@@ -390,6 +390,12 @@ def test_nginx_settings_are_compared_with_the_profile_in_the_ledger() -> None:
         "nginx.upstream_keepalive: asked 64, is None (rejected)",
         "application.backlog: asked 4096, is 2048 (clamped)",
     ]
+    # A server that always listens with its own number is not refused; the row says so.
+    found = service_ledger.serving_rows([], 4096, 65536, SERVES, now, own_backlog=2048)
+    assert ledger.not_taken(found) == []
+    (row,) = (row for row in found if row.key == "application.backlog")
+    assert (row.requested, row.after, row.state) == ("4096", "2048", "clamped")
+    assert row.reason.endswith("this server always listens with 2048")
     free = [replace(each, required=False) for each in settings]
     found = service_ledger.serving_rows(free, 2048, 65536, SERVES, SERVES)
     assert ledger.not_taken(found) == ["nginx.backlog: asked 2048, is 511 (clamped)"]

@@ -20,7 +20,7 @@ from loadlab.core import documents, formatting, lock
 from loadlab.core.model import Progress, Result
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import results
-from loadlab.report.words import outcomes
+from loadlab.report.words import applications, outcomes
 from loadlab.report.words import verdict as words
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import progress, records, schedule, search
@@ -86,7 +86,7 @@ class ActionModule(ControllerAction):
         derive.repetition(repetition.path, args["keep_requests"])
         found = documents.read(repetition.result, Result)
         several = len({one.pair for one in plan.experiments}) > 1
-        path = str(plan.endpoints.get(item.cell.endpoint, {}).get("path", f"/{item.cell.endpoint}"))
+        path = applications.paths(plan.endpoints).get(item.cell.endpoint, f"/{item.cell.endpoint}")
         if len(plan.tunings) > 1:
             path += f", tuning {item.cell.tuning}"
         what = progress.measurement(item, path, (found.server or "") if several else "")

@@ -17,7 +17,7 @@ from loadlab.core.model import Original
 from loadlab.planning import options
 from loadlab.planning.generator_choice import alternatives
 from loadlab.planning.request import Request
-from loadlab.report.words import curves, reproduction
+from loadlab.report.words import applications, curves, reproduction
 from loadlab.reproduction import deviations, recipe
 from loadlab.scheduling.plan import Plan
 
@@ -53,6 +53,7 @@ class ActionModule(ControllerAction):
                 "plan": for_ansible(found.plan),
                 "instead": None if instead is None else for_ansible(instead),
                 "told": curves.told(found.plan),
+                "applications": applications.found(found.plan),
                 "unlike": unlike,
             }
         except PlanError as refusal:

@@ -6,17 +6,25 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.stacks.contract import ContractError, check, cut
+from loadlab.stacks.asking import times
+from loadlab.stacks.contract import ContractError, cut, verified
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         try:
-            answers = cut(args["answers"], args["mark"], list(args["contracts"]))
+            contracts = args["contracts"]
+            asked = [(name, n) for name, one in contracts.items() for n in range(times(one))]
+            answers = cut(args["answers"], args["mark"], asked)
             return {
                 "answers": {
-                    name: check(contract, *answers[name], args["dataset"])
-                    for name, contract in args["contracts"].items()
+                    name: verified(
+                        contract,
+                        [answers[one] for one in asked if one[0] == name],
+                        args["dataset"],
+                        args["before"].get(name),
+                    )
+                    for name, contract in contracts.items()
                 }
             }
         except ContractError as problem:

@@ -1,13 +1,21 @@
-"""Filter contract_text, from loadlab/stacks/contract.py."""
+"""Filters for contracts and answers, from loadlab/stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from loadlab.stacks import contract
+import msgspec
+from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
+
+from loadlab.stacks import asking, contract
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"contract_text": lambda name: contract.TEXTS[name]().decode("ascii")}
+        return {
+            "contract_text": lambda name: contract.TEXTS[name]().decode("ascii"),
+            "verification_requests": lambda contracts, urls, mark: msgspec.to_builtins(
+                asking.requests(plain(contracts), plain(urls), mark)
+            ),
+        }

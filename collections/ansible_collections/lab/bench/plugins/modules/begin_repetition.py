@@ -19,12 +19,16 @@ options:
     description: URL to load.
     type: str
     required: true
+  request:
+    description: Contract of the endpoint, of which method, headers and body are used.
+    type: dict
+    default: {}
   status:
     description: URL of nginx's request counters; empty for none.
     type: str
     default: ""
   answer:
-    description: Verified answer, with sha256, body_bytes and wire_bytes.
+    description: Verified answer, with status, sha256, body_bytes and wire_bytes.
     type: dict
     required: true
   beside:

@@ -104,6 +104,11 @@ told:
   description: Which generator is taken and why, empty where it was named.
   type: str
   returned: success
+applications:
+  description: A line on each application from outside the tree, what was found in its folder.
+  type: list
+  elements: str
+  returned: success
 unlike:
   description: Lines on what differs from the run to repeat; empty where none is repeated.
   type: list

@@ -1,0 +1,305 @@
+"""The manifest of an application: app.yml, or derived from its folder where that says less.
+
+An application of the lab has a whole app.yml. Any other folder needs none: its packages, its
+callable and what that speaks are found in it. The keys of Beside, in an app.yml there, go first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NotRequired, TypedDict
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from loadlab.core.catalog import load_yaml, read_yaml
+from loadlab.core.errors import PlanError
+from loadlab.core.fingerprint import IGNORED
+from loadlab.core.formatting import one_line
+from loadlab.stacks import requests, requirements
+from loadlab.stacks.callables import Source, Spoken
+from loadlab.stacks.contract import Contract, contracts
+
+MANIFEST = "app.yml"
+# What is copied to a server at most, bytes.
+FOLDER_BYTES_MAX = 200_000_000
+# Databases of the server's PostgreSQL: with the lab's data set, and of an application's own.
+DATASET, OWN = "loadlab", "loadlab_app"
+# A line of an environment file, as systemd reads it.
+_VARIABLE = re.compile(r"\s*([#;].*)?|[A-Za-z_][A-Za-z0-9_]*=.*")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+# Modules that are looked at, with the names in them; those of a package go behind its name.
+_WELL_KNOWN = {
+    "app": ("app", "application"),
+    "main": ("app", "application"),
+    "wsgi": ("application", "app"),
+    "asgi": ("application", "app"),
+}
+
+
+class Refused(TypedDict):
+    """Stacks that an application does not run on, by some of their choices, and why."""
+
+    server: str
+    transport: NotRequired[str]
+    worker_class: NotRequired[str]
+    upstream_keepalive: NotRequired[bool]
+    reason: str
+
+
+class App(TypedDict):
+    """Content of app.yml.
+
+    - interface: a key of files/interfaces.yml
+    - endpoints: names in files/endpoints.yml or in its requests.yml
+    - pool_size: database connections of a worker, 0 without a pool
+    - drivers: database drivers that it can use, the default first; absent where there is no choice
+    - module, uwsgi_module: "module:object" of the application
+    - refused: stacks of its interface that it does not run on
+    - environment: file of variables; dump: SQL file; in its folder, or absolute
+    - database: none, or postgresql for a database of its own, which the dump fills
+    - migrate: shell command that is run in its folder, with its packages and variables
+    - requirements: of an application from outside the tree, the file that lists its packages
+    """
+
+    description: str
+    language: Literal["python", "node", "go", "none"]
+    interface: str
+    endpoints: list[str]
+    pool_size: int
+    drivers: NotRequired[list[str]]
+    module: NotRequired[str]
+    uwsgi_module: NotRequired[str]
+    refused: NotRequired[list[Refused]]
+    environment: NotRequired[str]
+    database: NotRequired[Literal["postgresql", "none"]]
+    dump: NotRequired[str]
+    migrate: NotRequired[str]
+    requirements: NotRequired[str]
+
+
+class Beside(Struct, forbid_unknown_fields=True, kw_only=True):
+    """An app.yml that says only what cannot be found; the keys are those of App."""
+
+    module: str | None = None
+    interface: Spoken | None = None
+    environment: str | None = None
+    database: Literal["postgresql", "none"] = "none"
+    dump: str | None = None
+    migrate: str | None = None
+
+
+def is_own(app: App) -> bool:
+    """Return whether the application is from outside the tree, and knows nothing of the lab."""
+    return "requirements" in app
+
+
+def name_of(source: str) -> str:
+    """Return the name of an application's folder, as a cell's id can have it."""
+    found = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(source).name).strip("._-")
+    return found[:40] or "application"
+
+
+def manifest(root: Path, source: str, module: str | None = None) -> App:
+    """Return the manifest of an application's folder. ``module``: instead of its own.
+
+    Raises PlanError with the place of a wrong value, and for what cannot be found.
+    """
+    folder = root / source
+    if not folder.is_dir():
+        raise PlanError(
+            f"app: '{source}' is no folder. Give a folder with the files of apps/<framework>, or "
+            f"your application's, with {requirements.TEXT}, {requirements.PROJECT} or a wheel."
+        )
+    said = _said(folder, source)
+    if isinstance(said, Beside):
+        return _derived(folder, said, module)
+    app = read_yaml(root, f"{source}/{MANIFEST}", App)
+    _check_files(folder, app)
+    return app if module is None else {**app, "module": _module(module)}
+
+
+def contracts_of(root: Path, source: str, app: App) -> dict[str, Contract]:
+    """Return the contracts of an application's endpoints by name, its own before the lab's."""
+    folder = root / source
+    if is_own(app):
+        needs = {"needs": ["database"]} if app.get("database") == "postgresql" else {}
+        return {
+            name: msgspec.convert({**one, **needs}, Contract)
+            for name, one in requests.read(folder).items()
+        }
+    own = requests.read(folder) if (folder / requests.FILE).exists() else {}
+    return {**contracts(root), **own}
+
+
+def locks(root: Path, source: str) -> list[Path]:
+    """Return the lock files of an application, of any language; those that exist."""
+    folder = root / source
+    if not folder.is_dir():
+        return []
+    if isinstance(_said(folder, source), Beside):
+        found = [root / requirements.lock(root, folder, requirements.file_of(folder))]
+    else:
+        found = [folder / name for name in (requirements.TEXT, "go.sum", "package-lock.json")]
+    return [path for path in found if path.exists()]
+
+
+def database(app: App) -> str:
+    """Return the name of the database that the application uses, if any."""
+    return OWN if app.get("database") == "postgresql" else DATASET
+
+
+def _said(folder: Path, source: str) -> Beside | None:
+    """Return what a short app.yml says; None of a whole one."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return Beside()
+    try:
+        found = load_yaml(path)
+        # Both forms have a module; the whole one says more.
+        short = isinstance(found, dict) and not {"language", "description", "endpoints"} & {*found}
+        return msgspec.convert(found, Beside) if short else None
+    except (yaml.YAMLError, msgspec.ValidationError) as problem:
+        raise PlanError(f"{source}/{MANIFEST}: {one_line(str(problem))}.") from None
+
+
+def _derived(folder: Path, said: Beside, module: str | None) -> App:
+    _check_size(folder)
+    file = requirements.file_of(folder)
+    source = _source(folder, file)
+    given = module or said.module
+    if given:
+        named = _module(given)
+        owner, _, name = named.partition(":")
+        if not source.binds(owner, name):
+            raise PlanError(
+                f"module: '{given}' is not in {folder}: no module {owner} there has {name}. "
+                f"{_found_words(source)}"
+            )
+    else:
+        named = _find(folder, source, said.interface)
+        owner, _, name = named.partition(":")
+    interface = said.interface or source.interface(owner, name)
+    if interface is None:
+        raise PlanError(
+            f"module: whether {named} in {folder} speaks WSGI or ASGI cannot be told from its "
+            f"source. Write 'interface: wsgi' or 'interface: asgi' to {folder / MANIFEST}."
+        )
+    app: App = {
+        "description": f"{name_of(str(folder))}, from outside the tree",
+        "language": "python",
+        "interface": interface,
+        "endpoints": [*requests.read(folder)],
+        "pool_size": 0,
+        "module": named,
+        "database": said.database,
+        "requirements": file,
+    }
+    if said.environment is not None:
+        app["environment"] = said.environment
+    if said.dump is not None:
+        app["dump"] = said.dump
+    if said.migrate is not None:
+        app["migrate"] = said.migrate
+    _check_files(folder, app)
+    return app
+
+
+def _module(given: str) -> str:
+    if not _MODULE.fullmatch(given):
+        raise PlanError(
+            f"module: '{given}' is no module and callable. Give module:callable, such as app:app."
+        )
+    return given
+
+
+def _source(folder: Path, file: str) -> Source:
+    if requirements.is_wheel(file):
+        return Source(zipfile.Path(folder / file))
+    return Source(*(path for path in (folder, folder / "src") if path.is_dir()))
+
+
+def _find(folder: Path, source: Source, interface: Spoken | None) -> str:
+    """Return the first well-known callable, of this interface where one is given."""
+    found = [*_candidates(source)]
+    for owner, name in found:
+        if interface is None or source.interface(owner, name) in (interface, None):
+            return f"{owner}:{name}"
+    raise PlanError(
+        f"module: {folder} has no application under a well-known name. {_found_words(source)}"
+    )
+
+
+def _found_words(source: Source) -> str:
+    there_are = [f"{owner}:{name}" for owner, name in _candidates(source)]
+    known = ", ".join(f"{module}:{name[0]}" for module, name in _WELL_KNOWN.items())
+    found = (
+        f"There are: {', '.join(there_are)}." if there_are else f"Looked for: {known}, the same "
+    )
+    rest = "" if there_are else "in each package, and <package>:app."
+    return f"{found}{rest} Give one with -e module=<module>:<callable>."
+
+
+def _candidates(source: Source) -> Iterator[tuple[str, str]]:
+    """Yield (module, callable) of every well-known callable."""
+    for prefix in ("", *(f"{package}." for package in source.packages())):
+        for module, names in _WELL_KNOWN.items():
+            yield from (
+                (prefix + module, one) for one in names if source.binds(prefix + module, one)
+            )
+    for package in source.packages():
+        yield from ((package, one) for one in ("app", "application") if source.binds(package, one))
+
+
+def _check_size(folder: Path) -> None:
+    total = 0
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        total += sum((Path(place) / name).lstat().st_size for name in files)
+        if total > FOLDER_BYTES_MAX:
+            raise PlanError(
+                f"app: '{folder}' has more than {FOLDER_BYTES_MAX // 10**6} MB, the most that is "
+                f"copied to a server; {', '.join(IGNORED)} do not count. Give the folder of the "
+                "application alone."
+            )
+
+
+def _check_files(folder: Path, app: App) -> None:
+    """Raise PlanError where a file that the manifest names is absent or cannot be used."""
+    if "dump" in app and app.get("database") != "postgresql":
+        raise PlanError(
+            f"{folder / MANIFEST}: dump: {app['dump']} needs a database. Write "
+            "'database: postgresql' there, or leave dump out."
+        )
+    for key, name in (("environment", app.get("environment")), ("dump", app.get("dump"))):
+        if name is not None and not (folder / name).is_file():
+            raise PlanError(f"{folder / MANIFEST}: {key}: {folder / name} is no file.")
+    if "environment" in app:
+        _check_environment(folder / app["environment"])
+
+
+def _check_environment(path: Path) -> None:
+    """Raise PlanError for a line that sets no variable; the message does not quote it."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise PlanError(f"{path}: it is no text. Give lines NAME=value.") from None
+    for number, line in enumerate(lines, 1):
+        if not _VARIABLE.fullmatch(line):
+            raise PlanError(
+                f"{path}: line {number} sets no variable. Give NAME=value, without export."
+            )
+
+
+def never_copied(app: App) -> list[str]:
+    """Return rsync's patterns of the files in an application's folder that are not copied with it.
+
+    The environment file and the dump go another way, to where only their reader has them.
+    """
+    apart = [app[key] for key in ("environment", "dump") if key in app]
+    return [*IGNORED, *(f"/{name}" for name in apart if not name.startswith("/"))]

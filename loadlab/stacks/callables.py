@@ -1,0 +1,224 @@
+"""Tell from an application's source whether a callable speaks WSGI or ASGI, without running it.
+
+The plan needs to know before there is a host. The server asks the object itself once it is
+installed (roles/app_server/files/ask-interface.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib.resources.abc import Traversable
+from typing import Literal, TypeAlias
+
+Spoken = Literal["wsgi", "asgi"]
+# What a module binds a name to.
+_Bound: TypeAlias = "ast.stmt | ast.expr | tuple[str, str]"
+
+# Callables that return an application, by their full names.
+MADE_BY: dict[str, Spoken] = {
+    "flask.Flask": "wsgi",
+    "django.core.wsgi.get_wsgi_application": "wsgi",
+    "bottle.Bottle": "wsgi",
+    "bottle.default_app": "wsgi",
+    "falcon.App": "wsgi",
+    "webob.dec.wsgify": "wsgi",
+    "a2wsgi.ASGIMiddleware": "wsgi",
+    "socketio.WSGIApp": "wsgi",
+    "django.core.asgi.get_asgi_application": "asgi",
+    "fastapi.FastAPI": "asgi",
+    "starlette.applications.Starlette": "asgi",
+    "quart.Quart": "asgi",
+    "litestar.Litestar": "asgi",
+    "sanic.Sanic": "asgi",
+    "falcon.asgi.App": "asgi",
+    "channels.routing.ProtocolTypeRouter": "asgi",
+    "a2wsgi.WSGIMiddleware": "asgi",
+    "asgiref.wsgi.WsgiToAsgi": "asgi",
+    "socketio.ASGIApp": "asgi",
+}
+# A method that returns an application, whatever its object is called.
+_METHODS: dict[str, Spoken] = {"make_wsgi_app": "wsgi"}
+# Parameters: (environ, start_response), and (scope, receive, send).
+_WSGI_PARAMETERS, _ASGI_PARAMETERS = 2, 3
+# How far names are followed, so that two modules that import each other end.
+_DEPTH = 12
+
+
+class Source:
+    """The modules of an application, in folders or in a wheel."""
+
+    def __init__(self, *folders: Traversable) -> None:
+        self._folders = folders
+        self._trees: dict[str, ast.Module | None] = {}
+
+    def tree(self, module: str) -> ast.Module | None:
+        """Return the syntax tree of a module or package; None where there is none to read."""
+        if module not in self._trees:
+            self._trees[module] = self._read(module)
+        return self._trees[module]
+
+    def _read(self, module: str) -> ast.Module | None:
+        parts = module.split(".")
+        for folder in self._folders:
+            for names in ([*parts[:-1], f"{parts[-1]}.py"], [*parts, "__init__.py"]):
+                file = folder.joinpath(*names)
+                if file.is_file():
+                    try:
+                        return ast.parse(file.read_bytes())
+                    except (SyntaxError, ValueError):
+                        return None
+        return None
+
+    def packages(self) -> list[str]:
+        """Return the names of the folders that hold modules, sorted."""
+        return sorted(
+            {
+                each.name
+                for folder in self._folders
+                for each in folder.iterdir()
+                if each.is_dir()
+                and each.name.isidentifier()
+                and any(file.name.endswith(".py") for file in each.iterdir())
+            }
+        )
+
+    def binds(self, module: str, name: str) -> bool:
+        """Return whether a module binds a name at its top level."""
+        return self._bound(module, name) is not None
+
+    def interface(self, module: str, name: str) -> Spoken | None:
+        """Return what the object speaks; None where the source does not tell."""
+        return self._of_name(module, name, _DEPTH)
+
+    def _bound(self, module: str, name: str) -> _Bound | None:
+        tree = self.tree(module)
+        return None if tree is None else _last(tree.body, name)
+
+    def _of_name(self, module: str, name: str, depth: int) -> Spoken | None:
+        found = self._bound(module, name) if depth else None
+        if isinstance(found, tuple):
+            return self._of_import(module, *found, depth)
+        return self._of_bound(module, found, depth)
+
+    def _of_import(self, module: str, other: str, name: str, depth: int) -> Spoken | None:
+        return self._of_name(self._absolute(module, other), name, depth - 1)
+
+    def _absolute(self, module: str, other: str) -> str:
+        """Return the module that an import names; dots are relative to the importing one."""
+        up = len(other) - len(other.lstrip("."))
+        if not up:
+            return other
+        is_package = any(
+            folder.joinpath(*module.split("."), "__init__.py").is_file() for folder in self._folders
+        )
+        parts = module.split(".") if is_package else module.split(".")[:-1]
+        return ".".join([*parts[: len(parts) - up + 1], *filter(None, [other[up:]])])
+
+    def _of_bound(
+        self, module: str, found: ast.stmt | ast.expr | None, depth: int
+    ) -> Spoken | None:
+        if isinstance(found, ast.AsyncFunctionDef | ast.FunctionDef):
+            return _of_function(found, 0)
+        return self._of_expression(module, found, depth) if isinstance(found, ast.expr) else None
+
+    def _of_expression(self, module: str, value: ast.expr, depth: int) -> Spoken | None:
+        if not depth:
+            return None
+        if isinstance(value, ast.Name):
+            return self._of_name(module, value.id, depth - 1)
+        if not isinstance(value, ast.Call):
+            return None
+        if isinstance(value.func, ast.Attribute) and value.func.attr in _METHODS:
+            return _METHODS[value.func.attr]
+        made = self._of_called(module, value.func, depth)
+        if made is not None or not value.args:
+            return made
+        # Middleware of either kind returns what it wraps.
+        return self._of_expression(module, value.args[0], depth - 1)
+
+    def _of_called(self, module: str, called: ast.expr, depth: int) -> Spoken | None:
+        full = self._full_name(module, called)
+        if full in MADE_BY:
+            return MADE_BY[full]
+        owner, _, name = full.rpartition(".")
+        if self.tree(owner or module) is None:
+            return None
+        return self._made_by(owner or module, name, depth - 1)
+
+    def _made_by(self, module: str, name: str, depth: int) -> Spoken | None:
+        """Return what a call of a function or class of the application's own returns."""
+        found = self._bound(module, name) if depth > 0 else None
+        if isinstance(found, tuple):
+            full = f"{self._absolute(module, found[0])}.{found[1]}"
+            other = self._absolute(module, found[0])
+            return MADE_BY.get(full) or self._made_by(other, found[1], depth - 1)
+        if isinstance(found, ast.ClassDef):
+            call = _last(found.body, "__call__")
+            if isinstance(call, ast.AsyncFunctionDef | ast.FunctionDef):
+                return _of_function(call, 1)
+            bases = (self._of_called(module, base, depth) for base in found.bases)
+            return next((one for one in bases if one is not None), None)
+        if isinstance(found, ast.FunctionDef):
+            returned = [one.value for one in ast.walk(found) if isinstance(one, ast.Return)]
+            for value in filter(None, returned):
+                local = _last(found.body, value.id) if isinstance(value, ast.Name) else value
+                spoken = self._of_bound(
+                    module, value if local is None or isinstance(local, tuple) else local, depth
+                )
+                if spoken is not None:
+                    return spoken
+        return None
+
+    def _full_name(self, module: str, called: ast.expr) -> str:
+        """Return the dotted name of what is called, its first part as it was imported."""
+        parts: list[str] = []
+        while isinstance(called, ast.Attribute):
+            parts.insert(0, called.attr)
+            called = called.value
+        if not isinstance(called, ast.Name):
+            return ""
+        found = self._bound(module, called.id)
+        if not isinstance(found, tuple):
+            return ".".join([called.id, *parts])
+        owner, name = self._absolute(module, found[0]), found[1]
+        return ".".join([*filter(None, [owner, name]), *parts])
+
+
+def _of_function(function: ast.AsyncFunctionDef | ast.FunctionDef, bound: int) -> Spoken | None:
+    """Return what a function speaks. ``bound``: number of arguments that it has when called."""
+    count = len(function.args.posonlyargs) + len(function.args.args) - bound
+    if isinstance(function, ast.AsyncFunctionDef):
+        return "asgi" if count == _ASGI_PARAMETERS else None
+    return "wsgi" if count == _WSGI_PARAMETERS else None
+
+
+def _last(body: list[ast.stmt], name: str) -> _Bound | None:
+    """Return what the last statement binds a name to: its value, itself, or (module, name) of an
+    import."""
+    return next((one for one in reversed([*_bindings(body, name)])), None)
+
+
+def _bindings(body: list[ast.stmt], name: str) -> Iterator[_Bound]:
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if statement.name == name:
+                yield statement
+        elif isinstance(statement, ast.Assign):
+            targets = statement.targets
+            if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+                yield statement.value
+        elif isinstance(statement, ast.AnnAssign):
+            if isinstance(statement.target, ast.Name) and statement.target.id == name:
+                yield from [statement.value] if statement.value else []
+        elif isinstance(statement, ast.ImportFrom):
+            for alias in statement.names:
+                if (alias.asname or alias.name) == name:
+                    yield "." * statement.level + (statement.module or ""), alias.name
+        elif isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if (alias.asname or alias.name.partition(".")[0]) == name:
+                    yield (alias.name if alias.asname else name), ""
+        else:
+            for part in ("body", "orelse", "finalbody"):
+                yield from _bindings(getattr(statement, part, []), name)

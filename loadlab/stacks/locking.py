@@ -1,0 +1,57 @@
+"""Make the lock file of an application from outside the tree, with uv, on the controller."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from loadlab.core import documents
+from loadlab.core.errors import PlanError
+from loadlab.core.formatting import one_line
+from loadlab.stacks import requirements
+
+# Seconds; a resolution that backtracks for longer has no answer.
+_TIMEOUT_S = 300
+_PINNED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def lock(root: Path, folder: Path, file: str) -> bool:
+    """Make the lock file of an application where it is not there; return whether it was made.
+
+    Raises PlanError where the index has no such packages, or no wheels of them.
+    """
+    path = root / requirements.lock(root, folder, file)
+    if path.exists():
+        return False
+    wanted = requirements.wanted(folder, file)
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "wanted.in").write_text("\n".join([*wanted, ""]), encoding="utf-8")
+        said = subprocess.run(
+            [
+                *(Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet"),
+                *("--universal", "--python-version", requirements.PYTHON, "--no-header"),
+                *("--generate-hashes", "--only-binary", ":all:"),
+                *("wanted.in", "--output-file", "lock.txt"),
+            ],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        if said.returncode:
+            why = re.sub(r"//[^/@\s]*@", "//", one_line(said.stderr, 800))
+            raise PlanError(
+                f"app: the packages of {folder / file} cannot be locked: {why} Give versions that "
+                f"the index has as wheels for Python {requirements.PYTHON} and newer."
+            )
+        text = (Path(place) / "lock.txt").read_text(encoding="utf-8")
+    bare = [found[1] for found in _PINNED.finditer(text) if "--hash=" not in found[0]]
+    if bare:
+        raise PlanError(f"app: {', '.join(bare)} of {folder / file} came without hashes.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    documents.write(path, f"{text}{requirements.own_pin(folder, file)}\n".encode())
+    return True

@@ -1,0 +1,181 @@
+"""requests.yml, beside an application: named requests, and what is right as their answers.
+
+A request is its path, or a mapping with the keys of OwnRequest. Without json, text, schema and
+pattern, the first answers of a run say which body is right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import jsonschema
+import msgspec
+import yaml
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from loadlab.core import http_headers
+from loadlab.core.catalog import load_yaml
+from loadlab.core.errors import PlanError
+from loadlab.core.formatting import one_line
+from loadlab.core.model.base import Json
+from loadlab.stacks.contract import Contract
+
+FILE = "requests.yml"
+# Where an application has no requests.yml.
+DEFAULT = {"root": "/"}
+# A request's body is a part of command lines.
+BODY_BYTES_MAX = 16_384
+# The generators send the address, which an application that checks its host does not know.
+HOST = "localhost"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_PATH = re.compile(r"/[!-~]*")
+_HOW = "Give them as name: value."
+
+Status: TypeAlias = Annotated[int, Meta(ge=200, le=299)]
+Ms: TypeAlias = Annotated[int, Meta(ge=0, le=300_000)]
+
+
+class OwnRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A request of requests.yml.
+
+    - path, method, headers: as they are sent; body: text, or a mapping or list, which is sent as
+      JSON
+    - status: of the answer; content_type, answer_headers: values of the answer's headers
+    - json, text: the answer's whole body; schema: JSON Schema of it; pattern: regular expression
+      that is found in it
+    - minimum_ms, maximum_ms: time that an answer takes, ms
+    - measured: measured if the user names no endpoint; the first is, where none has it
+    """
+
+    path: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    headers: dict[str, str | int | float] = {}
+    body: Json = None
+    status: Status | UnsetType = UNSET
+    content_type: str | UnsetType = UNSET
+    answer_headers: dict[str, str] | UnsetType = UNSET
+    json: Json | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    schema: dict[str, Json] | UnsetType = UNSET
+    pattern: str | UnsetType = UNSET
+    minimum_ms: Ms | UnsetType = UNSET
+    maximum_ms: Ms | UnsetType = UNSET
+    measured: bool = False
+
+
+_BODIES = ("json", "text", "schema", "pattern")
+
+
+def read(folder: Path) -> dict[str, Contract]:
+    """Return the contracts of an application's requests by name; DEFAULT without requests.yml.
+
+    Raises PlanError with the request and the place of a wrong value.
+    """
+    path = folder / FILE
+    try:
+        found = load_yaml(path) if path.exists() else DEFAULT
+        several = msgspec.convert(found, dict[str, str | dict[str, Json]])
+    except (yaml.YAMLError, msgspec.ValidationError) as problem:
+        raise PlanError(
+            f"{path}: {one_line(str(problem))}. Give name: path, or name: a mapping with path."
+        ) from None
+    if not several:
+        raise PlanError(f"{path}: it names no request. Give name: path, or remove the file.")
+    requests = {name: _request(path, name, one) for name, one in several.items()}
+    measured = [name for name, one in requests.items() if one.measured] or [next(iter(requests))]
+    return {name: _contract(path, name, one, name in measured) for name, one in requests.items()}
+
+
+def _request(path: Path, name: str, given: str | dict[str, Json]) -> OwnRequest:
+    if not _NAME.fullmatch(name):
+        raise PlanError(
+            f"{path}: '{name}' cannot name a request. Give 1 to 40 letters, digits, dashes or "
+            "underscores."
+        )
+    try:
+        found = msgspec.convert({"path": given} if isinstance(given, str) else given, OwnRequest)
+    except msgspec.ValidationError as problem:
+        limit = (
+            " Goodput counts answers with status 200 to 299." if "status" in str(problem) else ""
+        )
+        raise PlanError(f"{path}: {name}: {one_line(str(problem))}.{limit}") from None
+    if not _PATH.fullmatch(found.path):
+        raise PlanError(
+            f"{path}: {name}: path '{found.path}' does not begin with / or is not all printable "
+            "ASCII. Encode other characters, such as a space as %20."
+        )
+    given_bodies = [key for key in _BODIES if getattr(found, key) is not UNSET]
+    if len(given_bodies) > 1:
+        raise PlanError(
+            f"{path}: {name}: {' and '.join(given_bodies)} both say which body is right. Give one."
+        )
+    return found
+
+
+def _contract(path: Path, name: str, one: OwnRequest, measured: bool) -> Contract:
+    body = _body(path, name, one)
+    headers = {key: str(value) for key, value in one.headers.items()}
+    kinds = {key.lower() for key in headers}
+    if "host" not in kinds:
+        headers["Host"] = HOST
+    if body and "content-type" not in kinds:
+        is_text = isinstance(one.body, str)
+        headers["Content-Type"] = (
+            "application/x-www-form-urlencoded" if is_text else "application/json"
+        )
+    allowed = [key for key in http_headers.RESERVED if key != "host"]
+    try:
+        headers = http_headers.checked(headers.items(), _HOW, allowed)
+        _check_rules(one)
+    except (PlanError, re.error, jsonschema.SchemaError) as problem:
+        raise PlanError(f"{path}: {name}: {one_line(str(problem))}") from None
+    expected = {
+        key: value
+        for key in (
+            "status",
+            "content_type",
+            "answer_headers",
+            *_BODIES,
+            "minimum_ms",
+            "maximum_ms",
+        )
+        if (value := getattr(one, key)) is not UNSET
+    }
+    return msgspec.convert(
+        {
+            "path": one.path,
+            "method": one.method,
+            "headers": headers,
+            **({"body": body} if body else {}),
+            **expected,
+            "measured": measured,
+        },
+        Contract,
+    )
+
+
+def _check_rules(one: OwnRequest) -> None:
+    """Raise re.error or SchemaError for a pattern or schema that is none."""
+    if one.pattern is not UNSET:
+        re.compile(one.pattern)
+    if one.schema is not UNSET:
+        jsonschema.validators.validator_for(one.schema).check_schema(one.schema)
+
+
+def _body(path: Path, name: str, one: OwnRequest) -> str:
+    if one.body is None:
+        return ""
+    if one.method == "GET":
+        raise PlanError(f"{path}: {name}: a GET has no body. Give method: POST, or leave body out.")
+    text = one.body if isinstance(one.body, str) else json.dumps(one.body, separators=(",", ":"))
+    size = len(text.encode())
+    if size > BODY_BYTES_MAX or "\0" in text:
+        raise PlanError(
+            f"{path}: {name}: a body of {size} bytes, at most {BODY_BYTES_MAX} without NUL may be. "
+            "Give a shorter one."
+        )
+    return text

@@ -1,0 +1,148 @@
+"""The packages of an application from outside the tree, and the name of their lock file.
+
+The lock holds for every Python and machine, as those of apps/ do. locking.py makes it, once for the
+same requirements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+import zipfile
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+
+from loadlab.core import documents
+from loadlab.core.errors import PlanError
+
+# Below the lab's folder.
+LOCKS = ".cache/locks"
+TEXT, PROJECT = "requirements.txt", "pyproject.toml"
+# The oldest Python of a server.
+PYTHON = "3.11"
+# What a lock cannot pin by a hash.
+_LOCAL = re.compile(r"\s*(-e\b|--editable\b|\.|/|file:|(git|hg|svn|bzr)\+|[^#]*@\s*(file:|git\+))")
+
+
+def file_of(folder: Path) -> str:
+    """Return the name of the file that lists an application's packages.
+
+    Raises PlanError where there is none, or several wheels.
+    """
+    wheels = sorted(path.name for path in folder.glob("*.whl"))
+    if (folder / TEXT).is_file():
+        return TEXT
+    if _has_project(folder / PROJECT):
+        return PROJECT
+    if len(wheels) == 1:
+        return wheels[0]
+    has = f"{len(wheels)} wheels" if wheels else "none of them"
+    raise PlanError(
+        f"app: '{folder}' needs a {TEXT}, a {PROJECT} with [project], or one wheel, and has {has}. "
+        f"Write what `pip freeze` prints to {folder / TEXT}."
+    )
+
+
+def lock(root: Path, folder: Path, file: str) -> str:
+    """Return the path of an application's lock file, relative to ``root``."""
+    text = "\0".join([*wanted(folder, file), own_pin(folder, file), PYTHON])
+    return f"{LOCKS}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+
+
+def own_pin(folder: Path, file: str) -> str:
+    """Return the line of a lock file for an application that is a wheel itself; "" of others."""
+    if not is_wheel(file):
+        return ""
+    found = _metadata(folder / file)
+    return f"{found['Name']}=={found['Version']} --hash=sha256:{documents.digest_of(folder / file)}"
+
+
+def is_wheel(file: str) -> bool:
+    """Return whether the packages are those that a wheel asks for."""
+    return file.endswith(".whl")
+
+
+def _has_project(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        return "project" in tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise PlanError(f"app: {path} cannot be read: {problem}.") from None
+
+
+def wanted(folder: Path, file: str) -> list[str]:
+    """Return what an application asks for, a requirement each. ``file``: of file_of().
+
+    Raises PlanError for requirements that cannot be read or locked.
+    """
+    path = folder / file
+    if is_wheel(file):
+        return _of_wheel(path)
+    if file == PROJECT:
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        if "dependencies" in project.get("dynamic", []):
+            raise PlanError(
+                f"app: {path} has dynamic dependencies, which are known after a build only. Write "
+                f"what `pip freeze` prints to {folder / TEXT}."
+            )
+        found = [str(line) for line in project.get("dependencies", [])]
+    else:
+        found = _of_text(path, set())
+    for line in found:
+        if _LOCAL.match(line):
+            raise PlanError(
+                f"app: '{_secretless(line)}' in {path} is no package of an index, which alone can "
+                "be locked by its hash. Leave it out: the folder and its src/ are on the path."
+            )
+    return found
+
+
+def _of_text(path: Path, seen: set[Path]) -> list[str]:
+    """Return the requirements of a file and of those that it includes, without hashes."""
+    if path in seen or not path.is_file():
+        raise PlanError(f"app: {path} is included and is not there, or includes itself.")
+    seen.add(path)
+    found = []
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in _meaningful(text):
+        included = re.fullmatch(r"(?:-r|--requirement)[ =]?\s*(\S+)", line)
+        if included:
+            found += _of_text((path.parent / included[1]).resolve(), seen)
+            continue
+        line = re.sub(r"\s--hash[= ]\S+", "", line).strip()
+        if line.startswith("-") and not _LOCAL.match(line):
+            raise PlanError(
+                f"app: {path} has the option {line.split()[0].partition('=')[0]}. Leave options "
+                "out; the lab takes the index that pip on the controller takes."
+            )
+        found.append(line)
+    return found
+
+
+def _of_wheel(path: Path) -> list[str]:
+    needs = _metadata(path).get_all("Requires-Dist") or []
+    return [line for line in needs if "extra ==" not in line]
+
+
+def _metadata(path: Path) -> Message:
+    try:
+        with zipfile.ZipFile(path) as wheel:
+            names = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+            text = wheel.read(names[0]).decode("utf-8")
+    except (zipfile.BadZipFile, IndexError, UnicodeDecodeError):
+        raise PlanError(
+            f"app: {path} is no wheel. Build it again, for example with uv build."
+        ) from None
+    return HeaderParser().parsestr(text)
+
+
+def _meaningful(text: str) -> list[str]:
+    lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+def _secretless(line: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", line)

@@ -1,0 +1,251 @@
+"""The application servers of files/servers/, the interfaces that they run, and their commands."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NotRequired, TypedDict, TypeVar
+
+from msgspec import Struct
+
+from loadlab.core.catalog import read_yaml
+from loadlab.core.errors import PlanError
+
+T = TypeVar("T")
+
+# Folder of the servers, each with server.yml and, for Python's, requirements.in and its lock file.
+FOLDER = "files/servers"
+
+
+class Row(TypedDict):
+    """Stacks of a server and an interface; a list of values stands for one stack each.
+
+    - arguments: further words of the command; packages: further ones of the distribution
+    - threads: whether a worker can have several
+    - server_keepalive: whether the option of that name says when it closes an idle connection
+    - backlog: accept queue that it always has, whatever was asked for
+    - python_below, python_reason: upper bound (exclusive) of the Python version, and why
+    """
+
+    transport: str | list[str]
+    protocol: str | list[str]
+    worker_class: NotRequired[str]
+    event_loop: NotRequired[str | list[str]]
+    upstream_keepalive: bool | list[bool]
+    threads: NotRequired[bool]
+    server_keepalive: NotRequired[bool]
+    backlog: NotRequired[int]
+    arguments: NotRequired[str]
+    packages: NotRequired[list[str]]
+    python_below: NotRequired[str]
+    python_reason: NotRequired[str]
+
+
+class Server(TypedDict):
+    """Content of files/servers/<server>/server.yml.
+
+    - command: what systemd starts; Places has the words in braces, besides those of the stack
+    - socket: {socket} of the command by transport, where {listen} does not suit
+    - notifies: whether it tells systemd when it is ready; otherwise its first answer tells
+    - stop: signal that ends it at once, SIGTERM if left out
+    - packages: of the distribution; workers: the only number of processes that it can have
+    - stacks: interface -> rows, the first that fits is used
+    """
+
+    command: str
+    socket: NotRequired[dict[str, str]]
+    notifies: NotRequired[bool]
+    stop: NotRequired[str]
+    packages: NotRequired[list[str]]
+    workers: NotRequired[int]
+    stacks: dict[str, list[Row]]
+
+
+class Interface(TypedDict):
+    """An interface of files/interfaces.yml, which describes the keys."""
+
+    default: str
+    plural: str
+    also: NotRequired[str]
+    refused: NotRequired[dict[str, str]]
+
+
+class PythonLimit(TypedDict):
+    """Below which Python a server runs, and why; both None where there is no limit."""
+
+    server: str
+    python_below: str | None
+    python_reason: str | None
+
+
+class Started(TypedDict):
+    """How a stack is started: its keys as in Server, with the words in braces.
+
+    ``lock``: the lock file of the server's own packages, relative to the lab's folder, or "".
+    """
+
+    command: str
+    socket: str
+    notifies: bool
+    stop: str
+    packages: list[str]
+    lock: str
+
+
+class Chosen(PythonLimit):
+    """One stack of a row: a value for each choice, and how it is started.
+
+    ``own_backlog``: the accept queue that the server always has; None where it does as asked.
+    """
+
+    transport: str
+    protocol: str
+    worker_class: str | None
+    event_loop: str | None
+    upstream_keepalive: bool
+    own_backlog: int | None
+    started: Started
+
+
+class Offered(Chosen):
+    """A stack of a row.
+
+    - threaded: whether its workers can have several threads
+    - closes_idle: whether server_keepalive says when it closes an idle connection
+    - only_workers: the only number of processes that it can have, or None
+    """
+
+    threaded: bool
+    closes_idle: bool
+    only_workers: int | None
+
+
+class Places(Struct, frozen=True, kw_only=True):
+    """What a command needs of the host.
+
+    - listen: unix:<path> or <address>:<port>; router: socket between uWSGI's router and workers
+    - deps: folder of the dependencies
+    - workers: processes, 1 or more; keepalive: seconds until an idle connection is closed
+    - module, uwsgi_module: "module:object" of the application
+    """
+
+    listen: str
+    router: str
+    deps: str
+    workers: int
+    threads: int
+    keepalive: int
+    backlog: int
+    module: str = ""
+    uwsgi_module: str = ""
+
+
+def interfaces(root: Path) -> dict[str, Interface]:
+    """Return files/interfaces.yml. Raises PlanError with the place of a wrong value."""
+    return read_yaml(root, "files/interfaces.yml", dict[str, Interface])
+
+
+def servers(root: Path) -> dict[str, Server]:
+    """Return the servers by name, in its order. Raises PlanError as interfaces() does."""
+    found = sorted(path.parent.name for path in (root / FOLDER).glob("*/server.yml"))
+    return {name: read_yaml(root, f"{FOLDER}/{name}/server.yml", Server) for name in found}
+
+
+def offered(root: Path, interface: str) -> list[Offered]:
+    """Return every stack of an interface: those of its default server first, the others by name."""
+    own = interfaces(root)[interface]
+    wanted = [interface, *([own["also"]] if "also" in own else [])]
+    known = servers(root)
+    order = sorted(known, key=lambda name: (name != own["default"], name))
+    return [
+        one
+        for name in order
+        for key in wanted
+        for row in known[name]["stacks"].get(key, [])
+        for one in _of_row(name, known[name], row, lock(root, name))
+    ]
+
+
+def lock(root: Path, server: str) -> str:
+    """Return a server's lock file, relative to ``root``; "" where it has none."""
+    place = f"{FOLDER}/{server}/requirements.txt"
+    return place if (root / place).exists() else ""
+
+
+def _of_row(name: str, server: Server, row: Row, lock: str) -> Iterator[Offered]:
+    for transport, protocol, event_loop, keepalive in itertools.product(
+        _several(row["transport"]),
+        _several(row["protocol"]),
+        _several(row["event_loop"]) if "event_loop" in row else [None],
+        _several(row["upstream_keepalive"]),
+    ):
+        yield {
+            "server": name,
+            "transport": transport,
+            "protocol": protocol,
+            "worker_class": row.get("worker_class"),
+            "event_loop": event_loop,
+            "upstream_keepalive": keepalive,
+            "own_backlog": row.get("backlog"),
+            "python_below": row.get("python_below"),
+            "python_reason": row.get("python_reason"),
+            "started": {
+                "command": server["command"].replace("{arguments}", row.get("arguments", "")),
+                "socket": server.get("socket", {}).get(transport, ""),
+                "notifies": server.get("notifies", False),
+                "stop": server.get("stop", "SIGTERM"),
+                "packages": [*server.get("packages", []), *row.get("packages", [])],
+                "lock": lock,
+            },
+            "threaded": row.get("threads", False),
+            "closes_idle": row.get("server_keepalive", False),
+            "only_workers": server.get("workers"),
+        }
+
+
+def _several(value: T | list[T]) -> list[T]:
+    return value if isinstance(value, list) else [value]
+
+
+def command(stack: Chosen, places: Places) -> str:
+    """Return the command that starts a stack, in one line, as a unit of systemd has it.
+
+    Raises PlanError where files/servers/ has a word in braces that is not known.
+    """
+    where = places.listen.removeprefix("unix:")
+    address, _, port = where.rpartition(":")
+    words = {
+        "listen": places.listen, "where": where, "path": where, "address": address, "port": port,
+        "router": places.router, "deps": places.deps, "venv": f"{places.deps}/venv",
+        "workers": places.workers, "threads": places.threads, "keepalive": places.keepalive,
+        "backlog": places.backlog, "module": places.module,
+        "uwsgi_module": places.uwsgi_module or places.module,
+        "protocol": stack["protocol"], "worker_class": stack["worker_class"],
+    }  # fmt: skip
+    started = stack["started"]
+    try:
+        text = started["command"].replace("{socket}", started["socket"]).format_map(words)
+    except KeyError as error:
+        raise PlanError(
+            f"{FOLDER}/{stack['server']}/server.yml: {{{error.args[0]}}} is not known. There are: "
+            f"{', '.join(sorted(words))}."
+        ) from None
+    return " ".join(text.split())
+
+
+def refusal(root: Path, interface: str, server: str) -> str | None:
+    """Return why a server does not run an interface; None where it does.
+
+    Raises PlanError where there is no such server.
+    """
+    known, own = servers(root), interfaces(root)[interface]
+    if server not in known:
+        raise PlanError(
+            f"server: '{server}' is not known. There are: {', '.join(known)}. A new one is a "
+            f"folder in {FOLDER}/."
+        )
+    if {interface, own.get("also")} & known[server]["stacks"].keys():
+        return None
+    reason = own.get("refused", {}).get(server)
+    return reason or f"{server} runs no {own['plural']}"

@@ -1,0 +1,193 @@
+"""The commands of the servers, and which interfaces they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from loadlab.core.catalog import names
+from loadlab.core.errors import PlanError
+from loadlab.core.model import Options
+from loadlab.planning import options
+from loadlab.stacks import application, servers, stacks
+from loadlab.stacks.servers import Places
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[3]
+PLACES = Places(
+    listen="unix:/run/app.sock",
+    router="/run/uwsgi.sock",
+    deps="/deps",
+    workers=2,
+    threads=3,
+    keepalive=75,
+    backlog=4096,
+    module="app:application",
+)
+GUNICORN = (
+    "/deps/venv/bin/gunicorn --bind unix:/run/app.sock --backlog 4096 --worker-class {} --workers "
+    "2 --threads 3 --keep-alive 75 --worker-tmp-dir /dev/shm --no-control-socket --log-level "
+    "warning {}app:application"
+)
+UWSGI = (
+    "/usr/bin/uwsgi-core --plugins python3 --strict --master --need-app --single-interpreter "
+    "--lazy-apps --vacuum --die-on-term --disable-logging --enable-threads --chmod-socket=666 "
+    "--listen 4096 --processes 2 {} --virtualenv /deps/venv --module app:application"
+)
+
+
+def asked(framework: str, **given: Any) -> stacks.Stack:
+    values: Options = options.options(builders.SPECS, {"framework": framework, **given})
+    return stacks.stack(ROOT, msgspec.to_builtins(values), None)
+
+
+@pytest.mark.parametrize(
+    ("framework", "given", "command"),
+    [
+        ("flask", {}, GUNICORN.format("gthread", "")),
+        ("flask", {"worker_class": "gevent"}, GUNICORN.format("gevent", "")),
+        ("fastapi", {}, GUNICORN.format("uvicorn_worker.UvicornWorker", "")),
+        ("quart", {"worker_class": "asgi"}, GUNICORN.format("asgi", "--asgi-loop uvloop ")),
+        (
+            "bottle",
+            {"server": "granian"},
+            "/deps/venv/bin/granian --interface wsgi --blocking-threads 3 --uds /run/app.sock "
+            "--uds-permissions 0666 --backlog 4096 --backpressure 65536 --workers 2 --http 1 "
+            "--no-ws --http1-header-read-timeout 60000 --log-level warning app:application",
+        ),
+        (
+            "plain_rsgi",
+            {},
+            "/deps/venv/bin/granian --interface rsgi --loop uvloop --uds /run/app.sock "
+            "--uds-permissions 0666 --backlog 4096 --backpressure 65536 --workers 2 --http 1 "
+            "--no-ws --http1-header-read-timeout 60000 --log-level warning app:application",
+        ),
+        (
+            "django",
+            {"server": "waitress"},
+            "/deps/venv/bin/waitress-serve --unix-socket /run/app.sock --unix-socket-perms 666 "
+            "--backlog 4096 --threads 3 --channel-timeout 75 --connection-limit 65536 "
+            "--asyncore-use-poll app:application",
+        ),
+        (
+            "litestar",
+            {"server": "hypercorn"},
+            "/deps/venv/bin/hypercorn --bind unix:/run/app.sock --umask 0 --backlog 4096 --workers "
+            "2 --worker-class uvloop --keep-alive 75 --log-level warning app:application",
+        ),
+        (
+            "starlette",
+            {"server": "uvicorn"},
+            "/deps/venv/bin/uvicorn --uds /run/app.sock --backlog 4096 --workers 2 --loop uvloop "
+            "--http httptools --timeout-keep-alive 75 --log-level warning --no-access-log "
+            "app:application",
+        ),
+        (
+            "flask",
+            {"server": "uwsgi", "protocol": "fastcgi"},
+            UWSGI.format("--fastcgi-socket /run/app.sock --threads 3"),
+        ),
+        (
+            "flask",
+            {"server": "uwsgi", "protocol": "http"},
+            UWSGI.format(
+                "--plugin http --http /run/app.sock --http-to /run/uwsgi.sock --http-keepalive=75 "
+                "--http-auto-chunked --http-processes 2 --uwsgi-socket /run/uwsgi.sock --threads 3"
+            ),
+        ),
+        (
+            "flask",
+            {"server": "uwsgi", "protocol": "http", "upstream_keepalive": False},
+            UWSGI.format(
+                '--http-socket /run/app.sock --add-header "Connection: close" --threads 3'
+            ),
+        ),
+        ("sanic", {}, "/deps/venv/bin/python app.py"),
+        ("golang", {}, "/deps/app"),
+        ("nodejs", {}, "/usr/bin/node app.js"),
+    ],
+)
+def test_a_server_is_started_by_its_own_command(
+    framework: str, given: dict[str, Any], command: str
+) -> None:
+    assert servers.command(asked(framework, **given), PLACES) == command
+
+
+@pytest.mark.parametrize(
+    ("framework", "server", "words"),
+    [
+        ("flask", "granian", "--host 10.0.0.1 --port 8000"),
+        ("flask", "waitress", "--listen 10.0.0.1:8000"),
+        ("flask", "gunicorn", "--bind 10.0.0.1:8000"),
+        ("fastapi", "hypercorn", "--bind 10.0.0.1:8000"),
+        ("fastapi", "uvicorn", "--host 10.0.0.1 --port 8000"),
+    ],
+)
+def test_a_server_alone_listens_for_clients(framework: str, server: str, words: str) -> None:
+    stack = asked(framework, server=server, reverse_proxy="none")
+    assert words in servers.command(stack, replace(PLACES, listen="10.0.0.1:8000"))
+
+
+def test_every_application_runs_on_every_server_of_its_interface() -> None:
+    """With each of its commands complete."""
+    for framework in names(ROOT / "apps", "*/app.yml"):
+        app = application.manifest(ROOT, f"apps/{framework}")
+        for one in servers.offered(ROOT, app["interface"]):
+            assert "{" not in servers.command(one, PLACES)
+    wsgi = {one["server"] for one in servers.offered(ROOT, "wsgi")}
+    asgi = {one["server"] for one in servers.offered(ROOT, "asgi")}
+    assert wsgi == {"gunicorn", "granian", "uwsgi", "waitress"}
+    assert asgi == {"gunicorn", "granian", "hypercorn", "uvicorn"}
+    assert {one["server"] for one in servers.offered(ROOT, "sanic")} == asgi | {"native"}
+
+
+def test_what_an_application_does_not_run_on_is_refused_with_the_reason() -> None:
+    with pytest.raises(PlanError, match=r"worker_class=asgi: Sanic gives its headers as a gener"):
+        asked("sanic", server="gunicorn", worker_class="asgi")
+    with pytest.raises(PlanError, match=r"transport=unix: CherryPy reads SERVER_PORT as a number"):
+        asked("cherrypy", server="waitress", transport="unix")
+    # Left open, another of the server's takes its place.
+    assert asked("cherrypy", server="waitress")["transport"] == "tcp"
+
+
+def test_a_stack_has_the_accept_queue_that_its_server_always_has() -> None:
+    assert asked("fastapi", worker_class="asgi")["own_backlog"] == 100
+    assert asked("fastapi", worker_class="asgi", backlog=100)["own_backlog"] == 100
+    assert asked("fastapi", backlog=64)["own_backlog"] is None
+    with pytest.raises(PlanError, match=r"fastapi does not run with worker_class=asgi backlog=64"):
+        asked("fastapi", worker_class="asgi", backlog=64)
+
+
+def test_a_server_of_one_process_has_one_worker() -> None:
+    assert asked("flask", server="waitress")["workers"] == 1
+    with pytest.raises(PlanError, match=r"flask does not run with server=waitress workers=2\."):
+        asked("flask", server="waitress", workers=2)
+
+
+def test_a_new_server_is_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "servers").mkdir()
+    text = (ROOT / "files/interfaces.yml").read_text()
+    (tmp_path / "files" / "interfaces.yml").write_text(text)
+    row = {"transport": "tcp", "protocol": "http", "upstream_keepalive": False}
+    server = {"command": "{venv}/bin/new --to {address} {port}", "stacks": {"asgi": [row]}}
+    folder = tmp_path / "files/servers/new"
+    folder.mkdir()
+    (folder / "server.yml").write_text(yaml.safe_dump(server))
+    (folder / "requirements.txt").touch()
+    (one,) = servers.offered(tmp_path, "asgi")
+    assert one["started"]["lock"] == "files/servers/new/requirements.txt"
+    places = replace(PLACES, listen="127.0.0.1:8000")
+    assert servers.command(one, places) == "/deps/venv/bin/new --to 127.0.0.1 8000"
+    assert servers.refusal(tmp_path, "wsgi", "new") == "new runs no WSGI applications"
+
+    server["command"] = "{venv}/bin/new {colour}"
+    (folder / "server.yml").write_text(yaml.safe_dump(server))
+    (one,) = servers.offered(tmp_path, "asgi")
+    with pytest.raises(PlanError, match=r"files/servers/new/server.yml: \{colour\} is not known\."):
+        servers.command(one, places)
