@@ -211,18 +211,18 @@ def _has_pss(rep: Repetition) -> bool:
 
 
 def is_measured(metric: Metric | CostPart, sides: Sides) -> bool:
-    """Return whether a metric is to be compared: one of cost only where a repetition has it."""
+    """Return whether a metric is to be compared: one of cost only where a repetition has more than
+    0 of it, as nginx where it serves nothing has not."""
     if metric in SPEEDS:
         return True
     at = path(metric, sides)[0]
-    return any(values(cell, at) for side in sides for cell in side)
+    return any(size for side in sides for cell in side for size in values(cell, at))
 
 
 def cost(cell: CellSummary) -> CellCost:
     """Return what a request of a cell cost the server."""
-    sides: Sides = ([cell], [])
-    paths = {name: path(name, sides)[0] for name in COSTS if is_measured(name, sides)}
-    found = {name: sample(values(cell, at)) for name, at in paths.items()}
-    memory = paths.get("memory")
-    kind: Literal["pss", "rss"] = "pss" if memory and memory.endswith("pss_bytes") else "rss"
-    return replace(CellCost(memory_is=kind if memory else None), **found)
+    paths = {name: path(name, ([cell], []))[0] for name in COSTS}
+    each = {name: values(cell, at) for name, at in paths.items()}
+    found = {name: sample(known) for name, known in each.items() if known}
+    kind: Literal["pss", "rss"] = "pss" if paths["memory"].endswith("pss_bytes") else "rss"
+    return replace(CellCost(memory_is=kind if "memory" in found else None), **found)

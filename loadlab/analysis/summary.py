@@ -11,6 +11,7 @@ from msgspec.structs import astuple, replace
 
 from loadlab.analysis import comparison, curves, metrics, ranking, response_time, sweeps_searches
 from loadlab.analysis.due import over_due
+from loadlab.analysis.limits import judgement as limits
 from loadlab.analysis.validity import voids
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
@@ -221,6 +222,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         base=first.base,
         repetitions=[short(one) for one in results],
         statistics=merge(results),
+        limit=limits.of_cell(first.cell, results),
     )
     return replace(found, cost=metrics.cost(found))
 

@@ -16,6 +16,7 @@ from loadlab.core.run_dir import (
     DATABASE,
     DATABASE_LOG,
     ERROR,
+    NGINX_LOG,
     PROCESSES,
     PROFILE,
     PROFILE_LOG,
@@ -84,7 +85,7 @@ def rsync_options(run_dir: Path, server: bool) -> list[str]:
     ]
     if not server:
         return options
-    recorded = (PROCESSES, CORES, QUEUES, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
+    recorded = (PROCESSES, CORES, QUEUES, NGINX_LOG, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
     files = [f"{TO_REPETITIONS[-1]}{name}" for name in recorded]
     included = [f"--include=/{run_dir.name}{path}" for path in (*TO_REPETITIONS, *files)]
     return [*options, "--max-size=2g", *included, "--exclude=*"]

@@ -67,6 +67,7 @@ STATUS = "progress.txt"
 PROCESSES = "processes.txt.gz"
 CORES = "cores.txt.gz"
 QUEUES = "queues.jsonl.gz"
+NGINX_LOG = "nginx.txt.gz"
 DATABASE = "database.jsonl.gz"
 DATABASE_LOG = "database.err"
 PROFILE = "profile.txt"
@@ -178,6 +179,8 @@ class RepetitionDir(ClientDir):
     cores = File(CORES)
     # The recording of the server's accept queues.
     queues = File(QUEUES)
+    # nginx's log of a sample of the requests, and of errors.
+    nginx_log = File(NGINX_LOG)
     database = File(DATABASE)
     profile = File(PROFILE)
     profile_log = File(PROFILE_LOG)

@@ -8,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.core.model import Study
-from loadlab.planning import cells, placement, variants
+from loadlab.planning import cells, placement
 from loadlab.planning.planned_cells import PlannedCells, repeated
 from loadlab.planning.request import Request
+from loadlab.planning.variants import study as variants
 from loadlab.scheduling.experiments import PlannedExperiment, Search, items
 from loadlab.scheduling.plan import PlannedComparison, Run
 from loadlab.tuning.profiles import TuningProfile

@@ -11,10 +11,11 @@ from loadlab.core.errors import PlanError
 from loadlab.core.formatting import plural
 from loadlab.core.model import GivenOptions, Recipe, Source
 from loadlab.core.run_dir import RunDir
-from loadlab.planning import options, variants
+from loadlab.planning import options
 from loadlab.planning.options import Specs
 from loadlab.planning.studies import FOLDERS, filled
 from loadlab.planning.user_options import RENAMED
+from loadlab.planning.variants import study as variants
 
 # What belongs to one run alone.
 _OWN = ("run_id", "like")

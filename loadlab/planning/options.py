@@ -37,6 +37,10 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "open_files": (64, 1_048_576, "open files"),
     "seed": (0, 2**31 - 1, ""),
 }
+# Options of a run as a whole, which no cell of a study has.
+OF_RUNS = frozenset(
+    ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "run_id")
+)
 # The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"
 # (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.

@@ -23,7 +23,6 @@ from loadlab.planning import (
     options,
     studies,
     user_options,
-    variants,
 )
 from loadlab.planning.controls import Controls, attach_controls, place
 from loadlab.planning.lessons import stages
@@ -31,6 +30,7 @@ from loadlab.planning.planned_cells import PlannedCells, plan_options
 from loadlab.planning.request import Request
 from loadlab.planning.resolve import named_run, resolve_run
 from loadlab.planning.study_cells import plan_study
+from loadlab.planning.variants import study as variants
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records, schedule
 from loadlab.scheduling.experiments import PlannedExperiment, items
@@ -92,7 +92,8 @@ def _plan(ask: Request) -> Plan:
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
     if study and study.variants:
-        ab = variants.planned_ab(seconds, study, planned, aa_controls)
+        ab = variants.planned_ab(ask.root, study, planned, aa_controls)
+        variants.refuse_other(run_id, run.recorded.plan.ab if run.recorded else None, ab)
         draft = replace(draft, ab=ab)
     made = estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
     stages.refuse_unfinished(ask.stage, made.remaining, run_id)

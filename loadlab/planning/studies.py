@@ -50,8 +50,8 @@ from loadlab.core.model import (
 )
 from loadlab.core.model.base import Json
 from loadlab.core.model.study import FileCell, FileFigures, FileRate, Scalar, StudyFile
-from loadlab.planning import variants
 from loadlab.planning.lessons import definition
+from loadlab.planning.variants import study as variants
 from loadlab.tuning.profiles import tuning_keys, without
 
 FOLDERS = {"study": "studies", "lesson": "lessons"}

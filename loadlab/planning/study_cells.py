@@ -102,7 +102,7 @@ def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptio
     try:
         user_options.refuse_renamed({**study.options, **entry.options}, "its file")
         for name in {**study.options, **entry.options}:
-            known("option", name, sorted(ask.specs))
+            known("option", name, sorted(set(ask.specs) - options.OF_RUNS))
         chosen = options.options(ask.specs, {**filled, **entry.options}, ask.clients)
         return plan_cells(ask, chosen, entry)
     except PlanError as problem:

@@ -155,7 +155,12 @@ def _transfer(
 
 def _answers(found: Sequence[PredictionResult], asked: Sequence[Prediction]) -> list[Answer]:
     return [
-        Answer(one.question, words.given(one.given, of), words.truth(one, of), words.verdict(one, of))
+        Answer(
+            one.question,
+            words.given(one.given, of),
+            words.truth(one, of),
+            words.verdict(one, of),
+        )
         for one, of in zip(found, asked, strict=True)
     ]
 

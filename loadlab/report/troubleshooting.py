@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from loadlab.core import catalog, documents
-from loadlab.report.words import TABLE, curves, generators, outcomes, validity, verdict
+from loadlab.core.run_dir import SUMMARY
+from loadlab.report.words import TABLE, curves, generators, limits, outcomes, validity, verdict
 from loadlab.report.words.meanings import MEANINGS
 from loadlab.report.words.table import Table
 
@@ -64,7 +65,20 @@ def page(root: Path) -> str:
     for heading, text, table in _PARTS:
         lines += [f"## {heading}\n", f"{text}\n", "| code | meaning | limit | remedy |"]
         lines += ["|---|---|---|---|", *(_row(code, limits) for code in table), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_limits()])
+
+
+def _limits() -> list[str]:
+    """Return the section on the limits of cells, in the order in which they count."""
+    lines = [
+        "## Limits of a cell\n",
+        f"What limited a cell (`limit` in {SUMMARY}): the first of these that is found. The "
+        "thresholds are those of [files/methods.yml](../files/methods.yml) that begin with "
+        "`limit_`. `unknown` is an answer too, with what was ruled out.\n",
+        "| limit | meaning |",
+        "|---|---|",
+    ]
+    return [*lines, *(f"| **{code}** | {one.meaning} |" for code, one in limits.LIMITS.items()), ""]
 
 
 def _row(code: str, limits: dict[str, object]) -> str:

@@ -20,6 +20,7 @@ _READING = re.compile(r"# reading (\d+\.\d+)")
 _CORE = re.compile(r"cpu(\d+)((?: \d+){8,10})")
 _LINK = re.compile(r" *([^ :]+):((?: +\d+){16})")
 _PRESSURE = re.compile(r"some .* total=(\d+)")
+_WAITS = re.compile(r"(memory|io) some avg10=.* total=(\d+)")
 _OWN = re.compile(r"own (\S+) (\d+)(?: (\d+))?")
 _ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
@@ -35,6 +36,7 @@ class Reading:
     - packets: interface -> (packets received, and dropped by the card or its driver)
     - own: control group -> µs of CPU; system: those in the kernel, absent in earlier runs
     - pressure: µs, None where the kernel has none
+    - waits: memory or io -> µs, its pressure
     - allowances: interface -> counter -> packets; only of the first and last reading, and empty
       where no card has such counters
     - softnet: core -> (packets dropped, squeezes); below: interface -> interfaces that it consists
@@ -48,6 +50,7 @@ class Reading:
     own: dict[str, int] = field(default_factory=dict)
     system: dict[str, int] = field(default_factory=dict)
     pressure: int | None = None
+    waits: dict[str, int] = field(default_factory=dict)
     allowances: dict[str, dict[str, int]] = field(default_factory=dict)
     packets: dict[str, tuple[int, int]] = field(default_factory=dict)
     softnet: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -88,6 +91,8 @@ def _take(reading: Reading, line: str) -> bool:
         reading.energy[match[1]] = int(match[3]), int(match[2])
     elif match := _PRESSURE.fullmatch(line):
         reading.pressure = int(match[1])
+    elif match := _WAITS.fullmatch(line):
+        reading.waits[match[1]] = int(match[2])
     elif match := _ALLOWANCE.fullmatch(line):
         reading.allowances.setdefault(match[1], {})[match[2]] = int(match[3])
     elif match := _SOFTNET.fullmatch(line):

@@ -10,7 +10,16 @@ from msgspec.structs import replace
 from loadlab.core.errors import ResultError
 from loadlab.core.model import HostTelemetry, RepetitionSetup
 from loadlab.core.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import cores, drops, energy, node_exporter, processes, queues
+from loadlab.telemetry import (
+    cores,
+    drops,
+    energy,
+    nginx_log,
+    node_exporter,
+    pressure,
+    processes,
+    queues,
+)
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
 from loadlab.telemetry.processes import Recording, Window
@@ -35,12 +44,16 @@ def server(
     """
     host, recording = _hosts(setup)["server"], _processes(folder.processes)
     found = _during(window, scrapes, host, folder.cores, recording)
+    if folder.nginx_log.exists():
+        logged = nginx_log.read(folder.nginx_log)
+        found = replace(found, nginx=nginx_log.summarise(logged, window.start, window.end))
     if found.per_second is None or not folder.queues.exists():
         return found
     recorded = queues.read(folder.queues)
     return replace(
         found,
         accept_queues=queues.accept_queues(recorded, window.start, found.per_second.t),
+        connections=queues.connections(recorded, window.start, window.end),
     )
 
 
@@ -114,6 +127,8 @@ def _during(
     found = replace(
         found,
         drops=drops.drops(readings, start, end, host.cpus, interface),
+        memory_pressure=pressure.pressure(readings, start, end, "memory"),
+        io_pressure=pressure.pressure(readings, start, end, "io"),
         energy_j=energy.joules(readings, start, end),
     )
     if recording is None:

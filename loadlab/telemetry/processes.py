@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,8 +21,16 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.core.formatting import one_line
-from loadlab.core.model import Database, Frequency, Processes, Query, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, PROCESSES, QUEUES
+from loadlab.core.model import (
+    Database,
+    Frequency,
+    Processes,
+    Query,
+    ServiceProcesses,
+    Sessions,
+)
+from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
+from loadlab.telemetry.busiest import busiest
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.remembered import remembered
@@ -108,6 +117,14 @@ class Statement(msgspec.Struct, frozen=True):
     total_ms: float
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """Connections in one state at one reading; ``wait``: type and event, None for none."""
+
+    state: str
+    wait: str | None
+    number: int
+
+
 class DatabaseReading(msgspec.Struct, frozen=True):
     """One reading of the database: a line of the recording.
 
@@ -115,6 +132,7 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     - sessions, transactions: counters since the start
     - wal_syncs: a counter too, of the whole server; None where it is not counted
     - connections: open now; pid: the process of the connection that reads
+    - connections_limit: that applications may open to the server; activity: the open ones by state
     """
 
     t: float
@@ -124,6 +142,8 @@ class DatabaseReading(msgspec.Struct, frozen=True):
     connections: int
     statements: list[Statement]
     wal_syncs: float | None = None
+    connections_limit: int | None = None
+    activity: list[Counted] | None = None
 
     def calls(self, key: str) -> float:
         """Return how often a statement ran."""
@@ -268,14 +288,14 @@ def summarise(
     if around is None:
         return ServiceProcesses(nginx=None, application=None, postgresql=None)
     first, last, far = around
-    available_s = cores * (window.end - window.start)
 
     def figures(name: str) -> Processes | None:
         groups = [
             {n: p for n, p in reading.groups.get(name, {}).items() if n not in apart}
             for reading in recording.readings
         ]
-        found = _group(groups[first : last + 1], far, recording, available_s)
+        seconds = window.end - window.start
+        found = _group(groups[first : last + 1], far, recording, seconds, cores)
         before, after = _pss_bytes(groups[: first + 1]), _pss_bytes(groups[last:])
         return found and replace(found, pss_before_bytes=before, pss_bytes=after)
 
@@ -317,7 +337,7 @@ def _pss_bytes(readings: Sequence[_Group]) -> int | None:
 
 
 def _group(
-    readings: Sequence[_Group], far: float, recording: Recording, available_s: float
+    readings: Sequence[_Group], far: float, recording: Recording, seconds: float, cores: int
 ) -> Processes | None:
     if not any(readings):
         return None
@@ -326,6 +346,7 @@ def _group(
     cpu_s = _cpu_s(readings, far, recording.ticks)
     ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = known and ended_s <= ENDED_MAX * cpu_s
+    process_s, thread_s = busiest(readings, far)
 
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
         return _of_threads(readings, far, count)
@@ -335,13 +356,15 @@ def _group(
     return Processes(
         cpu_s=cpu_s if known else None,
         system_share=min(1.0, in_kernel / spent) if known and spent else None,
-        cpu=cpu_s / available_s if known else None,
+        cpu=cpu_s / (cores * seconds) if known else None,
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
         processes_max=max(len(g) for g in readings),
         voluntary_switches=round(threads(_voluntary)) if seen else None,
         involuntary_switches=round(threads(_involuntary)) if seen else None,
         run_queue_wait_s=_thread_s(readings, far, lambda process: process.waited),
+        busiest_process=None if process_s is None else process_s / seconds,
+        busiest_thread=None if thread_s is None else thread_s / seconds,
     )
 
 
@@ -460,8 +483,25 @@ def database(readings: Sequence[DatabaseReading], window: Window) -> Database | 
             if any(reading.wal_syncs is None for reading in inside)
             else round(_used(inside, far, lambda reading: reading.wal_syncs or 0.0))
         ),
+        connections_limit=inside[-1].connections_limit,
+        activity=_activity([one for one in inside if window.start <= one.t <= window.end]),
         statements=statements[:STATEMENTS],
     )
+
+
+def _activity(inside: Sequence[DatabaseReading]) -> list[Sessions] | None:
+    """Return the mean connections by state and wait; None where they were not recorded."""
+    several = [one.activity for one in inside if one.activity is not None]
+    if not several:
+        return None
+    sums: Counter[tuple[str, str | None]] = Counter()
+    for reading in several:
+        for one in reading:
+            sums[one.state, one.wait] += one.number
+    return [
+        Sessions(state=state, wait=wait, mean=number / len(several))
+        for (state, wait), number in sums.most_common()
+    ]
 
 
 def generator(recording: Recording, window: Window, cores: int) -> Processes | None:
@@ -471,7 +511,7 @@ def generator(recording: Recording, window: Window, cores: int) -> Processes | N
         return None
     first, last, far = around
     groups = [reading.groups.get(GENERATOR, {}) for reading in recording.readings[first : last + 1]]
-    return _group(groups, far, recording, cores * (window.end - window.start))
+    return _group(groups, far, recording, window.end - window.start, cores)
 
 
 def hardware(
@@ -490,4 +530,5 @@ def hardware(
 
 def raw(rep_dir: Path) -> set[str]:
     """Return the names of the recorded files in the repetition's folder."""
-    return {name for name in (PROCESSES, DATABASE, CORES, QUEUES) if (rep_dir / name).exists()}
+    names = (PROCESSES, DATABASE, CORES, QUEUES, NGINX_LOG)
+    return {name for name in names if (rep_dir / name).exists()}

@@ -1,4 +1,4 @@
-"""The accept queues of a server's services by second, from the recording of record-queues.py."""
+"""A server's accept queues by second, and its TCP connections, as record-queues.py records them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean, median
 from typing import Annotated, TypeAlias
 
 import msgspec
 
-from loadlab.core.model import AcceptQueue
+from loadlab.core.model import AcceptQueue, TcpConnections
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.remembered import remembered
@@ -28,11 +29,23 @@ class Queue(msgspec.Struct, frozen=True):
     limit: _Connections
 
 
+class Connection(msgspec.Struct, frozen=True, array_like=True):
+    """One established connection: round-trip times in µs, the congestion window in segments."""
+
+    rtt: _Connections
+    least_rtt: _Connections
+    window: _Connections
+    unsent_bytes: _Connections
+    retransmitted: _Connections
+    sent: _Connections
+
+
 class Reading(msgspec.Struct, frozen=True):
     """One reading at ``t``, unix seconds of the host's clock."""
 
     t: float
     queues: list[Queue]
+    tcp: list[Connection] = []
 
 
 @remembered
@@ -59,24 +72,51 @@ def accept_queues(
     """
     depths: dict[tuple[str, str], list[int | None]] = {}
     limits: dict[tuple[str, str], int] = {}
-    inside = False
+    totals: Counter[tuple[str, str]] = Counter()
+    inside = 0
     for reading in readings:
         place = bisect_left(ends, reading.t - start)
         if reading.t < start or place == len(ends):
             continue
-        inside = True
+        inside += 1
         waiting: Counter[tuple[str, str]] = Counter()
         room: Counter[tuple[str, str]] = Counter()
         for queue in reading.queues:
             waiting[queue.service, queue.socket] += queue.depth
             room[queue.service, queue.socket] += queue.limit
         limits |= room
+        totals.update(waiting)
         for name, depth in waiting.items():
             series = depths.setdefault(name, [None] * len(ends))
             series[place] = max(depth, series[place] or 0)
     if not inside:
         return None
     return [
-        AcceptQueue(service=name[0], socket=name[1], limit=limits[name], depth=depth)
+        AcceptQueue(
+            service=name[0],
+            socket=name[1],
+            limit=limits[name],
+            depth=depth,
+            mean_depth=totals[name] / inside,
+        )
         for name, depth in sorted(depths.items(), key=lambda item: item[0])
     ]
+
+
+def connections(readings: Sequence[Reading], start: float, end: float) -> TcpConnections | None:
+    """Return the load's connections between two times, unix seconds of the host's clock; None
+    without a reading of any."""
+    several = [reading.tcp for reading in readings if start <= reading.t <= end and reading.tcp]
+    every = [one for reading in several for one in reading]
+    if not every:
+        return None
+    last = several[-1]
+    sent = sum(one.sent for one in last)
+    return TcpConnections(
+        samples=len(every),
+        rtt_us=median(one.rtt for one in every),
+        least_rtt_us=median(one.least_rtt for one in every),
+        window=median(one.window for one in every),
+        unsent_bytes=mean(one.unsent_bytes for one in every),
+        retransmitted=min(1.0, sum(one.retransmitted for one in last) / sent) if sent else 0.0,
+    )

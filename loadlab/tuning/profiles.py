@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +13,9 @@ from loadlab.core.catalog import known, names, read_yaml
 
 # Joins a profile's name and the key that is left out of it.
 WITHOUT = "-without-"
+# Joins a profile's name and each setting of PostgreSQL that is added to it, <setting>-<value>.
+_WITH = "-with-postgresql."
+_VALUE = re.compile(r"[A-Za-z0-9._-]+")
 # The backlog of a profile that sets none is that of the profile that tunes nothing.
 BACKLOG = "backlog"
 UNTUNED = "stock"
@@ -89,9 +92,12 @@ class TuningProfile(_Sections, frozen=True, kw_only=True):
 def tuning_profile(root: Path, name: str) -> TuningProfile:
     """Return files/tuning/<name>.yml.
 
-    <name>-without-<key> is that profile without one key of tuning_keys, as in an ablation. Raises
-    PlanError where the profile or key is unknown, and where the file is malformed.
+    <name>-without-<key> is that profile without one key of tuning_keys, as in an ablation;
+    with_settings() names one with other settings of PostgreSQL. Raises PlanError where the profile
+    or key is unknown, and where the file is malformed.
     """
+    name, *added = name.split(_WITH)
+    settings = dict(one.split("-", 1) for one in added)
     base, without, key = name.partition(WITHOUT)
     file = _file(root, base)
     if without:
@@ -102,7 +108,17 @@ def tuning_profile(root: Path, name: str) -> TuningProfile:
         sysctl=[entry for entry in file.sysctl if word(entry.key) != key],
         machine=[entry for entry in file.machine if word(entry.key) != key],
         nginx=[entry for entry in file.nginx if f"nginx.{word(entry.name)}" != key],
-        postgresql=[entry for entry in file.postgresql if f"postgresql.{word(entry.name)}" != key],
+        postgresql=[
+            *(
+                entry
+                for entry in file.postgresql
+                if f"postgresql.{word(entry.name)}" != key and entry.name not in settings
+            ),
+            *(
+                ServiceSetting(name=setting, value=value, reason="an option of the variant")
+                for setting, value in settings.items()
+            ),
+        ],
         backlog=backlog or _untuned(root),
     )
 
@@ -110,6 +126,22 @@ def tuning_profile(root: Path, name: str) -> TuningProfile:
 def without(name: str, key: str) -> str:
     """Return the name of a tuning profile less one of its keys."""
     return f"{name}{WITHOUT}{key}"
+
+
+def with_settings(name: str, settings: Mapping[str, str]) -> str:
+    """Return the name of a tuning profile with these settings of PostgreSQL, setting -> value.
+
+    Raises ValueError for a value that cannot be part of a name.
+    """
+    for setting, value in settings.items():
+        if not _VALUE.fullmatch(value):
+            raise ValueError(
+                f"postgresql.{setting}: '{value}' has other characters than letters, digits, dots, "
+                "dashes and underscores. Set it in a tuning profile."
+            )
+    return name + "".join(
+        f"{_WITH}{setting}-{value}" for setting, value in sorted(settings.items())
+    )
 
 
 def tuning_keys(root: Path, name: str) -> list[str]:

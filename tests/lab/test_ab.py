@@ -33,7 +33,7 @@ def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:
     assert verdict["answer"] == "slower"
     assert rows["cpu"]["answer"] == "slower"
     assert rows["errors"]["answer"] == "no difference"
-    assert "After block 7: " in output
+    assert "After block 6: " in output
     comment = (folder / "comment.md").read_text()
     assert "| CPU per request |" in comment
     assert "Environment: " in comment

@@ -19,6 +19,9 @@ SEEN = "/var/log/nginx/seen.log"
 TELL = (
     r"s#access_log off;#log_format seen escape=none '$server_protocol|$ssl_protocol|$http_x_lab';"
     rf" access_log {SEEN} seen if=$https;#"
+    "\n"
+    # The sampled log of the application's requests would be in its place there.
+    r"s#access_log /var/log/nginx/loadlab.log [^;]*;##"
 )
 
 

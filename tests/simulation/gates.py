@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from loadlab.analysis.verdict import document
 from loadlab.core.methods import comparison_rule
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
@@ -25,8 +26,8 @@ Noise = Callable[[np.random.Generator, int], Floats]
 IN_20_MINUTES = 20 * 60 // (3 * (3 + 1.5))
 BLOCKS = int(IN_20_MINUTES)
 RECORDED = Path(__file__).with_name("recorded_blocks.csv")
-# The share of one of the six metrics.
-ERROR = sequential.ERROR_RATE / 6
+# The share of one metric of one head.
+ERROR = document.error(1)
 
 
 @dataclass(frozen=True)
@@ -91,27 +92,34 @@ def looks(noise: Noise, effect: float, runs: int, blocks: int = BLOCKS) -> Share
 def _first(base: Floats, head: Floats, control: Floats) -> tuple[Look, int]:
     """Return the first answer and after how many blocks; the last look where there is none."""
     margin = comparison_rule().margin
-    heads, controls = _estimates(np.log(head / base)), _estimates(np.log(control / base))
-    for count, (found, twin) in enumerate(zip(heads, controls, strict=True), 1):
-        last = sequential.decide(found, sequential.floor(twin), margin, "lower")
+    twins, alone = _moments(np.log(control / base)), _moments(np.log(head / base))
+    mean, deviation = _moments(np.log(head / np.sqrt(base * control)))
+    pooled = mean, np.maximum(deviation, np.sqrt(3 / 4) * twins[1])
+    each = zip(_estimates(*alone), _estimates(*pooled), _estimates(*twins), strict=True)
+    for count, (found, both, twin) in enumerate(each, 1):
+        use = found if sequential.excludes_0(twin) else both
+        last = sequential.decide(use, twin, margin, "lower")
         if last.answer != "undecided":
             return last, count
-    return last, len(heads)
+    return last, len(base)
 
 
-def _estimates(logs: Floats) -> list[Estimate]:
-    """Return the relative difference after each block, by the logarithms of its ratios."""
+def _moments(logs: Floats) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation after each block, by the logarithms of its ratios."""
     counts = np.arange(1, len(logs) + 1)
     means = np.cumsum(logs) / counts
     # About the last mean, so that rounding leaves nothing of a constant.
     apart = logs - means[-1]
     squares = np.cumsum(apart**2) - counts * (np.cumsum(apart) / counts) ** 2
-    deviations = np.sqrt(np.maximum(squares, 0) / np.maximum(counts - 1, 1))
+    return means, np.sqrt(np.maximum(squares, 0) / np.maximum(counts - 1, 1))
+
+
+def _estimates(means: Floats, deviations: Floats) -> list[Estimate]:
+    """Return the relative difference after each block."""
+    each = zip(means.tolist(), deviations.tolist(), strict=True)
     return [
         sequential.as_ratio(sequential.around(mean, deviation, count, ERROR))
-        for mean, deviation, count in zip(
-            means.tolist(), deviations.tolist(), counts.tolist(), strict=True
-        )
+        for count, (mean, deviation) in enumerate(each, 1)
     ]
 
 

@@ -95,6 +95,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 GENERATORS = "oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
+AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
 COMMANDS: list[tuple[str, str]] = [
     # Names.
     (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
@@ -288,6 +289,11 @@ COMMANDS: list[tuple[str, str]] = [
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
     ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=oha"),
+    # Variants.
+    (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
+    (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
+    (f"{AB} -e base=workers=1 -e head=ref=nosuch", "head: git rev-parse failed: fatal: "),
+    (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),
     # Studies and lessons.
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),
     ("playbooks/lesson.yml", "lesson: none was given. Give one with -e lesson=<name>. There are:"),
@@ -303,7 +309,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e study=zero", "study zero, cell one: rate: 0 is out of range"),
     (
         "lab.yml -e study=typo",
-        "study typo, cell one: option: 'raet' is not known. There are: app",
+        "cell one: option: 'raet' is not known. There are: app, backlog, connections, curve",
     ),
     ("lab.yml -e study=mute", "files/studies/mute.yml: Object missing required field `metric`"),
     ("lab.yml -e study=ghost", "study ghost: the claim 'so' names 'z', which stands for 0 cells"),

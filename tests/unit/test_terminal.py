@@ -134,17 +134,16 @@ def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str])
 
 
 def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_path: Path) -> None:
-    sides = [Variant(name=name, given="workers=1", options={}) for name in ("base", "head")]
     found = Verdict(
         run_id="run",
-        base=sides[0],
-        head=sides[1],
+        base=Variant(name="base", given="workers=1", options={}),
+        heads=[],
+        cell=None,
         answer="slower",
         error_rate=0.025,
         blocks=9,
         measured_s=300,
         budget_s=1200,
-        rows=[],
     )
     documents.write(RunDir(tmp_path).verdict, documents.encode(found))
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}

@@ -3,8 +3,8 @@ spent."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
+from itertools import chain, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,13 +38,14 @@ def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
         )
 
     latest = recorded.latest_block(kept)
-    return sum(1 for _ in itertools.takewhile(is_done, range(1, latest + 1)))
+    return sum(1 for _ in takewhile(is_done, range(1, latest + 1)))
 
 
 def _can_be_decided(ab: PlannedAb, kept: Records, failures: Mapping[str, int]) -> bool:
     """Return whether more blocks may decide a metric."""
     lost = any(count >= schedule.TRIES for count in failures.values())
-    return not lost and any(row.is_open for row in document.table(ab, kept))
+    rows = chain.from_iterable(document.table(ab, kept).values())
+    return not lost and any(row.is_open for row in rows)
 
 
 def with_blocks_left(plan: Plan, kept: Records, failures: Mapping[str, int], pace: Pace) -> Plan:
@@ -59,10 +60,13 @@ def with_blocks_left(plan: Plan, kept: Records, failures: Mapping[str, int], pac
     done = blocks_done(plan, kept, failures)
     begun = recorded.latest_block(kept) > done or not done
     more = 0
-    if begun or _can_be_decided(plan.ab, kept, failures):
+    is_open = plan.ab.baseline is not None or _can_be_decided(plan.ab, kept, failures)
+    if begun or is_open:
         own, spent = done - pace.blocks_before, pace.now - pace.began
         # Before the first block of an invocation its pace is not known.
         planned = max(1, plan.options.repetitions - done)
         more = int((plan.ab.budget_s - spent) / (spent / own)) if own > 0 else planned
+    if plan.ab.blocks is not None:
+        more = min(more, max(plan.ab.blocks - done, 0))
     more = max(more, int(begun))
     return replace(plan, options=replace(plan.options, repetitions=done + more))

@@ -32,8 +32,7 @@ from loadlab.core.model.claims import (
     StudyClaim,
     UnmeasuredCell,
 )
-from loadlab.core.model.cloud import CloudInstance
-from loadlab.core.model.hardware import Hardware, Nic
+from loadlab.core.model.hardware import CloudInstance, Hardware, Nic
 from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
@@ -59,6 +58,13 @@ from loadlab.core.model.lesson import (
     Reader,
     Solution,
     Transfer,
+)
+from loadlab.core.model.limits import (
+    CellLimit,
+    NginxLog,
+    Sessions,
+    TcpConnections,
+    TimePart,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -187,6 +193,8 @@ from loadlab.core.model.telemetry import (
 )
 from loadlab.core.model.thresholds import Thresholds
 from loadlab.core.model.verdict import (
+    Baseline,
+    HeadVerdict,
     PlannedAb,
     PlannedVariant,
     VariantCells,
@@ -199,12 +207,14 @@ __all__ = [
     "AblationPower",
     "AcceptQueue",
     "Answer",
+    "Baseline",
     "Calibration",
     "CalibrationConditions",
     "CalibrationOrigin",
     "Ceiling",
     "Cell",
     "CellCost",
+    "CellLimit",
     "CellSummary",
     "Certificate",
     "CertificateReference",
@@ -253,6 +263,7 @@ __all__ = [
     "HalfOpen",
     "HandCommand",
     "Hardware",
+    "HeadVerdict",
     "HostCpus",
     "HostDescription",
     "HostInterfaces",
@@ -284,6 +295,7 @@ __all__ = [
     "Metric",
     "MetricComparison",
     "Neighbour",
+    "NginxLog",
     "Nic",
     "NoiseFloor",
     "OptionValue",
@@ -330,6 +342,7 @@ __all__ = [
     "SearchStep",
     "SearchSummary",
     "ServiceProcesses",
+    "Sessions",
     "SkippedTuning",
     "SocketCounts",
     "Solution",
@@ -351,9 +364,11 @@ __all__ = [
     "SweepLevel",
     "SweepStop",
     "SweepSummary",
+    "TcpConnections",
     "TcpCounts",
     "Telemetry",
     "Thresholds",
+    "TimePart",
     "Traffic",
     "Transfer",
     "Truth",

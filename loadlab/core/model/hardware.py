@@ -1,8 +1,8 @@
-"""Hardware, network card and kernel state of a host, as the manifest has them."""
+"""Hardware, network card, kernel state and cloud instance of a host, as the manifest has them."""
 
 from typing import Annotated, Literal
 
-from loadlab.core.model.base import Count, Positive, Record, doc
+from loadlab.core.model.base import Count, NotNegative, Positive, Record, doc
 
 
 class Nic(Record, kw_only=True, frozen=True):
@@ -122,3 +122,33 @@ class Hardware(Record, kw_only=True, frozen=True):
             "earlier runs."
         ),
     ] = None
+
+
+class CloudInstance(Record, kw_only=True, frozen=True):
+    """One instance that was a host of the run."""
+
+    host: Annotated[str, doc("Inventory name of the host.")]
+    instance_id: Annotated[str, doc("Id of the instance.")]
+    type: Annotated[str, doc("Instance type.")]
+    image: Annotated[str, doc("Id of the machine image.")]
+    zone: Annotated[str, doc("Availability zone.")]
+    tenancy: Annotated[
+        str, doc("default: the hardware is shared with other accounts. dedicated: it is not.")
+    ]
+    spot: Annotated[bool, doc("Whether it was bought as spot.")]
+    launched: Annotated[str, doc("Time of its creation, ISO 8601 with its offset.")]
+    hours: Annotated[
+        NotNegative,
+        doc("Hours from its creation to the last collection of results; it lives on after that."),
+    ]
+    usd_per_hour: Annotated[
+        NotNegative | None,
+        doc(
+            "List price on demand with disk and public address, USD per hour; null where "
+            "files/aws_prices.yml lacks the type or region, and for spot and dedicated tenancy."
+        ),
+    ]
+    usd: Annotated[
+        NotNegative | None, doc("hours times usd_per_hour, USD; null where the price is.")
+    ]
+    prices_of: Annotated[str, doc("Date of the list of prices, ISO 8601.")]

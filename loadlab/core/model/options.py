@@ -84,5 +84,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
         str | None, doc("module:callable of the application; null: as its manifest says, or found.")
     ] = None
     base: Annotated[str | None, doc("Variant that is compared with; null: none.")] = None
-    head: Annotated[str | None, doc("Variant that is compared; null: none.")] = None
+    head: Annotated[
+        str | None, doc("Variants that are compared, semicolons between; null: none.")
+    ] = None
+    baseline: Annotated[
+        str | None, doc("verdict.json that has the base, of another sitting; null: none.")
+    ] = None
     budget: Annotated[str | None, doc("Time to compare variants in, such as 20m.")] = None

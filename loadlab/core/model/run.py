@@ -19,8 +19,7 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.certificate import CertificateReference
-from loadlab.core.model.cloud import CloudInstance
-from loadlab.core.model.hardware import Hardware
+from loadlab.core.model.hardware import CloudInstance, Hardware
 from loadlab.core.model.latency import Latency
 
 

@@ -160,16 +160,19 @@ class StudyCell(StudyLoad, kw_only=True, frozen=True):
     """One named set of options of a study, after its matrix and scale are applied."""
 
     name: Annotated[str, doc("Name that claims and figures use.")]
-    variant: Annotated[str | None, doc("base or head, of a comparison of variants.")] = None
+    variant: Annotated[str | None, doc("Name of its variant, of a comparison of variants.")] = None
     options: Annotated[GivenOptions, doc("Main variables of this cell, which nothing overrides.")]
 
 
 class Variant(Record, kw_only=True, frozen=True):
     """One of the variants that are compared."""
 
-    name: Annotated[str, doc("base or head.")]
+    name: Annotated[str, doc("base; head, or of several head1, head2 and so on.")]
     given: Annotated[str, doc("What the user gave, such as workers=2,tuning=stock.")]
     options: Annotated[GivenOptions, doc("Main variables that it overrides, name -> value.")]
+    commit: Annotated[
+        str | None, doc("Commit of its application, where a git ref was given; else null.")
+    ] = None
 
 
 class Study(Record, kw_only=True, frozen=True):

@@ -17,6 +17,7 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.cell import Cell, Load, Purpose
+from loadlab.core.model.limits import CellLimit
 from loadlab.core.model.result import Repetition
 from loadlab.core.model.statistics import (
     LATENCY_OF,
@@ -55,6 +56,13 @@ class CellSummary(Record, kw_only=True, frozen=True):
         doc(
             "Why its repetitions count as void more often than those of the cells with the same "
             "endpoint, network and load; absent where they do not."
+        ),
+    ] = None
+    limit: Annotated[
+        CellLimit | None,
+        doc(
+            "What limited the cell, and where the time of its requests went; absent where every "
+            "repetition failed, and in earlier versions."
         ),
     ] = None
 

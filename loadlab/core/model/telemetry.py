@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from loadlab.core.model.base import Count, Fraction, NotNegative, Positive, Record, doc
+from loadlab.core.model.limits import NginxLog, Sessions, TcpConnections
 
 
 class CpuModes(Record, kw_only=True, frozen=True):
@@ -168,6 +169,20 @@ class Processes(Record, kw_only=True, frozen=True):
             "Absent where it was not recorded."
         ),
     ] = None
+    busiest_process: Annotated[
+        NotNegative | None,
+        doc(
+            "CPU time of the process that used most, all its threads, as a fraction of one core's "
+            "time; absent where it was not recorded."
+        ),
+    ] = None
+    busiest_thread: Annotated[
+        NotNegative | None,
+        doc(
+            "CPU time of the thread that used most, as a fraction of one core's time; absent "
+            "where it was not recorded."
+        ),
+    ] = None
 
 
 class Frequency(Record, kw_only=True, frozen=True):
@@ -236,6 +251,17 @@ class Database(Record, kw_only=True, frozen=True):
             "server; counted like sessions. Absent where PostgreSQL does not count them there "
             "(from version 18 on) and in earlier runs."
         ),
+    ] = None
+    connections_limit: Annotated[
+        Count | None,
+        doc(
+            "Connections that applications may open: max_connections less those reserved, or the "
+            "database's own limit, if that is lower; absent in earlier runs."
+        ),
+    ] = None
+    activity: Annotated[
+        list[Sessions] | None,
+        doc("Connections by state and wait, from pg_stat_activity; absent in earlier runs."),
     ] = None
     statements: Annotated[
         Annotated[list[Query], Meta(max_length=5)],
@@ -309,6 +335,10 @@ class AcceptQueue(Record, kw_only=True, frozen=True):
             "without a reading."
         ),
     ]
+    mean_depth: Annotated[
+        NotNegative | None,
+        doc("Mean of all readings during the load; absent in earlier runs."),
+    ] = None
 
 
 class HostTelemetry(Record, kw_only=True, frozen=True):
@@ -351,6 +381,17 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
             "PSI: the fraction of the time in which a process of the machine was ready to run and "
             "waited for a core, 0 to 1; absent where it was not recorded or the kernel has no PSI."
         ),
+    ] = None
+    memory_pressure: Annotated[
+        Fraction | None,
+        doc(
+            "PSI: the fraction of the time in which a process of the machine waited for memory, 0 "
+            "to 1; absent as cpu_pressure is, and in earlier runs."
+        ),
+    ] = None
+    io_pressure: Annotated[
+        Fraction | None,
+        doc("The same for a disk."),
     ] = None
     exact: Annotated[
         bool,
@@ -440,6 +481,20 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         doc(
             "Accept queues of the server's services, by service and socket. For the server only; "
             "absent where they were not recorded."
+        ),
+    ] = None
+    connections: Annotated[
+        TcpConnections | None,
+        doc(
+            "TCP's view of the load's connections. For the server only; absent where they were "
+            "not recorded."
+        ),
+    ] = None
+    nginx: Annotated[
+        NginxLog | None,
+        doc(
+            "nginx's own times and errors. For the server only; absent without nginx, and where "
+            "they were not recorded."
         ),
     ] = None
 

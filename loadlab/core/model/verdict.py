@@ -13,6 +13,7 @@ from loadlab.core.model.base import (
     Record,
     doc,
 )
+from loadlab.core.model.cell import Cell
 from loadlab.core.model.statistics import Answer, LatencyOf
 from loadlab.core.model.study import Variant
 
@@ -30,13 +31,30 @@ class PlannedVariant(Variant, kw_only=True, frozen=True):
     cells: Annotated[VariantCells, doc("Its cells.")]
 
 
+class Baseline(Record, kw_only=True, frozen=True):
+    """What a verdict.json of an earlier sitting says of its base."""
+
+    file: Annotated[str, doc("Path of the verdict.json, as given.")]
+    run_id: Annotated[str, doc("Its run.")]
+    base: Annotated[Variant, doc("Its base.")]
+    values: Annotated[dict[str, float], doc("Metric -> median of its base's blocks.")]
+
+
 class PlannedAb(Record, kw_only=True, frozen=True):
     """What a plan keeps of a comparison of variants."""
 
     budget_s: Annotated[Above0, doc("Seconds of measuring after which no block is begun.")]
-    base: Annotated[PlannedVariant, doc("What is compared with.")]
-    head: Annotated[PlannedVariant, doc("What is compared.")]
+    base: Annotated[
+        PlannedVariant, doc("What is compared with; with a baseline, what is measured.")
+    ]
+    heads: Annotated[list[PlannedVariant], doc("What is compared; empty with a baseline.")]
     control: Annotated[VariantCells, doc("The A/A control: the base measured a second time.")]
+    baseline: Annotated[
+        Baseline | None, doc("What an earlier sitting measured, in place of a base; else null.")
+    ] = None
+    blocks: Annotated[
+        Count | None, doc("Blocks that are measured with a baseline; null without.")
+    ] = None
 
 
 class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
@@ -62,16 +80,19 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
             "in the unit, and their mean."
         ),
     ]
-    blocks: Annotated[Count, doc("Blocks that have both variants.")]
-    base: Annotated[NotNegative | None, doc("Median of the base's blocks; null without any.")]
+    blocks: Annotated[Count, doc("Blocks that have both variants; with a baseline, the head.")]
+    base: Annotated[
+        NotNegative | None,
+        doc("Median of the base's blocks; null without any. With a baseline, its value."),
+    ]
     head: Annotated[NotNegative | None, doc("Median of the head's blocks; null without any.")]
     value: Annotated[float | None, doc("Difference of the head; null without a common block.")]
     low: Annotated[
         float | None,
         doc(
             "Lower bound of its interval. Those after all numbers of blocks hold the true "
-            "difference together with probability 1 - error_rate / number of rows. Null after "
-            "too few blocks."
+            "difference together with probability 1 - error_rate / number of rows of all heads. "
+            "Null after too few blocks, and with a baseline."
         ),
     ]
     high: Annotated[float | None, doc("Upper bound, with the same rule as low.")]
@@ -83,21 +104,19 @@ class VerdictRow(Record, kw_only=True, frozen=True, omit_defaults=False):
     answer: Annotated[
         Answer,
         doc(
-            "Of the head. slower, faster: the interval excludes 0 and goes beyond the margin, and "
-            "the value is above the noise floor; of memory and errors slower means more. no "
-            "difference: the interval is within the margin. undecided: neither."
+            "Of the head. slower, faster: the interval excludes 0 and goes beyond the margin; "
+            "where that of the A/A control excludes 0 too, the value is above the noise floor. Of "
+            "memory and errors slower means more. no difference: the interval is within the "
+            "margin. undecided: neither, and always with a baseline."
         ),
     ]
     reason: Annotated[Reason, doc("What decided, or why nothing is decided.")]
     is_open: Annotated[bool, doc("Whether more blocks may decide it.")]
 
 
-class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
-    """verdict.json: the answer about a head, metric by metric."""
+class HeadVerdict(Variant, kw_only=True, frozen=True):
+    """The answer about one head, metric by metric."""
 
-    run_id: Annotated[str, doc("Name of the run's folder.")]
-    base: Annotated[Variant, doc("What is compared with.")]
-    head: Annotated[Variant, doc("What is compared.")]
     answer: Annotated[
         Answer,
         doc(
@@ -105,6 +124,22 @@ class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
             "no difference."
         ),
     ]
+    rows: Annotated[list[VerdictRow], doc("A row for each metric.")]
+
+
+class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
+    """verdict.json: the answers about the heads."""
+
+    run_id: Annotated[str, doc("Name of the run's folder.")]
+    base: Annotated[Variant, doc("What is compared with.")]
+    heads: Annotated[list[HeadVerdict], doc("What is compared, each with its answer.")]
+    answer: Annotated[Answer, doc("That of all rows of all heads, by the same rule.")]
+    cell: Annotated[
+        Cell | None, doc("The base's cell at the constant rate; null where it was not measured.")
+    ]
+    baseline: Annotated[
+        str | None, doc("verdict.json that has the base, of another sitting; else null.")
+    ] = None
     error_rate: Annotated[
         Fraction,
         doc("Share of runs of equal variants that call any metric slower or faster, at most."),
@@ -114,4 +149,3 @@ class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
         NotNegative, doc("Seconds from the first measurement's start to the last one's end.")
     ]
     budget_s: Annotated[Above0, doc("Seconds after which no block was begun.")]
-    rows: Annotated[list[VerdictRow], doc("A row for each metric.")]

@@ -11,7 +11,7 @@ from loadlab.core import formatting
 from loadlab.core.model import Cost, CurveSummary, Sample, SearchSummary, Summary
 from loadlab.report.html import Headline
 from loadlab.report.sections import cells, headlines, processes
-from loadlab.report.words import cost, labels, quantities
+from loadlab.report.words import cost, labels, limits, quantities
 from loadlab.report.words.labels import Entry
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
@@ -33,11 +33,12 @@ class Tile:
 
 @dataclass(frozen=True)
 class Board:
-    """The tiles of one stack; ``anchor``: its section."""
+    """The tiles of one stack; ``anchor``: its section; ``limit``: what limited it, or empty."""
 
     title: str
     anchor: str
     tiles: Sequence[Tile]
+    limit: str = ""
 
 
 def build(
@@ -98,6 +99,7 @@ def _board(summary: Summary, entry: Entry, best: str, usd_per_hour: Mapping[str,
             _verdict(entry, headline),
             _noise(summary, entry),
         ],
+        limits.whole(entry.cell.limit) if entry.cell.limit else "",
     )
 
 

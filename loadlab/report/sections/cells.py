@@ -10,7 +10,7 @@ from typing import Literal
 
 from loadlab.core import formatting
 from loadlab.core.formatting import NONE, bounded
-from loadlab.core.model import CellSummary, HostTelemetry, Repetition, Statistics
+from loadlab.core.model import CellLimit, CellSummary, HostTelemetry, Repetition, Statistics
 from loadlab.core.run_dir import HERE, RESULT
 from loadlab.generators import registry
 from loadlab.planning import inputs
@@ -19,7 +19,7 @@ from loadlab.report.html import Headline, Row, Table, TableCell, link, links, ta
 from loadlab.report.sections import cell_figures, clients, headlines, latency
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
 from loadlab.report.sections.flame_graph import FlameGraph
-from loadlab.report.words import repetitions
+from loadlab.report.words import limits, repetitions
 from loadlab.report.words.labels import Entry
 
 # Class of errors -> its meaning.
@@ -49,6 +49,18 @@ class Remark:
 
 
 @dataclass(frozen=True)
+class LimitSection:
+    """What limited a cell, where the time of its requests went, and what was ruled out.
+
+    A table without a row is None.
+    """
+
+    text: str
+    account: Table | None
+    ruled_out: Table | None
+
+
+@dataclass(frozen=True)
 class CellSection:
     """The section of one measured cell; a part without data is None.
 
@@ -60,6 +72,7 @@ class CellSection:
     cell_id: str
     headline: Headline
     remarks: Sequence[Remark]
+    limit: LimitSection | None
     figures: CellFigures
     errors: Table | None
     errors_title: str
@@ -185,6 +198,53 @@ def remarks(cell: CellSummary) -> list[Remark]:
     ]
 
 
+def limit(cell: CellSummary) -> LimitSection | None:
+    """Return what limited a cell; None where that was not judged."""
+    found = cell.limit
+    if found is None:
+        return None
+    return LimitSection(limits.whole(found), _account(found), _ruled_out(found))
+
+
+def _account(found: CellLimit) -> Table | None:
+    """Return the table of the parts of a mean request's time; None without any."""
+    whole = found.mean_us
+    rows = [
+        [limits.PARTS[one.part], formatting.significant(one.us),
+         formatting.part_of(one.us / whole if whole else None)]
+        for one in found.account
+    ]  # fmt: skip
+    if not rows:
+        return None
+    mean = f"{formatting.ms(whole)} ms" if whole else "not known"
+    return table(
+        f"Where the time of a mean request went: {mean} at the client, from its sending. Times on "
+        "a core and the wait for one are those of the processes; a mean number of waiting "
+        "connections, divided by the answers a second, is a mean wait. Parts may overlap.",
+        ["part", "µs", "of the time"],
+        rows,
+        " nn",
+        title="Where the time of a request went",
+        open=False,
+    )
+
+
+def _ruled_out(found: CellLimit) -> Table | None:
+    """Return the table of limits that were ruled out or not looked for; None without any."""
+    rows = [[code, evidence] for code, evidence in limits.ruled_out(found) if evidence]
+    rows += [[code, "not recorded"] for code in found.unrecorded]
+    if not rows:
+        return None
+    return table(
+        "Limits that were looked for and not found, each with its evidence.",
+        ["limit", "evidence"],
+        rows,
+        "  ",
+        title="What was ruled out",
+        open=False,
+    )
+
+
 def closed_loop(entries: Sequence[Entry]) -> Table | None:
     """Return the table of an endpoint's closed loops; None where there was none."""
     # Add a column naming the cell when there is more than one.
@@ -243,6 +303,7 @@ def section(
         cell_id=entry.cell.cell_id,
         headline=headlines.headline(entry),
         remarks=remarks(entry.cell),
+        limit=limit(entry.cell),
         figures=cell_figures.of_cell(run_dir, entry, baseline, each),
         errors=_errors(found),
         errors_title="Errors by class",

@@ -35,7 +35,7 @@ from loadlab.report.words.labels import Entry, Paths
 from loadlab.stats import inference
 
 UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms", **cost.UNITS}
-# Names and units for the terminal.
+# Names for terminal and figure, and units for the terminal.
 _SHORT = {"cpu": "CPU"}
 _TERSE = {"goodput": "/s", "p50": "ms", "p99": "ms", "cpu": "µs", "memory": "MiB", "energy": "mJ"}
 # Parts whose value needs no name before it: production, not tuning production.
@@ -297,7 +297,7 @@ def _figure(several: Sequence[_Titled]) -> Figure:
             formatting.one_line(f"{one.subject} on {one.title}", 76),
             [
                 curves.DifferenceRow(
-                    _name(row.metric),
+                    _SHORT.get(row.metric, row.metric),
                     row.difference.value,
                     row.difference.low,
                     row.difference.high,
@@ -327,9 +327,11 @@ def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Tab
         return None
     known = {entry.cell.cell_id: entry for entry in measured}
     rows: list[Cells] = []
+    shown = ""
     for row in floors:
         entry = known.get(row.cell_id)
         name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
+        name, shown = TableCell() if shown == row.control_id else name, row.control_id
         floor = formatting.percent(row.noise_floor)
         rows.append([name, _metric(row), _difference(row.difference), floor])
     return table(

@@ -160,6 +160,7 @@ def section(run_dir: Path, entry: Entry, heading: str = "") -> CellSection:
         cell_id=entry.cell.cell_id,
         headline=headline(entry),
         remarks=cells.remarks(entry.cell),
+        limit=cells.limit(entry.cell),
         figures=cell_figures.of_cell(run_dir, entry, None),
         errors=_failures(entry.cell.statistics),
         errors_title="Failures by cause",

@@ -9,7 +9,7 @@ from loadlab.core.model import CellSummary, Claims, Load, Repetition, Summary
 from loadlab.report import words
 from loadlab.report.sections import comparison, curves, headlines, ranking, sweeps_searches
 from loadlab.report.words import claims as claim_words
-from loadlab.report.words import labels
+from loadlab.report.words import labels, limits
 from loadlab.stats import inference, percentiles
 
 # Purposes that the heading of a cell names.
@@ -96,12 +96,14 @@ def _cells(cells: Sequence[CellSummary], names: Mapping[str, Sequence[str]]) -> 
 
 
 def _lines(cell: CellSummary) -> Iterator[str]:
-    """Yield a cell's repetitions, each with its findings."""
+    """Yield a cell's repetitions, each with its findings, and its limit."""
     for rep in cell.repetitions:
         numbers = _client_numbers(rep) if labels.is_client(cell) else _numbers(rep)
         yield f"{cell.cell.endpoint:<12}{_load(cell.cell.load)}{numbers}  {_verdict(rep)}"
         for finding in rep.validity.findings:
             yield f"{'':<12}{words.coded(finding)}"
+    if cell.limit is not None:
+        yield f"{'':<12}{limits.whole(cell.limit)}"
 
 
 def _load(load: Load) -> str:

@@ -101,6 +101,8 @@ def following(run_dir: Path) -> list[str]:
         return [f"Next: {resume}  # measures what is missing"]
     if certifies:
         return _after_certificate(run_dir, plan.read(run_dir).inventory_args)
+    if planned.ab and planned.ab.baseline:
+        return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
     if planned.ab:
         return [f"Next: {resume} -e budget={planned.options.budget}  # more blocks, if undecided"]
     measured = planned.options.repetitions

@@ -71,7 +71,7 @@ def ask(prediction: Prediction, number: int, of: int) -> str:
 
 
 def given(word: str | None, asked: Prediction) -> str:
-    """Return the reader's answer in words."""
+    """Return the reader's answer in words; ``word``: a letter or number, None where none was."""
     return "no answer" if word is None else _answer(word, asked)
 
 
@@ -200,19 +200,18 @@ def red(found: CheckResult, inventory_args: str) -> str:
     )
 
 
-def following(stage: str, lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
-    """Return what the reader may do after the stage run or transfer, or after a cure."""
-    done = found.exercise is not None and any(
+def following(lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
+    """Return the commands of what the reader has not done yet; after all of it, the bundle's."""
+    cured = found.exercise is not None and any(
         one.verdict in ("cured", "at_a_price") for one in found.exercise.checks
     )
     told = []
-    if stage == "run" and lesson.exercise:
+    if lesson.exercise and not cured:
         told.append(f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired")
     if lesson.transfer and found.transfer is None:
         told.append(f"{command('transfer', inventory_args)}  # asks again, with one option changed")
-    if stage != "run" and (done or not lesson.exercise):
-        told.append("ansible-playbook playbooks/bundle.yml  # one archive of it all, for a teacher")
-    return [f"{'Next: ' if not number else '      '}{one}" for number, one in enumerate(told)]
+    told = told or ["ansible-playbook playbooks/bundle.yml  # one archive of it all, for a teacher"]
+    return [f"{'      ' if number else 'Next: '}{one}" for number, one in enumerate(told)]
 
 
 GRADES = (

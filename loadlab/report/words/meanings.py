@@ -160,9 +160,13 @@ MEANINGS: dict[str, Meaning] = {
         ("margin",),
     ),
     "looks_within_noise": Meaning(
-        "The interval excludes 0, but the base differs as much from itself."
+        "The interval excludes 0, but so does that of the A/A control, and the base differs as "
+        "much from itself."
     ),
-    "looks_exclude_0": Meaning("The variants differ: by more than the base differs from itself."),
+    "looks_exclude_0": Meaning("The variants differ: the interval excludes 0."),
+    "two_sittings": Meaning(
+        "Base and head were measured in two runs, which differ though nothing is changed."
+    ),
     "value_absent": Meaning("No repetition of a variant has a value of this metric."),
     "side_not_measured": Meaning("One of the two cells was not measured."),
     "side_not_valid": Meaning("One of the two cells has no valid repetition."),

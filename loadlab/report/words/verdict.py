@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loadlab.core import formatting
 from loadlab.core.formatting import percent
-from loadlab.core.model import Answer, Manifest, Reason, Variant, Verdict, VerdictRow
+from loadlab.core.model import (
+    Answer,
+    HeadVerdict,
+    Manifest,
+    Reason,
+    Variant,
+    Verdict,
+    VerdictRow,
+)
 from loadlab.report.words.table import Entry, Table
 
 _BUDGET = "Give the run more time (-e budget=)"
@@ -20,8 +30,8 @@ def _within_noise(why: Reason) -> str:
     if why.limit is None:
         return "the interval excludes 0, and the A/A control has no interval yet"
     return (
-        "the interval excludes 0, but the difference is no larger than the noise floor of "
-        f"{percent(_number(why.limit))}"
+        "the interval excludes 0, but the base differs from itself by up to "
+        f"{percent(_number(why.limit))}, and the difference is no larger"
     )
 
 
@@ -35,7 +45,11 @@ TABLE: Table = {
         _BUDGET,
     ),
     "looks_within_noise": Entry(_within_noise, _BUDGET),
-    "looks_exclude_0": Entry(lambda why: "the interval excludes 0, above the noise floor"),
+    "looks_exclude_0": Entry(lambda why: "the interval excludes 0"),
+    "two_sittings": Entry(
+        lambda why: "measured in two sittings, which differ though nothing is changed",
+        "Measure base and head in one run (-e base=)",
+    ),
     "value_absent": Entry(
         lambda why: f"not measured: no repetition of the {why.facts['side']} has a value"
     ),
@@ -99,38 +113,63 @@ def _why(row: VerdictRow) -> str:
 
 
 def sentence(found: Verdict) -> str:
-    """Return the verdict in one sentence."""
+    """Return the verdict in one sentence for each head."""
+    return " ".join(_sentence(found, head) for head in found.heads)
+
+
+def _sentence(found: Verdict, head: HeadVerdict) -> str:
+    sides = f"The {_name(head)} ({head.given}) against the base ({found.base.given})"
+    if found.baseline is not None:
+        told = [
+            f"{NAMES[row.metric]} {formatting.signed(row.value)}"
+            for row in head.rows
+            if row.value is not None
+        ]
+        return f"{sides} of an earlier sitting: undecided; {', '.join(told)}."
     told = [
         f"{NAMES[row.metric]} {answer(row)}, {difference(row)}"
-        for row in found.rows
+        for row in head.rows
         if row.answer in ("slower", "faster")
     ]
     for shared in ("no difference", "undecided"):
-        names = [NAMES[row.metric] for row in found.rows if row.answer == shared]
+        names = [NAMES[row.metric] for row in head.rows if row.answer == shared]
         told += [f"{shared} in {', '.join(names)}"] if names else []
-    sides = f"The head ({found.head.given}) against the base ({found.base.given})"
     after = formatting.plural(found.blocks, "block")
-    return f"{sides}: {found.answer} after {after}: {'; '.join(told)}."
+    return f"{sides}: {head.answer} after {after}: {'; '.join(told)}."
+
+
+def _name(head: Variant) -> str:
+    return head.name.replace("head", "head ").strip()
 
 
 def lines(found: Verdict) -> list[str]:
     """Return the verdict for the terminal."""
-    head = f"{'head against base':<23}{'base':>12}{'head':>12}  {'difference':<28}answer"
-    return [
-        head,
-        *(
+    told = []
+    for head in found.heads:
+        title = f"{_name(head)} against base"
+        told.append(f"{title:<23}{'base':>12}{'head':>12}  {'difference':<28}answer")
+        told += [
             f"  {NAMES[row.metric]:<21}{value(row, row.base):>12}{value(row, row.head):>12}"
             f"  {difference(row):<28}{answer(row)}"
             + (f": {_why(row)}" if row.answer == "undecided" else "")
-            for row in found.rows
-        ),
+            for row in head.rows
+        ]
+    return [
+        *told,
         f"Verdict after {formatting.plural(found.blocks, 'block')} in "
         f"{formatting.lasting(found.measured_s)}: {found.answer}",
     ]
 
 
-def after_block(done: int, rows: list[VerdictRow]) -> str:
-    """Return what the blocks so far say, in one line."""
+def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
+    """Return what the blocks so far say, in one line; ``tables``: head -> its rows."""
+    told = [_so_far(rows) for rows in tables.values()]
+    if len(tables) > 1:
+        told = [f"{head}: {one}" for head, one in zip(tables, told, strict=True)]
+    return f"After block {done}: {' | '.join(told)}"
+
+
+def _so_far(rows: list[VerdictRow]) -> str:
     open_ones = [NAMES[row.metric] for row in rows if row.is_open]
     decided = [
         f"{NAMES[row.metric]} {answer(row)} ({formatting.signed(row.value)})"
@@ -138,36 +177,34 @@ def after_block(done: int, rows: list[VerdictRow]) -> str:
         if row.answer in ("slower", "faster")
     ]
     same = sum(row.answer == "no difference" for row in rows)
+    beside = [
+        f"{NAMES[row.metric]} {formatting.signed(row.value)}"
+        for row in rows
+        if row.reason.code == "two_sittings"
+    ]
     parts = [
         *decided,
+        *beside,
         *([f"no difference in {same} of {len(rows)}"] if same else []),
         *([f"open: {', '.join(open_ones)}"] if open_ones else []),
     ]
-    return f"After block {done}: {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 def comment(found: Verdict, manifest: Manifest | None) -> str:
     """Return comment.md, a comment for a pull request."""
-    told = [
-        f"### Load test: {_MARKS[found.answer]}",
-        "",
-        f"Head `{_given(found.head)}` against base `{_given(found.base)}`, "
-        f"{formatting.plural(found.blocks, 'block')} in {formatting.lasting(found.measured_s)}.",
-        "",
-        "| metric | base | head | difference (interval) | noise floor | answer |",
-        "|---|--:|--:|--:|--:|---|",
-        *(_row(row) for row in found.rows),
-        "",
-    ]
-    undecided = [row for row in found.rows if row.answer == "undecided"]
-    if undecided:
-        why = "; ".join(f"{NAMES[row.metric]}: {_why(row)}" for row in undecided)
-        told += [f"Undecided: {why}.", ""]
-    margin = next(row.margin for row in found.rows if row.relative)
+    told = [f"### Load test: {_MARKS[found.answer]}", ""]
+    for head in found.heads:
+        told += _head(found, head)
+    margin = next(row.margin for head in found.heads for row in head.rows if row.relative)
     told += [
-        f"No difference means: all of the interval is within {percent(margin)}. Of runs of equal "
-        f"variants, at most {percent(found.error_rate)} call any metric slower or faster. The "
-        "noise floor is the difference of the base from itself.",
+        "A first look: the base is of an earlier sitting, and two sittings differ though nothing "
+        "is changed. The noise floor is of this sitting alone. Measure base and head in one run "
+        "for an answer."
+        if found.baseline is not None
+        else f"No difference means: all of the interval is within {percent(margin)}. Of runs of "
+        f"equal variants, at most {percent(found.error_rate)} call any metric slower or faster. "
+        "The noise floor is the difference of the base from itself.",
         "",
         *([_environment(manifest), ""] if manifest else []),
         f"Run `{found.run_id}`.",
@@ -175,8 +212,29 @@ def comment(found: Verdict, manifest: Manifest | None) -> str:
     return "\n".join(told) + "\n"
 
 
+def _head(found: Verdict, head: HeadVerdict) -> list[str]:
+    """Return the part of comment.md on one head."""
+    mark = f": {_MARKS[head.answer]}" if len(found.heads) > 1 else ""
+    base = f"`{_given(found.base)}`" + (f" of `{found.baseline}`" if found.baseline else "")
+    told = [
+        f"{_name(head).capitalize()} `{_given(head)}` against base {base}{mark}, "
+        f"{formatting.plural(found.blocks, 'block')} in {formatting.lasting(found.measured_s)}.",
+        "",
+        "| metric | base | head | difference (interval) | noise floor | answer |",
+        "|---|--:|--:|--:|--:|---|",
+        *(_row(row) for row in head.rows),
+        "",
+    ]
+    undecided = [row for row in head.rows if row.answer == "undecided"]
+    if undecided and found.baseline is None:
+        why = "; ".join(f"{NAMES[row.metric]}: {_why(row)}" for row in undecided)
+        told += [f"Undecided: {why}.", ""]
+    return told
+
+
 def _given(one: Variant) -> str:
-    return one.given.replace("`", "'")
+    given = one.given.replace("`", "'")
+    return f"{given} ({one.commit[:12]})" if one.commit else given
 
 
 def _row(row: VerdictRow) -> str:

@@ -54,5 +54,5 @@ put_back() {
         systemctl "$run" nginx || return
         systemctl --quiet "$boot" nginx || return
     fi
-    rm -rf "$KEPT"
+    rm -rf "$KEPT" /var/log/nginx/loadlab.log
 }

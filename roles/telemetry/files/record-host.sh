@@ -10,13 +10,17 @@
 # Writes these files:
 # - cores.txt.gz, five readings a second: "# reading <unix seconds>", and lines of /proc/stat (each core),
 #   /proc/net/dev (each interface) and /proc/pressure/cpu, and "own <control group> <µs> <µs>", the CPU time of each
-#   control group of the lab and the part of it in the kernel, and "energy <zone> <name> <most> <µJ>" where the machine counts its energy; once a second also "softnet" and each line of /proc/net/softnet_stat, and
-#   "below <interface> <interface>", what a bond or a VLAN consists of; the first and the last reading also have
+#   control group of the lab and the part of it in the kernel, and "energy <zone> <name> <most> <µJ>" where the
+#   machine counts its energy; once a second also "softnet" and each line of /proc/net/softnet_stat, and
+#   "below <interface> <interface>", what a bond or a VLAN consists of, and the line "some" of /proc/pressure/memory and
+#   /proc/pressure/io after the name of the file; the first and the last reading also have
 #   "allowance <interface> <counter> <packets>"
 # - processes.txt.gz, one reading a second: "# reading <unix seconds>", a line "# <name> <pid>…" for each name, and
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core; at the begin and at the end also the proportional set size of each process
 # - on a server, queues.jsonl.gz, five lines a second: what record-queues.py prints of the services
+# - on a server with nginx, nginx.txt.gz: the sampled requests of its log, at most 200,000 lines, and after "error " the
+#   lines of its error log since the start, at most 50,000
 # - with a database, database.jsonl.gz, one line a second: what database.sql returns
 set -u
 export LC_ALL=C
@@ -103,6 +107,9 @@ packets() {
         upper=${link%/*}
         printf 'below %s %s\n' "${upper##*/}" "${link##*/lower_}"
     done
+    for link in memory io; do
+        [ ! -e /proc/pressure/$link ] || { read -r upper </proc/pressure/$link && printf '%s %s\n' "$link" "$upper"; }
+    done
 }
 # Processors of the machine, which may be more than the host's own.
 count=$(grep -c '^cpu[0-9]' /proc/stat)
@@ -130,7 +137,13 @@ reading() {
         grep -Hs -e '^[0-9]' -e '_ctxt_switches:' "${paths[@]}" "${hardware[@]}" </dev/null
 }
 
-over='' asking='' queueing='' begun=''
+over='' asking='' queueing='' begun='' failed=0
+# nginx appends to both, also after the first is cut.
+sampled=/var/log/nginx/loadlab.log errors=/var/log/nginx/error.log
+if [ -z "$SUFFIX" ] && [ -e $sampled ]; then
+    : >$sampled
+    [ ! -e $errors ] || failed=$(stat -c %s $errors)
+fi
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
@@ -171,6 +184,12 @@ if [ -n "$asking" ]; then
     "${psql[@]}" <<<"$query;" >>database.jsonl 2>>database.err
     gzip -f -1 database.jsonl
     [ -s database.err ] || rm -f database.err
+fi
+if [ -z "$SUFFIX" ] && [ -e $sampled ]; then
+    {
+        head -n 200000 $sampled
+        [ ! -e $errors ] || tail -c "+$((failed + 1))" $errors | head -n 50000 | cut -c -600 | sed 's/^/error /'
+    } | gzip -1 >nginx.txt.gz
 fi
 if [ -n "$queueing" ]; then
     kill "$queueing" 2>/dev/null

@@ -190,7 +190,7 @@ def costing(name: str, cpu_s: Sequence[float], **changes: Any) -> CellSummary:
 
 def test_what_a_request_costs_is_compared_where_it_was_recorded() -> None:
     found = rows(compare(costing("stock", SLOW), costing("production", FAST)))
-    assert list(found) == ["goodput", "p50", "p99", "cpu", "switches", "memory"]
+    assert list(found) == ["goodput", "p50", "p99", "cpu", "memory"]
     assert (found["cpu"].conclusion, found["memory"].conclusion) == ("higher", "no difference")
     # Each kind of figure has a correction of its own.
     speeds = [found[name] for name in ("goodput", "p50", "p99")]

@@ -17,6 +17,7 @@ from loadlab.analysis.verdict import blocks
 from loadlab.analysis.verdict import document as verdict
 from loadlab.analysis.verdict.blocks import Pace
 from loadlab.core import documents
+from loadlab.core.errors import PlanError
 from loadlab.core.model import (
     Answer,
     Item,
@@ -53,6 +54,7 @@ class Machine:
     truth: Mapping[str, float] = field(default_factory=dict)
     noise: float = 0.02
     failed: float = 0.0
+    changed: str = "head"
     # Slower in truth, though it is the base again.
     control: float = 1.0
     now: float = 1_795_000_000.0
@@ -81,7 +83,7 @@ class Machine:
         return verdict.build("run", self.plan.ab, self.records())
 
     def measure(self, item: Item, repetition: int, block: int | None) -> Result:
-        head = item.cell.variant == "head"
+        head = item.cell.variant == self.changed
 
         def times(name: str) -> float:
             truth = self.truth.get(name, 1.0) if head else 1.0
@@ -130,12 +132,12 @@ class Machine:
         )
 
 
-def rows(found: Verdict) -> dict[str, VerdictRow]:
-    return {row.metric: row for row in found.rows}
+def rows(found: Verdict, head: int = 0) -> dict[str, VerdictRow]:
+    return {row.metric: row for row in found.heads[head].rows}
 
 
-def answers(found: Verdict) -> dict[str, str]:
-    return {name: row.answer for name, row in rows(found).items()}
+def answers(found: Verdict, head: int = 0) -> dict[str, str]:
+    return {name: row.answer for name, row in rows(found, head).items()}
 
 
 def test_run_ends_when_every_metric_is_decided() -> None:
@@ -163,7 +165,7 @@ def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
     machine = Machine(plan(budget="5m"), noise=0.2)
     found = machine.run()
     assert found.answer == "undecided"
-    assert any(row.is_open for row in found.rows)
+    assert any(row.is_open for row in rows(found).values())
     # 300 s, 30 s a block.
     assert found.blocks == 10
     assert {len(several) for several in machine.found.values()} == {10}
@@ -203,7 +205,7 @@ def test_metric_without_a_value_does_not_hold_the_run() -> None:
     found = machine.run()
     assert answers(found)["cpu"] == "undecided"
     assert rows(found)["memory"].reason.code == "value_absent"
-    assert not any(row.is_open for row in found.rows)
+    assert not any(row.is_open for row in rows(found).values())
 
 
 def test_variant_without_a_valid_repetition_is_named() -> None:
@@ -227,7 +229,7 @@ def test_variant_without_a_valid_repetition_is_named() -> None:
 def test_run_ends_where_a_cell_is_abandoned() -> None:
     machine = Machine(plan())
     ab = builders.present(machine.plan.ab)
-    failing = {ab.head.cells.saturated: schedule.TRIES}
+    failing = {ab.heads[0].cells.saturated: schedule.TRIES}
     pace = Pace(machine.now, machine.now, 0)
     while item := schedule.next_item(
         blocks.with_blocks_left(machine.plan, machine.records(), failing, pace),
@@ -298,4 +300,52 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     lines = words.lines(found)
     assert lines[-1].startswith("Verdict after ")
     assert lines[-1].endswith(": slower")
-    assert words.after_block(9, found.rows).startswith("After block 9: CPU per request more (+")
+    told = words.after_block(9, {"head": found.heads[0].rows})
+    assert told.startswith("After block 9: CPU per request more (+")
+
+
+def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate() -> None:
+    machine = Machine(plan(head="workers=2;workers=3"), {"cpu": 1.2}, changed="head2")
+    found = machine.run()
+    assert [head.name for head in found.heads] == ["head1", "head2"]
+    assert set(answers(found, 0).values()) == {"no difference"}
+    assert answers(found, 1)["cpu"] == "slower"
+    assert [head.answer for head in found.heads] == ["no difference", "slower"]
+    assert found.answer == "slower"
+    ab = builders.present(machine.plan.ab)
+    alone = verdict.build("run", replace(ab, heads=ab.heads[1:]), machine.records())
+    assert verdict.error(2) == verdict.error(1) / 2
+    both, one = rows(found, 1)["cpu"], rows(alone)["cpu"]
+    assert (both.low or 0) < (one.low or 0)
+    comment = words.comment(found, None)
+    assert "Head 1 `workers=2` against base `workers=1`: ✅ no difference" in comment
+    assert "Head 2 `workers=3` against base `workers=1`: ❌ slower" in comment
+    tables = {head.name: head.rows for head in found.heads}
+    assert "head1: no difference in 6 of 6 | head2: CPU" in words.after_block(9, tables)
+
+
+def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "verdict.json"
+    documents.write(file, documents.encode(Machine(plan()).run()))
+    given = {"base": "", "baseline": str(file), "head": "workers=2", "rate": ""}
+    machine = Machine(plan(**given), {"cpu": 1.5})
+    found = machine.run()
+    assert len(machine.found) == 4
+    assert found.blocks == 5
+    assert set(answers(found).values()) == {"undecided"}
+    cpu = rows(found)["cpu"]
+    assert cpu.value == pytest.approx(0.5, abs=0.1)
+    assert (cpu.low, cpu.reason.code) == (None, "two_sittings")
+    assert verdict.exit_status(found.answer, undecided_fails=True) == 4
+    comment = words.comment(found, None)
+    assert "two sittings differ though nothing is changed" in comment
+    assert f"against base `workers=1` of `{file}`" in comment
+    # The whole load is that of the baseline, or nothing is compared.
+    with pytest.raises(PlanError, match=r"was measured with rate 1000.*, not 500"):
+        plan(**{**given, "rate": 500})
+    with pytest.raises(PlanError, match="baseline: it has no place beside base"):
+        plan(**{**given, "base": "workers=1"})
+    with pytest.raises(PlanError, match="is no file"):
+        plan(**{**given, "baseline": "nowhere.json"})
+    with pytest.raises(PlanError, match="with one head"):
+        plan(**{**given, "head": "workers=2;workers=3"})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from loadlab.core.errors import PlanError
-from loadlab.planning import variants
+from loadlab.planning.variants import given as variants
+from loadlab.planning.variants import study
 from loadlab.scheduling.experiments import Scaled
 from tests.unit import builders
 
@@ -20,13 +22,13 @@ def test_each_variant_has_a_constant_and_a_closed_load_and_the_base_a_control() 
     plan = builders.plan(**VARIANTS)
     assert plan.ab is not None
     cells = {item.cell_id: item for one in plan.experiments for item in one.items}
-    for named in (plan.ab.base, plan.ab.head):
+    for named in (plan.ab.base, *plan.ab.heads):
         constant, saturated = cells[named.cells.constant], cells[named.cells.saturated]
         assert (constant.cell.variant, saturated.cell.variant) == (named.name, named.name)
         assert constant.cell.load.mode == "constant"
         assert saturated.cell.load.mode == "closed"
         assert constant.cell.workers == saturated.cell.workers
-    assert cells[plan.ab.head.cells.constant].cell.tuning == "stock"
+    assert cells[plan.ab.heads[0].cells.constant].cell.tuning == "stock"
     assert cells[plan.ab.base.cells.constant].cell.workers == 1
     control = cells[plan.ab.control.constant]
     assert (control.purpose, control.base) == ("aa_control", plan.ab.base.cells.constant)
@@ -50,7 +52,7 @@ def test_both_variants_get_the_same_fraction_of_the_bases_saturation() -> None:
 def test_equal_variants_are_two_cells_of_one_stack() -> None:
     plan = builders.plan(endpoint="hello", base="workers=1", head="workers=1")
     assert plan.ab is not None
-    assert plan.ab.base.cells != plan.ab.head.cells
+    assert plan.ab.base.cells != plan.ab.heads[0].cells
     assert len(plan.stacks) == 1
 
 
@@ -64,7 +66,7 @@ def test_budget_decides_the_number_of_blocks() -> None:
 def test_variant_may_be_a_file(tmp_path: Path) -> None:
     file = tmp_path / "head.yml"
     file.write_text("workers: 2\nheaders: {X-A: 'b'}\n")
-    found = variants.variant("head", str(file))
+    found = variants.variant(ROOT, "head", str(file), {})
     assert found.options == {"workers": 2, "headers": {"X-A": "b"}}
     assert found.given == str(file)
 
@@ -75,7 +77,15 @@ def test_variant_may_be_a_file(tmp_path: Path) -> None:
         ({"head": ""}, "head: none was given"),
         ({"head": "wrokers=2"}, "'wrokers' is no option of a variant"),
         ({"head": "rate=100"}, "'rate' is no option of a variant"),
-        ({"head": "uvicorn==0.35"}, "'uvicorn==0.35' is no option and its value"),
+        ({"head": "workers=2;"}, "has an empty variant between its semicolons"),
+        ({"head": "workers=="}, "'workers==' is no option and its value"),
+        ({"head": "python=3.12"}, "'python' cannot differ between variants: a host has the"),
+        ({"head": "kernel=6.12"}, "'kernel' cannot differ between variants: another kernel"),
+        ({"head": "postgresql.work_mem=64 MB"}, "work_mem: '64 MB' has other characters"),
+        ({"head": "ref=nosuch"}, "head: git rev-parse failed"),
+        ({"head": "wheel=nosuch.whl"}, "wheel: .* is no wheel"),
+        ({"head": "nosuch==1.0"}, "'nosuch' is no package of the application. It has: aio"),
+        ({"framework": "golang", "head": "aiohttp==3.13.2"}, "of Python applications only"),
         ({"head": "nowhere.yml"}, "'nowhere.yml' is neither key=value nor a file"),
         ({"head": "workers=none"}, "workers: 'none' is not a number"),
         ({"endpoint": "hello,agents"}, "Give one with -e endpoint="),
@@ -97,6 +107,71 @@ def test_what_cannot_be_compared_is_refused(changes: dict[str, object], told: st
 def test_budget_without_variants_is_refused() -> None:
     with pytest.raises(PlanError, match="of a comparison of variants only"):
         builders.plan(budget="5m")
+
+
+def test_variant_may_be_an_application_as_of_a_git_ref(tmp_path: Path) -> None:
+    folder = tmp_path / "shop" / "lab"
+    shutil.copytree(ROOT / "apps" / "aiohttp", folder)
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        done = subprocess.run(
+            ["git", *who, *words], cwd=tmp_path / "shop", check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "before")
+    before = git("rev-parse", "HEAD")
+    (folder / "app.py").write_text("after")
+    git("commit", "--quiet", "-am", "after")
+    found = variants.variant(ROOT, "base", f"app={folder},ref=HEAD~1", {"framework": "aiohttp"})
+    assert found.commit == before
+    made = ROOT / str(found.options["app"])
+    assert (made / "app.py").read_text() == (ROOT / "apps/aiohttp/app.py").read_text()
+    assert found.options == {"app": str(made.relative_to(ROOT))}
+    # The same content is made once, whatever its commit is called.
+    again = variants.variant(ROOT, "base", f"app={folder},ref={before}", {"framework": "aiohttp"})
+    assert again.options == found.options
+    plan = builders.plan(endpoint="hello", base=f"app={folder},ref={before}", head=f"app={folder}")
+    assert plan.ab is not None
+    assert plan.ab.base.commit == before
+    assert {one["source"] for one in plan.stacks.values()} == {found.options["app"], str(folder)}
+
+
+def test_variant_may_have_settings_of_postgresql() -> None:
+    head = "postgresql.work_mem=64MB,postgresql.jit=on"
+    plan = builders.plan(endpoint="agents", base="workers=1", head=head)
+    assert plan.ab is not None
+    name = "production-with-postgresql.jit-on-with-postgresql.work_mem-64MB"
+    assert plan.ab.heads[0].options == {"tuning": name}
+    settings = {one["name"]: one["value"] for one in plan.tunings[name]["postgresql"]}
+    before = {one["name"]: one["value"] for one in plan.tunings["production"]["postgresql"]}
+    assert settings == before | {"work_mem": "64MB", "jit": "on"}
+    assert plan.tunings[name]["sysctl"] == plan.tunings["production"]["sysctl"]
+
+
+def test_several_heads_are_compared_with_one_base() -> None:
+    plan = builders.plan(endpoint="hello", base="workers=1", head="workers=2; tuning=stock")
+    assert plan.ab is not None
+    assert [one.name for one in plan.ab.heads] == ["head1", "head2"]
+    assert [one.given for one in plan.ab.heads] == ["workers=2", "tuning=stock"]
+    cells = {item.cell_id for one in plan.experiments for item in one.items}
+    assert len(cells) == 9
+    assert len({head.cells.constant for head in plan.ab.heads}) == 2
+
+
+def test_resumed_run_keeps_its_variants() -> None:
+    first, longer, other = (
+        builders.plan(**{**VARIANTS, **changes}).ab
+        for changes in ({}, {"budget": "1h"}, {"head": "workers=3"})
+    )
+    assert longer is not None
+    study.refuse_other("one", first, longer)
+    assert other is not None
+    with pytest.raises(PlanError, match="run_id: 'one' compares other variants"):
+        study.refuse_other("one", first, other)
 
 
 def test_application_may_be_another_folder(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from loadlab.report import page as report
 from loadlab.report.first_screen import figure, results, tiles
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
+from tests.unit import builders
 from tests.unit.report import runs
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -93,6 +94,38 @@ def test_the_tiles_are_those_of_the_best_stack(rates: tuple[Path, Summary]) -> N
     assert shown["highest rate"] == ("16,000", "with p99 up to 100 ms and no errors")
     assert shown["verdict"] == ("held", "3 valid of 3")
     assert shown["noise floor"] == ("-", "no A/A control was measured")
+
+
+def test_what_a_request_costs_has_its_interval_noise_floor_and_price(
+    rates: tuple[Path, Summary],
+) -> None:
+    _, summary = rates
+    (board,) = tiles.build(summary, entries(summary), {})
+    (found,) = [one.cell for one in entries(summary) if one.anchor == board.anchor]
+    cost = replace(
+        builders.present(found.cost),
+        cpu=Sample(n=3, median=95.3, low=86.6, high=108.2),
+        energy=Sample(n=1, median=0.0123, low=None, high=None),
+    )
+    value = Sample(n=3, median=1.0, low=None, high=None)
+    floor = NoiseFloor(
+        metric="cpu", cell_id=found.cell_id, control_id="b", base=value, head=value,
+        difference=Difference(value=0.0, low=-0.14, high=0.1), p=None, noise_floor=0.14,
+    )  # fmt: skip
+    reps = [replace(rep, server="here") for rep in found.repetitions]
+    costly = replace(found, cost=cost, repetitions=reps)
+    cells = [costly if one is found else one for one in summary.cells]
+    summary = replace(summary, cells=cells, noise_floor=[floor])
+    (board,) = tiles.build(summary, entries(summary), {"here": 0.36})
+    shown = {one.name: (one.value, one.unit, one.remark) for one in board.tiles}
+    assert shown["CPU"][:2] == ("95.3", "µs/request")
+    assert shown["CPU"][2].startswith("86.6 to 108, noise floor 14 %; server CPU ")
+    assert shown["energy"] == ("12.3", "mJ/request", "of the whole machine")
+    # The floor of a cost is with the cost.
+    assert shown["noise floor"][0] == "-"
+    amount, unit, remark = shown["price"]
+    assert (amount, unit) == ("0.00625", "USD/million requests")
+    assert remark.startswith("at 16,000 requests/s, the highest rate within the objective")
 
 
 def test_stacks_that_share_the_first_rank_are_not_said_to_differ(tmp_path: Path) -> None:

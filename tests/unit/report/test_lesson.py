@@ -14,6 +14,7 @@ from loadlab.core.errors import ResultError
 from loadlab.core.model import LessonResult, Reader
 from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
+from loadlab.report.words import lessons as words
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.experiments import items
 from tests.browser import Browser
@@ -107,6 +108,8 @@ def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
     documents.write(RunDir(made).reader, documents.encode(given))
     done = builders.present(derive.lesson(made).exercise)
     assert (done.hints, done.solved, len(done.checks)) == (2, True, 1)
+    left = words.following(builders.present(study.lesson), derive.lesson(made), "")
+    assert [one.split(" -e ")[1].split()[0] for one in left] == ["stage=exercise", "stage=transfer"]
     text = lesson.pages(made, builders.ROOT)["lesson.md"].decode()
     assert "No cure, on the server: `sed -i '/server 127.0.0.1:8000;/a keepalive 64;'" in text
     exercise = text.partition("## Exercise")[2]

@@ -13,6 +13,8 @@ from loadlab.stats.inference import Estimate
 from tests.simulation import gates
 
 MARGIN = 0.05
+# Of an A/A control.
+QUIET = Estimate(0.0, -0.2, 0.2)
 
 
 def t_at(values: list[float], mean: float) -> float:
@@ -46,15 +48,43 @@ def test_there_is_no_interval_of_too_few_blocks() -> None:
     found = sequential.interval([0.1, 0.11, 0.12], 0.004)
     assert found.value == pytest.approx(0.11)
     assert (found.low, found.high) == (None, None)
-    assert sequential.decide(found, 0.0, MARGIN, "lower").is_open
+    assert sequential.decide(found, QUIET, MARGIN, "lower").is_open
 
 
 def test_blocks_that_one_side_lacks_are_left_out() -> None:
     base = dict.fromkeys(range(12), 10.0)
     head = {**dict.fromkeys(range(11), 11.0), 99: 50.0}
-    found = sequential.ratio(base, head, 0.01)
+    found = sequential.compare(base, base, head, 0.01, relative=True).head
     assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
-    assert sequential.shift(base, head, 0.01).value == pytest.approx(1)
+    shift = sequential.compare(base, base, head, 0.01, relative=False).head
+    assert shift.value == pytest.approx(1)
+
+
+def test_head_is_compared_with_base_and_control_while_these_do_not_differ() -> None:
+    random = np.random.default_rng(3)
+
+    def side(mean: float) -> dict[int, float]:
+        return dict(enumerate(np.exp(random.normal(math.log(mean), 0.03, 20)).tolist()))
+
+    base, control, head = side(10), side(10), side(11)
+    found = sequential.compare(base, control, head, 0.004, relative=True).head
+    logs = [math.log(head[n] / math.sqrt(base[n] * control[n])) for n in base]
+    assert found.value == pytest.approx(math.expm1(np.mean(logs)))
+    # Of a control that differs, nothing is taken.
+    found = sequential.compare(base, side(12), head, 0.004, relative=True).head
+    assert found.value == pytest.approx(
+        math.expm1(np.mean([math.log(head[n] / base[n]) for n in base]))
+    )
+
+
+def test_few_blocks_that_differ_by_the_same_are_no_narrower_than_base_and_control() -> None:
+    base = {block: 10 + block % 2 for block in range(10)}
+    control = {block: 11 - block % 2 for block in range(10)}
+    head = dict.fromkeys(range(10), 12.0)
+    found = sequential.compare(base, control, head, 0.004, relative=False).head
+    assert found.value == pytest.approx(1.5)
+    half = sequential.width(10, 0.004) * math.sqrt(3 / 4 * 10 / 9 / 10)
+    assert (found.low, found.high) == pytest.approx((1.5 - half, 1.5 + half))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +103,20 @@ def test_blocks_that_one_side_lacks_are_left_out() -> None:
 def test_answer_follows_from_the_interval(
     low: float, high: float, better: sequential.Better, answer: str
 ) -> None:
-    found = sequential.decide(Estimate((low + high) / 2, low, high), 0.001, MARGIN, better)
+    found = sequential.decide(Estimate((low + high) / 2, low, high), QUIET, MARGIN, better)
     assert found.answer == answer
     assert found.is_open == (answer == "undecided")
 
 
-@pytest.mark.parametrize("floor", [0.15, None])
-def test_difference_within_the_noise_stays_undecided(floor: float | None) -> None:
-    found = sequential.decide(Estimate(0.1, 0.06, 0.2), floor, MARGIN, "lower")
+def test_difference_above_that_of_a_control_that_differs_is_told() -> None:
+    control = Estimate(0.001, 0.0005, 0.0015)
+    found = sequential.decide(Estimate(0.1, 0.06, 0.2), control, MARGIN, "lower")
+    assert found.answer == "slower"
+
+
+@pytest.mark.parametrize("control", [Estimate(0.12, 0.09, 0.15), Estimate(0.0, None, None)])
+def test_difference_within_the_noise_stays_undecided(control: Estimate) -> None:
+    found = sequential.decide(Estimate(0.1, 0.06, 0.2), control, MARGIN, "lower")
     assert (found.answer, found.is_open) == ("undecided", True)
     assert found.reason.code == "looks_within_noise"
 

@@ -73,6 +73,29 @@ def test_flushes_of_the_log_are_counted_over_the_load_alone() -> None:
     assert found("pool")[1].wal_syncs is None
 
 
+def test_connections_of_the_database_are_counted_by_what_they_wait_for() -> None:
+    """Half of the readings of the load see one of three connections wait for a lock."""
+    asked = processes.read_database(FIXTURES / "pool" / run_dir.DATABASE)
+    busy = processes.Counted("active", None, 2)
+    waiting = processes.Counted("active", "Lock:tuple", 1)
+    seen = [
+        msgspec.structs.replace(
+            one, connections_limit=97, activity=[busy, waiting] if place % 2 else [busy]
+        )
+        for place, one in enumerate(asked)
+    ]
+    over = window("pool")
+    inside = [one for one in seen if over.start <= one.t <= over.end]
+    found_here = processes.database(seen, over)
+    assert found_here
+    assert found_here.connections_limit == 97
+    assert found_here.activity
+    means = {(one.state, one.wait): one.mean for one in found_here.activity}
+    locked = sum(len(one.activity or []) == 2 for one in inside) / len(inside)
+    assert means == {("active", None): 2, ("active", "Lock:tuple"): pytest.approx(locked)}
+    assert found("pool")[1].activity is None
+
+
 def test_a_connection_for_each_request() -> None:
     """Flask connects for each: processes that ended are in the CPU time alone."""
     server, database = found("connect")

@@ -13,10 +13,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from loadlab.core.model import AcceptQueue
 from loadlab.telemetry import queues
 from loadlab.telemetry.counters import TelemetryError
+from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "roles" / "telemetry" / "files"
@@ -24,12 +26,19 @@ RECORDED = ROOT / "tests" / "fixtures" / "queues" / "queues.jsonl.gz"
 # When the load of the recording began.
 START = 1795411061.05
 SECONDS = [1.0, 2.0, 3.0, 4.0]
+# What nginx logs during a load.
+SAMPLED, FAILED = "request\t1.000\t0.001\t-\t-", "[alert] 768 worker_connections are not enough"
 
 
 def test_queues_have_the_most_of_each_second() -> None:
     found = queues.accept_queues(queues.read(RECORDED), START, SECONDS)
     path = "/run/loadlab-fixture/app.sock"
-    assert found == [
+    assert found is not None
+    means = [present(queue.mean_depth) for queue in found]
+    # The mean is of all readings, five in each second.
+    assert 20 < means[0] < 65
+    assert [round(mean, 1) for mean in means[1:]] == [5.5, 0.0]
+    assert [replace(queue, mean_depth=None) for queue in found] == [
         # The kernel lets one more in than the limit.
         AcceptQueue(service="application", socket=path, limit=64, depth=[0, 34, 65, 65]),
         AcceptQueue(service="nginx", socket="127.0.0.1:8080", limit=511, depth=[0, 14, 38, 0]),
@@ -53,7 +62,9 @@ def test_queues_of_several_sockets_with_one_address_are_one() -> None:
     each = [queues.Queue("application", "127.0.0.1:8000", depth, 100) for depth in (3, 4)]
     found = queues.accept_queues([queues.Reading(START, each)], START, [1.0])
     assert found == [
-        AcceptQueue(service="application", socket="127.0.0.1:8000", limit=200, depth=[7])
+        AcceptQueue(
+            service="application", socket="127.0.0.1:8000", limit=200, depth=[7], mean_depth=7
+        )
     ]
 
 
@@ -91,7 +102,12 @@ def recorded(folder: Path, suffix: str = "") -> list[queues.Reading]:
     (control / "of-nginx" / "cgroup.procs").write_text(f"{os.getpid()}\n")
     shutil.copytree(TOOLS, tools)
     script = tools / "record-host.sh"
-    script.write_text(script.read_text().replace("/sys/fs/cgroup", str(control)))
+    log = folder / "log"
+    log.mkdir()
+    (log / "loadlab.log").write_text("of an earlier load\n")
+    (log / "error.log").write_text("error of an earlier load\n")
+    text = script.read_text().replace("/sys/fs/cgroup", str(control))
+    script.write_text(text.replace("/var/log/nginx", str(log)))
     (tools / "systemctl").write_text('#!/bin/sh\n[ "$4" != nginx.service ] || echo /of-nginx\n')
     (tools / "systemctl").chmod(0o755)
     with subprocess.Popen(
@@ -113,6 +129,9 @@ def recorded(folder: Path, suffix: str = "") -> list[queues.Reading]:
         while not written.exists() or written.read_text().count("\n") < 2:
             assert time.monotonic() < until
             time.sleep(0.1)
+        for name, line in (("loadlab", SAMPLED), ("error", FAILED)):
+            with (log / f"{name}.log").open("a") as file:
+                file.write(f"{line}\n")
         recorder.terminate()
         assert recorder.communicate(timeout=60)[1] == ""
     path = folder / "out" / "queues.jsonl.gz"
@@ -148,6 +167,45 @@ def test_recorder_reads_the_connections_that_wait_in_each_queue(tmp_path: Path) 
         assert {one.service for one in reading.queues} == {"nginx"}
 
 
+def test_recorder_reads_the_connections_to_what_other_hosts_reach(tmp_path: Path) -> None:
+    """An address that is not 127.x counts as one that other hosts reach."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as routed:
+        routed.connect(("192.0.2.1", 9))
+        address = routed.getsockname()[0]
+    with socket.create_server((address, 0)) as listener, ExitStack() as stack:
+        for _ in range(60):
+            client = stack.enter_context(socket.create_connection(listener.getsockname()))
+            stack.enter_context(listener.accept()[0]).sendall(b"x")
+            client.recv(1)
+        readings = recorded(tmp_path)
+    found = queues.connections(readings, 0, time.time())
+    assert found is not None
+    # The most that is read of one socket; only each tenth reading has any.
+    assert found.samples == 50
+    assert 0 < found.least_rtt_us <= found.rtt_us < 100_000
+    assert found.window >= 2
+    assert (found.unsent_bytes, found.retransmitted) == (0, 0)
+
+
+def test_connections_are_those_of_the_load() -> None:
+    def reading(t: float, *rtts: int) -> queues.Reading:
+        each = [queues.Connection(rtt, 40, 10, 100, 2, 100) for rtt in rtts]
+        return queues.Reading(t, [], each)
+
+    readings = [reading(0.5, 900), reading(1.5, 50, 60), reading(2.5), reading(3.5, 70)]
+    found = queues.connections(readings, 1.0, 4.0)
+    assert found is not None
+    assert (found.samples, found.rtt_us, found.retransmitted) == (3, 60, 0.02)
+    assert queues.connections(readings, 2.0, 3.0) is None
+
+
+def test_recorder_keeps_what_nginx_logged_during_the_load(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    kept = gzip.decompress((tmp_path / "out" / "nginx.txt.gz").read_bytes()).decode()
+    assert kept.splitlines() == [SAMPLED, f"error {FAILED}"]
+
+
 def test_recorder_of_a_client_records_no_queues(tmp_path: Path) -> None:
     assert recorded(tmp_path, "-client") == []
+    assert not (tmp_path / "out" / "nginx.txt.gz").exists()
     assert (tmp_path / "out" / "cores-client.txt.gz").exists()

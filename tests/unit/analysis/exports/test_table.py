@@ -57,7 +57,8 @@ def test_a_row_has_the_figures_of_its_repetition_in_the_units_of_its_columns() -
     assert row.goodput_per_s == rep.goodput
     assert row.errors_timeout == present(rep.errors).timeout
     assert row.cpu_us_per_request == 2750
-    assert row.memory_mib == 3
+    assert (row.nginx_cpu_us_per_request, row.postgresql_cpu_us_per_request) == (500, None)
+    assert (row.memory_mib, row.memory_pss_mib, row.joules_per_request) == (3, None, None)
     assert row.server_cpu_fraction == hosts.server.cpu_busy
     assert row.batch_cpu_s == 0.6
     assert (row.framework, row.rate_per_s, row.clients) == ("aiohttp", 1000, 1)

@@ -41,7 +41,7 @@ class ActionModule(ControllerAction):
         if stage == "check":
             lines, red = self._check(run, found, hosts)
             lines += [f"Page: {run.lesson_page}"] if run.lesson_page.exists() else []
-            lines += [] if red else words.following(stage, lesson, found, hosts)
+            lines += [] if red else words.following(lesson, found, hosts)
         elif stage == "hint":
             lines = [words.hint(exercise, before.hints + 1)]
         elif stage == "solve":

@@ -25,9 +25,7 @@ class ActionModule(ControllerAction):
         assert begun.plan.study is not None
         assert begun.plan.study.lesson is not None
         found = documents.read(run.lesson, LessonResult)
-        following = words.following(
-            args["stage"], begun.plan.study.lesson, found, begun.inventory_args
-        )
+        following = words.following(begun.plan.study.lesson, found, begun.inventory_args)
         text = pages[run.lesson_text.name].decode()
         if args["stage"] == "transfer":
             # The reader knows the rest.

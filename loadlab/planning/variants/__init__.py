@@ -1,0 +1,1 @@
+"""Variants: sets of options that playbooks/ab.yml compares in one run."""

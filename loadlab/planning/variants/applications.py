@@ -1,0 +1,140 @@
+"""Applications that a variant makes of another: as of a git ref, or with other packages.
+
+Each is a folder with the files of apps/<framework>, made once and kept in .cache/variants under the
+hash of what it is made of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadlab.core.catalog import load_yaml
+from loadlab.core.errors import PlanError
+from loadlab.core.fingerprint import fingerprint
+from loadlab.core.model import GivenOptions, OptionValue
+
+# Options of a variant that make an application: a git ref; package==version; paths of wheels.
+KEYS = ("ref", "packages", "wheel")
+_FOLDER = Path(".cache/variants")
+_LOCK, _WANTED = "requirements.txt", "requirements.in"
+_OWN, _WHEELS = "variant.in", "wheels"
+# Python from which on a lock file holds, as for those in apps/.
+_PYTHON = "3.11"
+
+
+def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]:
+    """Make the application of a variant; return its folder below the lab's, and its commit.
+
+    ``name``: of the variant, for messages. ``options``: the variant's and, where it has none, the
+    run's. Raises PlanError where git or uv cannot make it.
+    """
+    framework = options.get("framework")
+    if framework is None:
+        raise PlanError(f"{name}: it has a ref or packages and no framework. Give -e framework=.")
+    source = root / str(options.get("app") or f"apps/{framework}")
+    packages = _words(options.get("packages"))
+    wheels = [root / one for one in _words(options.get("wheel"))]
+    for wheel in wheels:
+        if wheel.suffix != ".whl" or not wheel.is_file():
+            raise PlanError(
+                f"{name}: wheel: '{wheel.name}' is no wheel. Give the path of a .whl file, "
+                "relative to the lab's folder or absolute."
+            )
+    commit = None
+    if options.get("ref") is None:
+        if not source.is_dir():
+            raise PlanError(f"{name}: app: '{source}' is no folder.")
+        state = fingerprint([], str(source), ["."])
+    else:
+        commit = _git(name, source, "rev-parse", "--verify", f"{options['ref']}^{{commit}}")
+        state = _git(name, source, "rev-parse", f"{commit}:./")
+    made_of = [state, sorted(packages), [_sha256(one) for one in wheels]]
+    key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
+    folder = _FOLDER / f"{framework}-{key}"
+    if not (root / folder).is_dir():
+        (root / _FOLDER).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root / _FOLDER) as temporary:
+            new = Path(temporary) / "app"
+            _copy(name, source, commit, new)
+            if packages or wheels:
+                _lock(name, new, packages, wheels)
+            new.rename(root / folder)
+    return str(folder), commit
+
+
+def _words(given: OptionValue) -> list[str]:
+    several = given if isinstance(given, list) else [given]
+    return [str(one) for one in several if one is not None]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _git(name: str, folder: Path, *words: str) -> str:
+    return _run(name, ["git", *words], folder).decode().strip()
+
+
+def _run(name: str, words: Sequence[str], folder: Path) -> bytes:
+    """Return what a command prints. Raises PlanError with its last line where it fails."""
+    try:
+        ended = subprocess.run(words, cwd=folder, capture_output=True, check=False)
+    except OSError as problem:
+        raise PlanError(f"{name}: {words[0]} cannot run: {problem}.") from None
+    if ended.returncode:
+        said = " ".join(ended.stderr.decode(errors="replace").split())
+        raise PlanError(f"{name}: {Path(words[0]).name} {words[1]} failed: {said[-600:]}")
+    return ended.stdout
+
+
+def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
+    if commit is None:
+        ignored = shutil.ignore_patterns("__pycache__", "node_modules")
+        shutil.copytree(source, new, ignore=ignored)
+        return
+    packed = _run(name, ["git", "archive", "--format=tar", commit], source)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(new, filter="data")
+
+
+def _lock(name: str, folder: Path, packages: Sequence[str], wheels: Sequence[Path]) -> None:
+    """Lock the application's packages again with these; the others change only where they must."""
+    if load_yaml(folder / "app.yml").get("language") != "python":
+        raise PlanError(f"{name}: packages and wheels are of Python applications only.")
+    if not all((folder / one).is_file() for one in (_WANTED, _LOCK)):
+        raise PlanError(f"{name}: its application has no {_WANTED} and {_LOCK} to lock again.")
+    lines = [*packages]
+    for wheel in wheels:
+        (folder / _WHEELS).mkdir(exist_ok=True)
+        shutil.copy(wheel, folder / _WHEELS)
+        lines.append(f"./{_WHEELS}/{wheel.name}")
+    locked = (folder / _LOCK).read_text(encoding="utf-8")
+    names = set(re.findall(r"^([A-Za-z0-9._-]+)==", locked, re.MULTILINE))
+    for given in [
+        *(one.split("==")[0] for one in packages),
+        *(w.name.split("-")[0] for w in wheels),
+    ]:
+        if _normal(given) not in {_normal(one) for one in names}:
+            raise PlanError(
+                f"{name}: '{given}' is no package of the application. It has: "
+                f"{', '.join(sorted(names))}."
+            )
+    (folder / _OWN).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    uv = str(Path(sys.executable).with_name("uv"))
+    options = ["--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
+    versions = ["--python-version", _PYTHON, "--output-file", _LOCK]
+    _run(name, [uv, "pip", "compile", *options, *versions, _WANTED, _OWN], folder)
+
+
+def _normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()

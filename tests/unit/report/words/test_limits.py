@@ -1,0 +1,96 @@
+"""The sentence on a cell's limit, with its evidence, the next measurement and the lesson."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from loadlab.core.catalog import names
+from loadlab.core.errors import ResultError
+from loadlab.core.model import CellLimit, Reason
+from loadlab.report.words import limits
+from tests.unit.builders import ROOT
+
+
+def limit(code: str, value: float | None = None, most: float | None = None, **facts: Any) -> str:
+    why = Reason(code=code, value=value, limit=most, facts=facts)
+    return limits.whole(judged(why))
+
+
+def judged(why: Reason, *ruled_out: Reason) -> CellLimit:
+    return CellLimit(
+        limit=why,
+        agree=3,
+        of=3,
+        ruled_out=list(ruled_out),
+        unrecorded=[],
+        mean_us=None,
+        account=[],
+    )
+
+
+FILLED = {"part": 0.3, "process": 0.98, "thread": 0.98, "idle_cores": 2.6, "processes": 1}
+
+
+def test_worker_that_fills_one_core_of_four() -> None:
+    told = limit("worker_cpu", 0.98, 0.9, **FILLED, cores=4, waiting=63.2)
+    assert told == (
+        "Limited by one process of the application: its thread was on CPU 98 % of the time, 2.6 "
+        "cores were idle, 63 requests waited in the accept queue. Next: -e workers=2. Lesson: "
+        "ansible-playbook playbooks/lesson.yml -e lesson=event_loop_blocked"
+    )
+
+
+def test_worker_that_fills_the_only_core_is_not_told_to_have_another() -> None:
+    told = limit("worker_cpu", 0.97, 0.9, **{**FILLED, "part": 0.95, "idle_cores": 0.0}, cores=1)
+    assert "the application: 95 % of what the server's full core gave" in told
+    assert "workers=" not in told
+
+
+def test_full_cores_name_who_used_them_most_first() -> None:
+    told = limit(
+        "cores_busy", 0.99, 0.9, cores=1, opened=True, nginx=0.48, application=0.5, postgresql=0.0
+    )
+    assert "the server's core: 99 % busy; of that the application 50 %, nginx 48 %" in told
+    assert "PostgreSQL" not in told
+    assert told.endswith("-e lesson=keepalive")
+
+
+def test_held_rate_is_no_limit() -> None:
+    told = limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0)
+    assert told.startswith(
+        "No limit was reached: 1,000 requests/s came back right with p99 1.90 ms"
+    )
+
+
+def test_limit_that_is_not_known_names_what_was_ruled_out() -> None:
+    out = Reason(code="cores_busy", value=0.31, limit=0.9, facts={"cores": 1})
+    told = limits.sentence(judged(Reason(code="unknown", value=0.1), out))
+    assert told == "What limited it is not known. Ruled out: CPU 31 %."
+
+
+def test_lessons_and_options_that_words_name_exist() -> None:
+    lessons = names(ROOT / "files" / "lessons", "*.yml")
+    facts: dict[str, Any] = {
+        "cause": "full",
+        "opened": True,
+        "sessions": 1.0,
+        "cores": 1,
+        "connections": 8,
+    }
+    named = {
+        name
+        for code, one in limits.LIMITS.items()
+        for cause in ("full", "far", "open_files", "local_ports")
+        if (name := one.lesson(Reason(code=code, facts={**facts, "cause": cause})))
+    }
+    assert len(named) >= 14
+    assert named <= set(lessons)
+    assert (ROOT / "files/tuning/unflushed-commits.yml").exists()
+
+
+def test_limit_without_words_or_evidence_is_refused() -> None:
+    for why in (Reason(code="moon"), Reason(code="cores_busy", value=0.9)):
+        with pytest.raises(ResultError, match=why.code):
+            limits.whole(judged(why))

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from loadlab.telemetry import nginx_log
+from loadlab.telemetry.counters import TelemetryError
+
+# nginx 1.22 writes these.
+BEFORE = "request\t99.900\t9.000\t9.000\t9.000"
+PLAIN = "request\t101.000\t0.004\t0.001\t0.003"
+TWO_TRIES = "request\t101.100\t0.006\t-, 0.001\t0.000, 0.005"
+FROM_NGINX = "request\t101.200\t0.002\t-\t-"
+FULL = (
+    "error 2026/11/23 12:00:00 [alert] 7#7: 768 worker_connections are not enough",
+    "error 2026/11/23 12:00:00 [alert] 7#7: *9 768 worker_connections are not enough while "
+    "connecting to upstream, client: 10.77.1.12",
+)
+QUEUE = (
+    "error 2026/11/23 12:00:00 [error] 7#7: *1 connect() to unix:/run/loadlab/app.sock failed "
+    "(11: Resource temporarily unavailable) while connecting to upstream, client: 10.77.1.12"
+)
+CLOSED = (
+    "error 2026/11/23 12:00:00 [error] 7#7: *1 upstream prematurely closed connection while "
+    "reading response header from upstream, client: 10.77.1.12",
+    "error 2026/11/23 12:00:00 [error] 7#7: *1 recv() failed (104: Connection reset by peer) "
+    "while reading response header from upstream, client: 10.77.1.12",
+)
+# The client's own reset is no error of the application.
+CLIENT = (
+    "error 2026/11/23 12:00:00 [info] 7#7: *1 recv() failed (104: Connection reset by peer) "
+    "while sending to client, client: 10.77.1.12"
+)
+
+
+def test_requests_of_the_load_have_their_mean_times() -> None:
+    found = nginx_log.summarise([BEFORE, PLAIN, TWO_TRIES, FROM_NGINX], 100.0, 102.0)
+    assert found.requests == 3
+    assert found.mean_us == pytest.approx(4000)
+    assert found.upstream_us == pytest.approx(4000)
+    assert found.upstream_connect_us == pytest.approx(1000)
+    assert found.upstream_p99_us == pytest.approx(5000)
+    assert found.errors == {}
+
+
+def test_errors_are_counted_by_their_kind() -> None:
+    found = nginx_log.summarise([PLAIN, *FULL, QUEUE, *CLOSED, CLIENT], 100.0, 102.0)
+    assert found.errors == {"accept_queue": 1, "upstream_closed": 2, "worker_connections": 2}
+
+
+def test_times_are_unknown_without_requests() -> None:
+    found = nginx_log.summarise([], 100.0, 102.0)
+    assert (found.requests, found.mean_us, found.upstream_us) == (0, None, None)
+
+
+def test_line_that_is_not_whole_may_be_the_last_alone() -> None:
+    part = PLAIN[:20]
+    assert nginx_log.summarise([PLAIN, part, *FULL], 100.0, 102.0).requests == 1
+    with pytest.raises(TelemetryError, match="line 1 not understood"):
+        nginx_log.summarise([part, PLAIN], 100.0, 102.0)
+    with pytest.raises(TelemetryError, match="line 1 not understood"):
+        nginx_log.summarise([PLAIN.replace("0.004", "fast")], 100.0, 102.0)
