@@ -20,8 +20,9 @@ from pathlib import Path
 
 from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
-from loadlab.core.fingerprint import fingerprint
+from loadlab.core.fingerprint import IGNORED, fingerprint
 from loadlab.core.model import GivenOptions, OptionValue
+from loadlab.stacks.application import MANIFEST
 
 # Options of a variant that make an application: a git ref; package==version; paths of wheels.
 KEYS = ("ref", "packages", "wheel")
@@ -40,7 +41,9 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
     """
     framework = options.get("framework")
     if framework is None:
-        raise PlanError(f"{name}: it has a ref or packages and no framework. Give -e framework=.")
+        raise PlanError(
+            f"{name}: it has a ref or packages and no application. Give -e framework= or -e app=."
+        )
     source = root / str(options.get("app") or f"apps/{framework}")
     packages = _words(options.get("packages"))
     wheels = [root / one for one in _words(options.get("wheel"))]
@@ -99,7 +102,7 @@ def _run(name: str, words: Sequence[str], folder: Path) -> bytes:
 
 def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
     if commit is None:
-        ignored = shutil.ignore_patterns("__pycache__", "node_modules")
+        ignored = shutil.ignore_patterns(*(one for one in IGNORED if one != ".env"))
         shutil.copytree(source, new, ignore=ignored)
         return
     packed = _run(name, ["git", "archive", "--format=tar", commit], source)
@@ -109,10 +112,14 @@ def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
 
 def _lock(name: str, folder: Path, packages: Sequence[str], wheels: Sequence[Path]) -> None:
     """Lock the application's packages again with these; the others change only where they must."""
-    if load_yaml(folder / "app.yml").get("language") != "python":
+    manifest = load_yaml(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
+    if manifest.get("language", "python") != "python":
         raise PlanError(f"{name}: packages and wheels are of Python applications only.")
     if not all((folder / one).is_file() for one in (_WANTED, _LOCK)):
-        raise PlanError(f"{name}: its application has no {_WANTED} and {_LOCK} to lock again.")
+        raise PlanError(
+            f"{name}: its application has no {_WANTED} and {_LOCK} to lock again. Give another "
+            "folder with app=, or a git ref with ref=."
+        )
     lines = [*packages]
     for wheel in wheels:
         (folder / _WHEELS).mkdir(exist_ok=True)
