@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadlab.core.errors import PlanError
-from loadlab.core.fingerprint import fingerprint
+from loadlab.core.fingerprint import IGNORED, fingerprint
 from loadlab.core.model import GivenOptions, OptionValue
 from loadlab.stacks import application, requirements
 
@@ -36,7 +36,12 @@ def make(root: Path, name: str, options: GivenOptions) -> tuple[str, str | None]
     ``name``: of the variant, for messages. ``options``: the variant's and, where it has none, the
     run's. Raises PlanError where git or uv cannot make it.
     """
-    given = options.get("app") or f"apps/{options.get('framework')}"
+    framework = options.get("framework")
+    if framework is None and not options.get("app"):
+        raise PlanError(
+            f"{name}: it has a ref or packages and no application. Give -e framework= or -e app=."
+        )
+    given = options.get("app") or f"apps/{framework}"
     source = root / str(given)
     packages = _words(options.get("packages"))
     wheels = [root / one for one in _words(options.get("wheel"))]
@@ -96,7 +101,7 @@ def _run(name: str, words: Sequence[str], folder: Path) -> bytes:
 
 def _copy(name: str, source: Path, commit: str | None, new: Path) -> None:
     if commit is None:
-        ignored = shutil.ignore_patterns("__pycache__", "node_modules")
+        ignored = shutil.ignore_patterns(*(one for one in IGNORED if one != ".env"))
         shutil.copytree(source, new, ignore=ignored)
         return
     packed = _run(name, ["git", "archive", "--format=tar", commit], source)
@@ -139,7 +144,10 @@ def _lock(
     A package of the server's goes there too: of both, the application's is installed.
     """
     if not all((folder / one).is_file() for one in (_WANTED, _LOCK)):
-        raise PlanError(f"{name}: its application has no {_WANTED} and {_LOCK} to lock again.")
+        raise PlanError(
+            f"{name}: its application has no {_WANTED} and {_LOCK} to lock again. Give another "
+            "folder with app=, or a git ref with ref=."
+        )
     lines = [*packages]
     for wheel in wheels:
         (folder / _WHEELS).mkdir(exist_ok=True)
