@@ -67,7 +67,7 @@ def check(run_id: str) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("lesson", ["listen_backlog"])
+@pytest.mark.parametrize("lesson", ["listen_backlog", "keepalive"])
 def test_the_labs_own_cure_turns_an_exercise_green(lesson: str, run_id: str) -> None:
     """In brief; the test below has every stage."""
     run("playbooks/lesson.yml", lesson=lesson, run_id=run_id, predict="none", **BRIEF)
