@@ -25,7 +25,7 @@ def test_cells_that_differ_in_an_injected_fault_are_told_apart(tmp_path: Path) -
 def test_cells_are_named_by_the_fewest_parts_that_tell_them_apart(tmp_path: Path) -> None:
     summary = runs.many(tmp_path, 3, 1, 5)
     assert [one.title for one in labels.entries(summary.cells, {})] == [
-        "/index (aiohttp)",
+        "/index (aiohttp, gunicorn)",
         "/index (flask, gunicorn)",
         "/index (flask, uwsgi)",
     ]
