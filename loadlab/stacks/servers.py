@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NotRequired, TypedDict, TypeVar
@@ -171,6 +172,23 @@ def lock(root: Path, server: str) -> str:
     """Return a server's lock file, relative to ``root``; "" where it has none."""
     place = f"{FOLDER}/{server}/requirements.txt"
     return place if (root / place).exists() else ""
+
+
+def without(lock: str, other: str) -> str:
+    """Return a lock file without the packages that another one has on every machine.
+
+    Both are texts. pip would not replace an installed package by a wheel of the same version.
+    """
+    entries = [each for each in re.split(r"^(?=\S)", lock, flags=re.MULTILINE) if each]
+    lines = [line for line in other.splitlines() if ";" not in line]
+    there = {_package(line) for line in lines} - {""}
+    return "".join(each for each in entries if _package(each) not in there)
+
+
+def _package(line: str) -> str:
+    """Return the normal name of the package that a line of a lock file names; "" without one."""
+    found = re.match(r"(?:\S*/)?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\[|==| @ |-[0-9]\S*\.whl)", line)
+    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
 
 
 def _of_row(name: str, server: Server, row: Row, lock: str) -> Iterator[Offered]:

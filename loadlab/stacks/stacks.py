@@ -113,8 +113,13 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
             f"There are: {', '.join(apps)}. An application of yours: -e app=<folder>."
         )
     given = values.get("app")
-    if given is None or framework != name_of(given):
+    if given is None:
         known("framework", framework, apps, " A new one is a folder in apps/, or -e app=<folder>.")
+    elif framework != name_of(framework):
+        raise PlanError(
+            f"framework: '{framework}' cannot name an application. Give at most 40 letters, "
+            "digits, dots, dashes and underscores, or leave framework out."
+        )
     source = given or f"apps/{framework}"
     app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)

@@ -162,7 +162,10 @@ COMMANDS: list[tuple[str, str]] = [
         "lab.yml -e app=/nowhere",
         "app: '/nowhere' is no folder. Give a folder with the files ",
     ),
-    ("lab.yml -e app=docs", "docs' needs a requirements.txt, a pyproject.toml with [project], or"),
+    (
+        "lab.yml -e app=files",
+        "files' needs a requirements.txt, a pyproject.toml with [project], or",
+    ),
     (
         "lab.yml -e app=apps/flask -e module=app",
         "module: 'app' is no module and callable. Give",

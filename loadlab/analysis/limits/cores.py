@@ -29,7 +29,9 @@ def full(found: Evidence) -> list[Check]:
     checks = []
     for name, code in _CODES.items():
         used = found.service(name)
-        if used is None or used.cpu is None:
+        # The others are there too, idle.
+        asked = {"nginx": found.proxied, "postgresql": found.database is not None}
+        if used is None or used.cpu is None or not (asked.get(name, True) or used.cpu > 0.01):
             continue
         part = parts[name]
         # Of one core, the application's thread is the limit only if hardly anything else needs it.
@@ -54,6 +56,7 @@ def full(found: Evidence) -> list[Check]:
                 cores=found.server.cores,
                 processes=used.processes_max,
                 waiting=found.waiting("application") if code == "worker_cpu" else None,
+                loop=(code == "worker_cpu" and found.threads is None) or None,
                 sessions=_sessions(found) if code == "database_cpu" else None,
             )
         )

@@ -136,23 +136,24 @@ def _queue(why: Reason) -> str:
 def _filled(why: Reason, who: str) -> str:
     """Return the words for a service that filled a core, or most of all full cores."""
     process, thread = _fact(why, "process"), _fact(why, "thread")
-    cores, idle = int(_fact(why, "cores")), _fact(why, "idle_cores")
-    if cores > 1 and _value(why) >= _number(why.limit):
-        unit = (
-            f"its thread was on CPU {_percent(min(thread, 1.0))} of the time"
-            if thread >= _number(why.limit)
-            else f"its threads took turns on one core, {_percent(min(process, 1.0))} of the time"
-        )
-        waiting = why.facts.get("waiting")
-        queued = (
-            f", {formatting.significant(_number(waiting), 2)} requests waited in the accept queue"
-            if waiting
-            else ""
-        )
-        return f"one process of {who}: {unit}, {_cores(idle)} were idle{queued}"
-    every = "core" if cores == 1 else "cores"
-    part = _percent(min(1.0, _fact(why, "part")))
-    return f"the CPU time of {who}: {part} of what the server's full {every} gave"
+    cores, idle, most = int(_fact(why, "cores")), _fact(why, "idle_cores"), _number(why.limit)
+    if _value(why) < most:
+        every = "core" if cores == 1 else "cores"
+        part = _percent(min(1.0, _fact(why, "part")))
+        return f"the CPU time of {who}: {part} of what the server's full {every} gave"
+    unit = (
+        f"its thread was on CPU {_percent(min(thread, 1.0))} of the time"
+        if thread >= most
+        else f"its threads took turns on one core, {_percent(min(process, 1.0))} of the time"
+    )
+    rest = "the server has no other core" if cores == 1 else f"{_cores(idle)} were idle"
+    waiting = why.facts.get("waiting")
+    queued = (
+        f", {formatting.significant(_number(waiting), 2)} requests waited in the accept queue"
+        if waiting
+        else ""
+    )
+    return f"one process of {who}: {unit}, {rest}{queued}"
 
 
 def _database_cpu(why: Reason) -> str:
@@ -349,7 +350,7 @@ LIMITS: dict[str, Limit] = {
         lambda why: _filled(why, "the application"), _part("the busiest worker"),
         "One worker of the application filled a core: its event loop, or Python's global lock.",
         _by_cores,
-        _always("event_loop_blocked"),
+        lambda why: "event_loop_blocked" if why.facts.get("loop") else "",
     ),
     "database_cpu": Limit(
         _database_cpu, _part("PostgreSQL's busiest process"),
@@ -422,7 +423,7 @@ LIMITS: dict[str, Limit] = {
         _always("knee"),
     ),
     "connections": Limit(
-        _connections, _part("time explained"),
+        _connections, _always(""),
         "A closed loop had too few connections to use the server up.",
         lambda why: f"-e connections={2 * int(_fact(why, 'connections'))}",
         _always("knee"),

@@ -84,7 +84,7 @@ def test_variant_may_be_a_file(tmp_path: Path) -> None:
         ({"head": "postgresql.work_mem=64 MB"}, "work_mem: '64 MB' has other characters"),
         ({"head": "ref=nosuch"}, "head: git rev-parse failed"),
         ({"head": "wheel=nosuch.whl"}, "wheel: .* is no wheel"),
-        ({"head": "nosuch==1.0"}, "'nosuch' is no package of the application. It has: aio"),
+        ({"head": "nosuch==1.0"}, "'nosuch' is no package of the application or a server. "),
         ({"framework": "golang", "head": "aiohttp==3.13.2"}, "of Python applications only"),
         ({"head": "nowhere.yml"}, "'nowhere.yml' is neither key=value nor a file"),
         ({"head": "workers=none"}, "workers: 'none' is not a number"),
@@ -138,6 +138,18 @@ def test_variant_may_be_an_application_as_of_a_git_ref(tmp_path: Path) -> None:
     assert plan.ab is not None
     assert plan.ab.base.commit == before
     assert {one["source"] for one in plan.stacks.values()} == {found.options["app"], str(folder)}
+
+
+def test_pin_replaces_that_of_an_application_from_outside_the_tree(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "app.py").write_text("from flask import Flask\n\napp = Flask(__name__)\n")
+    (folder / "requirements.txt").write_text("Flask>=3.0 # the newest\nredis==6.0\n")
+    found = variants.variant(ROOT, "head", f"app={folder},flask==3.1.0", {})
+    made = ROOT / str(found.options["app"])
+    assert made.name == "shop"
+    assert (made / "requirements.txt").read_text() == "redis==6.0\nflask==3.1.0\n"
+    assert (made / "app.py").read_text() == (folder / "app.py").read_text()
 
 
 def test_variant_may_have_settings_of_postgresql() -> None:

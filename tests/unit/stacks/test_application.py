@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -208,4 +209,23 @@ def test_options_that_an_own_application_cannot_have_are_refused(
     with pytest.raises(PlanError, match=words):
         builders.plan(
             **{"framework": "", "endpoint": "root", "app": str(folder(tmp_path)), **options}
+        )
+
+
+def test_variants_of_an_own_application_are_its_git_refs(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(made)]
+    for text in (FLASK, FLASK + "changed = 1\n"):
+        (made / "app.py").write_text(text)
+        for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "x"]):
+            subprocess.run([*git, *words], check=True)
+    plan = builders.plan(
+        framework="", app=str(made), endpoint="root", base="ref=HEAD~1", head="ref=HEAD"
+    )
+    stacks = [*plan.stacks.values()]
+    assert {one["framework"] for one in stacks} == {"my-shop"}
+    assert len({one["source"] for one in stacks}) == 2
+    with pytest.raises(PlanError, match="to lock again"):
+        builders.plan(
+            framework="", app=str(made), endpoint="root", base="flask==3", head="ref=HEAD"
         )

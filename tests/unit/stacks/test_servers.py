@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,34 @@ def test_a_new_server_is_one_folder(tmp_path: Path) -> None:
     (one,) = servers.offered(tmp_path, "asgi")
     with pytest.raises(PlanError, match=r"files/servers/new/server.yml: \{colour\} is not known\."):
         servers.command(one, places)
+
+
+def test_packages_that_the_application_names_are_left_out_of_the_servers() -> None:
+    lock = """\
+# of the server
+h11==0.16.0 \\
+    --hash=sha256:aa
+    # via uvicorn
+typing-extensions==4.16.0 \\
+    --hash=sha256:bb
+Uvicorn[standard]==0.54.0 \\
+    --hash=sha256:cc
+zope.event==6.2 \\
+    --hash=sha256:dd
+"""
+    own = """\
+./wheels/uvicorn-0.54.0-py3-none-any.whl \\
+    --hash=sha256:ee
+typing_extensions==4.1 ; python_version < '3.13' \\
+    --hash=sha256:ff
+zope-event==6.1 \\
+    --hash=sha256:gg
+"""
+    left = servers.without(lock, own)
+    assert re.findall(r"^[\w.-]+(?==)", left, re.MULTILINE) == ["h11", "typing-extensions"]
+    assert "sha256:aa" in left
+    assert "sha256:dd" not in left
+    for name in ("gunicorn", "granian"):
+        text = (ROOT / servers.FOLDER / name / "requirements.txt").read_text()
+        assert servers.without(text, "") == text
+        assert "==" not in servers.without(text, re.sub(r" ;[^\\]*", "", text))

@@ -34,7 +34,7 @@ FILLED = {"part": 0.3, "process": 0.98, "thread": 0.98, "idle_cores": 2.6, "proc
 
 
 def test_worker_that_fills_one_core_of_four() -> None:
-    told = limit("worker_cpu", 0.98, 0.9, **FILLED, cores=4, waiting=63.2)
+    told = limit("worker_cpu", 0.98, 0.9, **FILLED, cores=4, waiting=63.2, loop=True)
     assert told == (
         "Limited by one process of the application: its thread was on CPU 98 % of the time, 2.6 "
         "cores were idle, 63 requests waited in the accept queue. Next: -e workers=2. Lesson: "
@@ -44,7 +44,7 @@ def test_worker_that_fills_one_core_of_four() -> None:
 
 def test_worker_that_fills_the_only_core_is_not_told_to_have_another() -> None:
     told = limit("worker_cpu", 0.97, 0.9, **{**FILLED, "part": 0.95, "idle_cores": 0.0}, cores=1)
-    assert "the application: 95 % of what the server's full core gave" in told
+    assert "its thread was on CPU 98 % of the time, the server has no other core" in told
     assert "workers=" not in told
 
 
@@ -75,6 +75,7 @@ def test_lessons_and_options_that_words_name_exist() -> None:
     facts: dict[str, Any] = {
         "cause": "full",
         "opened": True,
+        "loop": True,
         "sessions": 1.0,
         "cores": 1,
         "connections": 8,

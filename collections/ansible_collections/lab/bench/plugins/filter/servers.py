@@ -1,4 +1,4 @@
-"""Filter server_command, from loadlab/stacks/servers.py."""
+"""Filters server_command and lock_without, from loadlab/stacks/servers.py."""
 
 from __future__ import annotations
 
@@ -15,5 +15,6 @@ class FilterModule:
         return {
             "server_command": lambda stack, places: servers.command(
                 stack, decode(places, servers.Places)
-            )
+            ),
+            "lock_without": servers.without,
         }
