@@ -150,7 +150,7 @@ def _filled(why: Reason, who: str) -> str:
     waiting = why.facts.get("waiting")
     queued = (
         f", {formatting.significant(_number(waiting), 2)} requests waited in the accept queue"
-        if waiting
+        if waiting is not None and _number(waiting) >= 1
         else ""
     )
     return f"one process of {who}: {unit}, {rest}{queued}"
