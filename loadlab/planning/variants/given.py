@@ -12,7 +12,6 @@ from loadlab.core.catalog import load_yaml
 from loadlab.core.errors import PlanError
 from loadlab.core.model import GivenOptions, OptionValue, Variant
 from loadlab.planning.variants import applications
-from loadlab.stacks.application import name_of
 from loadlab.tuning import profiles
 
 # Main variables that a variant may override: those of the stack and of its connections. The rest of
@@ -64,11 +63,7 @@ def variant(root: Path, name: str, given: str, rest: GivenOptions) -> Variant:
             )
     commit = None
     if any(key in options for key in applications.KEYS):
-        both = {**rest, **options}
-        # The name stays that of the application that it is made of.
-        if both.get("framework") is None and both.get("app") is not None:
-            both["framework"] = options["framework"] = name_of(str(both["app"]))
-        folder, commit = applications.make(root, name, both)
+        folder, commit = applications.make(root, name, {**rest, **options})
         options = {**options, "app": folder}
     if "postgresql" in options:
         tuning = options.get("tuning") or rest.get("tuning") or _default(root, "tuning")
