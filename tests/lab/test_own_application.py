@@ -201,7 +201,7 @@ def test_secrets_of_an_application_stay_where_they_belong(tmp_path: Path, run_id
 def test_what_the_object_speaks_decides(tmp_path: Path, run_id: str) -> None:
     """The manifest says otherwise; the server asks the object before any load."""
     folder = fastapi(tmp_path)
-    (folder / "app.yml").write_text("interface: wsgi\n")
+    (folder / "app.yml").write_text("module: main:app\ninterface: wsgi\n")
     process = playbook("lab.yml", app=str(folder), run_id=run_id, duration=1, warmup=0)
     printed, _ = process.communicate(timeout=600)
     assert process.returncode != 0
