@@ -15,6 +15,7 @@ from loadlab.core import formatting
 from loadlab.core.model import CellSummary, Summary
 from loadlab.report import page as report
 from loadlab.report.page import render
+from loadlab.report.words import labels
 from tests import screenshots
 from tests.browser import Browser
 from tests.unit.report import runs
@@ -167,15 +168,8 @@ def test_a_curve_reads_as_the_summary_has_it(chromium: Browser, many: tuple[Path
         """(() => { const box = document.querySelector(".wide .fig"); box.focus();
            return [box.querySelector("g[data-s]").dataset.s, box.getAttribute("aria-label")] })()"""
     )
-    framework, server, transport = re.findall(r"[\w]+", name)[1:4]
-    path_ = name.split()[0].removeprefix("/")
     assert f"{name} p99 " in label
-    (cell,) = (
-        one
-        for one in summary.cells
-        if (one.cell.framework, one.cell.server, one.cell.transport, one.cell.endpoint)
-        == (framework, server, transport, path_)
-    )
+    (cell,) = (one.cell for one in labels.entries(summary.cells, {}) if one.title == name)
     curve = cell.statistics.percentile_curve
     for index in range(12):
         chromium.press("ArrowRight")
