@@ -143,7 +143,7 @@ def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
         (ROOT / "roles" / name).read_text()
         for name in ("telemetry/files/record-host.sh", "py_spy/files/profile-server.sh")
     ]
-    words = {word.strip(",.;") for script in scripts for word in script.split()}
+    words = {word.strip(",.;:") for script in scripts for word in script.split()}
     accepted = arrivals.rsync_options(Path("results/a-run"), True)
     assert accepted[-1] == "--exclude=*"
     included = [option for option in accepted if option.startswith("--include=/a-run/")]
