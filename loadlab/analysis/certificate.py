@@ -89,9 +89,15 @@ def newest(run_dir: Path) -> CertificateReference | None:
                     finished=certificate.finished,
                     tests=len(certificate.tests),
                     failed=[test.name for test in certificate.tests if not test.passed],
+                    void=[test.name for test in certificate.tests if is_void(test)],
                 )
             )
     return max(found, key=lambda one: one.finished, default=None)
+
+
+def is_void(test: CertifiedTest) -> bool:
+    """Return whether a test says nothing of the lab: its measurement is void and should not be."""
+    return not test.passed and test.expected_valid and test.valid is False
 
 
 def build(

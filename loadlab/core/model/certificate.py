@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+from msgspec import field
+
 from loadlab.core.model.base import SCHEMA, Count, NotNegative, Reason, Record, doc
 from loadlab.core.model.summary import NoiseFloor
 
@@ -13,6 +15,9 @@ class CertificateReference(Record, kw_only=True, frozen=True):
     finished: Annotated[str, doc("End of its last measurement, ISO 8601 UTC.")]
     tests: Annotated[Count, doc("Number of its tests.")]
     failed: Annotated[list[str], doc("Names of the tests that failed.")]
+    void: Annotated[
+        list[str], doc("Those of them that say nothing of the lab, as other work made them void.")
+    ] = field(default_factory=list)
 
 
 class CertifiedFigure(Record, kw_only=True, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadlab.analysis.certificate import is_void
 from loadlab.core.formatting import NONE, plural
 from loadlab.core.model import Certificate, CertificateReference, CertifiedFigure, CertifiedTest
 from loadlab.report import words
@@ -17,7 +18,7 @@ def sentence(certificate: Certificate) -> str:
     failed = [test for test in certificate.tests if not test.passed]
     if not failed:
         return f"Certificate {certificate.run_id}: the lab reported the truth in all of {count}."
-    void = [test for test in failed if test.expected_valid and test.valid is False]
+    void = [test for test in failed if is_void(test)]
     untrue = ", ".join(test.name for test in failed if test not in void)
     passed = len(certificate.tests) - len(failed)
     return " ".join(
@@ -43,8 +44,13 @@ def reference(found: CertificateReference | None) -> str:
             "ten minutes"
         )
     count = plural(found.tests, "test")
-    failed = f", {len(found.failed)} failed: {', '.join(found.failed)}" if found.failed else ""
-    return f"{found.run_id} of {found.finished}: {count}{failed or ', all passed'}"
+    untrue = [name for name in found.failed if name not in found.void]
+    parts = [
+        f", {len(names)} {word}: {', '.join(names)}"
+        for names, word in ((untrue, "failed"), (found.void, "void by other work"))
+        if names
+    ]
+    return f"{found.run_id} of {found.finished}: {count}{''.join(parts) or ', all passed'}"
 
 
 def expected(test: CertifiedTest) -> str:
