@@ -19,7 +19,7 @@
 #   lines with their file: /proc/<pid>/stat whole, the context switches and the waiting time of each thread, and the
 #   frequency and throttling of each core; at the begin and at the end also the proportional set size of each process
 # - on a server, queues.jsonl.gz, five lines a second: what record-queues.py prints of the services
-# - on a server with nginx, nginx.txt.gz: the sampled requests of its log, at most 200,000 lines, and after "error " the
+# - with services and nginx, nginx.txt.gz: the sampled requests of its log, at most 200,000 lines, and after "error " the
 #   lines of its error log since the start, at most 50,000
 # - with a database, database.jsonl.gz, one line a second: what database.sql returns
 set -u
@@ -140,10 +140,6 @@ reading() {
 over='' asking='' queueing='' begun='' failed=0
 # nginx appends to both, also after the first is cut.
 sampled=/var/log/nginx/loadlab.log errors=/var/log/nginx/error.log
-if [ -z "$SUFFIX" ] && [ -e $sampled ]; then
-    : >$sampled
-    [ ! -e $errors ] || failed=$(stat -c %s $errors)
-fi
 trap 'over=1' TERM
 echo "# ticks $(getconf CLK_TCK) page $(getconf PAGESIZE)"
 echo "# ticks $(getconf CLK_TCK)" >&3
@@ -158,6 +154,10 @@ if [ -z "$SUFFIX" ] && [ ${#names[@]} != 0 ]; then
     done
     python3 -IS "$here/record-queues.py" "${sources[@]}" >queues.jsonl &
     queueing=$!
+fi
+if [ -n "$queueing" ] && [ -e $sampled ]; then
+    : >$sampled
+    [ ! -e $errors ] || failed=$(stat -c %s $errors)
 fi
 # A pipe that nobody writes to: to read from it is to sleep, without a process.
 exec 4<> <(:)
@@ -185,7 +185,7 @@ if [ -n "$asking" ]; then
     gzip -f -1 database.jsonl
     [ -s database.err ] || rm -f database.err
 fi
-if [ -z "$SUFFIX" ] && [ -e $sampled ]; then
+if [ -n "$queueing" ] && [ -e $sampled ]; then
     {
         head -n 200000 $sampled
         [ ! -e $errors ] || tail -c "+$((failed + 1))" $errors | head -n 50000 | cut -c -600 | sed 's/^/error /'
