@@ -29,7 +29,7 @@ def test_slower_head_is_found_and_ends_with_status_3(run_id: str) -> None:
     assert process.returncode == 3, output[-6000:]
     folder = ROOT / "results" / run_id
     verdict = json.loads((folder / "verdict.json").read_text())
-    rows = {row["metric"]: row for row in verdict["rows"]}
+    rows = {row["metric"]: row for row in verdict["heads"][0]["rows"]}
     assert verdict["answer"] == "slower"
     assert rows["cpu"]["answer"] == "slower"
     assert rows["errors"]["answer"] == "no difference"
