@@ -48,7 +48,7 @@ async def opened() -> AsyncIterator[Services]:
 
 
 async def several_sleeps() -> None:
-    """A sleep, two at once, and one that a timeout ends."""
+    """Sleep once, then twice at once, then until a timeout."""
     await asyncio.sleep(0.05)
     await asyncio.gather(asyncio.sleep(0.05), asyncio.sleep(0.05))
     with contextlib.suppress(TimeoutError):

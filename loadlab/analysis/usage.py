@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from loadlab.core.model import Processes, Repetition, ServiceProcesses
 from loadlab.telemetry.processes import GROUPS
 
-# Services with less than the rest of the CPU time may be unknown where a figure of all is told: a
-# short process of PostgreSQL leaves no count of its switches.
+# A sum over all services needs the services with this share of the CPU time. A short process of
+# PostgreSQL leaves no count of its switches.
 MOST = 0.95
 
 
@@ -33,7 +33,7 @@ def services(rep: Repetition) -> ServiceProcesses | None:
 
 
 def _recorded(rep: Repetition) -> list[Processes]:
-    """Return each service's processes, of those that had any."""
+    """Return the processes of each service that had processes."""
     found = services(rep)
     each: list[Processes | None] = [getattr(found, group) for group in GROUPS] if found else []
     return [one for one in each if one is not None]

@@ -135,7 +135,7 @@ class _Folder(Protocol):
 
 
 class File:
-    """An attribute of a folder: the path of what has that name in it."""
+    """An attribute of a folder: the path of the file or folder with this name."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""nginx's own times of a sample of the requests, and its errors, from the recorder's copy."""
+"""Read the times of sampled requests and the errors that nginx logged, from the recorder's copy."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Judged(NamedTuple):
 
 
 def judge(cell: Cell, rep: Repetition, rule: LimitRule | None = None) -> Judged | None:
-    """Return the limit of a repetition; None of one that failed."""
+    """Return the limit of a repetition; None where the repetition failed."""
     if rep.error is not None or rep.telemetry is None:
         return None
     found = Evidence(cell, rep, rep.telemetry.server, rep.telemetry.client, rule or limit_rule())

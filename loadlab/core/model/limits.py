@@ -27,8 +27,8 @@ class Sessions(Record, kw_only=True, frozen=True):
 
 
 class NginxLog(Record, kw_only=True, frozen=True):
-    """nginx's own times of a sample of the requests: those that ended in one millisecond of a
-    hundred, at most 200,000; and the errors that it wrote down. Its clock has steps of 1 ms.
+    """The times that nginx logged, and its errors. nginx logs the requests that end in one of every
+    hundred milliseconds, at most 200,000. Its clock has steps of 1 ms.
     """
 
     requests: Annotated[Count, doc("Requests in the sample.")]
@@ -87,7 +87,7 @@ class TimePart(Record, kw_only=True, frozen=True):
 
 
 class CellLimit(Record, kw_only=True, frozen=True):
-    """What limited a cell, by the repetition whose evidence is the median of those that agree."""
+    """What limited a cell. The evidence is of the median repetition among those that agree."""
 
     limit: Annotated[
         Reason,
