@@ -8,6 +8,7 @@ Below results/<run_id>/:
 
 - cells/<cell_id>/rep-<n>/: a repetition
 - percentiles/: a file for each cell
+- stacks/<stack>/: unit and nginx.conf of a stack of a matrix, as measured
 - calibration<pair>/{link,ceiling,floor}/rep-<n>/: the n-th calibration of a pair's first client;
   calibration<pair>+<client>/ of its further clients. Beside each folder its document, with .json
 - tuning.json, tuning-<profile><pair>.json; answers<pair>.json; compare-<run_id>.json
@@ -39,6 +40,7 @@ SUMMARY = "summary.json"
 CLAIMS = "claims.json"
 CERTIFICATE = "certificate.json"
 VERDICT = "verdict.json"
+MATRIX = "matrix.json"
 MANIFEST = "manifest.json"
 ORIGINAL = "original.json"
 REPRODUCTION = "reproduction.json"
@@ -54,8 +56,9 @@ LESSON_TEXT = "lesson.md"
 LESSON_PAGE = "lesson.html"
 LOCK = ".lock"
 
-# Folders: of the repetitions, and of the percentiles of each cell.
+# Folders: of the repetitions, of the percentiles of each cell, and of the files of stacks.
 CELLS = "cells"
+STACKS = "stacks"
 PERCENTILES = "percentiles"
 # Files of a repetition on the controller.
 CELL = "cell.json"
@@ -262,6 +265,8 @@ class RunDir:
     certificate = File(CERTIFICATE)
     # The answer about two variants.
     verdict = File(VERDICT)
+    # The best way to serve an application.
+    matrix = File(MATRIX)
     # The verdict as a comment for a pull request.
     comment = File(COMMENT)
     manifest = File(MANIFEST)
@@ -317,6 +322,10 @@ class RunDir:
     def answers(self, pair: str = "") -> Path:
         """Return the verified answers of a host pair, by the suffix of its files."""
         return self.path / f"answers{pair}.json"
+
+    def stack(self, name: str) -> Path:
+        """Return the folder with the files of a stack as it was measured, by its id."""
+        return self.path / STACKS / name
 
     def comparison(self, *bases: str) -> Path:
         """Return the comparison of this run, the last of its side, with the runs ``bases``."""
@@ -391,8 +400,8 @@ def derived(name: str) -> bool:
     """Return whether a file, by its path below the run's folder, is derived from the others."""
     path = PurePath(name)
     documents = {
-        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, VERDICT, REPRODUCTION, METRICS, TABLE,
-        REPORT, LESSON, LESSON_TEXT, LESSON_PAGE,
+        RESULT, MANIFEST, SUMMARY, CLAIMS, CERTIFICATE, VERDICT, MATRIX, REPRODUCTION, METRICS,
+        TABLE, REPORT, LESSON, LESSON_TEXT, LESSON_PAGE,
     }  # fmt: skip
     calibration, percentiles = path.match(f"{_CALIBRATION}*.json"), path.match(f"{PERCENTILES}/*")
     return path.name in documents or calibration or percentiles

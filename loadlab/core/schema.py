@@ -22,6 +22,7 @@ DOCUMENTS: dict[str, type[model.Record]] = {
     "certificate": model.Certificate,
     "compare": model.RunComparison,
     "verdict": model.Verdict,
+    "matrix": model.MatrixVerdict,
     "original": model.Original,
     "reproduction": model.Reproduction,
     "manifest": model.Manifest,

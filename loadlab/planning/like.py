@@ -12,6 +12,7 @@ from loadlab.core.formatting import plural
 from loadlab.core.model import GivenOptions, Recipe, Source
 from loadlab.core.run_dir import RunDir
 from loadlab.planning import options
+from loadlab.planning.matrix import study as matrix
 from loadlab.planning.options import Specs
 from loadlab.planning.studies import FOLDERS, filled
 from loadlab.planning.user_options import RENAMED
@@ -54,7 +55,7 @@ def given(
 
 def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     """Return the options that the original took from defaults which are others here."""
-    if any(name in filled(recipe.given) for name in (*FOLDERS, *variants.NAMES)):
+    if any(name in filled(recipe.given) for name in (*FOLDERS, *variants.NAMES, matrix.NAME)):
         return {}
     before: GivenOptions = msgspec.structs.asdict(recipe.options)
     now: GivenOptions = msgspec.structs.asdict(options.options(specs, {}))

@@ -36,10 +36,11 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "requests": (1, 1_000_000, "requests"),
     "open_files": (64, 1_048_576, "open files"),
     "seed": (0, 2**31 - 1, ""),
+    "matrix": (0, 1_024, "cores"),
 }
 # Options of a run as a whole, which no cell of a study has.
 OF_RUNS = frozenset(
-    ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "run_id")
+    ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "matrix", "run_id")
 )
 # The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"

@@ -26,9 +26,10 @@ from loadlab.planning import (
 )
 from loadlab.planning.controls import Controls, attach_controls, place
 from loadlab.planning.lessons import stages
+from loadlab.planning.matrix import study as matrix
 from loadlab.planning.planned_cells import PlannedCells, plan_options
 from loadlab.planning.request import Request
-from loadlab.planning.resolve import named_run, resolve_run
+from loadlab.planning.resolve import ResolvedRun, named_run, resolve_run
 from loadlab.planning.study_cells import plan_study
 from loadlab.planning.variants import study as variants
 from loadlab.scheduling import plan as plans
@@ -64,7 +65,7 @@ def plan(ask: Request) -> Plan:
 def _plan(ask: Request) -> Plan:
     stages.refuse_unknown(ask.stage)
     run = resolve_run(ask)
-    study = stages.of(studies.find(ask.root, run.given, ask.kind), ask.stage, run.reader)
+    study = _study(ask, run)
     given = words(ask, run.given, study)
     choice = choose(ask, run.recorded, study, given)
     if choice is not None:
@@ -75,6 +76,8 @@ def _plan(ask: Request) -> Plan:
     if study and study.variants:
         before = records.latest_block(run.records)
         planned = variants.with_blocks(ask.root, planned, seconds, before)
+    if study and study.candidates:
+        planned = matrix.as_matrix(ask, study, planned, given, matrix.begun(run.recorded))
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
         _refuse_other_clients(run_id, run.recorded, ask.clients)
@@ -95,9 +98,21 @@ def _plan(ask: Request) -> Plan:
         ab = variants.planned_ab(ask.root, study, planned, aa_controls)
         variants.refuse_other(run_id, run.recorded.plan.ab if run.recorded else None, ab)
         draft = replace(draft, ab=ab)
+    if study and study.candidates:
+        those = matrix.planned_matrix(ask, study, planned)
+        matrix.refuse_other(run_id, run.recorded.plan.matrix if run.recorded else None, those)
+        draft = replace(draft, matrix=those)
     made = estimate(plans.with_rate_ceiling(draft, ceiling), run.records, ask.pairs)
     stages.refuse_unfinished(ask.stage, made.remaining, run_id)
     return made
+
+
+def _study(ask: Request, run: ResolvedRun) -> Study | None:
+    """Return the study, the lesson or what variants or candidates become; None of a plain run."""
+    given = studies.filled(run.given)
+    if matrix.asked(ask, given):
+        return matrix.study(ask, given)
+    return stages.of(studies.find(ask.root, run.given, ask.kind), ask.stage, run.reader)
 
 
 def _new_run_id(ask: Request, study: Study | None, chosen: Options) -> str:

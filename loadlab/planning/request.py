@@ -26,7 +26,8 @@ class Request(Struct, kw_only=True, frozen=True):
     - generator: to plan with where neither the user nor a study names one; None: the option's
       default, and nothing is chosen
     - python: the server's Python version, None where it is not known yet
-    - kind: "study", "lesson" or "ab" (variants) where one must have been given
+    - kind: "study", "lesson" or "ab" (variants) where one must have been given; "matrix" where
+      candidates are compared, though the cores of the server may not be known yet
     - stage: of STAGES in planning/lessons/stages.py; "run" of everything that is no lesson
     - pairs: number of host pairs; clients: of each pair
     - host_kind: what the hosts are, in words

@@ -93,7 +93,7 @@ def _refuse_absent_run(ask: Request, run_id: str | None) -> None:
         *studies.FOLDERS,
         *([] if ask.begin else ["tuning", "network"]),
     ]
-    named = f"-e {ask.kind or 'framework'}=<name>"
+    named = f"-e {ask.kind if ask.kind in studies.FOLDERS else 'framework'}=<name>"
     named = "-e base=<variant> -e head=<variant>" if ask.kind == "ab" else named
     how = f"{'' if ask.begin else 'lab.yml and '}{named}"
     if "run_id" in given and (ask.needs_run or not any(name in given for name in begins)):

@@ -9,7 +9,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from loadlab.core import documents
-from loadlab.core.model import SCHEMA, PlannedAb, Reason, Record, Thresholds
+from loadlab.core.model import SCHEMA, PlannedAb, PlannedMatrix, Reason, Record, Thresholds
 from loadlab.core.model.base import Count, Json, Name, NotNegative, Positive, doc
 from loadlab.core.model.options import Options
 from loadlab.core.model.study import GivenOptions, PlannedStudy, Scalar
@@ -114,6 +114,9 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     ]
     ab: Annotated[
         PlannedAb | None, doc("The comparison of variants; null where the run has none.")
+    ] = None
+    matrix: Annotated[
+        PlannedMatrix | None, doc("The candidates of a matrix; null where the run has none.")
     ] = None
     py_spy: Annotated[bool, doc("Whether any cell is measured with py-spy.")]
     tls: Annotated[bool, doc("Whether any load uses TLS.")]

@@ -13,6 +13,10 @@ from loadlab.core.model import Calibration, Cell, Purpose, Repetition, Result, T
 from loadlab.core.run_dir import RepetitionDir, RunDir
 
 
+# How often a failing cell is tried before it is abandoned.
+TRIES = 2
+
+
 class UnderWay(Struct, kw_only=True, frozen=True):
     """A repetition without a result: its number is taken, and it has not failed."""
 
@@ -49,6 +53,16 @@ def measured(cell_id: str, records: Records) -> list[Repetition]:
 def valid(cell_id: str, records: Records) -> list[Repetition]:
     """Return the cell's repetitions that count: neither failed nor void."""
     return [one for one in measured(cell_id, records) if one.validity.valid]
+
+
+def errors_in_a_row(cell_id: str, records: Records) -> list[str]:
+    """Return the errors of the cell's latest measurements, as far as all of these failed."""
+    found: list[str] = []
+    for one in reversed(finished(cell_id, records)):
+        if one.error is None:
+            break
+        found.insert(0, one.error)
+    return found
 
 
 def by_block(cell_id: str, records: Records) -> dict[int, list[Repetition]]:

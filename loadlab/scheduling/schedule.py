@@ -24,10 +24,7 @@ from loadlab.core.model.base import Count, NotNegative, Positive, Record, doc
 from loadlab.scheduling import ids
 from loadlab.scheduling.base import Experiment
 from loadlab.scheduling.plan import Plan, Setup
-from loadlab.scheduling.records import Records, UnderWay
-
-# How often a failing cell is tried before it is abandoned.
-TRIES = 2
+from loadlab.scheduling.records import TRIES, Records, UnderWay
 
 
 class Switch(Record, kw_only=True, frozen=True):

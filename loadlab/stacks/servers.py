@@ -19,11 +19,20 @@ T = TypeVar("T")
 FOLDER = "files/servers"
 
 
+class Unasked(TypedDict):
+    """Processes, and threads of each, that a server starts where nobody names a number."""
+
+    workers: int
+    threads: int
+
+
 class Row(TypedDict):
     """Stacks of a server and an interface; a list of values stands for one stack each.
 
     - arguments: further words of the command; packages: further ones of the distribution
     - threads: whether a worker can have several
+    - unasked: of the row that the server starts where nobody names class, workers or threads; a
+      server without it starts one worker with one thread of its first row
     - server_keepalive: whether the option of that name says when it closes an idle connection
     - backlog: accept queue that it always has, whatever was asked for
     - python_below, python_reason: upper bound (exclusive) of the Python version, and why
@@ -35,6 +44,7 @@ class Row(TypedDict):
     event_loop: NotRequired[str | list[str]]
     upstream_keepalive: bool | list[bool]
     threads: NotRequired[bool]
+    unasked: NotRequired[Unasked]
     server_keepalive: NotRequired[bool]
     backlog: NotRequired[int]
     arguments: NotRequired[str]
@@ -115,11 +125,13 @@ class Offered(Chosen):
     - threaded: whether its workers can have several threads
     - closes_idle: whether server_keepalive says when it closes an idle connection
     - only_workers: the only number of processes that it can have, or None
+    - unasked: as in Row, or None
     """
 
     threaded: bool
     closes_idle: bool
     only_workers: int | None
+    unasked: Unasked | None
 
 
 class Places(Struct, frozen=True, kw_only=True):
@@ -219,6 +231,7 @@ def _of_row(name: str, server: Server, row: Row, lock: str) -> Iterator[Offered]
             "threaded": row.get("threads", False),
             "closes_idle": row.get("server_keepalive", False),
             "only_workers": server.get("workers"),
+            "unasked": row.get("unasked"),
         }
 
 

@@ -99,6 +99,21 @@ def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
     return None
 
 
+def fitting(there_are: Iterable[Offered], values: Asked, app: App) -> list[Offered]:
+    """Return those of an application's stacks that fit the options, in their order."""
+    return [
+        one
+        for one in there_are
+        if all(values[key] in (None, one[key]) for key in CHOICES)
+        and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
+        and (one["threaded"] or values["threads"] == 1)
+        and (one["closes_idle"] or values["server_keepalive"] is None)
+        and values.get("backlog") in (None, one["own_backlog"] or values.get("backlog"))
+        and values["workers"] in (None, one["only_workers"] or values["workers"])
+        and (app["language"] != "none" or values["workers"] is None)
+    ]
+
+
 def stack(root: Path, values: Asked, python: str | None) -> Stack:
     """Return the first stack of the framework's interface that fits the options.
 
@@ -127,18 +142,8 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     asked: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
     refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
     there_are = of_application(root, app)
-    fitting = [
-        one
-        for one in there_are
-        if all(values[key] in (None, one[key]) for key in CHOICES)
-        and (values["front"] != "none" or (one["transport"], one["protocol"]) == DIRECT)
-        and (one["threaded"] or values["threads"] == 1)
-        and (one["closes_idle"] or values["server_keepalive"] is None)
-        and values.get("backlog") in (None, one["own_backlog"] or values.get("backlog"))
-        and values["workers"] in (None, one["only_workers"] or values["workers"])
-        and (app["language"] != "none" or values["workers"] is None)
-    ]
-    if not fitting:
+    those = fitting(there_are, values, app)
+    if not those:
         refused = refused or _own_refusal(app, asked)
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
@@ -150,7 +155,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         )
     known_contracts = contracts_of(root, source, app)
     needs = {need for name in app["endpoints"] for need in known_contracts[name].get("needs", [])}
-    chosen = fitting[0]
+    chosen = those[0]
     refuse_python(framework, chosen, python)
     constants = [
         _constant(known_contracts[name]) for name in app["endpoints"] if app["language"] == "none"
@@ -237,11 +242,15 @@ def _refuse_direct(values: Asked, app: App) -> None:
         )
 
 
+def too_new(chosen: PythonLimit, python: str | None) -> bool:
+    """Return whether this Python is newer than a stack can use; None means not known yet."""
+    below = chosen["python_below"]
+    return python is not None and below is not None and _release(python) >= _release(below)
+
+
 def refuse_python(framework: str, chosen: PythonLimit, python: str | None) -> None:
     """Raise PlanError where the stack does not run on this Python; None means not known yet."""
-    if python is None or chosen["python_below"] is None:
-        return
-    if _release(python) >= _release(chosen["python_below"]):
+    if too_new(chosen, python):
         raise PlanError(
             f"{framework} does not run with server={chosen['server']} on Python {python}: "
             f"{chosen['python_reason']}. Use Debian 12 on the server (local hosts: "

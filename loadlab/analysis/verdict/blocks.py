@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from loadlab.analysis.verdict import document
 from loadlab.core.model import PlannedAb
 from loadlab.scheduling import records as recorded
-from loadlab.scheduling import schedule
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import Records
 
@@ -34,7 +33,7 @@ def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
     def is_done(block: int) -> bool:
         following = (one.next_item(block, kept) for one in plan.experiments)
         return all(
-            item is None or failures.get(item.cell_id, 0) >= schedule.TRIES for item in following
+            item is None or failures.get(item.cell_id, 0) >= recorded.TRIES for item in following
         )
 
     latest = recorded.latest_block(kept)
@@ -43,7 +42,7 @@ def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
 
 def _can_be_decided(ab: PlannedAb, kept: Records, failures: Mapping[str, int]) -> bool:
     """Return whether more blocks may decide a metric."""
-    lost = any(count >= schedule.TRIES for count in failures.values())
+    lost = any(count >= recorded.TRIES for count in failures.values())
     rows = chain.from_iterable(document.table(ab, kept).values())
     return not lost and any(row.is_open for row in rows)
 

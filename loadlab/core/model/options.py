@@ -90,4 +90,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     baseline: Annotated[
         str | None, doc("verdict.json that has the base, of another sitting; null: none.")
     ] = None
-    budget: Annotated[str | None, doc("Time to compare variants in, such as 20m.")] = None
+    budget: Annotated[
+        str | None, doc("Time to compare variants or candidates in, such as 20m.")
+    ] = None
+    matrix: Annotated[
+        int | None,
+        doc("Cores that a matrix has candidates for; 0: not known yet; null: it is no matrix."),
+    ] = None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from loadlab.core.model.base import Above0, NotNegative, Record, doc
+from loadlab.core.model.base import Above0, Name, NotNegative, Positive, Record, doc
 from loadlab.core.model.cell import Injection, Stall
 from loadlab.core.model.claims import ClaimStatement, Published, StudyClaim
 from loadlab.core.model.lesson import Lesson
@@ -175,6 +175,23 @@ class Variant(Record, kw_only=True, frozen=True):
     ] = None
 
 
+class Candidate(Record, kw_only=True, frozen=True):
+    """One way to serve the application of a matrix."""
+
+    name: Annotated[Name, doc("<server>[-<worker class>]-<workers>x<threads>.")]
+    options: Annotated[GivenOptions, doc("Main variables that make its stack, name -> value.")]
+    workers: Annotated[Positive, doc("Processes.")]
+    threads: Annotated[Positive, doc("Threads of each process.")]
+    own_default: Annotated[
+        Name | None,
+        doc("Name of the candidate that its server starts where nobody names a number."),
+    ]
+    rule: Annotated[
+        Name | None,
+        doc("Name of the one with 2n+1 workers of one thread; null: one process is all it has."),
+    ]
+
+
 class Study(Record, kw_only=True, frozen=True):
     """A study or lesson at one scale, as its file in files/studies or files/lessons says."""
 
@@ -195,6 +212,9 @@ class Study(Record, kw_only=True, frozen=True):
     publication: Annotated[StudyPublication, doc("What was published elsewhere.")]
     variants: Annotated[
         list[Variant], doc("The variants that it compares, the base first; else empty.")
+    ] = field(default_factory=list)
+    candidates: Annotated[
+        list[Candidate], doc("The candidates of a matrix, one for each cell; else empty.")
     ] = field(default_factory=list)
 
 

@@ -1,4 +1,5 @@
-"""verdict.json: what a comparison of variants (playbooks/ab.yml) says of the head."""
+"""verdict.json: what a comparison of variants (playbooks/ab.yml) says of the head; and matrix.json:
+which server, workers and threads are best for an application (playbooks/matrix.yml)."""
 
 from typing import Annotated, Literal
 
@@ -9,13 +10,14 @@ from loadlab.core.model.base import (
     Fraction,
     Name,
     NotNegative,
+    Positive,
     Reason,
     Record,
     doc,
 )
 from loadlab.core.model.cell import Cell
 from loadlab.core.model.statistics import Answer, LatencyOf
-from loadlab.core.model.study import Variant
+from loadlab.core.model.study import Candidate, Variant
 
 
 class VariantCells(Record, kw_only=True, frozen=True):
@@ -145,6 +147,100 @@ class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
         doc("Share of runs of equal variants that call any metric slower or faster, at most."),
     ]
     blocks: Annotated[Count, doc("Finished blocks.")]
+    measured_s: Annotated[
+        NotNegative, doc("Seconds from the first measurement's start to the last one's end.")
+    ]
+    budget_s: Annotated[Above0, doc("Seconds after which no block was begun.")]
+
+
+class PlannedCandidate(Candidate, kw_only=True, frozen=True):
+    """A candidate with its cell."""
+
+    cell_id: Annotated[Name, doc("Its cell, a closed loop.")]
+
+
+class PlannedMatrix(Record, kw_only=True, frozen=True):
+    """What a plan keeps of a matrix."""
+
+    budget_s: Annotated[Above0, doc("Seconds of setting up and measuring after which it ends.")]
+    cores: Annotated[Positive, doc("Cores of the server, for which candidates were made.")]
+    candidates: Annotated[list[PlannedCandidate], doc("All, in the order of their names' servers.")]
+
+
+class MatrixLead(Record, kw_only=True, frozen=True, omit_defaults=False):
+    """By how much one candidate has more goodput than another, by the blocks after the rounds."""
+
+    name: Annotated[Name, doc("The other.")]
+    blocks: Annotated[Count, doc("Blocks that have both.")]
+    value: Annotated[
+        float | None,
+        doc("Goodput / that of the other - 1, geometric mean of the blocks; null without any."),
+    ]
+    low: Annotated[
+        float | None,
+        doc(
+            "Lower bound of its interval. The intervals of all pairs after all numbers of blocks "
+            "hold the true values together with probability 1 - error_rate. Null after too few."
+        ),
+    ]
+    high: Annotated[float | None, doc("Upper bound, with the same rule as low.")]
+    answer: Annotated[
+        Answer, doc("faster: certainly more goodput than the other, as in verdict.json.")
+    ]
+    reason: Annotated[Reason, doc("What decided, or why nothing is decided.")]
+    is_open: Annotated[bool, doc("Whether more blocks may decide it.")]
+    within_noise: Annotated[
+        bool, doc("Whether the other is not certainly slower, and by the margin at most.")
+    ]
+
+
+class MatrixRow(PlannedCandidate, kw_only=True, frozen=True, omit_defaults=False):
+    """What was measured of one candidate."""
+
+    last_round: Annotated[Positive, doc("The last round that it was measured in, from 1.")]
+    contends: Annotated[bool, doc("Whether it was measured in the blocks after the rounds.")]
+    blocks: Annotated[Count, doc("Its blocks with a valid repetition.")]
+    goodput: Annotated[NotNegative | None, doc("Median of its blocks, requests/s; null: none.")]
+    p99_us: Annotated[
+        NotNegative | None,
+        doc("Median p99 of the answers in the closed loop, from the actual send time, µs."),
+    ]
+    memory_bytes: Annotated[
+        NotNegative | None, doc("Median memory of the application after the load, bytes.")
+    ]
+    on_front: Annotated[
+        bool, doc("Whether no other has goodput, p99 and memory at least as good, and one better.")
+    ]
+    out: Annotated[Reason | None, doc("Why it was not measured further; null where it was.")]
+
+
+class MatrixVerdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
+    """matrix.json: the best way to serve an application, and the simplest that is as good."""
+
+    run_id: Annotated[str, doc("Name of the run's folder.")]
+    cores: Annotated[Positive, doc("Cores of the server.")]
+    best: Annotated[Name | None, doc("The candidate with the most goodput; null: none is valid.")]
+    chosen: Annotated[
+        Name | None,
+        doc("Of the best and those within its noise the one with the fewest workers x threads."),
+    ]
+    leads: Annotated[list[MatrixLead], doc("The best over each other contender.")]
+    over_own_default: Annotated[
+        MatrixLead | None, doc("The chosen over its server's own default; null where it is that.")
+    ]
+    over_rule: Annotated[
+        MatrixLead | None, doc("The chosen over 2n+1 workers; null where it is that or has none.")
+    ]
+    noise_floor: Annotated[
+        NotNegative | None,
+        doc("Largest bound, either sign, of the A/A control's difference; null without one."),
+    ]
+    margin: Annotated[Above0, doc("Largest bound, either sign, that is called no difference.")]
+    error_rate: Annotated[
+        Fraction, doc("Share of runs in which any two equal ones are called different, at most.")
+    ]
+    candidates: Annotated[list[MatrixRow], doc("All, the most goodput first.")]
+    blocks: Annotated[Count, doc("Finished blocks after the rounds.")]
     measured_s: Annotated[
         NotNegative, doc("Seconds from the first measurement's start to the last one's end.")
     ]

@@ -31,7 +31,7 @@ from loadlab.core.run_dir import RunDir
 from loadlab.report.words import verdict as words
 from loadlab.scheduling import schedule
 from loadlab.scheduling.plan import Plan
-from loadlab.scheduling.records import CellRecords, Records, cell_records
+from loadlab.scheduling.records import TRIES, CellRecords, Records, cell_records
 from tests.unit import builders
 
 EACH_S = 5.0
@@ -229,7 +229,7 @@ def test_variant_without_a_valid_repetition_is_named() -> None:
 def test_run_ends_where_a_cell_is_abandoned() -> None:
     machine = Machine(plan())
     ab = builders.present(machine.plan.ab)
-    failing = {ab.heads[0].cells.saturated: schedule.TRIES}
+    failing = {ab.heads[0].cells.saturated: TRIES}
     pace = Pace(machine.now, machine.now, 0)
     while item := schedule.next_item(
         blocks.with_blocks_left(machine.plan, machine.records(), failing, pace),

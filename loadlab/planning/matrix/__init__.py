@@ -1,0 +1,1 @@
+"""A matrix: candidates to serve one application, of which playbooks/matrix.yml finds the best."""
