@@ -15,6 +15,7 @@ from loadlab.analysis.claims import document as claims
 from loadlab.analysis.exports import openmetrics, percentiles, table
 from loadlab.analysis.lessons import document as lessons
 from loadlab.analysis.manifest import Locked
+from loadlab.analysis.matrix import document as matrix
 from loadlab.analysis.verdict import document as verdict
 from loadlab.core import documents, revision
 from loadlab.core.catalog import load_yaml
@@ -194,8 +195,8 @@ def abandoned(run_dir: Path) -> dict[str, str]:
 
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and claims.json,
-    lesson.json and certificate.json of a study that has them, and verdict.json of variants; return
-    summary and claims.
+    lesson.json and certificate.json of a study that has them, verdict.json of variants and
+    matrix.json of candidates; return summary and claims.
 
     The claims are None where the run is no study or lesson.
     """
@@ -209,6 +210,9 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     if plan.ab is not None:
         found = verdict.build(run.run_id, plan.ab, records.load(run_dir))
         documents.write(run.verdict, documents.encode(found))
+    if plan.matrix is not None:
+        best = matrix.build(run.run_id, plan, records.load(run_dir))
+        documents.write(run.matrix, documents.encode(best))
     study = plan.study
     if study is None:
         return document, None

@@ -20,6 +20,7 @@ from loadlab.core.model import (
     Certificate,
     Claims,
     Manifest,
+    MatrixVerdict,
     Record,
     Reproduction,
     Summary,
@@ -28,11 +29,13 @@ from loadlab.core.model import (
 from loadlab.core.model.base import Json
 from loadlab.core.model.study import GivenOptions, StudyPublication
 from loadlab.core.run_dir import MANIFEST, RunDir
+from loadlab.report import matrix
 from loadlab.report.first_screen import figure, results, tiles
 from loadlab.report.first_screen.figure import FigureSection
 from loadlab.report.first_screen.tiles import Board
 from loadlab.report.html import UNSEEN, Headline, Link, Table, policy_hash
 from loadlab.report.index.page import IndexPage
+from loadlab.report.matrix import MatrixSection
 from loadlab.report.sections import (
     calibration,
     cell_figures,
@@ -139,6 +142,7 @@ class Page:
     boards: Sequence[Board]
     figures: Sequence[FigureSection]
     navigation: Sequence[Link]
+    matrix: MatrixSection | None
     certificate: CertificateSection | None
     claims: ClaimsSection | None
     overview: Table | None
@@ -232,6 +236,7 @@ class _Builder:
         self._claims = _read(run.claims, Claims)
         self._certificate = _read(run.certificate, Certificate)
         self._verdict = _read(run.verdict, Verdict)
+        self._matrix = _read(run.matrix, MatrixVerdict)
         self._reproduction = _read(run.reproduction, Reproduction)
         self._plan = _plan(self._manifest)
         self._study = self._plan.study or _PlannedStudy()
@@ -247,6 +252,7 @@ class _Builder:
         return labels.entries(chosen, self._paths)
 
     def page(self, listed: Path) -> Page:
+        best = matrix.build(self._matrix)
         certified = certificate.build(self._certificate)
         judged = claims.build(self._claims)
         compared = comparison.build(self._summary, self._paths, self._measured)
@@ -260,6 +266,7 @@ class _Builder:
         )
         whole = [
             *(_of_variants(self._verdict) if self._verdict else []),
+            *([best.headline] if best else []),
             *([replace(certified.headline, anchor="certificate")] if certified else []),
             *([replace(judged.headline, anchor="claims")] if judged else []),
             *(_anchored(compared.headlines, "comparison") if compared else []),
@@ -284,6 +291,7 @@ class _Builder:
             boards=boards,
             figures=figure.build(self._summary, self._paths, stacks),
             navigation=[
+                *([Link("#matrix", "Matrix")] if best else []),
                 *([Link("#certificate", "Certificate")] if certified else []),
                 *([Link("#claims", "Claims")] if judged else []),
                 *([Link("#study", "As published")] if published else []),
@@ -292,6 +300,7 @@ class _Builder:
                 *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
                 *(Link(f"#{one.anchor}", one.path) for one in endpoints),
             ],
+            matrix=best,
             certificate=certified,
             claims=judged,
             overview=results.build(stacks, self._summary.noise_floor),

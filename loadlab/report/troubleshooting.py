@@ -8,6 +8,7 @@ from pathlib import Path
 from loadlab.core import catalog, documents
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report.words import TABLE, curves, generators, limits, outcomes, validity, verdict
+from loadlab.report.words.matrix import sentences
 from loadlab.report.words.meanings import MEANINGS
 from loadlab.report.words.table import Table
 
@@ -38,6 +39,7 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
         "The answer about the head in one metric, after all blocks so far.",
         verdict.TABLE,
     ),
+    ("Matrix", "Why a candidate was not measured further.", sentences.TABLE),
     ("Claims", "Why a claim of a study or lesson is not confirmed.", outcomes.CLAIMS),
     (
         "Sweeps and searches",

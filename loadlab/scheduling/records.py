@@ -12,7 +12,6 @@ from loadlab.core import documents
 from loadlab.core.model import Calibration, Cell, Purpose, Repetition, Result, TuningLedger
 from loadlab.core.run_dir import RepetitionDir, RunDir
 
-
 # How often a failing cell is tried before it is abandoned.
 TRIES = 2
 

@@ -157,6 +157,7 @@ class PlannedCandidate(Candidate, kw_only=True, frozen=True):
     """A candidate with its cell."""
 
     cell_id: Annotated[Name, doc("Its cell, a closed loop.")]
+    stack: Annotated[Name, doc("Id of its stack, the folder of stacks/ with its files.")]
 
 
 class PlannedMatrix(Record, kw_only=True, frozen=True):

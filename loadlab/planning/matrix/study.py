@@ -217,6 +217,7 @@ def planned_matrix(ask: Request, named: Study, planned: PlannedCells) -> Planned
     if not planned.options.matrix:
         return None
     cells, chosen = _cells(named, planned), planned.options
+    stacks = {item.cell_id: item.stack for item in items(planned.experiments)}
     return PlannedMatrix(
         budget_s=variants.budget(chosen.budget),
         cores=planned.options.matrix,
@@ -224,6 +225,7 @@ def planned_matrix(ask: Request, named: Study, planned: PlannedCells) -> Planned
             PlannedCandidate(
                 **{name: getattr(each, name) for name in Candidate.__struct_fields__},
                 cell_id=cells[each.name],
+                stack=stacks[cells[each.name]],
             )
             for each in named.candidates
         ],
@@ -236,9 +238,7 @@ def begun(run: Run | None) -> Matrix | None:
     return next((one for one in several if isinstance(one, Matrix)), None)
 
 
-def refuse_other(
-    run_id: str, before: PlannedMatrix | None, now: PlannedMatrix | None
-) -> None:
+def refuse_other(run_id: str, before: PlannedMatrix | None, now: PlannedMatrix | None) -> None:
     """Raise PlanError where a run that is resumed began with other candidates."""
 
     def names(matrix: PlannedMatrix) -> Iterable[str]:

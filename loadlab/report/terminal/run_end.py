@@ -15,6 +15,7 @@ from loadlab.core.model import (
     Certificate,
     Claims,
     Manifest,
+    MatrixVerdict,
     Progress,
     Record,
     Reproduction,
@@ -26,6 +27,7 @@ from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
 from loadlab.report.words import cost, labels
 from loadlab.report.words import verdict as words
+from loadlab.report.words.matrix import sentences
 from loadlab.scheduling import plan, progress
 
 # Repetitions in which most differences are found; docs/statistics.md has how many.
@@ -45,9 +47,11 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     manifest = _read(run.manifest, Manifest)
     repeated = _read(run.reproduction, Reproduction)
     verdict = _read(run.verdict, Verdict)
+    matrix = _read(run.matrix, MatrixVerdict)
     return [
         *headlines,
         *(words.lines(verdict) if verdict else []),
+        *(sentences.lines(matrix) if matrix else []),
         *(reproduction.lines(repeated) if repeated else []),
         *([f"Lab: {labels.lab(manifest.lab)}"] if manifest else []),
         *(
@@ -95,6 +99,7 @@ def following(run_dir: Path) -> list[str]:
     playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
     playbook = "playbooks/certify.yml" if certifies else playbook
     playbook = "playbooks/ab.yml" if planned.ab else playbook
+    playbook = "playbooks/matrix.yml" if planned.matrix else playbook
     resume = f"ansible-playbook {playbook} {plan.resume_args(run_dir)}"
     found = _read(RunDir(run_dir).progress, Progress)
     if found is None or found.done < found.total or found.abandoned:
@@ -103,7 +108,7 @@ def following(run_dir: Path) -> list[str]:
         return _after_certificate(run_dir, plan.read(run_dir).inventory_args)
     if planned.ab and planned.ab.baseline:
         return ["Next: the same with -e base=<variant> in place of baseline  # for an answer"]
-    if planned.ab:
+    if planned.ab or planned.matrix:
         return [f"Next: {resume} -e budget={planned.options.budget}  # more blocks, if undecided"]
     measured = planned.options.repetitions
     more = ENOUGH if measured < ENOUGH else 2 * measured

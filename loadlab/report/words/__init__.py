@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadlab.core.errors import ResultError
 from loadlab.core.model import Reason
 from loadlab.report.words import curves, generators, outcomes, validity, verdict
+from loadlab.report.words.matrix import sentences
 from loadlab.report.words.table import Entry, Table
 
 __all__ = ["TABLE", "Entry", "Table", "coded", "reason", "remedy"]
@@ -15,6 +16,7 @@ TABLE: Table = {
     **curves.TABLE,
     **generators.TABLE,
     **verdict.TABLE,
+    **sentences.TABLE,
 }
 
 

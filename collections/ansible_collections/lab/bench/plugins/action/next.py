@@ -14,6 +14,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from msgspec.structs import replace
 
 from loadlab.analysis import derive
+from loadlab.analysis.matrix import blocks as candidates
+from loadlab.analysis.matrix import document as matrix
 from loadlab.analysis.verdict import blocks
 from loadlab.analysis.verdict import document as verdict
 from loadlab.core import documents, formatting, lock
@@ -22,6 +24,7 @@ from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import results
 from loadlab.report.words import applications, outcomes
 from loadlab.report.words import verdict as words
+from loadlab.report.words.matrix import sentences
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import progress, records, schedule, search
 from loadlab.scheduling.plan import Plan, Setup
@@ -61,6 +64,7 @@ class ActionModule(ControllerAction):
             failures = schedule.consecutive_failures(kept, began.since)
             pace = blocks.Pace(began.at, time.time(), began.blocks)
             plan = blocks.with_blocks_left(plan, kept, failures, pace)
+            plan = candidates.with_blocks_left(plan, kept, pace)
             ahead = schedule.outlook(plan, kept, pair, failures)
             document = progress.document(plan, kept, failures, began, ahead, time.time())
             documents.write(run.progress, documents.encode(document))
@@ -103,10 +107,15 @@ class ActionModule(ControllerAction):
         last: NextMeasurement | None,
         following: NextMeasurement | None,
     ) -> None:
-        """Print what a comparison of variants says after a block."""
+        """Print what a comparison of variants or candidates says after a block."""
         block = last.block if last is not None else None
-        if plan.ab is not None and block and (following is None or following.block != block):
+        if not block or (following is not None and following.block == block):
+            return
+        if plan.ab is not None:
             tell(words.after_block(block, verdict.table(plan.ab, kept)))
+        if plan.matrix is not None:
+            now = matrix.one_of(plan).standing(kept)
+            tell(sentences.after_block(plan, block, now, matrix.compare(plan, kept, now)))
 
     def _tell_abandoned(self, document: Progress, own: set[str]) -> None:
         for cell_id, error in document.abandoned.items():

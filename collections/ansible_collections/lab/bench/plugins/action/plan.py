@@ -18,6 +18,7 @@ from loadlab.planning import options
 from loadlab.planning.generator_choice import alternatives
 from loadlab.planning.request import Request
 from loadlab.report.words import applications, curves, reproduction
+from loadlab.report.words.matrix import sentences
 from loadlab.reproduction import deviations, recipe
 from loadlab.scheduling.plan import Plan
 
@@ -52,7 +53,9 @@ class ActionModule(ControllerAction):
             return {
                 "plan": for_ansible(found.plan),
                 "instead": None if instead is None else for_ansible(instead),
-                "told": curves.told(found.plan),
+                "told": "\n".join(
+                    filter(None, [sentences.planned(found.plan), curves.told(found.plan)])
+                ),
                 "applications": applications.found(found.plan),
                 "unlike": unlike,
             }

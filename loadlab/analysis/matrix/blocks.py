@@ -1,0 +1,56 @@
+"""How many blocks a matrix has after its rounds: until the answer is clear or the budget is
+spent."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from loadlab.analysis.matrix import document
+from loadlab.analysis.verdict.blocks import Pace, blocks_done
+from loadlab.scheduling import records as recorded
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.records import Records
+
+# Measurements whose starts show how long one takes. The first of each candidate takes longer.
+_LATEST = 25
+
+
+def with_blocks_left(plan: Plan, kept: Records, pace: Pace) -> Plan:
+    """Return the plan with the blocks that it is to have: all of its rounds, then the present ones
+    once the answer is clear or the budget is spent, otherwise as many more as the budget allows.
+
+    A block that was begun is finished. Unchanged where the run has no matrix, and in its rounds.
+    """
+    if plan.matrix is None:
+        return plan
+    one = document.one_of(plan)
+    now = one.standing(kept)
+    if not now.is_final:
+        return plan
+    done = blocks_done(plan, kept, {})
+    begun = recorded.latest_block(kept) > done
+    more = 0
+    if len(now.contenders) > 1 and (
+        done <= sum(one.rounds) or document.compare(plan, kept, now).is_open
+    ):
+        each = period(plan, kept) * len(now.final)
+        more = max(0, int((plan.matrix.budget_s - (pace.now - pace.began)) / each))
+    more = max(more, int(begun))
+    return replace(plan, options=replace(plan.options, repetitions=done + more))
+
+
+def period(plan: Plan, kept: Records) -> float:
+    """Return the seconds from the start of a measurement to that of the next, the median of the
+    latest ones; before there are two, those of its load."""
+    one = document.one_of(plan)
+    started = sorted(
+        rep.started
+        for item in one.known_items(kept)
+        for rep in recorded.measured(item.cell_id, kept)
+        if rep.started is not None
+    )
+    apart = [after - before for before, after in pairwise(started[-_LATEST:])]
+    return statistics.median(apart) if apart else one.items[0].expected_s

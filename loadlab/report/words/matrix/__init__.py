@@ -1,0 +1,1 @@
+"""Words for a matrix: its schedule, its rounds, its answer."""
