@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations_with_replacement, takewhile
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -24,6 +25,7 @@ from loadlab.scheduling.records import (
     Records,
     by_block,
     errors_in_a_row,
+    latest_block,
     measured,
     tries_left,
 )
@@ -81,9 +83,10 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
     @property
     def final_size(self) -> int:
         """The largest number of measurements that a block after the rounds may have."""
-        most = sorted((len(those) for those in self.references.values()), reverse=True)
-        several = self.finalists + sum(most[: self.finalists])
-        return min(several, len(self.candidates)) + 1
+        groups = {frozenset(those) for those in self.references.values()}
+        several = combinations_with_replacement(sorted(groups, key=len), self.finalists)
+        beside = max((len(frozenset().union(*those)) for those in several), default=0)
+        return min(self.finalists + beside, len(self.candidates)) + 1
 
     def map_items(self, change: Callable[[Item], Item]) -> Matrix:
         """Return it with the item of each candidate changed."""
@@ -147,6 +150,16 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         those = self._of_block(block, self.standing(records)) or []
         order = random.Random(f"{self.seed} {block}").sample(those, len(those))
         return next((item for item in order if self._is_open(item, block, records)), None)
+
+    def blocks_done(self, records: Records) -> int:
+        """Return how many blocks have nothing left to measure."""
+        now, latest = self.standing(records), latest_block(records)
+        blocks = (self._of_block(block, now) or [] for block in range(1, latest + 1))
+        complete = (
+            not any(self._is_open(item, block, records) for item in those)
+            for block, those in enumerate(blocks, start=1)
+        )
+        return sum(1 for _ in takewhile(bool, complete))
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely number of measurements left; of blocks to come their likely size."""

@@ -96,6 +96,7 @@ GENERATORS = "oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
 AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
+M = "playbooks/matrix.yml -e endpoint=hello -e framework"
 COMMANDS: list[tuple[str, str]] = [
     # Names.
     (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
@@ -296,6 +297,13 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
     (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
     (f"{AB} -e base=workers=1 -e head=ref=nosuch", "head: git rev-parse failed: fatal: "),
+    ("playbooks/matrix.yml", "framework: none was given. Give one with -e framework=<name>. There"),
+    (f"{M}=nginx", "framework: nginx is answered by nginx itself, which has no workers to choose."),
+    (f"{M}=flask -e workers=2", "workers: '2' has no place in a matrix: the candidates differ in"),
+    (f"{M}=flask -e tuning=stock,production", "tuning: candidates are compared at one tuning. Giv"),
+    ("playbooks/matrix.yml -e framework=flask", "endpoint: candidates are compared at one endpoint"),
+    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 20 min"),
+    (f"{M}=flask -e budget=5", "budget: '5' is no time from 30s to 24h."),
     (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),
     # Studies and lessons.
     ("playbooks/study.yml", "study: none was given. Give one with -e study=<name>. There are:"),

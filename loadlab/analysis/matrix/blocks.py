@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from loadlab.analysis.matrix import document
-from loadlab.analysis.verdict.blocks import Pace, blocks_done
+from loadlab.analysis.verdict.blocks import Pace
 from loadlab.scheduling import records as recorded
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import Records
@@ -30,7 +30,7 @@ def with_blocks_left(plan: Plan, kept: Records, pace: Pace) -> Plan:
     now = one.standing(kept)
     if not now.is_final:
         return plan
-    done = blocks_done(plan, kept, {})
+    done = one.blocks_done(kept)
     begun = recorded.latest_block(kept) > done
     more = 0
     if len(now.contenders) > 1 and (

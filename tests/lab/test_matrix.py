@@ -1,0 +1,39 @@
+"""A matrix of the candidates of one server on the hosts, to its choice and the files of each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import ROOT, playbook
+
+pytestmark = pytest.mark.lab
+
+
+def test_matrix_chooses_a_candidate_and_keeps_the_files_of_each(run_id: str) -> None:
+    """sync keeps no connection, and gthread with threads does: it has more goodput."""
+    process = playbook(
+        "playbooks/matrix.yml",
+        framework="plain_wsgi",
+        endpoint="hello",
+        server="gunicorn",
+        budget="11m",
+        run_id=run_id,
+    )
+    output, _ = process.communicate(timeout=1500)
+    assert process.returncode == 0, output[-6000:]
+    folder = ROOT / "results" / run_id
+    found = json.loads((folder / "matrix.json").read_text())
+    rows = {row["name"]: row for row in found["candidates"]}
+    assert "Matrix: " in output
+    assert found["blocks"] >= 8
+    assert found["measured_s"] <= 11 * 60
+    assert rows[found["best"]]["goodput"] >= rows["gunicorn-sync-1x1"]["goodput"]
+    assert {lead["name"] for lead in found["leads"]} >= {"gunicorn-sync-1x1"}
+    for row in rows.values():
+        kept = folder / "stacks" / row["stack"]
+        unit = (kept / "loadlab-app.service").read_text()
+        assert f"--workers {row['workers']} --threads {row['threads']} " in unit
+        assert "upstream application" in (kept / "nginx.conf").read_text()
+    assert 'id="matrix"' in (folder / "report.html").read_text()

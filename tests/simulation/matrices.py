@@ -1,0 +1,113 @@
+"""Simulated matrices: a machine with true goodputs, noise, drift, voids and failures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from msgspec.structs import replace
+
+from loadlab.analysis.matrix import blocks, document
+from loadlab.analysis.verdict.blocks import Pace
+from loadlab.core.model import Item, MatrixVerdict, Result
+from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.records import CellRecords, cell_records
+from tests.unit import builders
+
+# Seconds of a measurement, and of the first set-up of a candidate, as files/methods.yml plans them.
+EACH_S, SET_UP_S = 5.5, 15.0
+BEGAN = 1_795_000_000.0
+
+
+def plan(**given: object) -> Plan:
+    return builders.plan(**{"framework": "flask", "endpoint": "hello", "matrix": 1, **given})
+
+
+@dataclass
+class Machine:
+    """Measures what the plan asks for.
+
+    ``truth``: candidate -> goodput, requests/s. ``noise``: standard deviation of a measurement;
+    ``drift``: of a block. ``void``: probability of a void. ``failing``: candidates that fail.
+    """
+
+    plan: Plan
+    truth: Mapping[str, float]
+    noise: float = 0.03
+    drift: float = 0.02
+    void: float = 0.05
+    failing: tuple[str, ...] = ()
+    seed: int = 1
+    now: float = BEGAN
+    found: dict[str, list[Result]] = field(default_factory=dict)
+    kept: dict[str, CellRecords] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert self.plan.matrix is not None
+        self.random = np.random.default_rng(self.seed)
+        self.names = {one.cell_id: one.name for one in self.plan.matrix.candidates}
+        self.level = 0.0
+        self.block = 0
+
+    def run(self) -> MatrixVerdict:
+        """Measure block by block until the plan has no more; return the answer."""
+        began, done = self.now, 0
+        while True:
+            made = blocks.with_blocks_left(self.plan, self.kept, Pace(began, self.now, 0))
+            if done >= made.options.repetitions:
+                return document.build("run", self.plan, self.kept)
+            done += 1
+            while item := document.one_of(made).next_item(done, self.kept):
+                self.measure(item, done)
+
+    def measure(self, item: Item, block: int) -> None:
+        several = self.found.setdefault(item.cell_id, [])
+        several.append(self.result(item, len(several) + 1, block))
+        self.kept[item.cell_id] = cell_records(several)
+
+    def result(self, item: Item, repetition: int, block: int) -> Result:
+        of = item.base if item.purpose == "aa_control" else item.cell_id
+        name = self.names[of or ""]
+        self.now += EACH_S + (SET_UP_S if repetition == 1 else 0)
+        if block != self.block:
+            self.block, self.level = block, self.random.normal(0, self.drift)
+        goodput = self.truth[name] * math.exp(self.level + self.random.normal(0, self.noise))
+        void = self.random.random() < self.void
+        fails = name in self.failing
+        return replace(
+            builders.result(),
+            cell_id=item.cell_id,
+            cell=item.cell,
+            purpose=item.purpose,
+            base=item.base,
+            repetition=repetition,
+            block=block,
+            started=self.now - EACH_S,
+            finished=self.now,
+            goodput=None if fails else goodput,
+            error="server: Start it: it does not start" if fails else None,
+            validity=builders.void("steal") if void else builders.valid(),
+            telemetry=None,
+        )
+
+
+def spread(made: Plan, seed: int) -> dict[str, float]:
+    """Return a true goodput of each candidate: many near the best, as servers often are."""
+    assert made.matrix is not None
+    random = np.random.default_rng(seed)
+    return {
+        one.name: 1000 * float(part)
+        for one, part in zip(
+            made.matrix.candidates,
+            random.uniform(0.4, 1.0, len(made.matrix.candidates)),
+            strict=True,
+        )
+    }
+
+
+def nearly(machine: Machine, found: MatrixVerdict) -> bool:
+    """Return whether what was chosen truly has at most the margin less than the best."""
+    assert found.chosen is not None
+    return machine.truth[found.chosen] >= (1 - found.margin) * max(machine.truth.values())
