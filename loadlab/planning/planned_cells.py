@@ -22,7 +22,7 @@ from loadlab.planning import (
 from loadlab.planning.cells import Contracts
 from loadlab.planning.request import Request
 from loadlab.scheduling import ids
-from loadlab.scheduling.experiments import PlannedExperiment, Search, items
+from loadlab.scheduling.experiments import Matrix, PlannedExperiment, Search, items
 from loadlab.stacks.application import contracts_of
 from loadlab.stacks.stacks import stack
 from loadlab.tuning.profiles import tuning_profile
@@ -145,7 +145,8 @@ def _background(
 def repeated(
     one: PlannedExperiment, purpose: Purpose, suffix: str = ""
 ) -> PlannedExperiment | None:
-    """Return the experiment that measures the first cell of another again; None of a search."""
-    if isinstance(one, Search):
+    """Return the experiment that measures the first cell of another again; None of a search and of
+    a matrix."""
+    if isinstance(one, Search | Matrix):
         return None
     return one.repeated(ids.cell_id(one.items[0].cell, purpose) + suffix, purpose)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from msgspec.structs import replace
 
 from loadlab.analysis.matrix import blocks, document
 from loadlab.analysis.verdict.blocks import Pace
-from loadlab.core.model import Item, MatrixVerdict, Result
+from loadlab.core.model import Item, MatrixVerdict, Result, ServiceProcesses, Telemetry
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import CellRecords, cell_records
 from tests.unit import builders
@@ -30,7 +31,8 @@ class Machine:
     """Measures what the plan asks for.
 
     ``truth``: candidate -> goodput, requests/s. ``noise``: standard deviation of a measurement;
-    ``drift``: of a block. ``void``: probability of a void. ``failing``: candidates that fail.
+    ``drift``: of a block. ``void``: probability of a void. ``failing``: candidates that fail. An
+    application takes as much memory for each worker.
     """
 
     plan: Plan
@@ -48,6 +50,7 @@ class Machine:
         assert self.plan.matrix is not None
         self.random = np.random.default_rng(self.seed)
         self.names = {one.cell_id: one.name for one in self.plan.matrix.candidates}
+        self.memory = {one.name: 50e6 * one.workers for one in self.plan.matrix.candidates}
         self.level = 0.0
         self.block = 0
 
@@ -89,8 +92,16 @@ class Machine:
             goodput=None if fails else goodput,
             error="server: Start it: it does not start" if fails else None,
             validity=builders.void("steal") if void else builders.valid(),
-            telemetry=None,
+            telemetry=_telemetry(self.memory[name]),
         )
+
+
+@cache
+def _telemetry(memory: float) -> Telemetry:
+    used = builders.processes(rss_max_bytes=int(memory))
+    services = ServiceProcesses(nginx=None, postgresql=None, application=used)
+    recorded = builders.present(builders.result().telemetry)
+    return replace(recorded, server=builders.telemetry(processes=services))
 
 
 def spread(made: Plan, seed: int) -> dict[str, float]:

@@ -301,7 +301,10 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{M}=nginx", "framework: nginx is answered by nginx itself, which has no workers to choose."),
     (f"{M}=flask -e workers=2", "workers: '2' has no place in a matrix: the candidates differ in"),
     (f"{M}=flask -e tuning=stock,production", "tuning: candidates are compared at one tuning. Giv"),
-    ("playbooks/matrix.yml -e framework=flask", "endpoint: candidates are compared at one endpoint"),
+    (
+        "playbooks/matrix.yml -e framework=flask",
+        "endpoint: candidates are compared at one endpoint",
+    ),
     (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 20 min"),
     (f"{M}=flask -e budget=5", "budget: '5' is no time from 30s to 24h."),
     (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),

@@ -13,6 +13,7 @@ from loadlab.core import documents
 from loadlab.core.model import Cell, RepetitionSetup
 from loadlab.core.run_dir import RunDir
 from loadlab.scheduling.schedule import NextMeasurement
+from tests.simulation import matrices
 from tests.unit import builders
 from tests.unit.analysis import test_verdict
 from tests.unit.analysis.test_verdict import Machine
@@ -116,3 +117,31 @@ def test_blocks_of_variants_are_added_until_they_are_decided(
     assert "CPU per request more (+" in blocks[-1]
     assert "open" not in blocks[-1]
     assert len(list(tmp_path.glob("cells/*/rep-*"))) == 6 * len(blocks)
+
+
+def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, monkeypatch)
+    made = matrices.plan(server="uwsgi", budget="30m")
+    assert made.matrix is not None
+    names = [one.name for one in made.matrix.candidates]
+    truth = {name: 1000.0 * 1.2**at for at, name in enumerate(names)}
+    machine = matrices.Machine(made, truth, noise=0.005, failing=("uwsgi-1x1",))
+    builders.write_plan(tmp_path, made)
+    last = run.next(0, None)
+    while item := last["item"]:
+        run.begin(item)
+        planned = documents.decode(item, NextMeasurement, "item")
+        result = machine.result(planned, planned.repetition, planned.block or 0)
+        folder = RunDir(tmp_path).repetition(planned.cell_id, planned.repetition)
+        folder.result.write_bytes(documents.encode(result))
+        last = run.next(0, last)
+    assert last["left"] == 0
+    blocks = [line for line in run.told if line.startswith("After block ")]
+    assert blocks[0].startswith(
+        "After block 1: the best of the rounds are uWSGI, 3 workers, uWSGI,"
+    )
+    best = "uWSGI, 3 workers; 0 of 3 comparisons open; dropped: 1"
+    assert blocks[-1] == f"After block {len(blocks)}: best {best}"
+    assert any(line.startswith("Skipped after 2 failed attempts: flask-uwsgi") for line in run.told)

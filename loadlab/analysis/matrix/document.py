@@ -61,7 +61,7 @@ class Compared(Struct, kw_only=True, frozen=True):
 class _Sides(Struct, kw_only=True, frozen=True):
     """Goodput by block of each contender; that of the best of the rounds, and of its control."""
 
-    values: dict[str, ByBlock]
+    values: Mapping[str, ByBlock]
     first: str
     control: ByBlock
 
@@ -215,7 +215,8 @@ def _rows(plan: Plan, one: Matrix, now: Standing, kept: Records) -> list[MatrixR
     assert plan.matrix is not None
     named = plan.matrix.candidates
     reps = {each.cell_id: recorded.valid(each.cell_id, kept) for each in named}
-    paths = {name: metrics.path_of(name, [*chain(*reps.values())])[0] for name in _COSTS}
+    every = [*chain(*reps.values())]
+    paths: dict[str, str] = {name: metrics.path_of(name, every)[0] for name in _COSTS}
     figures = {each.name: _figures(reps[each.cell_id], each.cell_id, kept, paths) for each in named}
     front = _front({name: found for name, found in figures.items() if None not in found})
     return [

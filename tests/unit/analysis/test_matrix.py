@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
+from loadlab.analysis import derive
 from loadlab.analysis.matrix import document
+from loadlab.core import documents
+from loadlab.core.model import MatrixVerdict
+from loadlab.core.run_dir import RunDir
+from loadlab.report import page
 from loadlab.report.words.matrix import sentences
 from loadlab.scheduling import schedule
 from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_24_candidates_fit_into_half_an_hour_and_the_best_is_found() -> None:
-    made, runs = plan(budget="30m"), 10
+    made, runs = plan(budget="30m"), 20
     assert made.matrix is not None
     assert len(made.matrix.candidates) == 24
     machines = [Machine(made, spread(made, seed), seed=seed) for seed in range(runs)]
@@ -110,3 +120,27 @@ def test_interrupted_run_goes_on_where_it_was() -> None:
     for cell_id, several in cut.found.items():
         those = [(one.block, one.goodput) for one in whole.found[cell_id]]
         assert [(one.block, one.goodput) for one in several] == those[: len(several)]
+
+
+def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path) -> None:
+    made = plan(server="gunicorn", budget="30m")
+    truth = {**spread(made, 2), "gunicorn-gthread-1x4": 2000.0}
+    machine = Machine(made, truth, failing=("gunicorn-gevent-3x1",))
+    machine.run()
+    builders.write_plan(tmp_path, made)
+    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
+    derive.summary(tmp_path)
+    found = documents.read(RunDir(tmp_path).matrix, MatrixVerdict)
+    assert found.chosen == "gunicorn-gthread-1x4"
+    rows = {row.name: row for row in found.candidates}
+    assert rows[found.chosen].on_front
+    assert rows[found.chosen].memory_bytes == 50_000_000
+    section = page.build(tmp_path).matrix
+    assert section is not None
+    assert section.headline.text.startswith("Best of 11 candidates: Gunicorn gthread, 1 worker of")
+    html = page.render(ROOT / "roles/report/templates/report.html.j2", page.build(tmp_path))
+    text = html.decode()
+    assert 'id="matrix"' in text
+    assert f"stacks/{rows[found.chosen].stack}/nginx.conf" in text
+    assert "failed twice in a row: server: Start it: it does not start" in text
+    assert "not among the best 5 of 11 in round 1" in text
