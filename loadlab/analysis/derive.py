@@ -25,6 +25,7 @@ from loadlab.core.model import (
     LessonResult,
     Manifest,
     ManifestHost,
+    MatrixVerdict,
     RepetitionSetup,
     Result,
     Summary,
@@ -182,7 +183,13 @@ def unmeasured(run_dir: Path) -> list[UnmeasuredCell]:
 
 
 def abandoned(run_dir: Path) -> dict[str, str]:
-    """Return the cells with failures and no valid repetition, each with its last error."""
+    """Return the cells with failures and no valid repetition, each with its last error.
+
+    A matrix drops candidates that fail, with their reasons, and lacks nothing while one is best.
+    """
+    best = RunDir(run_dir).matrix
+    if best.exists() and documents.read(best, MatrixVerdict).best is not None:
+        return {}
     errors: dict[str, str] = {}
     valid = set()
     for found in _measured(run_dir):

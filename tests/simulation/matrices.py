@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from loadlab.analysis.matrix import blocks, document
 from loadlab.analysis.verdict.blocks import Pace
-from loadlab.core.model import Item, MatrixVerdict, Result, ServiceProcesses, Telemetry
+from loadlab.core.model import (
+    Item,
+    MatrixVerdict,
+    Reason,
+    Result,
+    ServiceProcesses,
+    Telemetry,
+    Validity,
+)
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import CellRecords, cell_records
 from tests.unit import builders
@@ -20,6 +28,10 @@ from tests.unit import builders
 # Seconds of a measurement, and of the first set-up of a candidate, as files/methods.yml plans them.
 EACH_S, SET_UP_S = 5.5, 15.0
 BEGAN = 1_795_000_000.0
+_STEAL = Reason(
+    code="steal", value=0.2, limit=0.05, facts={"host": "server", "seconds": 1, "seconds_max": 0.5}
+)
+VOID = Validity(valid=False, reasons=[_STEAL], findings=[])
 
 
 def plan(**given: object) -> Plan:
@@ -91,7 +103,7 @@ class Machine:
             finished=self.now,
             goodput=None if fails else goodput,
             error="server: Start it: it does not start" if fails else None,
-            validity=builders.void("steal") if void else builders.valid(),
+            validity=VOID if void or fails else builders.valid(),
             telemetry=_telemetry(self.memory[name]),
         )
 

@@ -139,9 +139,7 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
         last = run.next(0, last)
     assert last["left"] == 0
     blocks = [line for line in run.told if line.startswith("After block ")]
-    assert blocks[0].startswith(
-        "After block 1: the best of the rounds are uWSGI, 3 workers, uWSGI,"
-    )
-    best = "uWSGI, 3 workers; 0 of 3 comparisons open; dropped: 1"
-    assert blocks[-1] == f"After block {len(blocks)}: best {best}"
-    assert any(line.startswith("Skipped after 2 failed attempts: flask-uwsgi") for line in run.told)
+    best = "uWSGI, 3 workers"
+    assert blocks[0].startswith(f"After block 1: the best of the rounds are {best}; uWSGI, ")
+    told = f"best {best}; 0 of 3 comparisons open; dropped: 1"
+    assert blocks[-1] == f"After block {len(blocks)}: {told}"

@@ -102,7 +102,9 @@ def following(run_dir: Path) -> list[str]:
     playbook = "playbooks/matrix.yml" if planned.matrix else playbook
     resume = f"ansible-playbook {playbook} {plan.resume_args(run_dir)}"
     found = _read(RunDir(run_dir).progress, Progress)
-    if found is None or found.done < found.total or found.abandoned:
+    # A matrix drops candidates that fail.
+    lacks = found is not None and found.abandoned and not planned.matrix
+    if found is None or found.done < found.total or lacks:
         return [f"Next: {resume}  # measures what is missing"]
     if certifies:
         return _after_certificate(run_dir, plan.read(run_dir).inventory_args)

@@ -65,7 +65,7 @@ def after_block(plan: Plan, block: int, now: Standing, found: Compared) -> str:
         left = plural(len(going), "candidate")
         return f"After block {block}: {left} in round {len(now.rounds)}{out}"
     if not found.leads:
-        best = ", ".join(title(by_id[item.cell_id]) for item in now.finalists)
+        best = "; ".join(title(by_id[item.cell_id]) for item in now.finalists)
         return f"After block {block}: the best of the rounds are {best}{out}"
     open_ones = sum(lead.is_open for lead in found.leads)
     best = title(named[found.best]) if found.best else "none"
