@@ -59,9 +59,6 @@ LOCK = ".lock"
 # Folders: of the repetitions, of the percentiles of each cell, and of the files of stacks.
 CELLS = "cells"
 STACKS = "stacks"
-# Files of a stack on the server, as they are named here.
-UNIT, NGINX = "loadlab-app.service", "nginx.conf"
-STACK_FILES = (UNIT, NGINX)
 PERCENTILES = "percentiles"
 # Files of a repetition on the controller.
 CELL = "cell.json"

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from loadlab.core import formatting
 from loadlab.core.formatting import ms
 from loadlab.core.model import MatrixRow, MatrixVerdict
-from loadlab.core.run_dir import HERE, MATRIX, STACK_FILES
+from loadlab.core.run_dir import HERE, MATRIX
 from loadlab.report import words
 from loadlab.report.html import Cells, Headline, Link, Table, link, links, table
 from loadlab.report.words.matrix import sentences
+
+# Files of a candidate in its folder, as the server names them.
+_FILES = ("loadlab-app.service", "nginx.conf")
 
 
 @dataclass(frozen=True)
@@ -82,4 +85,4 @@ def _row(row: MatrixRow) -> Cells:
 
 def _files(row: MatrixRow) -> list[Link]:
     folder = HERE.stack(row.stack)
-    return [link(folder / name, name) for name in STACK_FILES]
+    return [link(folder / name, name) for name in _FILES]

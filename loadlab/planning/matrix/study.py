@@ -66,6 +66,7 @@ class MatrixRule(Record, kw_only=True, frozen=True):
     matrix_warmup_s: Annotated[NotNegative, doc("Its warm-up, seconds.")]
     matrix_set_up_s: Annotated[Above0, doc("What the first set-up of a candidate takes, seconds.")]
     matrix_finalists: Annotated[Positive, doc("How many candidates the rounds leave.")]
+    matrix_round_blocks: Annotated[Positive, doc("Blocks of the last round.")]
     matrix_blocks_min: Annotated[Positive, doc("Blocks after the rounds, at least.")]
     ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
 
@@ -114,23 +115,22 @@ def study(ask: Request, given: GivenOptions) -> Study:
 
 
 class Timetable(Record, kw_only=True, frozen=True):
-    """How many blocks fit into a budget."""
+    """How many blocks fit into a budget: of each round, and after the rounds."""
 
     rounds: list[int]
-    blocks: int  # after the rounds
-    expected_s: float
+    blocks: int
 
 
 def timetable(one: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
     """Return the blocks that fit. Raises PlanError where the least does not.
 
-    Each round has twice the blocks of the one before. The rounds take half of the time that the
-    set-ups leave, and at least a block; the contenders have the rest.
+    The last round has as many as the rule says, and each other at most half of the next one's.
     """
     several = sizes(len(one.candidates), one.finalists)
+    rounds = [max(1, rule.matrix_round_blocks >> at) for at in range(len(several))][::-1]
     each = one.items[0].expected_s + rule.ab_beside_s
     set_ups = len(one.candidates) * rule.matrix_set_up_s
-    halving = each * sum(size * 2**at for at, size in enumerate(several))
+    halving = each * sum(size * blocks for size, blocks in zip(several, rounds, strict=True))
     final = each * one.final_size
     least = set_ups + halving + final * rule.matrix_blocks_min
     if budget_s < least:
@@ -140,14 +140,7 @@ def timetable(one: Matrix, rule: MatrixRule, budget_s: float) -> Timetable:
             f"{lasting(least - set_ups)} to measure. Give at least -e budget={_minutes(least)}m, "
             "or fewer candidates, for example -e server=<name>."
         )
-    left = budget_s - set_ups
-    times = max(1, int(min(left / 2, left - final * rule.matrix_blocks_min) / halving))
-    blocks = int((left - times * halving) / final)
-    return Timetable(
-        rounds=[times * 2**at for at in range(len(several))],
-        blocks=blocks,
-        expected_s=set_ups + times * halving + blocks * final,
-    )
+    return Timetable(rounds=rounds, blocks=int((budget_s - set_ups - halving) / final))
 
 
 def _minutes(seconds: float) -> int:
@@ -194,7 +187,7 @@ def further(begun: Matrix, rule: MatrixRule, seconds: float) -> Timetable:
     """Return the blocks that a resumed run is likely to have with another budget, in seconds."""
     each = begun.items[0].expected_s + rule.ab_beside_s
     blocks = max(1, int(seconds / (each * begun.final_size)))
-    return Timetable(rounds=begun.rounds, blocks=blocks, expected_s=seconds)
+    return Timetable(rounds=begun.rounds, blocks=blocks)
 
 
 def _references(one: Candidate) -> list[str]:

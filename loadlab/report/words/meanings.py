@@ -168,6 +168,11 @@ MEANINGS: dict[str, Meaning] = {
         "Base and head were measured in two runs, which differ though nothing is changed."
     ),
     "value_absent": Meaning("No repetition of a variant has a value of this metric."),
+    "candidate_failed": Meaning(
+        "The candidate failed twice in a row: it did not start, or an answer was wrong."
+    ),
+    "candidate_void": Meaning("The candidate has no valid measurement in a round."),
+    "candidate_behind": Meaning("The candidate was not in the better half of a round."),
     "side_not_measured": Meaning("One of the two cells was not measured."),
     "side_not_valid": Meaning("One of the two cells has no valid repetition."),
     "latency_bases": Meaning(

@@ -543,6 +543,7 @@ def test_every_stack_can_be_had_by_its_own_words(framework: str) -> None:
             "threaded": None,
             "closes_idle": None,
             "only_workers": None,
+            "unasked": None,
         }
         ids |= {item.cell_id for item in cells.items(values, chosen, BACKLOGS, {"index": {}})}
     # Each measured, and calibrated beside.
