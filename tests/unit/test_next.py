@@ -142,5 +142,5 @@ def test_candidates_of_a_matrix_are_halved_and_the_best_compared_until_they_are_
     best = "uWSGI, 3 workers"
     assert blocks[0] == "After block 1: 4 candidates in round 1; dropped: 1"
     assert blocks[3].startswith(f"After block 4: the best of the rounds are {best}; uWSGI, ")
-    told = f"best {best}; 0 of 3 comparisons open; dropped: 1"
+    told = f"best {best}; 0 of 2 comparisons open; dropped: 1"
     assert blocks[-1] == f"After block {len(blocks)}: {told}"

@@ -1,0 +1,101 @@
+"""The candidates of a matrix: which servers, workers and threads make sense on a number of cores."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from loadlab.core.errors import PlanError
+from loadlab.core.model import Candidate
+from loadlab.planning import options
+from loadlab.planning.matrix.candidates import candidates
+from tests.unit import builders
+
+
+def made(framework: str, cores: int, python: str = "3.13", **given: object) -> list[Candidate]:
+    asked = options.given_of({"framework": framework, **given})
+    chosen = options.options(builders.SPECS, asked)
+    return candidates(builders.ROOT, chosen, python, cores)
+
+
+def names(found: list[Candidate], server: str) -> set[str]:
+    return {one.name.removeprefix(f"{server}-") for one in found if one.name.startswith(server)}
+
+
+@pytest.mark.parametrize(
+    ("framework", "cores", "number"),
+    [("flask", 1, 24), ("flask", 2, 29), ("fastapi", 1, 15), ("fastapi", 2, 20)],
+)
+def test_applications_have_as_many_candidates_as_the_docs_say(
+    framework: str, cores: int, number: int
+) -> None:
+    found = made(framework, cores)
+    assert len(found) == len({one.name for one in found}) == number
+
+
+def test_workers_follow_the_cores_and_threads_come_where_a_worker_has_them() -> None:
+    found = made("flask", 4)
+    assert names(found, "gunicorn-sync") == {"1x1", "4x1", "5x1", "9x1"}
+    assert names(found, "gunicorn-gthread") == {"1x1", "4x1", "9x1", "4x4", "5x4", "4x16"}
+    assert names(found, "waitress") == {"1x4", "1x16"}
+    assert names(found, "uwsgi") == {"1x1", "4x1", "9x1", "4x4", "5x4", "4x16"}
+
+
+def test_every_candidate_has_its_servers_own_default_and_the_rule_beside_it() -> None:
+    found = made("flask", 2)
+    there_are = {one.name for one in found}
+    defaults = {str(one.options["server"]): one.own_default for one in found}
+    assert defaults == {
+        "granian": "granian-1x512",
+        "gunicorn": "gunicorn-sync-1x1",
+        "uwsgi": "uwsgi-1x1",
+        "waitress": "waitress-1x4",
+    }
+    assert set(defaults.values()) <= there_are
+    rules = {one.name: one.rule for one in found}
+    assert rules["gunicorn-gevent-1x1"] == "gunicorn-gevent-5x1"
+    # Waitress has one process.
+    assert rules["waitress-1x16"] is None
+    assert {rule for rule in rules.values() if rule} <= there_are
+
+
+def test_candidates_have_the_default_transport_unless_another_is_given() -> None:
+    assert {one.options["transport"] for one in made("flask", 1)} == {"unix"}
+    assert {one.options["protocol"] for one in made("flask", 1, server="uwsgi")} == {"uwsgi"}
+    assert {one.options["transport"] for one in made("flask", 1, transport="tcp")} == {"tcp"}
+    direct = made("flask", 1, reverse_proxy="none")
+    assert {(one.options["transport"], one.options["protocol"]) for one in direct} == {
+        ("tcp", "http")
+    }
+
+
+def test_options_of_a_stack_leave_fewer_candidates_and_the_default_of_what_is_left() -> None:
+    found = made("flask", 1, worker_class="gthread")
+    assert {one.options["worker_class"] for one in found} == {"gthread"}
+    assert {one.own_default for one in found} == {"gunicorn-gthread-1x1"}
+    with pytest.raises(PlanError, match="hypercorn runs no WSGI applications"):
+        made("flask", 1, server="hypercorn")
+
+
+def test_server_that_this_python_is_too_new_for_is_left_out() -> None:
+    assert names(made("tornado", 1, python="3.11"), "uwsgi")
+    assert not names(made("tornado", 1, python="3.13"), "uwsgi")
+
+
+def test_each_candidate_is_one_closed_loop_of_a_stack_of_its_own() -> None:
+    plan = builders.plan(framework="fastapi", endpoint="hello", matrix=2)
+    assert plan.matrix is not None
+    (one,) = plan.experiments
+    assert len(plan.stacks) == len(one.items) == len(plan.matrix.candidates)
+    assert {item.cell.load.mode for item in one.items} == {"closed"}
+    for named, item in zip(plan.matrix.candidates, one.items, strict=True):
+        assert (named.cell_id, named.stack) == (item.cell_id, item.stack)
+        assert (named.workers, named.threads) == (item.cell.workers, item.cell.threads)
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=type(plan)) == plan
+
+
+def test_matrix_whose_cores_are_not_known_yet_is_checked_and_measures_nothing() -> None:
+    plan = builders.plan(framework="flask", endpoint="hello", matrix=0)
+    assert (plan.experiments, plan.remaining, plan.matrix) == ([], 0, None)
+    with pytest.raises(PlanError, match="budget: 5 min is too little for 24 candidates"):
+        builders.plan(framework="flask", endpoint="hello", matrix=0, budget="5m")
