@@ -32,7 +32,7 @@ def _late(why: Reason) -> str:
     return (
         f"the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than "
         f"{least_s * 1000:g} ms and {formatting.part_of(least_fraction)} of the latency without "
-        f"the delay; {lost}"
+        f"the delay, to the median or above; {lost}"
     )
 
 
