@@ -21,4 +21,5 @@ def test_what_a_matrix_chooses_is_the_best_or_within_5_percent_of_it(noise: floa
         seconds = max(seconds, machine.now - matrices.BEGAN)
     print(f"noise {noise:.0%}: {right} of {RUNS} right, at most {seconds:.0f} s")
     assert right >= 0.95 * RUNS
-    assert seconds <= 1800
+    # A block that was begun is finished.
+    assert seconds <= 1800 + 2 * matrices.EACH_S

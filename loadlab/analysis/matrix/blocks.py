@@ -36,7 +36,8 @@ def with_blocks_left(plan: Plan, kept: Records, pace: Pace) -> Plan:
     if len(now.contenders) > 1 and (
         done <= sum(one.rounds) or document.compare(plan, kept, now).is_open
     ):
-        each = period(plan, kept) * len(now.final)
+        # Of each block one measurement may be void and made again.
+        each = period(plan, kept) * (len(now.final) + 1)
         more = max(0, int((plan.matrix.budget_s - (pace.now - pace.began)) / each))
     more = max(more, int(begun))
     return replace(plan, options=replace(plan.options, repetitions=done + more))

@@ -1,4 +1,4 @@
-"""The candidates of a matrix: which servers, workers and threads make sense on a number of cores."""
+"""The candidates of a matrix: servers, workers and threads that make sense on so many cores."""
 
 from __future__ import annotations
 
