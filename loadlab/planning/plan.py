@@ -77,7 +77,7 @@ def _plan(ask: Request) -> Plan:
         before = records.latest_block(run.records)
         planned = variants.with_blocks(ask.root, planned, seconds, before)
     if study and study.candidates:
-        planned = matrix.as_matrix(ask, study, planned, given, matrix.begun(run.recorded))
+        planned = matrix.as_matrix(ask, study, planned, given, run)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
         _refuse_other_clients(run_id, run.recorded, ask.clients)

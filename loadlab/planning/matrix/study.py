@@ -32,10 +32,12 @@ from loadlab.planning import options
 from loadlab.planning.matrix.candidates import candidates
 from loadlab.planning.planned_cells import PlannedCells
 from loadlab.planning.request import Request
+from loadlab.planning.resolve import ResolvedRun
 from loadlab.planning.variants import study as variants
 from loadlab.scheduling.experiments import Matrix, items
 from loadlab.scheduling.matrix import sizes
 from loadlab.scheduling.plan import Run
+from loadlab.scheduling.records import latest_block
 
 NAME = "matrix"
 # What the candidates and their schedule leave no room for.
@@ -148,13 +150,12 @@ def _minutes(seconds: float) -> int:
 
 
 def as_matrix(
-    ask: Request, named: Study, planned: PlannedCells, given: GivenOptions, begun: Matrix | None
+    ask: Request, named: Study, planned: PlannedCells, given: GivenOptions, run: ResolvedRun
 ) -> PlannedCells:
     """Return the cells as one experiment with its blocks. Raises PlanError for too small a budget.
 
-    ``named``: the study of the candidates. ``given``: options that have a value. ``begun``: what a
-    resumed run began with, whose rounds stay. Where the cores are not known yet, nothing is
-    measured.
+    ``named``: the study of the candidates. ``given``: options that have a value. ``run``: where it
+    is resumed, its rounds stay. Where the cores are not known yet, nothing is measured.
     """
     rule = rule_of(ask.root)
     budget = str(given.get("budget") or rule.matrix_budget)
@@ -170,12 +171,10 @@ def as_matrix(
         finalists=rule.matrix_finalists,
         seed=planned.options.seed,
     )
-    if begun is None:
-        fit = timetable(one, rule, variants.budget(budget))
-    else:
-        fit = further(begun, rule, variants.budget(budget))
+    before, seconds = _begun(run.recorded), variants.budget(budget)
+    fit = further(before, rule, seconds) if before else timetable(one, rule, seconds)
     one = replace(one, rounds=fit.rounds)
-    repetitions = sum(fit.rounds) + fit.blocks
+    repetitions = max(sum(fit.rounds), latest_block(run.records)) + fit.blocks
     return replace(
         planned,
         options=replace(planned.options, repetitions=repetitions, budget=budget),
@@ -225,7 +224,7 @@ def planned_matrix(ask: Request, named: Study, planned: PlannedCells) -> Planned
     )
 
 
-def begun(run: Run | None) -> Matrix | None:
+def _begun(run: Run | None) -> Matrix | None:
     """Return the matrix that a run began with; None where it has none."""
     several = run.plan.experiments if run else []
     return next((one for one in several if isinstance(one, Matrix)), None)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Candidate
 from loadlab.planning import options
+from loadlab.planning import plan as planning
 from loadlab.planning.matrix.candidates import candidates
+from loadlab.planning.request import Request
+from loadlab.scheduling.plan import Plan
 from tests.unit import builders
+
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
 
 
 def made(framework: str, cores: int, python: str = "3.13", **given: object) -> list[Candidate]:
@@ -99,3 +107,22 @@ def test_matrix_whose_cores_are_not_known_yet_is_checked_and_measures_nothing() 
     assert (plan.experiments, plan.remaining, plan.matrix) == ([], 0, None)
     with pytest.raises(PlanError, match="budget: 5 min is too little for 24 candidates"):
         builders.plan(framework="flask", endpoint="hello", matrix=0, budget="5m")
+
+
+def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_path: Path) -> None:
+    for name in ("apps", "files", "roles"):
+        (tmp_path / name).symlink_to(builders.ROOT / name)
+
+    def plan(**changes: str | int) -> Plan:
+        given = {"framework": "flask", "endpoint": "hello", "matrix": 1, "run_id": "a", **changes}
+        asked = options.given_of(given)
+        return planning.plan(Request(root=tmp_path, specs=builders.SPECS, given=asked, now=NOW))
+
+    first = plan()
+    builders.write_plan(tmp_path / "results" / "a", first)
+    again = plan(budget="2m")
+    assert again.experiments == first.experiments
+    # A block has ten measurements of 5.5 s at most.
+    assert again.options.repetitions == 7 + 120 // 55
+    with pytest.raises(PlanError, match="run_id: 'a' has other candidates than these"):
+        plan(matrix=2)
