@@ -12,8 +12,8 @@ from loadlab.report import words
 from loadlab.report.html import Cells, Headline, Link, Table, link, links, table
 from loadlab.report.words.matrix import sentences
 
-# Files of a candidate in its folder, as the server names them.
-_FILES = ("loadlab-app.service", "nginx.conf")
+# Files of a candidate in its folder, as the server names them, and their links' texts.
+_FILES = {"loadlab-app.service": "unit", "nginx.conf": "nginx.conf"}
 
 
 @dataclass(frozen=True)
@@ -85,4 +85,4 @@ def _row(row: MatrixRow) -> Cells:
 
 def _files(row: MatrixRow) -> list[Link]:
     folder = HERE.stack(row.stack)
-    return [link(folder / name, name) for name in _FILES]
+    return [link(folder / name, text) for name, text in _FILES.items()]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation import matrices
 
-RUNS = 200
+RUNS = 100
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
