@@ -22,23 +22,26 @@ def with_blocks_left(plan: Plan, kept: Records, pace: Pace) -> Plan:
     """Return the plan with the blocks that it is to have: all of its rounds, then the present ones
     once the answer is clear or the budget is spent, otherwise as many more as the budget allows.
 
-    A block that was begun is finished. Unchanged where the run has no matrix, and in its rounds.
+    The rounds end too once the budget is spent. A block that was begun is finished. Unchanged where
+    the run has no matrix.
     """
     if plan.matrix is None:
         return plan
     one = document.one_of(plan)
     now = one.standing(kept)
+    left, latest = plan.matrix.budget_s - (pace.now - pace.began), recorded.latest_block(kept)
     if not now.is_final:
-        return plan
+        blocks = plan.options.repetitions if left > 0 else latest
+        return replace(plan, options=replace(plan.options, repetitions=blocks))
     done = one.blocks_done(kept)
-    begun = recorded.latest_block(kept) > done
+    begun = latest > done
     more = 0
     if len(now.contenders) > 1 and (
         done <= sum(one.rounds) or document.compare(plan, kept, now).is_open
     ):
         # Of each block one measurement may be void and made again.
         each = period(plan, kept) * (len(now.final) + 1)
-        more = max(0, int((plan.matrix.budget_s - (pace.now - pace.began)) / each))
+        more = max(0, int(left / each))
     more = max(more, int(begun))
     return replace(plan, options=replace(plan.options, repetitions=done + more))
 

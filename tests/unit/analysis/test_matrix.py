@@ -96,13 +96,17 @@ def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
     assert document._front(figures) == {"fast", "small", "twin"}
 
 
-def test_budget_that_is_spent_before_the_contenders_leaves_the_best_of_the_rounds() -> None:
+def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> None:
     made = plan(budget="30m")
     assert made.matrix is not None
-    late = replace(made, matrix=replace(made.matrix, budget_s=60.0))
-    found = Machine(late, spread(made, 5)).run()
-    assert found.blocks == 0
-    assert found.best == max(spread(made, 5).items(), key=lambda one: one[1])[0]
+    late = replace(made, matrix=replace(made.matrix, budget_s=500.0))
+    machine = Machine(late, spread(made, 5))
+    found = machine.run()
+    assert (found.blocks, found.leads) == (0, [])
+    # The first round and what was begun of the second.
+    assert {row.last_round for row in found.candidates} == {1, 2}
+    assert machine.now - BEGAN < 600
+    assert machine.truth[found.best or ""] >= 0.9 * max(machine.truth.values())
     assert "the budget ended with the rounds" in sentences.sentence(found)
 
 
