@@ -99,7 +99,7 @@ def _lines(cell: CellSummary) -> Iterator[str]:
     """Yield a cell's repetitions, each with its findings, and its limit."""
     for rep in cell.repetitions:
         numbers = _client_numbers(rep) if labels.is_client(cell) else _numbers(rep)
-        yield f"{cell.cell.endpoint:<12}{_load(cell.cell.load)}{numbers}  {_verdict(rep)}"
+        yield f"{cell.cell.endpoint:<11} {_load(cell.cell.load)}{numbers}  {_verdict(rep)}"
         for finding in rep.validity.findings:
             yield f"{'':<12}{words.coded(finding)}"
     if cell.limit is not None:
