@@ -1,4 +1,4 @@
-"""Name the limit of a cell. loadlab/report/words/limits.py has the words."""
+"""Name the limit of a cell. loadlab/report/words/limits/ has the words."""
 
 from __future__ import annotations
 
