@@ -11,7 +11,7 @@ SATURATION_TRIES = 2
 
 
 class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
-    """One cell. No statistics use a saturation or a py-spy profile: these are measured once."""
+    """One cell. No statistics use a saturation, a profile or a trace: these are measured once."""
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item, until the block is complete."""

@@ -232,6 +232,8 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=golang -e profile=true", "profile: golang is not written in Python"),
     (f"{A} -e generator=python-sync -e profile=true", "profile: a worker of the application is "),
     (f"{A} -e rate=100,200 -e profile=true", "profile: it is of one load, and a sweep or an slo"),
+    (f"{A} -e generator=python-sync -e trace=true", "trace: the server is traced under load, and"),
+    (f"{A} -e slo=errors=0 -e trace=true", "trace: it is of one load, and a sweep or an slo goes"),
     (
         f"{A} -e rate=100,200 -e curve=true",
         "curve: it cannot be measured: it belongs to one consta",

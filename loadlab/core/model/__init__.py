@@ -61,10 +61,13 @@ from loadlab.core.model.lesson import (
 )
 from loadlab.core.model.limits import (
     CellLimit,
+    KernelTrace,
     NginxLog,
     Sessions,
     TcpConnections,
     TimePart,
+    TracedService,
+    TracedWait,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -276,6 +279,7 @@ __all__ = [
     "Iperf3Direction",
     "Issue",
     "Item",
+    "KernelTrace",
     "LabRevision",
     "Latency",
     "LatencyBins",
@@ -369,6 +373,8 @@ __all__ = [
     "Telemetry",
     "Thresholds",
     "TimePart",
+    "TracedService",
+    "TracedWait",
     "Traffic",
     "Transfer",
     "Truth",

@@ -44,7 +44,14 @@ def _filled(why: Reason, who: str) -> str:
         if waiting is not None and number(waiting) >= 1
         else ""
     )
-    return f"one process of {who}: {unit}, {rest}{queued}"
+    gil = why.facts.get("gil")
+    held = (
+        f", and a thread held Python's lock (GIL) {formatting.percent(number(gil))} of the time of "
+        "its profile"
+        if gil is not None
+        else ""
+    )
+    return f"one process of {who}: {unit}, {rest}{queued}{held}"
 
 
 def _database_cpu(why: Reason) -> str:
@@ -70,6 +77,10 @@ def _cores_busy(why: Reason) -> str:
 
 
 def _memory(why: Reason) -> str:
+    killed = why.facts.get("killed")
+    if killed is not None:
+        some = formatting.plural(int(number(killed)), "time")
+        return f"memory: the kernel killed a process {some} because none was left"
     swapped = why.facts.get("swapped")
     if swapped is not None:
         return f"memory: {int(number(swapped)):,} pages were swapped"
@@ -85,8 +96,8 @@ def _by_cores(why: Reason) -> str:
 LIMITS: Limits = {
     "memory": Limit(
         _memory, part("waits for memory"),
-        "Processes waited for memory (PSI), or pages were swapped.",
-        always("fewer -e workers=, or a host with more memory"),
+        "Processes waited for memory (PSI), pages were swapped, or the kernel killed a process.",
+        always("fewer -e workers=, or a host or a unit (MemoryMax=) with more memory"),
     ),
     "nginx_cpu": Limit(
         lambda why: _filled(why, "nginx"), part("nginx's busiest process"),
