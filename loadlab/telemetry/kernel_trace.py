@@ -17,7 +17,7 @@ import msgspec
 
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.model import KernelTrace, TracedService, TracedWait
+from loadlab.core.model import KernelTrace, ServiceName, TracedService, TracedWait
 from loadlab.core.run_dir import TRACE, TRACE_COUNTERS, TRACE_LOG
 from loadlab.telemetry.services import CONTROL_GROUPS
 
@@ -108,7 +108,7 @@ def figures(trace: str, counters: str) -> KernelTrace:
     )
 
 
-def _service(name: str, found: _Maps, keys: set[str]) -> TracedService:
+def _service(name: ServiceName, found: _Maps, keys: set[str]) -> TracedService:
     sums = [one for key, one in found.run_queue_us.items() if key in keys]
     count = sum(one.count for one in sums)
     bins: Counter[int] = Counter()

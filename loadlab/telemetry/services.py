@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import Database, Processes, ServiceProcesses
+from loadlab.core.model import Database, Processes, ServiceName, ServiceProcesses
 from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import cores, counters, database, process_readings, processes
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.window import Window
 
 # Service -> its control group.
-CONTROL_GROUPS = {
+CONTROL_GROUPS: dict[ServiceName, str] = {
     "nginx": "/nginx.service",
     "application": "/loadlab-app.service",
     "postgresql": "/system-postgresql.slice",
@@ -66,7 +66,7 @@ def spent_s(
     if around is None:
         return {}
     first, last = around
-    found = {}
+    found: dict[str, float] = {}
     for service, group in CONTROL_GROUPS.items():
         used = [
             next((us for name, us in of(reading).items() if name.endswith(group)), None)

@@ -49,14 +49,14 @@ own=$(sed -n 's/^[0-9]*:memory://p' "/proc/${{pids[0]}}/cgroup")
 group=/sys/fs/cgroup/memory${{own%/loadlab-limits}}/loadlab-limits
 mkdir -p "$group"
 echo 8M >"$group/memory.limit_in_bytes"
-for pid in "${{pids[@]}}"; do echo "$pid" >"$group/cgroup.procs"; done
+for pid in "${{pids[@]}}"; do echo "$pid" >"$group/cgroup.procs" || [ ! -e "/proc/$pid" ]; done
 kill -KILL "${{pids[@]:1}}"
 """
 ENOUGH_MEMORY = f"""
 cd /sys/fs/cgroup/{APPLICATION} 2>/dev/null || cd /sys/fs/cgroup/unified/{APPLICATION}
 if [ -e memory.max ]; then echo max >memory.max; exit; fi
 cd "$(find /sys/fs/cgroup/memory -name loadlab-limits)"
-while read -r pid <cgroup.procs; do echo "$pid" >../cgroup.procs; done
+while read -r pid <cgroup.procs; do echo "$pid" >../cgroup.procs || [ ! -e "/proc/$pid" ]; done
 cd .. && rmdir loadlab-limits
 """
 

@@ -1,6 +1,6 @@
 """What a load waited for, and what limited it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from loadlab.core.model.base import (
     Count,
@@ -11,6 +11,8 @@ from loadlab.core.model.base import (
     Record,
     doc,
 )
+
+ServiceName = Literal["nginx", "application", "postgresql"]
 
 
 class Sessions(Record, kw_only=True, frozen=True):
@@ -86,7 +88,7 @@ class TracedWait(Record, kw_only=True, frozen=True):
 class TracedService(Record, kw_only=True, frozen=True):
     """What the trace saw of the threads of one service."""
 
-    service: Annotated[str, doc("nginx, application or postgresql.")]
+    service: Annotated[ServiceName, doc("Name of the service.")]
     scheduled: Annotated[Count, doc("How often a thread was ready and got a core.")]
     run_queue_mean_us: Annotated[
         NotNegative, doc("Run-queue latency: mean time until it got the core, µs.")

@@ -296,6 +296,7 @@ def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
         "--setenv=LOCK_SECONDS=5",
         "--setenv=RATE=100",
     ]
+    assert found.observer == ""
     (fault,) = found.faults
     assert fault.host == "server"
     assert "sleep 13; systemctl kill --signal=STOP loadlab-app; sleep 2;" in fault.begin
