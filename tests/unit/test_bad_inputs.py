@@ -101,7 +101,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
     (f"{A} -e timeout=0", "timeout: nothing reads a variable of this name. Did you mean request_"),
     (f"""{A} -e '{{"conections": 5}}'""", "Did you mean connections?"),
-    (f"{A} -e stack=flask", "stack: nothing reads a variable of this name. The main ones are:"),
+    (f"{A} -e colour=blue", "colour: nothing reads a variable of this name. The main ones are:"),
     (f"{A} -e plan=x", "plan: nothing reads a variable of this name."),
     (f"{A} -e 'rat=5 worker=2'", "rat: nothing reads a variable of this name. Did you mean rate?"),
     (f"{A} -e 'rat=5 worker=2'", "worker: nothing reads a variable of this name. Did you mean wo"),
