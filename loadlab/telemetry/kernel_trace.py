@@ -154,21 +154,24 @@ def call(stack: str) -> str:
 
 
 def _per_cycle(counters: str) -> tuple[float | None, str | None]:
-    """Return (instructions per cycle, None), or (None, why not)."""
-    found: dict[str, float] = {}
+    """Return (instructions per cycle, None), or (None, why not).
+
+    A processor with two kinds of cores has a line for each, such as cpu_core/cycles/.
+    """
+    found: Counter[str] = Counter()
     said = "perf printed nothing"
     for line in counters.splitlines():
         if not line or line.startswith("#"):
             continue
         value, _, event, *_ = [*line.split(","), "", ""]
+        name = event.rstrip("/").rpartition("/")[2].partition(":")[0]
         if value.startswith("<"):
-            said = f"{event.partition(':')[0]}: {value.strip('<>')}"
-            continue
-        try:
-            found[event.partition(":")[0]] = float(value)
-        except ValueError as error:
-            raise ResultError(f"{TRACE_COUNTERS} has a line that is no counter: {line}") from error
-    if not found.get("cycles") or "instructions" not in found:
+            said = f"{name}: {value.strip('<>')}"
+        elif not value.isdecimal():
+            raise ResultError(f"{TRACE_COUNTERS} has a line that is no counter: {line[:120]!r}")
+        else:
+            found[name] += int(value)
+    if not (found["cycles"] and found["instructions"]):
         return None, said
     return found["instructions"] / found["cycles"], None
 

@@ -59,6 +59,15 @@ def test_instructions_per_cycle_and_retransmits() -> None:
     assert found.retransmits == {"80": 3, "443": 1}
 
 
+def test_instructions_of_both_kinds_of_cores_are_added_up() -> None:
+    """As perf prints them of a hybrid processor; the last core does not run."""
+    kinds = "900,,cpu_atom/instructions/,9,50.00,0.90,insn per cycle\n"
+    kinds += "600,,cpu_atom/cycles/,9,50.00,,\n900,,cpu_core/instructions/,9,50.00,,\n"
+    kinds += "600,,cpu_core/cycles/,9,50.00,,\n<not counted>,,cpu_low/cycles/,0,100.00,,\n"
+    found = kernel_trace.figures(lines(STATS, HISTOGRAM), kinds)
+    assert (found.instructions_per_cycle, found.uncounted) == (1.5, None)
+
+
 @pytest.mark.parametrize(
     ("counters", "why"),
     [(UNCOUNTED, "cycles: not supported"), ("", "perf printed nothing")],
