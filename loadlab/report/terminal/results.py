@@ -20,7 +20,7 @@ _PURPOSES = {
     "check": "check",
 }
 _HEAD = (
-    f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
+    f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>11}{'p99':>11}{'p99.9':>11}"
     f"{'errors':>8}{'unsent':>8}  verdict"
 )
 _CLIENT_HEAD = (
@@ -142,7 +142,7 @@ def _unsupported(rep: Repetition) -> list[str]:
 def _numbers(rep: Repetition) -> str:
     found, unsupported = rep.latency_us, _unsupported(rep)
     if rep.error is not None or found is None:
-        return " " * 55
+        return " " * 58
 
     def ms(name: str) -> str:
         us = getattr(found, name)
@@ -152,6 +152,6 @@ def _numbers(rep: Repetition) -> str:
 
     unsent = formatting.NONE if rep.unsent is None else str(rep.unsent)
     return (
-        f"{rep.goodput:>9.1f}{ms('p50'):>10}{ms('p99'):>10}"
-        f"{ms('p99_9'):>10}{headlines.total(rep.errors):>8}{unsent:>8}"
+        f"{rep.goodput:>9.1f}{ms('p50'):>11}{ms('p99'):>11}"
+        f"{ms('p99_9'):>11}{headlines.total(rep.errors):>8}{unsent:>8}"
     )
