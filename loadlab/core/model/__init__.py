@@ -61,10 +61,14 @@ from loadlab.core.model.lesson import (
 )
 from loadlab.core.model.limits import (
     CellLimit,
+    KernelTrace,
     NginxLog,
+    ServiceName,
     Sessions,
     TcpConnections,
     TimePart,
+    TracedService,
+    TracedWait,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -283,6 +287,7 @@ __all__ = [
     "Iperf3Direction",
     "Issue",
     "Item",
+    "KernelTrace",
     "LabRevision",
     "Latency",
     "LatencyBins",
@@ -353,6 +358,7 @@ __all__ = [
     "ScaledRate",
     "SearchStep",
     "SearchSummary",
+    "ServiceName",
     "ServiceProcesses",
     "Sessions",
     "SkippedTuning",
@@ -381,6 +387,8 @@ __all__ = [
     "Telemetry",
     "Thresholds",
     "TimePart",
+    "TracedService",
+    "TracedWait",
     "Traffic",
     "Transfer",
     "Truth",
