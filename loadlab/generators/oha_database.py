@@ -73,7 +73,9 @@ class ServiceTime(Struct):
 class Lateness(Struct):
     """What the generator itself did.
 
-    - late: requests that it made later by more than the limits, with those of `unsent`
+    - late: requests that it made later by more than the limits and to the median latency of the
+      answers or above, with those of `unsent`. One that stays below the median changes no
+      percentile from there on
     - unsent: requests that were never sent and that an ideal generator would have sent before the
       tail
     - left_out: the same in the tail
@@ -249,7 +251,7 @@ class _Totals:
         self._delays: Counter[Values] = Counter()
         self._service_s = self._issue_s = 0.0
         self._fastest_s = math.inf
-        self._late = 0
+        self._late: Counter[Values] = Counter()
 
     def add(self, table: Floats, turn: histograms.Integers) -> None:
         """Add the next rows; ``turn``: the number of each row's request in the schedule."""
@@ -261,16 +263,17 @@ class _Totals:
         ideal = end - due - added
         late = added > np.maximum(limits.least_s, limits.least_fraction * ideal)
         us = np.rint(np.maximum(end - due, 0) * 1e6).astype(np.int64)
+        kept_us = _rounded(us)
         in_time = end <= self.schedule.duration_s
         self._answers.update(_tally(status, length))
         self._in_time.update(_tally(status[in_time], length[in_time]))
-        self._latencies.update(_tally(status, length, _rounded(us)))
+        self._latencies.update(_tally(status, length, kept_us))
         self._delays.update(_tally(_rounded(np.rint(delay * 1e6).astype(np.int64))))
         self._seconds.add(turn, us, status, length)
         self._service_s += float((end - start).sum())
         self._issue_s += float((issued - due).sum())
         self._fastest_s = min(self._fastest_s, float((end - start).min()))
-        self._late += int(late.sum())
+        self._late.update(_tally(kept_us[late]))
 
     def reduction(self) -> Reduction:
         """Return the reduction of all rows."""
@@ -300,13 +303,27 @@ class _Totals:
         fraction = self._limits.least_fraction
         unsent = attribution.unsent(duration_s - self._limits.tail_s, fraction)
         delays = [] if attribution.hidden else sorted(self._delays.items())
+        median_us = self._median_us()
+        late = sum(count for (us,), count in self._late.items() if us >= median_us)
         return Lateness(
-            late=self._late + unsent,
+            late=late + unsent,
             unsent=unsent,
             left_out=attribution.unsent(duration_s, fraction) - unsent,
             hidden=attribution.hidden,
             delay_us=[(us, count) for (us,), count in delays],
         )
+
+    def _median_us(self) -> int:
+        """Return the median latency of the answers, µs; 0 without any."""
+        counts: Counter[int] = Counter()
+        for (_, _, us), count in self._latencies.items():
+            counts[us] += count
+        below = 0
+        for us, count in sorted(counts.items()):
+            below += count
+            if 2 * below >= counts.total():
+                return us
+        return 0
 
 
 def _rounded(us: histograms.Integers) -> histograms.Integers:

@@ -108,7 +108,7 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
     found = documents.read(run.lesson, LessonResult)
     judged = documents.read(run.claims, Claims)
     summary = documents.read(run.summary, Summary)
-    unmeasured = sampling.unmeasured(sampling.of_study(summary, study))
+    unmeasured = sampling.unmeasured(summary, study)
     # A check may be void: the page is of the lesson's own cells.
     shown = [column.cell for column in lesson.columns]
     named = [f"{one.cell} has no valid repetition" for one in unmeasured if one.cell in shown]

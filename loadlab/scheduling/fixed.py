@@ -6,29 +6,37 @@ from loadlab.core.model import Item
 from loadlab.scheduling.base import ONCE, OfOneItem
 from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
-# How often a saturation is measured until one is valid.
+# How often a saturation is measured at least, until one is valid.
 SATURATION_TRIES = 2
+
+
+def saturation_tries(repetitions: int) -> int:
+    """Return how often a saturation is measured until one is valid.
+
+    Cells need it for their rate, so it grows with the repetitions that these have.
+    """
+    return max(SATURATION_TRIES, repetitions)
 
 
 class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
     """One cell. No statistics use a saturation or a py-spy profile: these are measured once."""
 
     def next_item(self, block: int, records: Records) -> Item | None:
-        """Return the item, until the block is complete."""
-        once = self._left_of_one(records)
+        """Return the item, until the block is complete; a saturation's is the last block."""
+        once = self._left_of_one(block, records)
         left = tries_left(self.item.cell_id, block, records, self.void_tries)
         return self.item if (left if once is None else once) else None
 
     def expected(self, repetitions: int, records: Records) -> int:
         """Return the likely measurements left; a saturation is likely valid at once."""
-        once = self._left_of_one(records)
+        once = self._left_of_one(repetitions, records)
         if once is not None:
             return int(once)
         return likely_left(self.item.cell_id, repetitions, records, self.void_tries)
 
-    def _left_of_one(self, records: Records) -> bool | None:
+    def _left_of_one(self, repetitions: int, records: Records) -> bool | None:
         """Return whether the only measurement is left; None where each block has one."""
         had = len(measured(self.item.cell_id, records))
         if self.item.purpose == "saturation":
-            return had < SATURATION_TRIES and not valid(self.item.cell_id, records)
+            return had < saturation_tries(repetitions) and not valid(self.item.cell_id, records)
         return not had if self.item.purpose in ONCE else None

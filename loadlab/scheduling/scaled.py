@@ -7,7 +7,7 @@ from typing import Annotated
 from loadlab.core.model import Item
 from loadlab.core.model.base import Above0, doc
 from loadlab.scheduling.base import ONCE, OfOneItem, with_rate
-from loadlab.scheduling.fixed import SATURATION_TRIES
+from loadlab.scheduling.fixed import saturation_tries
 from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
 # Significant digits of a scaled rate.
@@ -78,6 +78,6 @@ class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
         if valid(cell_id, records):
             return False
         if not self._is_of_curve:
-            return len(measured(cell_id, records)) >= SATURATION_TRIES
+            return len(measured(cell_id, records)) >= saturation_tries(repetitions)
         blocks = range(1, repetitions + 1)
         return not any(tries_left(cell_id, one, records, self.void_tries) for one in blocks)

@@ -3,7 +3,7 @@
 So an interrupted run resumes where it stopped, a failed measurement is repeated, and later
 measurements may depend on earlier results.
 
-Each saturation comes first, once, in the plan's order. Then come the blocks. A block consists of
+Each saturation comes first, until one is valid, in the plan's order. Then come the blocks. A block consists of
 visits, each with the experiments of one set-up of the hosts; A/A controls have visits of their own.
 The seed and the block's number decide the order of visits and experiments, so it stays the same
 when a run is resumed. A void repetition is made again at once, in its own block. A lesson keeps the
@@ -71,13 +71,16 @@ def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
 
 
 def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
-    """Yield (block from 1, experiment) in the order of measuring, for one pair or for all."""
+    """Yield (block from 1, experiment) in the order of measuring, for one pair or for all.
+
+    A saturation belongs to all blocks, and has the last.
+    """
     visits: dict[tuple[Setup, bool], list[Experiment]] = {}
     others = []
     for experiment in experiments_of(plan, pair):
         first = experiment.items[0]
         if first.purpose == "saturation":
-            yield 1, experiment
+            yield plan.options.repetitions, experiment
         else:
             others.append(experiment)
             key = (setup(first), first.purpose == "aa_control")

@@ -24,9 +24,7 @@ def build(summary: Summary, study: PlannedStudy) -> Claims:
         claims=[judge(claim, cells, kind, publication.figures, controls) for claim in study.claims],
         figures=[source_figures.beside(group, cells) for group in publication.figures],
         errata=[source_figures.erratum(one, cells) for one in publication.errata],
-        unmeasured=sampling.unmeasured(
-            {name: levels for name, levels in cells.items() if name not in study.expectations}
-        ),
+        unmeasured=sampling.unmeasured(summary, study),
     )
 
 

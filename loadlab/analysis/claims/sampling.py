@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from loadlab.analysis import metrics
@@ -82,20 +82,41 @@ def of_study(summary: Summary, study: PlannedStudy) -> dict[str, list[Level]]:
     }
 
 
-def unmeasured(cells: Cells) -> list[UnmeasuredCell]:
+def unmeasured(summary: Summary, study: PlannedStudy) -> list[UnmeasuredCell]:
     """Return the study's cells without a valid repetition, each with its void reasons.
 
-    A sweep may stop before its last level, so one level with a valid repetition is enough.
+    A sweep may stop before its last level, so one level with a valid repetition is enough. A cell
+    with injected faults has to be void, so it does not count.
     """
     found = []
-    for name, levels in cells.items():
-        if representative(levels) is None:
-            reasons: list[Reason] = []
-            for rep in (rep for level in levels for rep in level.cell.repetitions):
-                reasons += [why for why in rep.validity.reasons if why not in reasons]
-            reasons = reasons or [Reason(code="cell_not_measured")]
+    for name, levels in of_study(summary, study).items():
+        if name not in study.expectations and representative(levels) is None:
+            reasons = _void_reasons(level.cell for level in levels)
+            reasons = reasons or _unstarted(summary, study.cells[name])
             found.append(UnmeasuredCell(cell=name, reasons=reasons))
     return found
+
+
+def _void_reasons(cells: Iterable[CellSummary]) -> list[Reason]:
+    """Return the reasons of the cells' void repetitions, each once."""
+    found: list[Reason] = []
+    for repetition in (one for cell in cells for one in cell.repetitions):
+        found += [why for why in repetition.validity.reasons if why not in found]
+    return found
+
+
+def _unstarted(summary: Summary, cell_ids: Collection[str]) -> list[Reason]:
+    """Return why cells have no repetition: saturations that are missing, or none is known."""
+    missing = {
+        of.cell_id: of.cell
+        for rate in summary.rates
+        for of in rate.of
+        if of.goodput is None and not set(cell_ids).isdisjoint(rate.cells)
+    }
+    if not missing:
+        return [Reason(code="cell_not_measured")]
+    void = _void_reasons(one for one in summary.cells if one.cell_id in missing)
+    return [Reason(code="saturation_not_valid", facts={"cells": [*missing.values()]}), *void]
 
 
 def median(of: Measured) -> Median:

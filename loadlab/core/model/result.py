@@ -316,8 +316,8 @@ class Repetition(Record, kw_only=True, frozen=True):
     late: Annotated[
         Count | None,
         doc(
-            "Requests that the generator itself made markedly later than an ideal generator, or "
-            "did not send although that would have; absent where the generator keeps no record of "
+            "Requests that the generator itself made markedly later than an ideal generator, to "
+            "the median or above, or did not send although that would have; absent where the generator keeps no record of "
             "each request, or where failed requests hide it."
         ),
     ] = None

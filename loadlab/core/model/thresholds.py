@@ -33,7 +33,7 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         NotNegative,
         doc(
             "A request counts as made later where the generator added more than this, seconds, "
-            "and more than late_least_fraction."
+            "and more than late_least_fraction, and its latency is the median or above."
         ),
     ] = 0.005
     late_least_fraction: Annotated[

@@ -8,7 +8,7 @@ from itertools import groupby
 from loadlab.core import formatting
 from loadlab.core.model import Claim, ClaimPart, Claims, ClaimStatement, UnmeasuredCell
 from loadlab.report import words
-from loadlab.report.words.outcomes import bound
+from loadlab.report.words.outcomes import CLAIMS, bound
 from loadlab.report.words.quantities import quantity
 
 # The outcome of a claim is the first of these that any of its parts has.
@@ -35,7 +35,7 @@ def lines(found: Claims) -> list[str]:
 def unmeasured(one: UnmeasuredCell) -> str:
     """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
     return "; ".join(
-        words.reason(why) if why.code == "cell_not_measured" else words.coded(why)
+        words.reason(why) if why.code in CLAIMS else words.coded(why)
         for why in one.reasons
     )
 

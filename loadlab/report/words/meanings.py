@@ -197,6 +197,9 @@ MEANINGS: dict[str, Meaning] = {
     ),
     # Claims.
     "cell_not_measured": Meaning("A cell was not measured."),
+    "saturation_not_valid": Meaning(
+        "The rate of a cell is a fraction of a closed loop, and each of that was void."
+    ),
     "cells_not_valid": Meaning("Cells of the claim have no valid repetition."),
     "metric_not_measured": Meaning("The metric was not measured of these cells."),
     "divisor_median_0": Meaning("The median of the divisor is 0."),

@@ -32,7 +32,7 @@ def _late(why: Reason) -> str:
     return (
         f"the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than "
         f"{least_s * 1000:g} ms and {formatting.part_of(least_fraction)} of the latency without "
-        f"the delay; {lost}"
+        f"the delay, to the median or above; {lost}"
     )
 
 
@@ -200,7 +200,8 @@ VOID: Table = {
     "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
     "generator_late": Entry(
         _generator_late,
-        "Give the client more cores or memory, stop its other work, or ask for less",
+        "Give the client more cores or memory, stop its other work, or ask for less; where there are "
+        "hundreds of connections, open fewer or measure longer, as oha opens them in the load",
     ),
     "rate_missed": Entry(
         template(_SCHEDULE + ": the generator did not keep up"),

@@ -69,6 +69,18 @@ def test_latency_counts_from_the_schedule() -> None:
     assert found.reasons == ["generator_late"]
 
 
+def test_late_start_before_a_queue_of_seconds_changes_no_percentile_from_the_median() -> None:
+    late = [(0.0, 0.02)]
+    found = judged(offer(1000, 64, 3, capacity(700), late))
+    undisturbed = judged(offer(1000, 64, 3, capacity(700)))
+    assert (found.reasons, found.late) == ([], 0)
+    for name in ("p50", "p99"):
+        told, true = found.measurement.latency_us[name], undisturbed.measurement.latency_us[name]
+        assert told == pytest.approx(true, rel=0.05)
+    # Of fast answers, the same late start is above the limit.
+    assert judged(offer(1000, 64, 2, constant(0.001), late)).reasons == ["generator_late"]
+
+
 def test_percentiles_that_the_generator_may_have_made_are_withheld() -> None:
     found = judged(offer(1000, 64, 30, constant(0.002), [(20, 20.1)]))
     assert (found.reasons, found.findings) == ([], ["late_tail"])

@@ -180,7 +180,9 @@ def test_a_scaled_rate_waits_for_valid_saturations(lab: Path) -> None:
     }
     assert first.next_item(1, records) is not None
     assert second.next_item(1, records) is None
-    assert first.next_item(1, {first.item.cell_id: cell_records([void, void])}) is None
+    lost = {first.item.cell_id: cell_records([void, void])}
+    assert first.next_item(2, lost) is None
+    assert scaled[0].expected(2, lost) == 0
     assert scaled[0].rate(records) is None
     records[first.item.cell_id] = cell_records([void, measured(first.item, goodput=253.2)])
     assert [one.rate(records) for one in scaled] == [200, 200, 500]

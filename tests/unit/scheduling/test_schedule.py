@@ -266,6 +266,21 @@ def test_saturations_come_first_and_once() -> None:
     assert found.count("most") == 1
 
 
+@pytest.mark.parametrize(("repetitions", "tries"), [(1, 2), (3, 3), (4, 4)])
+def test_void_saturation_is_tried_once_for_each_repetition(repetitions: int, tries: int) -> None:
+    plan = plan_of([item("most", purpose="saturation")], repetitions)
+    assert len(measure_with_voids(plan, {}, {*range(9)})) == tries
+
+
+def test_resumed_run_with_more_repetitions_tries_a_void_saturation_again() -> None:
+    most = [item("most", purpose="saturation")]
+    records: Records = {}
+    measure_with_voids(plan_of(most, 3), records, {0, 1, 2})
+    assert measure_with_voids(plan_of(most, 3), records, set()) == []
+    (again,) = measure_with_voids(plan_of(most, 4), records, set())
+    assert again.repetition == 4
+
+
 @pytest.mark.parametrize("pair", [None, 0, 1])
 def test_outlook_counts_one_pair_or_all(pair: int | None) -> None:
     plan = plan_of(CELLS, 2, pairs=2)

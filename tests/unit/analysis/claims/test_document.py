@@ -9,6 +9,8 @@ from loadlab.core.model import (
     Difference,
     NoiseFloor,
     Sample,
+    SaturationGoodput,
+    ScaledRate,
     StudyClaim,
 )
 from loadlab.report.words import claims as claim_words
@@ -52,6 +54,23 @@ def test_cells_without_a_valid_repetition_are_named() -> None:
     assert judged.claims[0].outcome == "inconclusive"
     assert claim_words.lines(replace(judged, unmeasured=judged.unmeasured[1:]))[-1] == (
         "not measured: gone: it was not measured"
+    )
+
+
+def test_cell_without_its_closed_loop_says_which_one_is_void_and_why() -> None:
+    most = replace(cell(6, valid=False), cell_id="most")
+    rate = ScaledRate(
+        cells=["slow"],
+        fraction=0.5,
+        of=[SaturationGoodput(cell="full", cell_id="most", goodput=None)],
+        rate=None,
+    )
+    measured = summary(fast=FAST, gone_8=cell(6))
+    judged = document(replace(measured, cells=[*measured.cells, most], rates=[rate]))
+    (slow,) = judged.unmeasured
+    assert [why.code for why in slow.reasons] == ["saturation_not_valid", "steal"]
+    assert claim_words.unmeasured(replace(slow, reasons=slow.reasons[:1])) == (
+        "its rate is a fraction of a closed loop that was not valid: full"
     )
 
 

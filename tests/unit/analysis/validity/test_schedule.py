@@ -128,7 +128,7 @@ def test_percentiles_that_the_generator_may_have_made_are_told(
     if withheld:
         assert words.reason(findings[0]) == (
             f"the generator delayed {late} of 30,000 requests by more than 5 ms and 10 % of the "
-            "latency without the delay; all of them were sent; "
+            "latency without the delay, to the median or above; all of them were sent; "
             f"{' and '.join(withheld).replace('_', '.')} withheld"
         )
 
