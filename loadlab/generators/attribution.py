@@ -49,6 +49,13 @@ class Schedule:
         # Round first: 0.1 * 30 in floating point would give 4 requests.
         return math.ceil(round(self.rate * seconds, 6))
 
+    def opening(self, connection_s: float) -> int:
+        """Return how many requests are due while the generator opens its connections.
+
+        ``connection_s``: seconds to open one. At most a quarter of the load counts as the opening.
+        """
+        return int(self.rate * min(self.connections * connection_s, self.duration_s / 4))
+
 
 def spare_turns(issued_s: Seconds, first_row: int, schedule: Schedule, missing: int) -> Integers:
     """Return how many of the missing requests may have had their turn before each row, at most.

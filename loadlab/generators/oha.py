@@ -176,12 +176,14 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
     ``body_bytes`` is the expected length of a 2xx body; None skips that check. Rates count the
     answers before the deadline, divided by the deadline minus the fastest service time: no answer
     can arrive during that first time. So neither a slow start nor answers after the deadline
-    distort them.
+    distort them. Latencies and lateness leave out the requests that were due while oha opened its
+    connections; all counts have them.
 
     Raises GeneratorError where the reduction and the JSON do not agree.
     """
     exact, right_us, wrong_us = _latencies(reduction, body_bytes)
-    _cross_check(said, reduction, exact)
+    every = [*reduction.latency_us, *reduction.opening_us]
+    _cross_check(said, reduction, _counted([pairs for _, _, pairs in every]))
     errors = dict(said.errors)
     ok = ok_in_time = in_time = 0
     for status, length, count, before in reduction.answers:
@@ -192,13 +194,15 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
         else:
             errors[kind] += count
     duration_s = reduction.duration_s
-    scheduled = Schedule(reduction.rate, duration_s, reduction.connections).scheduled
+    schedule = Schedule(reduction.rate, duration_s, reduction.connections)
+    scheduled = schedule.scheduled
     requests = said.answered + said.missing
     unsent = max(0, scheduled - requests)
     service, found = reduction.service_s, reduction.lateness
     span = duration_s - (service.min or 0) if in_time else duration_s
     histogram = histograms.from_counts(*exact)
     delay = _counted([found.delay_us])
+    opening = schedule.opening(reduction.limits.opening_s)
     return Measurement(
         generator="oha",
         requests=requests,
@@ -225,6 +229,7 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
             wrong_us,
             unanswered=said.missing,
             unsent=unsent,
+            known=1 - opening / scheduled,
             left_out=None if found.hidden else found.left_out,
         ),
     )
@@ -354,6 +359,7 @@ def _limits(thresholds: Thresholds) -> Limits:
         least_s=thresholds.late_least_s,
         least_fraction=thresholds.late_least_fraction,
         tail_s=thresholds.send_delay_p99_max_us / 1e6,
+        opening_s=thresholds.opening_connection_s,
     )
 
 

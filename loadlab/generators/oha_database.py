@@ -56,11 +56,14 @@ class Limits(Struct, frozen=True):
     - least_s, least_fraction: it added more than least_s seconds and more than least_fraction of
       the latency that an ideal generator would have had
     - tail_s: a request due in this time before the end and not sent says nothing, seconds
+    - opening_s: the latencies of requests due in this time at the start, for each connection, are
+      apart, seconds; 0 in earlier runs
     """
 
     least_s: float
     least_fraction: float
     tail_s: float
+    opening_s: float = 0.0
 
 
 class ServiceTime(Struct):
@@ -73,9 +76,9 @@ class ServiceTime(Struct):
 class Lateness(Struct):
     """What the generator itself did.
 
-    - late: requests that it made later by more than the limits and to the median latency of the
-      answers or above, with those of `unsent`. One that stays below the median changes no
-      percentile from there on
+    - late: requests after the opening that it made later by more than the limits and to the median
+      latency of the answers or above, with those of `unsent`. One that stays below the median
+      changes no percentile from there on
     - unsent: requests that were never sent and that an ideal generator would have sent before the
       tail
     - left_out: the same in the tail
@@ -113,7 +116,8 @@ class Reduction(Struct):
     - format: FORMAT; rate (requests/s), duration_s and connections, as asked for; missing: requests
       that were sent and are in no row; limits: those that lateness was found with
     - answers: (status, body bytes, count, count before the deadline)
-    - latency_us: (status, body bytes, [(µs, count)]) from when the request was due
+    - latency_us: (status, body bytes, [(µs, count)]) from when the request was due; opening_us: the
+      same of the requests that were due in the opening, none in earlier runs
     - offset_s: when request 0 was due, seconds from the start: the delay that all requests share
     - issue_s: sum of the seconds from when a request was due until oha issued it, from which oha
       counts its own latencies
@@ -134,6 +138,7 @@ class Reduction(Struct):
     per_second: AnswerSeries
     # 0 in reductions of earlier runs, whose latencies count from request/rate.
     offset_s: float = 0.0
+    opening_us: list[tuple[int, int, Pairs]] = []
     sha256: str = ""
 
 
@@ -247,7 +252,9 @@ class _Totals:
         self._seconds = _Seconds(schedule)
         self._answers: Counter[Values] = Counter()
         self._in_time: Counter[Values] = Counter()
+        self._opening = schedule.opening(limits.opening_s)
         self._latencies: Counter[Values] = Counter()
+        self._opening_latencies: Counter[Values] = Counter()
         self._delays: Counter[Values] = Counter()
         self._service_s = self._issue_s = 0.0
         self._fastest_s = math.inf
@@ -261,14 +268,17 @@ class _Totals:
         due = self._offset_s + turn / self.schedule.rate
         delay, added = self._attribution.add(due, start, end)
         ideal = end - due - added
+        opening = turn < self._opening
         late = added > np.maximum(limits.least_s, limits.least_fraction * ideal)
+        late &= ~opening
         us = np.rint(np.maximum(end - due, 0) * 1e6).astype(np.int64)
         kept_us = _rounded(us)
         in_time = end <= self.schedule.duration_s
         self._answers.update(_tally(status, length))
         self._in_time.update(_tally(status[in_time], length[in_time]))
-        self._latencies.update(_tally(status, length, kept_us))
-        self._delays.update(_tally(_rounded(np.rint(delay * 1e6).astype(np.int64))))
+        for found, rows in ((self._latencies, ~opening), (self._opening_latencies, opening)):
+            found.update(_tally(status[rows], length[rows], kept_us[rows]))
+        self._delays.update(_tally(_rounded(np.rint(delay[~opening] * 1e6).astype(np.int64))))
         self._seconds.add(turn, us, status, length)
         self._service_s += float((end - start).sum())
         self._issue_s += float((issued - due).sum())
@@ -291,6 +301,7 @@ class _Totals:
                 for (status, length), count in answers
             ],
             latency_us=_by_kind(self._latencies),
+            opening_us=_by_kind(self._opening_latencies),
             service_s=ServiceTime(self._service_s, self._fastest_s if answers else None),
             issue_s=self._issue_s,
             offset_s=self._offset_s,

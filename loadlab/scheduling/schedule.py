@@ -3,8 +3,9 @@
 So an interrupted run resumes where it stopped, a failed measurement is repeated, and later
 measurements may depend on earlier results.
 
-Each saturation comes first, until one is valid, in the plan's order. Then come the blocks. A block consists of
-visits, each with the experiments of one set-up of the hosts; A/A controls have visits of their own.
+Each saturation comes first, until one is valid, in the plan's order. Then come the blocks. A block
+consists of visits, each with the experiments of one set-up of the hosts; A/A controls have visits
+of their own.
 The seed and the block's number decide the order of visits and experiments, so it stays the same
 when a run is resumed. A void repetition is made again at once, in its own block. A lesson keeps the
 order of its file, where a remedy follows the failure.

@@ -383,8 +383,8 @@ class Page(HTMLParser):
     # Of a figure, of text and of the page's own controls.
     INERT = frozenset({
         "html", "head", "meta", "title", "style", "body", "header", "main", "section", "nav",
-        "p", "br", "h1", "h2", "h3", "h4", "a", "span", "strong", "code", "pre", "ul", "li", "dl",
-        "dt", "dd", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "details",
+        "p", "br", "wbr", "h1", "h2", "h3", "h4", "a", "span", "strong", "code", "pre", "ul", "li",
+        "dl", "dt", "dd", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "details",
         "summary", "figure", "figcaption", "svg", "g", "path", "rect", "text", "tspan", "use",
         "defs", "clippath", "line", "circle", "polyline", "polygon", "image", "pattern", "button",
         "fieldset", "legend", "small",

@@ -293,9 +293,9 @@ class Repetition(Record, kw_only=True, frozen=True):
         Latency | None,
         doc(
             "Latencies of all requests that were due, µs; without a schedule, of all answers. "
-            "Python clients: ok answers only. wrk2: requests after its calibration of 10 s. A "
-            "percentile is null where the generator made so many requests later that it may be of "
-            "the generator's making."
+            "Python clients: ok answers only. wrk2: requests after its calibration of 10 s. oha: "
+            "requests after the opening of its connections. A percentile is null where the "
+            "generator made so many requests later that it may be of the generator's making."
         ),
     ]
     latency_basis: Annotated[
@@ -317,8 +317,8 @@ class Repetition(Record, kw_only=True, frozen=True):
         Count | None,
         doc(
             "Requests that the generator itself made markedly later than an ideal generator, to "
-            "the median or above, or did not send although that would have; absent where the generator keeps no record of "
-            "each request, or where failed requests hide it."
+            "the median or above, or did not send although that would have; absent where the "
+            "generator keeps no record of each request, or where failed requests hide it."
         ),
     ] = None
     telemetry: Annotated[

@@ -40,6 +40,13 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         NotNegative,
         doc("Part of the latency with an ideal generator that the generator added, fraction."),
     ] = 0.1
+    opening_connection_s: Annotated[
+        NotNegative,
+        doc(
+            "Time in which oha opens a connection, seconds. Requests due before it has opened all "
+            "of them, at most in a quarter of the load, are in no latency. 0 in earlier runs."
+        ),
+    ] = 0.0
     sent_min: Annotated[
         Fraction,
         doc(

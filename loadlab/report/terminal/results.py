@@ -15,7 +15,7 @@ from loadlab.stats import inference, percentiles
 # Purposes that the heading of a cell names.
 _PURPOSES = {"aa_control": "A/A control", "py_spy": "flame graph", "check": "check"}
 _HEAD = (
-    f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>10}{'p99':>10}{'p99.9':>10}"
+    f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>11}{'p99':>11}{'p99.9':>11}"
     f"{'errors':>8}{'unsent':>8}  verdict"
 )
 _CLIENT_HEAD = (
@@ -99,7 +99,7 @@ def _lines(cell: CellSummary) -> Iterator[str]:
     """Yield a cell's repetitions, each with its findings, and its limit."""
     for rep in cell.repetitions:
         numbers = _client_numbers(rep) if labels.is_client(cell) else _numbers(rep)
-        yield f"{cell.cell.endpoint:<12}{_load(cell.cell.load)}{numbers}  {_verdict(rep)}"
+        yield f"{cell.cell.endpoint:<11} {_load(cell.cell.load)}{numbers}  {_verdict(rep)}"
         for finding in rep.validity.findings:
             yield f"{'':<12}{words.coded(finding)}"
     if cell.limit is not None:
@@ -137,7 +137,7 @@ def _unsupported(rep: Repetition) -> list[str]:
 def _numbers(rep: Repetition) -> str:
     found, unsupported = rep.latency_us, _unsupported(rep)
     if rep.error is not None or found is None:
-        return " " * 55
+        return " " * 58
 
     def ms(name: str) -> str:
         us = getattr(found, name)
@@ -147,6 +147,6 @@ def _numbers(rep: Repetition) -> str:
 
     unsent = formatting.NONE if rep.unsent is None else str(rep.unsent)
     return (
-        f"{rep.goodput:>9.1f}{ms('p50'):>10}{ms('p99'):>10}"
-        f"{ms('p99_9'):>10}{headlines.total(rep.errors):>8}{unsent:>8}"
+        f"{rep.goodput:>9.1f}{ms('p50'):>11}{ms('p99'):>11}"
+        f"{ms('p99_9'):>11}{headlines.total(rep.errors):>8}{unsent:>8}"
     )

@@ -35,8 +35,7 @@ def lines(found: Claims) -> list[str]:
 def unmeasured(one: UnmeasuredCell) -> str:
     """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
     return "; ".join(
-        words.reason(why) if why.code in CLAIMS else words.coded(why)
-        for why in one.reasons
+        words.reason(why) if why.code in CLAIMS else words.coded(why) for why in one.reasons
     )
 
 

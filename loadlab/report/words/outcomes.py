@@ -218,8 +218,9 @@ def _near_bound(why: Reason) -> str:
 CLAIMS: Table = {
     "cell_not_measured": Entry(lambda why: "it was not measured"),
     "saturation_not_valid": Entry(
-        lambda why: f"its rate is a fraction of a closed loop that was not valid: "
-        f"{_listed(why, 'cells')}",
+        lambda why: (
+            f"its rate is a fraction of a closed loop that was not valid: {_listed(why, 'cells')}"
+        ),
         _MORE,
     ),
     "cells_not_valid": Entry(lambda why: f"no valid repetition of {_listed(why, 'cells')}", _VOID),

@@ -200,8 +200,7 @@ VOID: Table = {
     "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
     "generator_late": Entry(
         _generator_late,
-        "Give the client more cores or memory, stop its other work, or ask for less; where there are "
-        "hundreds of connections, open fewer or measure longer, as oha opens them in the load",
+        "Give the client more cores or memory, stop its other work, or ask for less",
     ),
     "rate_missed": Entry(
         template(_SCHEDULE + ": the generator did not keep up"),

@@ -133,10 +133,11 @@ for (const row of rows) {
   open.onclick = () => open.ariaExpanded = `${!(row.more.hidden = !row.more.hidden)}`;
 }
 heads.forEach((head, index) => {
-  const name = head.textContent, column = `${index + 1}`;
+  const name = [...head.childNodes], column = `${index + 1}`;
   if (!head.matches(".n")) return;
-  head.textContent = "";
-  add(head, "button", { type: "button" }, name).onclick = () => choose((chosen) => chosen.set("sort", chosen.get("sort") === column ? `-${column}` : column));
+  const button = add(head, "button", { type: "button" });
+  button.append(...name);
+  button.onclick = () => choose((chosen) => chosen.set("sort", chosen.get("sort") === column ? `-${column}` : column));
 });
 onhashchange = update;
 update();

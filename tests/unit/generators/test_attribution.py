@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -69,16 +71,41 @@ def test_latency_counts_from_the_schedule() -> None:
     assert found.reasons == ["generator_late"]
 
 
+def opened(connection_s: float, offered: simulated.Offered) -> simulated.Offered:
+    """The load where each of the first requests opens a connection, one after the other."""
+    rows, ready = [], 0.0
+    for number, (issued, start, end, status) in enumerate(offered.rows):
+        begin = max(start, ready)
+        if number < offered.connections:
+            ready = begin + connection_s
+        rows.append((issued, begin, begin + end - start, status))
+    return replace(offered, rows=rows)
+
+
+def test_latencies_leave_out_the_opening_of_the_connections_and_counts_do_not() -> None:
+    offered = opened(0.0002, offer(10_000, 400, 3, constant(0.001)))
+    found = judged(offered)
+    assert (found.reasons, found.late) == ([], 0)
+    measured = found.measurement
+    assert measured.responses == measured.scheduled == 30_000
+    assert int(measured.histogram.total_count) == 29_000
+    assert measured.latency_us["max"] == pytest.approx(1000, abs=2)
+    assert measured.per_second is not None
+    assert (measured.per_second.max_us[0] or 0) > 30_000
+    # What still delays a request after it is the generator's.
+    assert judged(opened(0.0004, offered)).reasons == ["generator_late"]
+
+
 def test_late_start_before_a_queue_of_seconds_changes_no_percentile_from_the_median() -> None:
-    late = [(0.0, 0.02)]
-    found = judged(offer(1000, 64, 3, capacity(700), late))
-    undisturbed = judged(offer(1000, 64, 3, capacity(700)))
+    late = [(0.0, 0.03)]
+    found = judged(offer(1000, 64, 6, capacity(700), late))
+    undisturbed = judged(offer(1000, 64, 6, capacity(700)))
     assert (found.reasons, found.late) == ([], 0)
     for name in ("p50", "p99"):
         told, true = found.measurement.latency_us[name], undisturbed.measurement.latency_us[name]
         assert told == pytest.approx(true, rel=0.05)
     # Of fast answers, the same late start is above the limit.
-    assert judged(offer(1000, 64, 2, constant(0.001), late)).reasons == ["generator_late"]
+    assert judged(offer(1000, 64, 1, constant(0.001), late)).reasons == ["generator_late"]
 
 
 def test_percentiles_that_the_generator_may_have_made_are_withheld() -> None:

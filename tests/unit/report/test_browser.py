@@ -274,6 +274,10 @@ def test_nothing_is_wider_than_the_window(
             wide = """[...document.querySelectorAll("table")].filter((one) =>
                 one.closest(".box").getBoundingClientRect().right > innerWidth + 1).length"""
             assert chromium.run(wide) == 0
+            if width >= 1300:
+                scrolled = """[...document.querySelectorAll(".box")].filter((one) =>
+                    one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"""
+                assert chromium.run(scrolled) == []
     finally:
         chromium.size(1300)
 

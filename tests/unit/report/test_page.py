@@ -271,7 +271,7 @@ def test_both_figures_of_a_link_are_shown_and_the_higher_is_its_own(run: Path) -
 class _Balance(HTMLParser):
     """Raises on a tag that closes what is not open."""
 
-    VOID = ("meta", "br", "img", "link", "input")
+    VOID = ("meta", "br", "wbr", "img", "link", "input")
 
     def __init__(self) -> None:
         super().__init__()
