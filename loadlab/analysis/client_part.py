@@ -23,7 +23,8 @@ from loadlab.core.run_dir import CELL, COUNTERS, ERROR, RUN, ClientDir, Repetiti
 from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
-from loadlab.telemetry import host, node_exporter, processes
+from loadlab.telemetry import host, node_exporter
+from loadlab.telemetry.window import Window
 
 _STUB_STATUS = re.compile(
     r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
@@ -50,7 +51,7 @@ class ClientPart:
     counters: tuple[int, int] | None
     server: HostTelemetry
     client: HostTelemetry
-    window: processes.Window
+    window: Window
     started: float
     finished: float
     clock_offset_s: float
@@ -134,8 +135,8 @@ def _read(
     ahead_s = node_exporter.clock_offset(scrapes) - offset_s
     # Several clients wait for each other after the warm-up.
     warmed = cell.load.warmup_s > 0 and folder.path == rep_dir
-    own_window = processes.Window(started, end, warmed, finished)
-    window = processes.Window(started + ahead_s, end + ahead_s, warmed, finished + ahead_s)
+    own_window = Window(started, end, warmed, finished)
+    window = Window(started + ahead_s, end + ahead_s, warmed, finished + ahead_s)
     counters = None
     if cell.front == "none":
         measurement.findings.append(Reason(code="uncounted"))

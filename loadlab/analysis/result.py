@@ -31,12 +31,12 @@ from loadlab.core.model import (
     Thresholds,
     Validity,
 )
-from loadlab.core.run_dir import CELL, PROFILE, PROFILE_LOG, RepetitionDir
+from loadlab.core.run_dir import CELL, LOCK_PROFILE, PROFILE, PROFILE_LOG, RepetitionDir
 from loadlab.generators import merge, registry
 from loadlab.generators.measurement import Measurement
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Histogram
-from loadlab.telemetry import node_exporter, processes, pyspy, services
+from loadlab.telemetry import kernel_trace, node_exporter, processes, pyspy, services
 
 
 def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) -> Result:
@@ -180,10 +180,15 @@ def _measured(
         for one, load in zip(offered, loads, strict=True)
     ]
     raw = {CELL, recording.name} | processes.raw(rep_dir)
-    profile = None
+    profile = trace = None
     if setup.purpose == "py_spy":
         profile = pyspy.reduce(rep_dir)
         raw |= {PROFILE, PROFILE_LOG}
+        if profile.gil_fraction is not None:
+            raw.add(LOCK_PROFILE)
+    elif setup.purpose == "trace":
+        trace = kernel_trace.reduce(rep_dir)
+        raw |= kernel_trace.RAW
     hashes = client_part.hashes(rep_dir, raw)
     for one in offered:
         hashes |= one.raw_sha256
@@ -204,6 +209,7 @@ def _measured(
         found,
         nginx_requests=client_part.counted(offered),
         py_spy=profile,
+        trace=trace,
         telemetry=Telemetry(
             server=disturbance.marked(_with_processes(rep_dir, first), limits),
             # Of several clients, the one closest to its limit.

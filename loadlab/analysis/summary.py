@@ -146,7 +146,8 @@ def summary(run_dir: Path) -> Summary:
     result lies in another cell's directory, or a cell's results differ in what they measured.
     """
     run = RunDir(run_dir)
-    cells = voids.compared([_cell(results) for _, results in sorted(by_cell(run).items())])
+    each = [_cell(results) for _, results in sorted(by_cell(run).items())]
+    cells = voids.compared(_profiled(each))
     found = Summary(
         run_id=run.run_id,
         cells=cells,
@@ -225,6 +226,19 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         limit=limits.of_cell(first.cell, results),
     )
     return replace(found, cost=metrics.cost(found))
+
+
+def _profiled(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Return the cells, each limit with the evidence of the cell's profile."""
+    profiles = {
+        cell.base: cell.repetitions[-1].py_spy for cell in cells if cell.purpose == "py_spy"
+    }
+    return [
+        replace(cell, limit=limits.profiled(cell.limit, profiles.get(cell.cell_id)))
+        if cell.limit
+        else cell
+        for cell in cells
+    ]
 
 
 def short(result: Result) -> Repetition:

@@ -16,16 +16,25 @@ from loadlab.core.run_dir import (
     DATABASE,
     DATABASE_LOG,
     ERROR,
+    LOCK_PROFILE,
     NGINX_LOG,
     PROCESSES,
     PROFILE,
     PROFILE_LOG,
     QUEUES,
     TO_REPETITIONS,
+    TRACE,
+    TRACE_COUNTERS,
+    TRACE_LOG,
 )
 
 # The controller's error file is kept; it already contains the client's message.
 _KEPT = ERROR
+# Recordings of a server.
+_RECORDED = (
+    *(PROCESSES, CORES, QUEUES, NGINX_LOG, DATABASE, DATABASE_LOG),
+    *(PROFILE, PROFILE_LOG, LOCK_PROFILE, TRACE, TRACE_COUNTERS, TRACE_LOG),
+)
 # Glob of names with characters outside visible ASCII (! to ~). The lab creates none, and a terminal
 # could interpret them.
 _ODD = "*[!!-~]*"
@@ -85,8 +94,7 @@ def rsync_options(run_dir: Path, server: bool) -> list[str]:
     ]
     if not server:
         return options
-    recorded = (PROCESSES, CORES, QUEUES, NGINX_LOG, DATABASE, DATABASE_LOG, PROFILE, PROFILE_LOG)
-    files = [f"{TO_REPETITIONS[-1]}{name}" for name in recorded]
+    files = [f"{TO_REPETITIONS[-1]}{name}" for name in _RECORDED]
     included = [f"--include=/{run_dir.name}{path}" for path in (*TO_REPETITIONS, *files)]
     return [*options, "--max-size=2g", *included, "--exclude=*"]
 

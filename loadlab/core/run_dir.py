@@ -72,6 +72,10 @@ DATABASE = "database.jsonl.gz"
 DATABASE_LOG = "database.err"
 PROFILE = "profile.txt"
 PROFILE_LOG = "profile.log"
+LOCK_PROFILE = "gil.txt"
+TRACE = "trace.jsonl"
+TRACE_COUNTERS = "perf.csv"
+TRACE_LOG = "trace.log"
 # Suffix of the same files of a client.
 OF_CLIENT = "-client"
 # Name of the generator's processes in a client's recording.
@@ -184,6 +188,7 @@ class RepetitionDir(ClientDir):
     database = File(DATABASE)
     profile = File(PROFILE)
     profile_log = File(PROFILE_LOG)
+    trace = File(TRACE)
 
     @property
     def number(self) -> int:

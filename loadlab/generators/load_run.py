@@ -41,8 +41,12 @@ LATE_S = 30
 SCRAPE_S = 1.5
 # A batch may take a day at most.
 BATCH_MAX_S = 86_400
+# Purpose -> script of the server that runs during the load.
+OBSERVERS: dict[Purpose, str] = {"py_spy": "profile-server.sh", "trace": "trace-server.sh"}
 # Samples of py-spy per second.
 PROFILE_HZ = 100
+# At most this part of the samples, and so many seconds of them, look who holds the GIL.
+LOCK_SHARE, LOCK_MAX_S = 0.25, 5
 # Commands that tell several clients the moment of their start may take this many times as long as
 # the slowest took when all were run at once just before.
 COMMANDS = 2
@@ -150,8 +154,9 @@ class LoadRun(Struct):
     - restart, restart_early: shell commands for the server: before this measurement, and at its end
       for the next one; empty where nothing is to be restarted
     - recording: shell command for the server that starts its recorder
-    - profile_options: options of systemd-run for the server's profiler
-    - profile_most_s: seconds after which the profiler is ended
+    - observer: name of the script that observes the server during the load; empty for none
+    - observer_options: options of systemd-run for it
+    - observer_most_s: seconds after which it is ended
     - faults: known faults that are injected during the load
     """
 
@@ -166,8 +171,9 @@ class LoadRun(Struct):
     restart: str
     restart_early: str
     recording: str
-    profile_options: str
-    profile_most_s: float
+    observer: str
+    observer_options: str
+    observer_most_s: float
     faults: list[Fault]
 
 
@@ -186,6 +192,7 @@ def load_run(asked: Asked) -> LoadRun:
     shares = split.shares(load.rate, load.connections, names)
     folders = [repetition.client_on_hosts(name if several else "") for name in names]
     recordings = repetition.recordings(names if several else [])
+    observed_s = max(int(load.duration_s or 0) - 2, 1)
     return LoadRun(
         record=_record(asked, shares if several else []),
         remote=remote,
@@ -215,17 +222,18 @@ def load_run(asked: Asked) -> LoadRun:
         restart=host_commands.restart(asked.started, asked.restart, asked.again),
         restart_early=host_commands.restart_early(asked.restart),
         recording=host_commands.record(_server_recorder(asked, remote), most_s),
-        # The profiler starts with the load, takes about a second to find the busiest process, and
-        # ends before the load does.
-        profile_options=_set(
+        # It starts with the load, takes about a second to get ready, and ends before the load does.
+        observer=OBSERVERS.get(asked.item.purpose, ""),
+        observer_options=_set(
             {
                 "DIR": remote,
                 "AFTER": plain(lead_s),
-                "SECONDS_LONG": str(max(int(load.duration_s or 0) - 2, 1)),
+                "SECONDS_LONG": str(observed_s),
+                "LOCK_SECONDS": str(min(int(LOCK_SHARE * observed_s), LOCK_MAX_S)),
                 "RATE": str(PROFILE_HZ),
             }
         ),
-        profile_most_s=seconds + 60,
+        observer_most_s=seconds + 60,
         faults=faults(
             load,
             asked.url,

@@ -32,6 +32,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     - routes: peer's address -> [interface, source address], or [] where there is none
     - own_address: the address that SSH connected to
     - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
+    - untraced: what keeps bpftrace from it: container, tracefs, cgroup, lockdown
     - programs: name -> path, or "", of each generator's program that was asked for
     - snaps: name -> what `snap info` says, of each generator's snap that was asked about; absent
       where there is no snapd, or where the program is there
@@ -51,6 +52,7 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     own_address: str
     python: str
     netem: bool
+    untraced: list[str]
     programs: dict[str, str]
     sources: list[str]
     deployed: str
@@ -77,6 +79,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     - stacks: what a server is to run; empty for a client or where nothing is planned
     - networks: the network profiles by name
     - disk_bytes, memory_bytes: what the load needs there
+    - trace: whether its kernel is traced
     - fetched_sources: for a host without internet the "name:port" of each source that the
       controller fetches from, else None
     """
@@ -88,6 +91,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     networks: dict[str, NetworkProfile] = {}
     disk_bytes: int = 0
     memory_bytes: int = 0
+    trace: bool = False
     fetched_sources: list[str] | None = None
 
 
@@ -151,6 +155,7 @@ def parse(text: str) -> HostProbe:
             own_address=found["own_address"],
             python=found["python"],
             netem=found["netem"] == "yes",
+            untraced=found["untraced"].split(),
             programs=programs,
             snaps=snaps,
             sources=[name_and_port(url) for url in found["sources"].split()],
@@ -286,6 +291,23 @@ def _memory_short(host: HostProbe, demands: Demands) -> list[Facts]:
     return [{"free": size(host.available_bytes), "needed": size(demands.memory_bytes)}]
 
 
+# Why bpftrace cannot run on a host, in the order of what it would have to change.
+_UNTRACED = {
+    "container": "it is a container ({kind}), which may not call bpf(2)",
+    "tracefs": "its kernel {kernel} was built without tracing (there is no /sys/kernel/tracing)",
+    "lockdown": "its kernel is locked down for confidentiality (/sys/kernel/security/lockdown)",
+    "cgroup": "it has no control groups of version 2, by which the services are told apart",
+}
+
+
+def _not_traced(host: HostProbe, demands: Demands) -> list[Facts]:
+    reasons = [text for code, text in _UNTRACED.items() if code in host.untraced]
+    if not demands.trace or not reasons:
+        return []
+    known = host.manifest
+    return [{"reason": reasons[0].format(kind=known.virtualisation, kernel=known.kernel)}]
+
+
 _LESS = "give a lower -e rate= or a shorter -e duration=."
 RULES = (
     Rule(
@@ -311,6 +333,12 @@ RULES = (
         "the network profile {network} needs netem (jitter, loss, a delay above 100 Mbit/s), which "
         "its kernel {kernel} does not have (module sch_netem). {remedy} a profile with a rate only "
         "(-e network=gigabit).",
+    ),
+    Rule(
+        "not_traced",
+        _not_traced,
+        "trace=true needs bpftrace, which cannot run there: {reason}. Leave trace out, or use a "
+        "machine of its own.",
     ),
     Rule(
         "sources_not_fetched",

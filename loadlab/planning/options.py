@@ -234,6 +234,26 @@ def backlog(options: Options, tuning: str, profile: TuningProfile) -> int:
     return asked
 
 
+def refuse_trace(options: Options) -> None:
+    """Raise PlanError where the server's kernel cannot be traced under these options."""
+    if options.trace:
+        _refuse_observed(options, "trace", "the server is traced")
+
+
+def _refuse_observed(options: Options, name: str, what: str) -> None:
+    """Raise PlanError where the option ``name`` does not fit the load."""
+    if registry.get(options.generator).mode == "batch":
+        raise PlanError(
+            f"{name}: {what} under load, and of generator={options.generator} the client is the "
+            f"subject. Leave {name} out."
+        )
+    if options.slo or len(options.rate) > 1 or len(options.connections) > 1:
+        raise PlanError(
+            f"{name}: it is of one load, and a sweep or an slo goes over several. Give one value "
+            f"of rate and of connections and no slo, or leave {name} out."
+        )
+
+
 def refuse_profile(options: Options, stack: Mapping[str, Json]) -> None:
     """Raise PlanError where py-spy cannot profile a worker under these options."""
     if not options.profile:
@@ -243,16 +263,7 @@ def refuse_profile(options: Options, stack: Mapping[str, Json]) -> None:
             f"profile: {options.framework} is not written in Python, and py-spy reads nothing "
             "else. Leave profile out."
         )
-    if registry.get(options.generator).mode == "batch":
-        raise PlanError(
-            f"profile: a worker of the application is profiled under load, and of "
-            f"generator={options.generator} the client is the subject. Leave profile out."
-        )
-    if options.slo or len(options.rate) > 1 or len(options.connections) > 1:
-        raise PlanError(
-            "profile: it is of one load, and a sweep or an slo goes over several. Give one value "
-            "of rate and of connections and no slo, or leave profile out."
-        )
+    _refuse_observed(options, "profile", "a worker of the application is profiled")
     if (stack["server"], stack["protocol"], stack["upstream_keepalive"]) == _ROUTED:
         raise PlanError(
             "profile: uWSGI's HTTP router stands before its workers and looks like one of them. "

@@ -212,6 +212,7 @@ def _draft(
         comparisons=[],
         aa_controls=[],
         py_spy=any(item.purpose == "py_spy" for item in measured),
+        trace=any(item.purpose == "trace" for item in measured),
         tls=any(load.tls for load in loads),
         connections=max((load.connections for load in loads), default=0),
         calibrate=CalibrationLoad(

@@ -79,6 +79,7 @@ def plan_cells(ask: Request, chosen: Options, entry: StudyCell | None = None) ->
     found: dict[str, Json] = {**stack(ask.root, msgspec.to_builtins(chosen), ask.python)}
     _refuse(ask, chosen, _CELL_RULES)
     options.refuse_profile(chosen, found)
+    options.refuse_trace(chosen)
     if "curve" in ask.user:
         experiments.refuse_curve(ask.root, chosen, study=entry is not None)
     contracts: Contracts = {
@@ -93,12 +94,13 @@ def plan_cells(ask: Request, chosen: Options, entry: StudyCell | None = None) ->
     )
     if entry is None:
         planned += experiments.curves(ask.root, chosen, planned)
-    if chosen.profile:
-        planned += [
-            again
-            for one in planned
-            if one.items[0].purpose == "measure" and (again := repeated(one, "py_spy"))
-        ]
+    observers: dict[Purpose, bool] = {"py_spy": chosen.profile, "trace": chosen.trace}
+    planned += [
+        again
+        for purpose, asked in observers.items()
+        for one in planned
+        if asked and one.items[0].purpose == "measure" and (again := repeated(one, purpose))
+    ]
     found["measured"] = list({**wanted, **also})
     return PlannedCells(
         options=chosen,

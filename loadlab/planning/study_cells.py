@@ -26,6 +26,7 @@ from loadlab.planning import (
 from loadlab.planning.cells import Contracts
 from loadlab.planning.planned_cells import PlannedCells, Stacks, plan_cells
 from loadlab.planning.request import Request
+from loadlab.scheduling.base import OBSERVED
 from loadlab.scheduling.experiments import Fixed, PlannedExperiment, Scaled, items
 from loadlab.tuning import ablation
 from loadlab.tuning.profiles import tuning_keys, without
@@ -34,7 +35,7 @@ from loadlab.tuning.profiles import tuning_keys, without
 def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells:
     """Return what a study's cells measure, each cell once.
 
-    A py-spy profile belongs to a named cell and has no name of its own.
+    A profile or a trace belongs to a named cell and has no name of its own.
     """
     first: Options | None = None
     stacks: Stacks = {}
@@ -50,7 +51,7 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         _refuse_other_contract(endpoints, planned.endpoints)
         endpoints |= planned.endpoints
         found += [one for one in planned.experiments if one not in found]
-        own = [one for one in planned.experiments if one.items[0].purpose != "py_spy"]
+        own = [one for one in planned.experiments if one.items[0].purpose not in OBSERVED]
         named[entry.name] = [*named.get(entry.name, []), *own]
         # The stages before the load set up the first cell.
         first = first or planned.options

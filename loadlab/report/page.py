@@ -41,7 +41,6 @@ from loadlab.report.sections import (
     claims,
     comparison,
     curves,
-    flame_graph,
     headlines,
     hosts,
     manifest,
@@ -60,6 +59,7 @@ from loadlab.report.sections.claims import ClaimsSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.sections.curves import CurvePart
 from loadlab.report.sections.manifest import ManifestSection
+from loadlab.report.sections.observed import flame_graph, kernel_trace
 from loadlab.report.sections.processes import ServerSection
 from loadlab.report.sections.reproduction import ReproductionSection
 from loadlab.report.sections.study import StudySection
@@ -380,6 +380,7 @@ class _Builder:
             heading=heading,
             baseline=baseline,
             flame_graph=graph,
+            trace=kernel_trace.section(entry.cell, self._summary.cells),
             each=self._drawn <= _MOST_DRAWN,
         )
 

@@ -11,8 +11,10 @@ from loadlab.core.model import Item, Purpose, Record
 from loadlab.core.model.base import Count, Positive, doc
 from loadlab.scheduling.records import Records, measured
 
+# A cell measured once more, beside a program that slows the server.
+OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
 # No statistics use these, so one measurement is enough. A check is of the hosts at that moment.
-ONCE: tuple[Purpose, ...] = ("py_spy", "injection", "check")
+ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check")
 
 
 class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):

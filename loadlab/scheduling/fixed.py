@@ -19,7 +19,7 @@ def saturation_tries(repetitions: int) -> int:
 
 
 class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
-    """One cell. No statistics use a saturation or a py-spy profile: these are measured once."""
+    """One cell. No statistics use a saturation, a profile or a trace: these are measured once."""
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item, until the block is complete; a saturation's is the last block."""

@@ -116,6 +116,10 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
         PlannedAb | None, doc("The comparison of variants; null where the run has none.")
     ] = None
     py_spy: Annotated[bool, doc("Whether any cell is measured with py-spy.")]
+    trace: Annotated[
+        bool,
+        doc("Whether any cell is measured with bpftrace; absent in earlier versions: false."),
+    ] = False
     tls: Annotated[bool, doc("Whether any load uses TLS.")]
     connections: Annotated[Count, doc("Highest number of connections of a load; 0 without one.")]
     calibrate: Annotated[CalibrationLoad, doc("The load of the calibration.")]

@@ -114,6 +114,7 @@ _PURPOSES = {
     "check": "check",
     "curve": "curve",
     "py_spy": "flame graph",
+    "trace": "trace",
 }
 
 

@@ -17,12 +17,14 @@ from loadlab.telemetry import (
     nginx_log,
     node_exporter,
     pressure,
+    process_readings,
     processes,
     queues,
 )
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import Counters
-from loadlab.telemetry.processes import Recording, Window
+from loadlab.telemetry.process_readings import Recording
+from loadlab.telemetry.window import Window
 
 
 class _Host(NamedTuple):
@@ -109,7 +111,7 @@ def _readings(path: Path) -> tuple[int, list[Reading]]:
 
 
 def _processes(path: Path) -> Recording | None:
-    return processes.read(path) if path.exists() else None
+    return process_readings.read(path) if path.exists() else None
 
 
 def _during(

@@ -36,6 +36,7 @@ BOOTED = "node_boot_time_seconds"
 RX, TX = "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
 MEMORY_TOTAL, MEMORY_AVAILABLE = "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"
 SWAP = ("node_vmstat_pswpin", "node_vmstat_pswpout")
+OOM = "node_vmstat_oom_kill"
 TCP = {
     "retransmits": "node_netstat_Tcp_RetransSegs",
     "listen_overflows": "node_netstat_TcpExt_ListenOverflows",
@@ -56,7 +57,9 @@ LATER_TCP = {
 }
 
 _PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, *TCP.values(), *SOCKETS.values())
-_USED = (CPU, RX, TX, *LATER_TCP.values(), *_PLAIN)
+# Absent from recordings of earlier versions.
+_LATER = (*LATER_TCP.values(), OOM)
+_USED = (CPU, RX, TX, *_LATER, *_PLAIN)
 _MARKER = re.compile(r"# scrape (\d+(?:\.\d+)?)(?: failed: (.*))?\Z")
 
 Key = tuple[str, ...]
@@ -147,7 +150,7 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
                     values[(sample.name, *(sample.labels[label] for label in labels))] = (
                         sample.value
                     )
-                elif sample.name in (*LATER_TCP.values(), *_PLAIN):
+                elif sample.name in (*_LATER, *_PLAIN):
                     values[(sample.name,)] = sample.value
     except (ValueError, KeyError, IndexError) as error:
         raise TelemetryError(f"{name} scrape {t:.3f} does not parse: {error!r}") from error
@@ -253,6 +256,7 @@ def summarise(
             available_min_bytes=int(min(page[(MEMORY_AVAILABLE,)] for _, page in pages)),
         ),
         swap_pages=int(sum(delta(name) for name in SWAP)),
+        oom_kills=int(delta(OOM)) if (OOM,) in first[1] else None,
         tcp=TcpCounts(
             **{name: int(delta(key)) for name, key in TCP.items()},
             **{name: int(delta(key)) for name, key in LATER_TCP.items() if (key,) in first[1]},

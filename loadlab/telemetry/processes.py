@@ -1,278 +1,26 @@
-"""Summarise a host's processes and the server's database from the files of record-host.sh.
+"""Summarise a host's processes from the file of record-host.sh.
 
-Counters are the difference from the start of the load to the first reading after its last answer.
-Where a warm-up with the same load came before, the value at the start is interpolated between the
-readings around it; otherwise it is that of the last reading before. The CPU time of a service is
-that of its control group where this was recorded, see services.py.
+The CPU time of a service is that of its control group where this was recorded, see services.py.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
-from loadlab.core.formatting import one_line
-from loadlab.core.model import (
-    Database,
-    Frequency,
-    Processes,
-    Query,
-    ServiceProcesses,
-    Sessions,
-)
+from loadlab.core.model import Frequency, Processes, ServiceProcesses
 from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
 from loadlab.telemetry.busiest import busiest
-from loadlab.telemetry.counters import TelemetryError
-from loadlab.telemetry.node_exporter import unpacked
-from loadlab.telemetry.remembered import remembered
+from loadlab.telemetry.process_readings import Process, Recording
+from loadlab.telemetry.window import Window, around, used
 
 GROUPS = ServiceProcesses.__struct_fields__
-STATEMENTS = 5  # the statements with the longest total time
-QUERY_LENGTH = 500
 # Largest fraction of a group's CPU time that may belong to ended processes. Above it the remaining
 # processes do not represent the group's context switches.
 ENDED_MAX = 0.05
-
-R = TypeVar("R")
-
-_HEAD = re.compile(r"# ticks (\d+) page (\d+)")
-_READING = re.compile(r"# reading (\d+\.\d+)")
-_GROUP = re.compile(r"# ([a-z]+)((?: \d+)*) ?")
-_STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
-_SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
-# The files of the core's hardware: its frequency in kHz, how often it was throttled.
-_HARDWARE = re.compile(
-    r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
-)
-_PSS = re.compile(r"/proc/(\d+)/smaps_rollup:Pss: +(\d+) kB")
-_SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_switches:\t(\d+)")
-
-
-@dataclass
-class Process:
-    """One process at one reading.
-
-    - started: ticks after boot; with the number it identifies the process
-    - own: CPU ticks of all its threads, including ended ones
-    - ended: CPU ticks of its ended children that it waited for, and of their children
-    - system: those of own and ended that were in the kernel
-    - threads: their number
-    - pages: resident memory pages; pss_kib: proportional set size, None where it was not read
-    - switches: thread -> (voluntary, involuntary)
-    - ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one
-    """
-
-    started: int
-    own: int
-    ended: int
-    threads: int
-    pages: int
-    switches: dict[int, tuple[int, int]] = field(default_factory=dict)
-    system: int = 0
-    pss_kib: int | None = None
-    ran: dict[int, int] = field(default_factory=dict)
-    waited: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One reading at ``t``, unix seconds of the host's clock.
-
-    - groups: group -> process number -> Process
-    - frequencies: core -> Hz; throttled: core -> how often it was, since the boot. Empty where the
-      host does not tell it.
-    """
-
-    t: float
-    groups: dict[str, dict[int, Process]]
-    frequencies: dict[int, int] = field(default_factory=dict)
-    throttled: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Recording:
-    """A recording of processes: clock ticks per second, bytes per page, and the readings
-    in order."""
-
-    ticks: int
-    page: int
-    readings: list[Reading]
-
-
-class Statement(msgspec.Struct, frozen=True):
-    """One statement since PostgreSQL started to count: calls, and total time in ms."""
-
-    id: str
-    query: str
-    calls: int
-    total_ms: float
-
-
-class Counted(msgspec.Struct, frozen=True):
-    """Connections in one state at one reading; ``wait``: type and event, None for none."""
-
-    state: str
-    wait: str | None
-    number: int
-
-
-class DatabaseReading(msgspec.Struct, frozen=True):
-    """One reading of the database: a line of the recording.
-
-    - t: unix seconds of the server's clock
-    - sessions, transactions: counters since the start
-    - wal_syncs: a counter too, of the whole server; None where it is not counted
-    - connections: open now; pid: the process of the connection that reads
-    - connections_limit: that applications may open to the server; activity: the open ones by state
-    """
-
-    t: float
-    sessions: float
-    transactions: float
-    pid: int
-    connections: int
-    statements: list[Statement]
-    wal_syncs: float | None = None
-    connections_limit: int | None = None
-    activity: list[Counted] | None = None
-
-    def calls(self, key: str) -> float:
-        """Return how often a statement ran."""
-        return sum(one.calls for one in self.statements if one.id == key)
-
-    def seconds(self, key: str) -> float:
-        """Return the total time of a statement."""
-        return sum(one.total_ms for one in self.statements if one.id == key) / 1000
-
-
-@dataclass(frozen=True)
-class Window:
-    """The time of a load in unix seconds of the server's clock.
-
-    ``warmed``: whether the same load ran immediately before. ``finished``: when the last answer was
-    there, which is after the end where answers were late; None: at the end.
-    """
-
-    start: float
-    end: float
-    warmed: bool
-    finished: float | None = None
-
-    def around(self, times: Sequence[float]) -> tuple[int, int] | None:
-        """Return (last reading at or before the start, first after the last answer).
-
-        Where none is that late, the second is the last at or after the end. None where a reading is
-        missing.
-        """
-        first = bisect_right(times, self.start) - 1
-        last = bisect_left(times, max(self.end, self.finished or self.end))
-        if last == len(times) and times and times[-1] >= self.end:
-            last -= 1
-        return None if first < 0 or last == len(times) or last <= first else (first, last)
-
-
-@remembered
-def read(path: Path) -> Recording:
-    """Return a recording of processes. Raises TelemetryError for a malformed line."""
-    lines = unpacked(path).splitlines()
-    head = _HEAD.fullmatch(lines[0]) if lines else None
-    if head is None:
-        raise TelemetryError(f"{path.name} does not begin with the ticks: {lines[:1]!r}")
-    readings: list[Reading] = []
-    found: dict[int, Process] = {}
-    members: dict[str, list[int]] = {}
-
-    def finish() -> None:
-        if readings:
-            groups = readings[-1].groups
-            for name, numbers in members.items():
-                groups[name] = {n: found[n] for n in numbers if n in found}
-
-    for number, line in enumerate(lines[1:], 2):
-        if reading := _READING.fullmatch(line):
-            finish()
-            readings.append(Reading(float(reading[1]), {}))
-            found, members = {}, {}
-        elif readings and (group := _GROUP.fullmatch(line)):
-            members[group[1]] = [int(n) for n in group[2].split()]
-        elif readings and (stat := _STAT.fullmatch(line)) and len(stat[2].split()) > 21:
-            # Fields of proc(5) from the fourth on.
-            n = [int(value) for value in stat[2].split()[:21]]
-            found[int(stat[1])] = Process(
-                n[18],
-                n[10] + n[11],
-                n[12] + n[13],
-                threads=n[16],
-                pages=n[20],
-                system=n[11] + n[13],
-            )
-        elif readings and (switch := _SWITCHES.fullmatch(line)):
-            # A process that started between the two reads appears in the next reading.
-            if process := found.get(int(switch[1])):
-                thread, count = int(switch[2]), int(switch[4])
-                voluntary, involuntary = process.switches.get(thread, (0, 0))
-                process.switches[thread] = (voluntary, count) if switch[3] else (count, involuntary)
-        elif readings and (scheduled := _SCHEDULED.fullmatch(line)):
-            if process := found.get(int(scheduled[1])):
-                process.ran[int(scheduled[2])] = int(scheduled[3])
-                process.waited[int(scheduled[2])] = int(scheduled[4])
-        elif readings and (size := _PSS.fullmatch(line)):
-            if process := found.get(int(size[1])):
-                process.pss_kib = int(size[2])
-        elif readings and (told := _HARDWARE.fullmatch(line)):
-            core, value = int(told[1]), int(told[3])
-            if told[2] == "scaling_cur_freq":
-                readings[-1].frequencies[core] = 1000 * value
-            else:
-                readings[-1].throttled[core] = value
-        else:
-            raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
-    finish()
-    return Recording(int(head[1]), int(head[2]), readings)
-
-
-def read_database(path: Path) -> list[DatabaseReading]:
-    """Return the readings of a database. Raises TelemetryError for a malformed line."""
-    readings = []
-    for number, line in enumerate(unpacked(path).splitlines(), 1):
-        if not line:
-            continue  # psql ends each table with an empty line
-        try:
-            readings.append(msgspec.json.decode(line, type=DatabaseReading))
-        except ValueError as error:
-            raise TelemetryError(
-                f"{path.name} line {number} not understood: {line[:120]!r}: {error}"
-            ) from error
-    return readings
-
-
-def _around(times: Sequence[float], window: Window) -> tuple[int, int, float] | None:
-    """Return (first reading, last reading, fraction) for the window; None where a reading is
-    missing.
-
-    The fraction (0 to 1) says how far between the first reading and the next the load started.
-    """
-    found = window.around(times)
-    if found is None:
-        return None
-    first, last = found
-    far = (window.start - times[first]) / (times[first + 1] - times[first])
-    return first, last, far if window.warmed and first + 1 < last else 0.0
-
-
-def _used(readings: Sequence[R], far: float, value: Callable[[R], float]) -> float:
-    """Return by how much a counter rose since the load started."""
-    begun = value(readings[0]) * (1 - far) + value(readings[1]) * far
-    return max(0.0, value(readings[-1]) - begun)
 
 
 def summarise(
@@ -284,10 +32,10 @@ def summarise(
     are excluded. A figure is None where ended processes make it unknown. A service is None without
     a process, or without a reading before and after the load.
     """
-    around = _around([reading.t for reading in recording.readings], window)
-    if around is None:
+    place = around([reading.t for reading in recording.readings], window)
+    if place is None:
         return ServiceProcesses(nginx=None, application=None, postgresql=None)
-    first, last, far = around
+    first, last, far = place
 
     def figures(name: str) -> Processes | None:
         groups = [
@@ -313,10 +61,10 @@ def spent_s(
 
     None without a reading before and after the load, or without such a process.
     """
-    around = _around([reading.t for reading in recording.readings], window)
-    if around is None:
+    place = around([reading.t for reading in recording.readings], window)
+    if place is None:
         return None
-    first, last, far = around
+    first, last, far = place
     inside = [
         {n: p for n, p in reading.groups.get(group, {}).items() if n in numbers}
         for reading in recording.readings[first : last + 1]
@@ -344,15 +92,15 @@ def _group(
     # CPU time of ended processes is lost where no process of the group waited for them.
     known = not any(_lost(before, after) for before, after in pairwise(readings))
     cpu_s = _cpu_s(readings, far, recording.ticks)
-    ended_s = _used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
+    ended_s = used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
     seen = known and ended_s <= ENDED_MAX * cpu_s
     process_s, thread_s = busiest(readings, far)
 
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
         return _of_threads(readings, far, count)
 
-    spent = _used(readings, far, _ticks)
-    in_kernel = _used(readings, far, lambda g: sum(p.system for p in g.values()))
+    spent = used(readings, far, _ticks)
+    in_kernel = used(readings, far, lambda g: sum(p.system for p in g.values()))
     return Processes(
         cpu_s=cpu_s if known else None,
         system_share=min(1.0, in_kernel / spent) if known and spent else None,
@@ -372,7 +120,7 @@ def _cpu_s(readings: Sequence[_Group], far: float, hz: int) -> float:
     """Return the CPU time in seconds: that of the threads, which is exact, where it accounts for
     the ticks of the processes; otherwise the ticks, as they have the time of ended threads too.
     """
-    ticks_s = _used(readings, far, _ticks) / hz
+    ticks_s = used(readings, far, _ticks) / hz
     threads_s = _thread_s(readings, far, lambda process: process.ran)
     # Each process may lose up to a tick to rounding.
     if threads_s is None or abs(threads_s - ticks_s) > max(map(len, readings)) / hz:
@@ -441,75 +189,15 @@ def _of_threads(
             if thread in ends[n]
         )
 
-    return _used(readings, far, of_group)
-
-
-def database(readings: Sequence[DatabaseReading], window: Window) -> Database | None:
-    """Return what the database did; None without a reading before and after the load.
-
-    It has the STATEMENTS with the longest total time.
-    """
-    around = _around([reading.t for reading in readings], window)
-    if around is None:
-        return None
-    first, last, far = around
-    inside = readings[first : last + 1]
-    statements: list[Query] = []
-    for statement in inside[-1].statements:
-
-        def calls(reading: DatabaseReading, key: str = statement.id) -> float:
-            return reading.calls(key)
-
-        def seconds(reading: DatabaseReading, key: str = statement.id) -> float:
-            return reading.seconds(key)
-
-        count, total_s = round(_used(inside, far, calls)), _used(inside, far, seconds)
-        if count:
-            statements.append(
-                Query(
-                    query=one_line(statement.query, QUERY_LENGTH),
-                    calls=count,
-                    mean_us=total_s / count * 1e6,
-                    total_s=total_s,
-                )
-            )
-    statements.sort(key=lambda statement: (-statement.total_s, statement.query))
-    return Database(
-        connections_max=max(reading.connections for reading in inside),
-        sessions=round(_used(inside, far, lambda reading: reading.sessions)),
-        transactions=round(_used(inside, far, lambda reading: reading.transactions)),
-        wal_syncs=(
-            None
-            if any(reading.wal_syncs is None for reading in inside)
-            else round(_used(inside, far, lambda reading: reading.wal_syncs or 0.0))
-        ),
-        connections_limit=inside[-1].connections_limit,
-        activity=_activity([one for one in inside if window.start <= one.t <= window.end]),
-        statements=statements[:STATEMENTS],
-    )
-
-
-def _activity(inside: Sequence[DatabaseReading]) -> list[Sessions] | None:
-    """Return the mean connections by state and wait; None where they were not recorded."""
-    several = [one.activity for one in inside if one.activity is not None]
-    if not several:
-        return None
-    sums: Counter[tuple[str, str | None]] = Counter()
-    for reading in several:
-        for one in reading:
-            sums[one.state, one.wait] += one.number
-    return [
-        Sessions(state=state, wait=wait, mean=number / len(several))
-        for (state, wait), number in sums.most_common()
-    ]
+    return used(readings, far, of_group)
 
 
 def generator(recording: Recording, window: Window, cores: int) -> Processes | None:
     """Return the generator's processes; None without a reading before and after the load."""
-    around = _around([reading.t for reading in recording.readings], window)
-    if around is None:
+    place = around([reading.t for reading in recording.readings], window)
+    if place is None:
         return None
-    first, last, far = around
+    first, last, far = place
     groups = [reading.groups.get(GENERATOR, {}) for reading in recording.readings[first : last + 1]]
     return _group(groups, far, recording, window.end - window.start, cores)
 

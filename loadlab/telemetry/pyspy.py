@@ -2,7 +2,8 @@
 
 profile.txt has one line for each stack: its frames from the outermost on, separated by semicolons,
 a space, and its number of samples. A Python frame is "function (file:line)", a native one "function
-(library)" or "function (file.c:line)". A stack may be empty: the thread was outside Python.
+(library)" or "function (file.c:line)". A stack may be empty: the thread was outside Python. gil.txt
+has the same of the thread that held Python's global lock.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
 from loadlab.core.model import FunctionFraction, PySpyProfile
-from loadlab.core.run_dir import PROFILE, PROFILE_LOG
+from loadlab.core.run_dir import LOCK_PROFILE, PROFILE, PROFILE_LOG
 from loadlab.stats import inference
 
 UNNAMED = "?"
@@ -106,4 +109,19 @@ def reduce(rep_dir: Path) -> PySpyProfile:
         log = rep_dir / PROFILE_LOG
         said = documents.text(log).strip()[-300:] if log.exists() else "and nothing says why"
         raise ResultError(f"{PROFILE} is not there: {said}")
-    return figures(read(documents.text(rep_dir / PROFILE)))
+    found = figures(read(documents.text(rep_dir / PROFILE)))
+    held = rep_dir / LOCK_PROFILE
+    return (
+        replace(found, gil_fraction=lock_fraction(documents.text(held))) if held.exists() else found
+    )
+
+
+def lock_fraction(text: str) -> float:
+    """Return the fraction of the looks in which a thread held the GIL.
+
+    The last line of the text is "#" and the number of looks. Raises ResultError without it.
+    """
+    stacks, _, last = text.rstrip().rpartition("# ")
+    if not last.isdecimal() or not int(last):
+        raise ResultError(f"{LOCK_PROFILE} does not end with the number of looks: {text[-60:]!r}")
+    return min(1.0, sum(count for _, count in read(stacks)) / int(last))

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import Database, Processes, ServiceProcesses
+from loadlab.core.model import Database, Processes, ServiceName, ServiceProcesses
 from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
-from loadlab.telemetry import cores, counters, processes
+from loadlab.telemetry import cores, counters, database, process_readings, processes
 from loadlab.telemetry.cores import Reading
-from loadlab.telemetry.processes import Window
+from loadlab.telemetry.window import Window
 
 # Service -> its control group.
-CONTROL_GROUPS = {
+CONTROL_GROUPS: dict[ServiceName, str] = {
     "nginx": "/nginx.service",
     "application": "/loadlab-app.service",
     "postgresql": "/system-postgresql.slice",
@@ -39,8 +39,9 @@ def server(
         return None, None
     asked = []
     if (rep_dir / DATABASE).exists():
-        asked = processes.read_database(rep_dir / DATABASE)
-    recording, apart = processes.read(rep_dir / PROCESSES), {reading.pid for reading in asked}
+        asked = database.read(rep_dir / DATABASE)
+    recording = process_readings.read(rep_dir / PROCESSES)
+    apart = {reading.pid for reading in asked}
     found = processes.summarise(recording, window, cpus, apart)
     if (rep_dir / CORES).exists():
         _, readings = cores.read(rep_dir / CORES)
@@ -48,7 +49,7 @@ def server(
         spent = _without(spent_s(readings, window), apart_s)
         system = spent_s(readings, window, lambda reading: reading.system)
         found = _with(found, spent, system, cpus * (window.end - window.start))
-    return found, processes.database(asked, window)
+    return found, database.summarise(asked, window)
 
 
 def spent_s(
@@ -65,7 +66,7 @@ def spent_s(
     if around is None:
         return {}
     first, last = around
-    found = {}
+    found: dict[str, float] = {}
     for service, group in CONTROL_GROUPS.items():
         used = [
             next((us for name, us in of(reading).items() if name.endswith(group)), None)

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from .conftest import ROOT, SERVER, results, run, ssh, stages, study_file
+from .conftest import ROOT, SERVER, playbook, results, run, ssh, stages, study_file
 
 pytestmark = pytest.mark.lab
 
@@ -53,6 +53,8 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
         "http2": True,
         "headers": {"X-Lab": HEADER},
         "profile": True,
+        # Long enough for the samples of who holds the lock.
+        "duration": 6,
         "run_id": run_id,
     }
     run(*stages("hosts", "tune", "deploy"), **asked)
@@ -80,6 +82,8 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     # 200 requests/s are little for it.
     assert 0.3 < profile["idle_fraction"] < 1
     assert profile["depth_median"] > 1
+    assert 0 <= profile["gil_fraction"] < 0.7
+    assert "gil.txt" in found["py_spy"]["raw_sha256"]
     assert found["measure"].get("py_spy") is None
     folder = ROOT / "results" / run_id
     assert "-profile" not in (folder / "metrics.prom").read_text()
@@ -101,3 +105,14 @@ def test_pypy_answers_the_requests_of_other_boards(run_id: str) -> None:
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0
         assert one["cell"]["python"] == "pypy3"
+
+
+def test_local_hosts_are_refused_a_trace(run_id: str) -> None:
+    process = playbook("lab.yml", **SHORT, framework="aiohttp", trace=True, run_id=run_id)
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode != 0
+    assert (
+        "server: trace=true needs bpftrace, which cannot run there: it is a container "
+        "(systemd-nspawn), which may not call bpf(2). Leave trace out, or use a machine of its "
+        "own. Nothing was changed on the hosts."
+    ) in " ".join(output.split())

@@ -240,6 +240,7 @@ def host_probe(**changes: Any) -> HostProbe:
         own_address="10.77.0.11",
         python="3.13.5",
         netem=True,
+        untraced=[],
         programs={},
         sources=[],
         deployed="",

@@ -101,7 +101,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e durration=5", "durration: nothing reads a variable of this name. Did you mean dura"),
     (f"{A} -e timeout=0", "timeout: nothing reads a variable of this name. Did you mean request_"),
     (f"""{A} -e '{{"conections": 5}}'""", "Did you mean connections?"),
-    (f"{A} -e stack=flask", "stack: nothing reads a variable of this name. The main ones are:"),
+    (f"{A} -e colour=blue", "colour: nothing reads a variable of this name. The main ones are:"),
     (f"{A} -e plan=x", "plan: nothing reads a variable of this name."),
     (f"{A} -e 'rat=5 worker=2'", "rat: nothing reads a variable of this name. Did you mean rate?"),
     (f"{A} -e 'rat=5 worker=2'", "worker: nothing reads a variable of this name. Did you mean wo"),
@@ -235,6 +235,8 @@ COMMANDS: list[tuple[str, str]] = [
     ("lab.yml -e framework=golang -e profile=true", "profile: golang is not written in Python"),
     (f"{A} -e generator=python-sync -e profile=true", "profile: a worker of the application is "),
     (f"{A} -e rate=100,200 -e profile=true", "profile: it is of one load, and a sweep or an slo"),
+    (f"{A} -e generator=python-sync -e trace=true", "trace: the server is traced under load, and"),
+    (f"{A} -e slo=errors=0 -e trace=true", "trace: it is of one load, and a sweep or an slo goes"),
     (
         f"{A} -e rate=100,200 -e curve=true",
         "curve: it cannot be measured: it belongs to one consta",

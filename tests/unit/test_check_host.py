@@ -64,3 +64,11 @@ def test_a_client_is_refused_that_cannot_get_its_generator() -> None:
     check(is_server=True, options=options)
     with pytest.raises(ValueError, match="the generator wrk2 is not there"):
         check(is_server=False, options=options)
+
+
+def test_only_a_server_has_to_let_its_kernel_be_traced() -> None:
+    traced = {"trace": True}
+    check(is_server=False, options=traced, untraced=["container"])
+    check(is_server=True, untraced=["container"])
+    with pytest.raises(ValueError, match="trace=true needs bpftrace, which cannot run there"):
+        check(is_server=True, options=traced, untraced=["container"])

@@ -141,7 +141,11 @@ def test_a_scrape_of_any_host_is_a_page_or_a_failure(
 def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
     scripts = [
         (ROOT / "roles" / name).read_text()
-        for name in ("telemetry/files/record-host.sh", "py_spy/files/profile-server.sh")
+        for name in (
+            "telemetry/files/record-host.sh",
+            "py_spy/files/profile-server.sh",
+            "kernel_trace/files/trace-server.sh",
+        )
     ]
     words = {word.strip(",.;:") for script in scripts for word in script.split()}
     accepted = arrivals.rsync_options(Path("results/a-run"), True)

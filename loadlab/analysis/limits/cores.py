@@ -104,8 +104,10 @@ def _opened(found: Evidence) -> bool | None:
 
 
 def memory(found: Evidence) -> Check | None:
-    """Look for memory that processes waited for."""
+    """Look for memory that processes waited for, or were killed for."""
     pressure, limit = found.server.memory_pressure, found.rule.limit_pressure
+    if found.server.oom_kills:
+        return check("memory", True, pressure, limit, killed=found.server.oom_kills)
     if found.server.swap_pages:
         return check("memory", True, pressure, limit, swapped=found.server.swap_pages)
     if pressure is None:

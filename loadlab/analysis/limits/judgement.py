@@ -1,4 +1,4 @@
-"""Name the limit of a cell. loadlab/report/words/limits.py has the words."""
+"""Name the limit of a cell. loadlab/report/words/limits/ has the words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from loadlab.analysis.limits import account, cores, outside, waits
 from loadlab.analysis.limits.evidence import Check, Evidence, check
 from loadlab.core.methods import LimitRule, limit_rule
-from loadlab.core.model import Cell, CellLimit, Reason, Repetition, TimePart
+from loadlab.core.model import Cell, CellLimit, PySpyProfile, Reason, Repetition, TimePart
 
 Rule: TypeAlias = Callable[[Evidence], Check | list[Check] | None]
 
@@ -18,13 +20,14 @@ RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("neighbour",), outside.neighbour),
     (("client",), outside.client),
     (("none",), outside.none),
+    # Before what it leads to.
+    (("memory",), cores.memory),
     (("nginx_connections",), waits.nginx_connections),
     (("open_files",), waits.open_files),
     (("database_connections",), waits.database_connections),
     (("syn_queue",), waits.syn_queue),
     (("accept_queue",), waits.accept_queue),
     (("upstream_closed",), waits.upstream_closed),
-    (("memory",), cores.memory),
     (
         ("nginx_cpu", "worker_cpu", "database_cpu", "kernel_softirq", "cores_busy"),
         cores.full,
@@ -109,6 +112,17 @@ def of_cell(cell: Cell, repetitions: Sequence[Repetition]) -> CellLimit | None:
         mean_us=middle.mean_us,
         account=middle.account,
     )
+
+
+def profiled(found: CellLimit, profile: PySpyProfile | None) -> CellLimit:
+    """Return the limit of a cell with what the profile of one of its workers adds to the evidence.
+
+    That is ``gil``: the fraction of the time in which a thread of a full worker held the GIL.
+    """
+    if profile is None or profile.gil_fraction is None or found.limit.code != "worker_cpu":
+        return found
+    facts = {**found.limit.facts, "gil": profile.gil_fraction}
+    return replace(found, limit=replace(found.limit, facts=facts))
 
 
 def _number(value: object) -> float:

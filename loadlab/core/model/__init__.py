@@ -61,10 +61,14 @@ from loadlab.core.model.lesson import (
 )
 from loadlab.core.model.limits import (
     CellLimit,
+    KernelTrace,
     NginxLog,
+    ServiceName,
     Sessions,
     TcpConnections,
     TimePart,
+    TracedService,
+    TracedWait,
 )
 from loadlab.core.model.options import Options
 from loadlab.core.model.repetition import (
@@ -276,6 +280,7 @@ __all__ = [
     "Iperf3Direction",
     "Issue",
     "Item",
+    "KernelTrace",
     "LabRevision",
     "Latency",
     "LatencyBins",
@@ -341,6 +346,7 @@ __all__ = [
     "ScaledRate",
     "SearchStep",
     "SearchSummary",
+    "ServiceName",
     "ServiceProcesses",
     "Sessions",
     "SkippedTuning",
@@ -369,6 +375,8 @@ __all__ = [
     "Telemetry",
     "Thresholds",
     "TimePart",
+    "TracedService",
+    "TracedWait",
     "Traffic",
     "Transfer",
     "Truth",

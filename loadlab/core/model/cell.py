@@ -15,6 +15,7 @@ Purpose = Literal[
     "curve",
     "saturation",
     "py_spy",
+    "trace",
     "calibration",
     "injection",
     "check",

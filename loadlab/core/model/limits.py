@@ -1,6 +1,6 @@
 """What a load waited for, and what limited it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from loadlab.core.model.base import (
     Count,
@@ -11,6 +11,8 @@ from loadlab.core.model.base import (
     Record,
     doc,
 )
+
+ServiceName = Literal["nginx", "application", "postgresql"]
 
 
 class Sessions(Record, kw_only=True, frozen=True):
@@ -70,6 +72,55 @@ class TcpConnections(Record, kw_only=True, frozen=True):
     ]
 
 
+class TracedWait(Record, kw_only=True, frozen=True):
+    """Time for which threads of a service waited in one system call, until they were woken."""
+
+    call: Annotated[
+        str,
+        doc(
+            "Name of the system call, such as epoll_wait; outside of one, the kernel's function "
+            "that waited, such as a page fault's."
+        ),
+    ]
+    seconds: Annotated[NotNegative, doc("Sum over the threads, seconds.")]
+
+
+class TracedService(Record, kw_only=True, frozen=True):
+    """What the trace saw of the threads of one service."""
+
+    service: Annotated[ServiceName, doc("Name of the service.")]
+    scheduled: Annotated[Count, doc("How often a thread was ready and got a core.")]
+    run_queue_mean_us: Annotated[
+        NotNegative, doc("Run-queue latency: mean time until it got the core, µs.")
+    ]
+    run_queue_p50_us: Annotated[
+        Count, doc("Median of that time, µs: the end of its bin, whose bounds are powers of two.")
+    ]
+    run_queue_p99_us: Annotated[Count, doc("99th percentile in the same way, µs.")]
+    waits: Annotated[
+        list[TracedWait], doc("Where its threads waited, longest first, the first five.")
+    ]
+
+
+class KernelTrace(Record, kw_only=True, frozen=True):
+    """What bpftrace saw in the kernel of the server during a load, and what perf counted. Both slow
+    the server.
+    """
+
+    services: Annotated[list[TracedService], doc("The services that ran.")]
+    retransmits: Annotated[
+        dict[str, Positive],
+        doc("Lower of both ports of a connection to the TCP segments that were sent again on it."),
+    ]
+    instructions_per_cycle: Annotated[
+        NotNegative | None,
+        doc("Instructions for each cycle of all cores that were not idle; null without counters."),
+    ]
+    uncounted: Annotated[
+        str | None, doc("Why perf did not count, as it says; absent where it did.")
+    ] = None
+
+
 class TimePart(Record, kw_only=True, frozen=True):
     """One part of the time of a mean request."""
 
@@ -93,7 +144,7 @@ class CellLimit(Record, kw_only=True, frozen=True):
         Reason,
         doc(
             "The limit with its evidence: code none where the cell met the objective, unknown "
-            "where no check found it; loadlab/report/words/limits.py explains the codes."
+            "where no check found it; loadlab/report/words/limits/ explains the codes."
         ),
     ]
     agree: Annotated[Positive, doc("Number of repetitions with this code.")]

@@ -66,6 +66,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     http2: Annotated[bool, doc("HTTP/2.")]
     headers: Annotated[dict[str, str], doc("Name -> value, added to each request.")]
     profile: Annotated[bool, doc("Whether each cell is measured once more with py-spy.")]
+    trace: Annotated[
+        bool,
+        doc("Whether each cell is measured once more with bpftrace; absent in earlier versions."),
+    ] = False
     tuning: Annotated[list[str], doc("Tuning profiles.")]
     network: Annotated[str, doc("Network profile.")]
     study: Annotated[str | None, doc("Study to measure.")]

@@ -18,6 +18,7 @@ from loadlab.core.model.base import (
 )
 from loadlab.core.model.cell import Cell, InputHashes, Purpose
 from loadlab.core.model.latency import EncodedHistogram, Latency, LatencyBins, ResponseTime
+from loadlab.core.model.limits import KernelTrace
 from loadlab.core.model.telemetry import HostTelemetry, PySpyProfile, Telemetry
 
 
@@ -365,6 +366,10 @@ class Repetition(Record, kw_only=True, frozen=True):
     py_spy: Annotated[
         PySpyProfile | None,
         doc("py-spy profile of a worker of the application; absent where it was not profiled."),
+    ] = None
+    trace: Annotated[
+        KernelTrace | None,
+        doc("Trace of the server's kernel; absent where it was not traced."),
     ] = None
     clients: Annotated[
         Annotated[list[ClientLoad], Meta(min_length=2)] | None,

@@ -426,6 +426,13 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
     cores: Annotated[Positive, doc("Cores that the host may use, 1 or more.")]
     memory: Annotated[Memory, doc("Memory of the machine.")]
     swap_pages: Annotated[Count, doc("Pages swapped in and out, 0 or more.")]
+    oom_kills: Annotated[
+        Count | None,
+        doc(
+            "Processes that the machine's kernel killed because the machine or a control group had "
+            "no memory left; absent where it was not recorded."
+        ),
+    ] = None
     tcp: Annotated[TcpCounts, doc("Counts of TCP events.")]
     drops: Annotated[
         Drops | None,
@@ -535,6 +542,14 @@ class PySpyProfile(Record, kw_only=True, frozen=True):
         doc(
             "95 % interval of depth_median, for the sampling error of these samples; absent "
             "where the samples are too few or no interval was recorded."
+        ),
+    ] = None
+    gil_fraction: Annotated[
+        Fraction | None,
+        doc(
+            "Fraction of the time in which a thread of the worker held Python's global lock (GIL), "
+            "by a quarter of the samples, after the others; absent for loads of less than 6 s and "
+            "where py-spy cannot tell."
         ),
     ] = None
     native: Annotated[

@@ -18,7 +18,8 @@ from loadlab.report import words
 from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
 from loadlab.report.sections import cell_figures, clients, headlines, latency
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
-from loadlab.report.sections.flame_graph import FlameGraph
+from loadlab.report.sections.observed.flame_graph import FlameGraph
+from loadlab.report.sections.observed.kernel_trace import TraceSection
 from loadlab.report.words import limits, repetitions
 from loadlab.report.words.labels import Entry
 
@@ -79,6 +80,7 @@ class CellSection:
     percentiles: Table | None
     repetitions: Table
     flame_graph: FlameGraph | None
+    trace: TraceSection | None
     clients: Table | None
 
 
@@ -293,6 +295,7 @@ def section(
     heading: str = "",
     baseline: Baseline | None = None,
     flame_graph: FlameGraph | None = None,
+    trace: TraceSection | None = None,
     each: bool = True,
 ) -> CellSection:
     """Return the section of a measured stack; ``each`` as for cell_figures.of_cell."""
@@ -310,5 +313,6 @@ def section(
         percentiles=latency.intervals(found),
         repetitions=_repetitions(entry.cell),
         flame_graph=flame_graph,
+        trace=trace,
         clients=clients.section(entry.cell),
     )

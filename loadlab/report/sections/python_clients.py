@@ -167,5 +167,6 @@ def section(run_dir: Path, entry: Entry, heading: str = "") -> CellSection:
         percentiles=latency.intervals(entry.cell.statistics),
         repetitions=_repetitions(entry.cell),
         flame_graph=None,
+        trace=None,
         clients=None,
     )

@@ -13,7 +13,12 @@ from loadlab.report.words import labels, limits
 from loadlab.stats import inference, percentiles
 
 # Purposes that the heading of a cell names.
-_PURPOSES = {"aa_control": "A/A control", "py_spy": "flame graph", "check": "check"}
+_PURPOSES = {
+    "aa_control": "A/A control",
+    "py_spy": "flame graph",
+    "trace": "trace",
+    "check": "check",
+}
 _HEAD = (
     f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>11}{'p99':>11}{'p99.9':>11}"
     f"{'errors':>8}{'unsent':>8}  verdict"

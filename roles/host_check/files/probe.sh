@@ -49,6 +49,14 @@ netem() {
     esac >/dev/null 2>&1
 }
 if (netem); then say netem yes; else say netem no; fi
+# What keeps bpftrace from this host.
+untraced() {
+    ! systemd-detect-virt --quiet --container || echo container
+    [ -d /sys/kernel/tracing ] || echo tracefs
+    [ -e /sys/fs/cgroup/cgroup.procs ] || [ -e /sys/fs/cgroup/unified/cgroup.procs ] || echo cgroup
+    ! grep -qs '\[confidentiality\]' /sys/kernel/security/lockdown || echo lockdown
+}
+say untraced "$(untraced | paste -sd ' ')"
 for program in $PROGRAMS; do
     say program "$program $(PATH=$PATH:/snap/bin && command -v "$program")"
 done

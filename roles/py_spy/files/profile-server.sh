@@ -3,10 +3,11 @@
 # service, as root.
 #
 # Environment: DIR (directory for the files), AFTER (seconds to wait first), SECONDS_LONG (duration in whole
-# seconds), RATE (samples per second).
+# seconds), LOCK_SECONDS (the last of them, for gil.txt; 0 for none), RATE (samples per second).
 #
 # Writes profile.txt, one line per call stack: its frames from the outermost inwards, separated by semicolons, and
-# the number of samples; and profile.log, py-spy's messages.
+# the number of samples; gil.txt, the same of the thread that held Python's global lock (GIL), and a last line "#" with
+# the number of times that this was looked for; and profile.log, py-spy's messages.
 set -u
 mkdir -p "$DIR" && cd "$DIR" || exit 1
 spy=/opt/loadlab/profiler/venv/bin/py-spy
@@ -34,7 +35,10 @@ echo "process $busiest: $(tr '\0' ' ' <"/proc/$busiest/cmdline")"
 # Includes idle samples. Native frames are not available for every process.
 for native in --native ''; do
     "$spy" record --pid "$busiest" --format raw --output profile.txt --idle --function $native \
-        --rate "$RATE" --duration "$SECONDS_LONG" && exit 0
+        --rate "$RATE" --duration $((SECONDS_LONG - LOCK_SECONDS)) && break
     rm -f profile.txt
 done
-exit 1
+[ -e profile.txt ] || exit 1
+[ "$LOCK_SECONDS" = 0 ] ||
+    { "$spy" record --pid "$busiest" --format raw --output gil.part --idle --gil --function \
+        --rate "$RATE" --duration "$LOCK_SECONDS" && echo "# $((RATE * LOCK_SECONDS))" >>gil.part && mv gil.part gil.txt; }

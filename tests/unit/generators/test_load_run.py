@@ -139,7 +139,7 @@ def test_one_client_offers_the_whole_load() -> None:
         "BESIDE_URL": "",
     }
     assert (found.lead_s, found.expected_s, found.most_s) == (10, 40, 104)
-    assert found.profile_most_s == 100
+    assert found.observer_most_s == 100
     assert {path: (host.name, host.exporter) for path, host in found.scrape.items()} == {
         f"{DIR}/telemetry-{name}.prom.gz": (name, f"http://{name}:9100/metrics")
         for name in ("server", "client")
@@ -289,12 +289,14 @@ def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
         "DATABASE=",
     ]
     assert words_of(offer.begin, "loadlab-record", "--property=") == [*ends, "User=loadlab"]
-    assert shlex.split(found.profile_options) == [
+    assert shlex.split(found.observer_options) == [
         f"--setenv=DIR={REMOTE}",
         "--setenv=AFTER=10",
         "--setenv=SECONDS_LONG=28",
+        "--setenv=LOCK_SECONDS=5",
         "--setenv=RATE=100",
     ]
+    assert found.observer == ""
     (fault,) = found.faults
     assert fault.host == "server"
     assert "sleep 13; systemctl kill --signal=STOP loadlab-app; sleep 2;" in fault.begin

@@ -23,6 +23,7 @@ HOST = HostProbe(
     own_address="10.77.0.11",
     python="3.11.2",
     netem=True,
+    untraced=[],
     programs={},
     sources=[],
     deployed="",

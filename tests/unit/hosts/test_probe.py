@@ -43,6 +43,7 @@ LINES = {
     "interface": "eth1",
     "own_address": "10.77.0.11",
     "netem": "no",
+    "untraced": "",
     "sources": "http://debian.example.org https://mirror.example.org:8443",
     "deployed": "c0ffee",
 }
@@ -69,6 +70,7 @@ def test_parse_returns_what_a_probe_reports() -> None:
         own_address="10.77.0.11",
         python="3.13.5",
         netem=False,
+        untraced=[],
         programs={"oha": "", "wrk2": "/snap/bin/wrk2"},
         sources=["debian.example.org:80", "mirror.example.org:8443"],
         deployed="c0ffee",
@@ -213,6 +215,56 @@ def test_the_probe_finds_netem(tmp_path: Path, programs: dict[str, str | None], 
     assert f"netem\t{told}\n" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("container", "there", "lockdown", "told"),
+    [
+        (False, ["sys/kernel/tracing/", "sys/fs/cgroup/cgroup.procs"], "[none] integrity", ""),
+        (False, ["sys/kernel/tracing/", "sys/fs/cgroup/unified/cgroup.procs"], "", ""),
+        (False, ["sys/kernel/tracing/"], "", "cgroup"),
+        (False, ["sys/fs/cgroup/cgroup.procs"], "", "tracefs"),
+        (True, [], "none integrity [confidentiality]", "container tracefs cgroup lockdown"),
+    ],
+)
+def test_the_probe_finds_what_keeps_bpftrace_out(
+    tmp_path: Path, container: bool, there: list[str], lockdown: str, told: str
+) -> None:
+    for path in there:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).mkdir() if path.endswith("/") else (tmp_path / path).touch()
+    if lockdown:
+        file = tmp_path / "sys/kernel/security/lockdown"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"{lockdown}\n")
+    program = tmp_path / "systemd-detect-virt"
+    program.write_text(f"#!/bin/sh\nexit {int(not container)}\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT.read_text().replace("/sys/", f"{tmp_path}/sys/")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"untraced\t{told}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("untraced", "reason"),
+    [
+        (
+            "tracefs",
+            "its kernel 6.18.5 was built without tracing (there is no /sys/kernel/tracing)",
+        ),
+        ("lockdown", "its kernel is locked down for confidentiality"),
+        ("cgroup", "it has no control groups of version 2"),
+    ],
+)
+def test_a_server_that_is_not_traced_need_not_let_itself(untraced: str, reason: str) -> None:
+    (told,) = messages(probe(untraced=untraced), demands(trace=True))
+    assert f"cannot run there: {reason}" in told
+    assert messages(probe(untraced=untraced), demands()) == []
+
+
 @pytest.mark.parametrize("programs", [["snap"], ["snap", "wrk2"], []])
 def test_the_probe_asks_snapd_for_what_is_not_there(tmp_path: Path, programs: list[str]) -> None:
     said = ROOT / "tests/fixtures/snap/classic.txt"
@@ -295,6 +347,13 @@ VIOLATIONS: dict[str, tuple[str, Demands, str]] = {
         "the network profile transatlantic needs netem (jitter, loss, a delay above 100 Mbit/s), "
         "which its kernel 6.18.5 does not have (module sch_netem). Use a host with that module, or "
         "use a profile with a rate only (-e network=gigabit).",
+    ),
+    "not_traced": (
+        # As a local host says.
+        probe(untraced="container", virtualisation="systemd-nspawn"),
+        demands(trace=True),
+        "trace=true needs bpftrace, which cannot run there: it is a container (systemd-nspawn), "
+        "which may not call bpf(2). Leave trace out, or use a machine of its own.",
     ),
     "sources_not_fetched": (
         probe(sources="http://de.archive.example.org http://security.example.org"),

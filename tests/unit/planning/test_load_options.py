@@ -144,6 +144,14 @@ def test_a_measured_cell_is_profiled_once() -> None:
     assert not profiles & {name for pair in found.aa_controls for name in pair}
 
 
+def test_a_measured_cell_is_traced_once() -> None:
+    found = make(framework="golang", endpoint="index", trace=True, repetitions=3, curve=False)
+    assert (found.trace, found.py_spy) == (True, False)
+    traced = [item for item in experiments.items(found.experiments) if item.purpose == "trace"]
+    assert [item.cell_id for item in traced] == [f"{traced[0].base}-trace"]
+    assert not [one for pair in found.aa_controls for one in pair if one == traced[0].cell_id]
+
+
 def test_a_profile_that_failed_is_tried_again_in_the_first_block_only() -> None:
     found = make(framework="aiohttp", endpoint="index", profile=True, generator="wrk")
     (one,) = [one for one in found.experiments if one.items[0].purpose == "py_spy"]

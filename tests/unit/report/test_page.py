@@ -27,6 +27,7 @@ from loadlab.core.model import (
     Summary,
 )
 from loadlab.core.model.base import Facts
+from loadlab.core.run_dir import RunDir
 from loadlab.hosts import hardware
 from loadlab.report import page as report
 from loadlab.report.first_screen import results as results_table
@@ -48,6 +49,7 @@ from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from loadlab.scheduling.plan import GeneratorChoice, PlannedComparison
+from loadlab.telemetry import kernel_trace
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -98,6 +100,34 @@ def failed(words: str) -> Change:
 
 def same(result: dict[str, Any]) -> None:
     """A further repetition like the first."""
+
+
+def test_cell_shows_the_trace_of_its_server(run: Path) -> None:
+    text = (ROOT / "tests/fixtures/kernel_trace/bpftrace-0.23.jsonl").read_text()
+    again = '{"type": "map", "data": {"@retransmits": {"80": 1200}}}\n'
+    found = kernel_trace.figures(text + again, "<not supported>,,cycles,0,100.00,,\n")
+    first = documents.read(run / INDEX / "rep-1" / "result.json", Result)
+    for trace, error in ((found, None), (None, "trace.jsonl is not there")):
+        result = replace(
+            first,
+            purpose="trace",
+            base=first.cell_id,
+            cell_id=f"{first.cell_id}-trace",
+            trace=trace,
+            error=error,
+        )
+        repetition = RunDir(run).repetition(result.cell_id, result.repetition)
+        repetition.path.mkdir(parents=True, exist_ok=True)
+        documents.write(repetition.result, documents.encode(result))
+        documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
+        shown = " ".join(page(run).split())
+        assert shown.count("Trace of the kernel") == 1
+        if error:
+            assert "The trace failed: trace.jsonl is not there" in shown
+        else:
+            assert "1,200 TCP segments sent again (1,200 on port 80)" in shown
+            assert "Instructions were not counted: cycles: not supported." in shown
+            assert "poll 1.76 s, futex 0.0497 s" in shown
 
 
 def summary(run: Path) -> Summary:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from loadlab.telemetry.busiest import busiest
-from loadlab.telemetry.processes import Process
+from loadlab.telemetry.process_readings import Process
 
 
 def process(started: int, **ran: float) -> Process:

@@ -34,6 +34,15 @@ def page(t: float, **changed: float) -> Sample:
     return Sample(t, values)
 
 
+def test_processes_that_were_killed_for_memory_are_counted() -> None:
+    samples = [
+        Sample(t, {**(page(t).values or {}), (node_exporter.OOM,): killed})
+        for t, killed in ((10, 2), (11, 2), (12, 5))
+    ]
+    found = node_exporter.summarise(samples, [0], 110, 112, "eth0")
+    assert found.oom_kills == 3
+
+
 def test_a_recording_reads_back() -> None:
     samples = node_exporter.read(RECORDING)
     assert len(samples) >= 6
@@ -112,6 +121,7 @@ def test_deltas_and_extremes() -> None:
     ]
     found = node_exporter.summarise(samples, [0], 110, 112, "eth0")
     assert found.swap_pages == 4
+    assert found.oom_kills is None
     assert found.tcp == TcpCounts(
         retransmits=8,
         listen_overflows=2,

@@ -5,16 +5,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadlab.core import documents, run_dir
 from loadlab.core.model import Database, ServiceProcesses
-from loadlab.telemetry import processes, services
+from loadlab.telemetry import process_readings, processes, services
 from loadlab.telemetry.counters import TelemetryError
-from loadlab.telemetry.processes import Process, Reading, Recording, Window
+from loadlab.telemetry.process_readings import Process, Reading, Recording
+from loadlab.telemetry.window import Window
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures" / "server"
@@ -60,40 +60,6 @@ def test_processes_of_a_saturated_stack_with_a_pool_use_the_whole_cpu() -> None:
     assert database.transactions > query.calls
     times = [statement.total_s for statement in database.statements]
     assert times == sorted(times, reverse=True)
-
-
-def test_flushes_of_the_log_are_counted_over_the_load_alone() -> None:
-    """A recording of PostgreSQL 17 at 20 flushes a second; earlier recordings have none."""
-    asked = processes.read_database(FIXTURES / "pool" / run_dir.DATABASE)
-    counted = [msgspec.structs.replace(one, wal_syncs=20 * one.t) for one in asked]
-    with_flushes = processes.database(counted, window("pool"))
-    assert with_flushes
-    last = min(one.t for one in asked if one.t >= window("pool").end)
-    assert with_flushes.wal_syncs == pytest.approx(20 * (last - window("pool").start), abs=1)
-    assert found("pool")[1].wal_syncs is None
-
-
-def test_connections_of_the_database_are_counted_by_what_they_wait_for() -> None:
-    """Half of the readings of the load see one of three connections wait for a lock."""
-    asked = processes.read_database(FIXTURES / "pool" / run_dir.DATABASE)
-    busy = processes.Counted("active", None, 2)
-    waiting = processes.Counted("active", "Lock:tuple", 1)
-    seen = [
-        msgspec.structs.replace(
-            one, connections_limit=97, activity=[busy, waiting] if place % 2 else [busy]
-        )
-        for place, one in enumerate(asked)
-    ]
-    over = window("pool")
-    inside = [one for one in seen if over.start <= one.t <= over.end]
-    found_here = processes.database(seen, over)
-    assert found_here
-    assert found_here.connections_limit == 97
-    assert found_here.activity
-    means = {(one.state, one.wait): one.mean for one in found_here.activity}
-    locked = sum(len(one.activity or []) == 2 for one in inside) / len(inside)
-    assert means == {("active", None): 2, ("active", "Lock:tuple"): pytest.approx(locked)}
-    assert found("pool")[1].activity is None
 
 
 def test_a_connection_for_each_request() -> None:
@@ -314,7 +280,7 @@ def test_a_clients_recording_tells_its_generator(tmp_path: Path) -> None:
         ]
     path = tmp_path / run_dir.of_client(run_dir.PROCESSES)
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    recording = processes.read(path)
+    recording = process_readings.read(path)
     used = processes.generator(recording, Window(1, 3, True), 1)
     assert used
     assert (used.cpu_s, used.cpu, used.run_queue_wait_s) == (1.0, 0.5, 0.5)
@@ -341,7 +307,7 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
         lines += [f"# reading {t}.0", f"# nginx {number}", stat, *more]
     path = tmp_path / run_dir.PROCESSES
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
+    used = processes.summarise(process_readings.read(path), Window(1, 2.5, True), 1, ()).nginx
     assert used
     assert used.pss_before_bytes
     assert 100_000 < used.pss_before_bytes < 50_000_000
@@ -351,6 +317,6 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
     path.write_bytes(
         gzip.compress("\n".join([line for line in lines if "Pss" not in line]).encode())
     )
-    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
+    used = processes.summarise(process_readings.read(path), Window(1, 2.5, True), 1, ()).nginx
     assert used
     assert used.pss_bytes is used.pss_before_bytes is None

@@ -114,6 +114,22 @@ def test_what_is_no_profile_is_told(tmp_path: Path, content: str | None, words: 
         pyspy.reduce(tmp_path)
 
 
+def test_the_lock_is_held_in_a_part_of_the_looks(tmp_path: Path) -> None:
+    (tmp_path / run_dir.PROFILE).write_text(RECORDED)
+    assert pyspy.reduce(tmp_path).gil_fraction is None
+    held = (
+        "run (asyncio/runners.py:160);work (app.py:2) 90\nrun (asyncio/runners.py:160) 30\n# 500\n"
+    )
+    (tmp_path / run_dir.LOCK_PROFILE).write_text(held)
+    assert pyspy.reduce(tmp_path).gil_fraction == 0.24
+    # Nobody held it.
+    (tmp_path / run_dir.LOCK_PROFILE).write_text("# 500\n")
+    assert pyspy.reduce(tmp_path).gil_fraction == 0
+    (tmp_path / run_dir.LOCK_PROFILE).write_text("run (asyncio/runners.py:160) 30\n")
+    with pytest.raises(ResultError, match=r"gil.txt does not end with the number of looks"):
+        pyspy.reduce(tmp_path)
+
+
 def test_the_depth_has_the_interval_of_a_median() -> None:
     """Of 100 stacks 1 to 100 deep the 40th and the 61st bound it, as binomial tables have it."""
     frame = "f (app.py:1)"

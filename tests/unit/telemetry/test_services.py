@@ -13,7 +13,7 @@ from loadlab.core import run_dir
 from loadlab.core.model import ServiceProcesses
 from loadlab.telemetry import cores, services
 from loadlab.telemetry.cores import Reading
-from loadlab.telemetry.processes import Window
+from loadlab.telemetry.window import Window
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]

@@ -25,6 +25,7 @@ from loadlab.core.model import (
     Validity,
 )
 from loadlab.report.words import limits as words
+from loadlab.telemetry import pyspy
 from tests.unit import builders
 from tests.unit.builders import present, processes
 
@@ -213,6 +214,12 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         slow(ok=5000, server={"database": database(("active", None, 0.1), connections_max=97)}),
         None,
     ),
+    "the kernel kills for memory": (
+        "memory",
+        # What is killed closes its connections.
+        slow(ok=5000, server={"oom_kills": 3, "nginx": log(errors={"upstream_closed": 900})}),
+        None,
+    ),
     "memory is short": ("memory", slow(server={"memory_pressure": 0.4}), None),
     "a neighbour computes": (
         "neighbour",
@@ -336,6 +343,17 @@ def test_unknown_limit_names_what_was_ruled_out_and_what_was_not_recorded() -> N
     assert "no refused connections" in words.sentence(found)
     assert "memory" in found.unrecorded
     assert "memory" not in [why.code for why in found.ruled_out]
+
+
+def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
+    code, rep, of = CASES["a worker's thread fills the only core"]
+    profile = pyspy.figures([(["work (app.py:1)"], 9)])
+    assert judgement.profiled(limit(rep, of), profile) == limit(rep, of)
+    found = judgement.profiled(limit(rep, of), replace(profile, gil_fraction=0.97))
+    assert (found.limit.code, found.limit.facts["gil"]) == (code, 0.97)
+    assert "held Python's lock (GIL) 97 % of the time of its profile" in words.sentence(found)
+    idle = judgement.profiled(limit(slow()), replace(profile, gil_fraction=0.97))
+    assert idle == limit(slow())
 
 
 def test_account_adds_up_to_the_mean_time_of_a_request() -> None:

@@ -57,6 +57,11 @@ def test_full_cores_name_who_used_them_most_first() -> None:
     assert told.endswith("-e lesson=keepalive")
 
 
+def test_memory_that_ran_out_names_how_often_the_kernel_killed() -> None:
+    told = limit("memory", 0.02, 0.1, killed=3)
+    assert told.startswith("Limited by memory: the kernel killed a process 3 times because none")
+
+
 def test_held_rate_is_no_limit() -> None:
     told = limit("none", 1900.0, 100_000.0, busy=0.21, rate=1000.0)
     assert told.startswith(

@@ -34,6 +34,7 @@ class ActionModule(ControllerAction):
             networks=decode(plan.networks, dict[str, NetworkProfile]),
             disk_bytes=needs.disk_bytes if needs else 0,
             memory_bytes=needs.memory_bytes if needs else 0,
+            trace=plan.trace and is_server,
             fetched_sources=fetched_sources,
         )
         reasons = [problem.message for problem in probe.problems(host, demands)]

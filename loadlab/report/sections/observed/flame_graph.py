@@ -67,7 +67,11 @@ def section(run_dir: Path, cell: CellSummary, cells: Sequence[CellSummary]) -> F
 def _text(found: PySpyProfile) -> str:
     depth = found.depth_median
     deep = "" if depth is None else f", and had {depth:g} Python frames (median) in the others"
+    lock = ""
+    if found.gil_fraction is not None:
+        held = formatting.percent(found.gil_fraction)
+        lock = f" One of its threads held Python's global lock (GIL) {held} of the time."
     return (
         f"A worker of the application waited in {formatting.percent(found.idle_fraction)} of "
-        f"{found.samples:,} samples{deep}."
+        f"{found.samples:,} samples{deep}.{lock}"
     )

@@ -1,0 +1,80 @@
+"""Words for what limited a cell; loadlab/analysis/limits finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loadlab.analysis.limits.judgement import CODES
+from loadlab.core.errors import ResultError
+from loadlab.core.model import CellLimit, Reason
+from loadlab.report.words.limits import cores, outside, waits
+from loadlab.report.words.limits.wording import Limit, Limits
+
+# Parts of the time of a request.
+PARTS = {
+    "nginx_cpu": "nginx, on a core",
+    "application_cpu": "the application, on a core",
+    "database_cpu": "PostgreSQL, on a core",
+    "run_queue": "ready, and waiting for a core",
+    "accept_queue": "in an accept queue, waiting for a worker",
+    "database_lock": "waiting for a lock of the database",
+    "database_disk": "waiting for the database's disk",
+    "database_other": "waiting for something else in the database",
+    "application_wait": "behind nginx, waiting for something that was not recorded",
+    "elsewhere": "elsewhere: in line for a worker, on the network, in the client",
+}
+_EVERY: Limits = {**outside.LIMITS, **cores.LIMITS, **waits.LIMITS}
+# In the order in which they count.
+LIMITS: Limits = {code: _EVERY[code] for code in CODES}
+
+
+def sentence(found: CellLimit) -> str:
+    """Return the limit with its evidence. Raises ResultError for a code without words."""
+    why = found.limit
+    words = _word(why, lambda entry: entry.words(why))
+    some = f" ({found.agree} of {found.of} repetitions)" if found.agree < found.of else ""
+    if why.code == "none":
+        return f"No limit was reached{some}: {words}."
+    if why.code == "unknown":
+        out = [text for text in map(_out, found.ruled_out) if text]
+        return f"What limited it is not known{some}. Ruled out: {', '.join(out) or 'nothing'}."
+    return f"Limited by {words}{some}."
+
+
+def following(found: CellLimit) -> str:
+    """Return what to measure next, in words."""
+    return _word(found.limit, lambda entry: entry.following(found.limit))
+
+
+def lesson(found: CellLimit) -> str:
+    """Return the name of the lesson on the limit; empty for none."""
+    return _word(found.limit, lambda entry: entry.lesson(found.limit))
+
+
+def short(found: CellLimit) -> str:
+    """Return the limit in a word or two."""
+    return found.limit.code.replace("_", " ")
+
+
+def whole(found: CellLimit) -> str:
+    """Return the sentence, the next measurement and the lesson as one text."""
+    parts = [sentence(found), f"Next: {following(found)}."]
+    if name := lesson(found):
+        parts.append(f"Lesson: ansible-playbook playbooks/lesson.yml -e lesson={name}")
+    return " ".join(parts)
+
+
+def ruled_out(found: CellLimit) -> list[tuple[str, str]]:
+    """Return (code, evidence against it) of each limit that was ruled out."""
+    return [(why.code, _out(why)) for why in found.ruled_out]
+
+
+def _out(why: Reason) -> str:
+    return "" if why.value is None else _word(why, lambda entry: entry.out(why))
+
+
+def _word(why: Reason, words: Callable[[Limit], str]) -> str:
+    try:
+        return words(LIMITS[why.code])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ResultError(f"limit {why.code!r} has no words: {error!r}") from error

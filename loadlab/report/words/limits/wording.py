@@ -1,0 +1,57 @@
+"""The form of the words for one limit, and what the words of several limits share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from loadlab.core import formatting
+from loadlab.core.model import Reason
+
+SERVICES = {"nginx": "nginx", "application": "the application", "postgresql": "PostgreSQL"}
+
+
+class Limit(NamedTuple):
+    """One code.
+
+    - words: the sentence on a reason, after "limited by"
+    - out: why it was ruled out, from its evidence
+    - meaning: without the values of one case
+    - following: what to measure next; lesson: the name of the lesson on it; empty for none
+    """
+
+    words: Callable[[Reason], str]
+    out: Callable[[Reason], str]
+    meaning: str
+    following: Callable[[Reason], str]
+    lesson: Callable[[Reason], str] = lambda why: ""
+
+
+Limits: TypeAlias = dict[str, Limit]
+
+
+def number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def fact(why: Reason, name: str) -> float:
+    return number(why.facts[name])
+
+
+def value(why: Reason) -> float:
+    return number(why.value)
+
+
+def always(text: str) -> Callable[[Reason], str]:
+    return lambda why: text
+
+
+def part(name: str) -> Callable[[Reason], str]:
+    """Return the words for a value that is a part of something."""
+    return lambda why: f"{name} {formatting.percent(value(why))}"
+
+
+def count(name: str) -> Callable[[Reason], str]:
+    return lambda why: formatting.plural(int(value(why)), name)

@@ -1,0 +1,139 @@
+"""Summarise the server's database from the file of record-host.sh."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from loadlab.core.formatting import one_line
+from loadlab.core.model import Database, Query, Sessions
+from loadlab.telemetry.counters import TelemetryError
+from loadlab.telemetry.node_exporter import unpacked
+from loadlab.telemetry.window import Window, around, used
+
+STATEMENTS = 5  # the statements with the longest total time
+QUERY_LENGTH = 500
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One statement since PostgreSQL started to count: calls, and total time in ms."""
+
+    id: str
+    query: str
+    calls: int
+    total_ms: float
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """Connections in one state at one reading; ``wait``: type and event, None for none."""
+
+    state: str
+    wait: str | None
+    number: int
+
+
+class DatabaseReading(msgspec.Struct, frozen=True):
+    """One reading of the database: a line of the recording.
+
+    - t: unix seconds of the server's clock
+    - sessions, transactions: counters since the start
+    - wal_syncs: a counter too, of the whole server; None where it is not counted
+    - connections: open now; pid: the process of the connection that reads
+    - connections_limit: that applications may open to the server; activity: the open ones by state
+    """
+
+    t: float
+    sessions: float
+    transactions: float
+    pid: int
+    connections: int
+    statements: list[Statement]
+    wal_syncs: float | None = None
+    connections_limit: int | None = None
+    activity: list[Counted] | None = None
+
+    def calls(self, key: str) -> float:
+        """Return how often a statement ran."""
+        return sum(one.calls for one in self.statements if one.id == key)
+
+    def seconds(self, key: str) -> float:
+        """Return the total time of a statement."""
+        return sum(one.total_ms for one in self.statements if one.id == key) / 1000
+
+
+def read(path: Path) -> list[DatabaseReading]:
+    """Return the readings of a database. Raises TelemetryError for a malformed line."""
+    readings = []
+    for number, line in enumerate(unpacked(path).splitlines(), 1):
+        if not line:
+            continue  # psql ends each table with an empty line
+        try:
+            readings.append(msgspec.json.decode(line, type=DatabaseReading))
+        except ValueError as error:
+            raise TelemetryError(
+                f"{path.name} line {number} not understood: {line[:120]!r}: {error}"
+            ) from error
+    return readings
+
+
+def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database | None:
+    """Return what the database did; None without a reading before and after the load.
+
+    It has the STATEMENTS with the longest total time.
+    """
+    place = around([reading.t for reading in readings], window)
+    if place is None:
+        return None
+    first, last, far = place
+    inside = readings[first : last + 1]
+    statements: list[Query] = []
+    for statement in inside[-1].statements:
+
+        def calls(reading: DatabaseReading, key: str = statement.id) -> float:
+            return reading.calls(key)
+
+        def seconds(reading: DatabaseReading, key: str = statement.id) -> float:
+            return reading.seconds(key)
+
+        count, total_s = round(used(inside, far, calls)), used(inside, far, seconds)
+        if count:
+            statements.append(
+                Query(
+                    query=one_line(statement.query, QUERY_LENGTH),
+                    calls=count,
+                    mean_us=total_s / count * 1e6,
+                    total_s=total_s,
+                )
+            )
+    statements.sort(key=lambda statement: (-statement.total_s, statement.query))
+    return Database(
+        connections_max=max(reading.connections for reading in inside),
+        sessions=round(used(inside, far, lambda reading: reading.sessions)),
+        transactions=round(used(inside, far, lambda reading: reading.transactions)),
+        wal_syncs=(
+            None
+            if any(reading.wal_syncs is None for reading in inside)
+            else round(used(inside, far, lambda reading: reading.wal_syncs or 0.0))
+        ),
+        connections_limit=inside[-1].connections_limit,
+        activity=_activity([one for one in inside if window.start <= one.t <= window.end]),
+        statements=statements[:STATEMENTS],
+    )
+
+
+def _activity(inside: Sequence[DatabaseReading]) -> list[Sessions] | None:
+    """Return the mean connections by state and wait; None where they were not recorded."""
+    several = [one.activity for one in inside if one.activity is not None]
+    if not several:
+        return None
+    sums: Counter[tuple[str, str | None]] = Counter()
+    for reading in several:
+        for one in reading:
+            sums[one.state, one.wait] += one.number
+    return [
+        Sessions(state=state, wait=wait, mean=number / len(several))
+        for (state, wait), number in sums.most_common()
+    ]

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loadlab.core import documents, run_dir
+from loadlab.telemetry import database
+from loadlab.telemetry.window import Window
+
+POOL = Path(__file__).parents[3] / "tests" / "fixtures" / "server" / "pool"
+STARTED = documents.load(POOL / run_dir.RUN)["started"]
+LOAD = Window(STARTED, STARTED + 5, warmed=True)
+
+
+def test_flushes_of_the_log_are_counted_over_the_load_alone() -> None:
+    """A recording of PostgreSQL 17 at 20 flushes a second; earlier recordings have none."""
+    asked = database.read(POOL / run_dir.DATABASE)
+    counted = [msgspec.structs.replace(one, wal_syncs=20 * one.t) for one in asked]
+    with_flushes = database.summarise(counted, LOAD)
+    assert with_flushes
+    last = min(one.t for one in asked if one.t >= LOAD.end)
+    assert with_flushes.wal_syncs == pytest.approx(20 * (last - LOAD.start), abs=1)
+    without = database.summarise(asked, LOAD)
+    assert without
+    assert without.wal_syncs is None
+
+
+def test_connections_of_the_database_are_counted_by_what_they_wait_for() -> None:
+    """Half of the readings of the load see one of three connections wait for a lock."""
+    asked = database.read(POOL / run_dir.DATABASE)
+    busy = database.Counted("active", None, 2)
+    waiting = database.Counted("active", "Lock:tuple", 1)
+    seen = [
+        msgspec.structs.replace(
+            one, connections_limit=97, activity=[busy, waiting] if place % 2 else [busy]
+        )
+        for place, one in enumerate(asked)
+    ]
+    inside = [one for one in seen if LOAD.start <= one.t <= LOAD.end]
+    found_here = database.summarise(seen, LOAD)
+    assert found_here
+    assert found_here.connections_limit == 97
+    assert found_here.activity
+    means = {(one.state, one.wait): one.mean for one in found_here.activity}
+    locked = sum(len(one.activity or []) == 2 for one in inside) / len(inside)
+    assert means == {("active", None): 2, ("active", "Lock:tuple"): pytest.approx(locked)}
+    without = database.summarise(asked, LOAD)
+    assert without
+    assert without.activity is None
