@@ -26,8 +26,8 @@ templates = Environment(
 )
 
 
-def json_response(value: Any) -> web.Response:
-    return web.json_bytes_response(value, dumps=work.dumps)
+def json_response(value: Any, status: int = 200) -> web.Response:
+    return web.json_bytes_response(value, status=status, dumps=work.dumps)
 
 
 def render(template: str, **values: Any) -> web.Response:
@@ -58,6 +58,32 @@ async def render_name(request: web.Request) -> web.Response:
 
 async def render_table(request: web.Request) -> web.Response:
     return render("table.html", rows=work.TABLE)
+
+
+async def fortunes(request: web.Request) -> web.Response:
+    rows = await request.app[POOL].fetch(work.FORTUNES)
+    return render("fortunes.html", fortunes=work.fortunes(rows))
+
+
+async def crud_read(request: web.Request) -> web.Response:
+    rows = await request.app[POOL].fetch(work.READ, int(request.match_info["item_id"]))
+    if not rows:
+        raise web.HTTPNotFound
+    return json_response(work.item(rows))
+
+
+async def crud_create(request: web.Request) -> web.Response:
+    values = work.to_create(await request.json())
+    rows = await request.app[POOL].fetch(work.CREATE, *values)
+    return json_response(work.created(rows), 201)
+
+
+async def crud_update(request: web.Request) -> web.Response:
+    values = work.to_update(int(request.match_info["item_id"]), await request.json())
+    rows = await request.app[POOL].fetch(work.UPDATE, *values)
+    if not rows:
+        raise web.HTTPNotFound
+    return json_response(work.updated(rows))
 
 
 async def lookup(request: web.Request) -> web.Response:
@@ -124,6 +150,10 @@ async def application() -> web.Application:
             web.get("/write", write),
             web.get("/render_name", render_name),
             web.get("/render_table", render_table),
+            web.get("/fortunes", fortunes),
+            web.get(r"/crud/items/{item_id:\d+}", crud_read),
+            web.post("/crud/items", crud_create),
+            web.put(r"/crud/items/{item_id:\d+}", crud_update),
             web.get("/lookup", lookup),
             web.get("/sleep", sleep),
             web.get("/complex", several_sleeps),

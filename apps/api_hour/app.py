@@ -22,8 +22,8 @@ templates = Environment(
 )
 
 
-def json_response(value: Any) -> web.Response:
-    return web.json_bytes_response(value, dumps=work.dumps)
+def json_response(value: Any, status: int = 200) -> web.Response:
+    return web.json_bytes_response(value, status=status, dumps=work.dumps)
 
 
 def render(template: str, **values: Any) -> web.Response:
@@ -56,6 +56,36 @@ async def render_name(request: web.Request) -> web.Response:
 
 async def render_table(request: web.Request) -> web.Response:
     return render("table.html", rows=work.TABLE)
+
+
+async def fortunes(request: web.Request) -> web.Response:
+    rows = await request.app[CONTAINER].engines["pg"].fetch(work.FORTUNES)
+    return render("fortunes.html", fortunes=work.fortunes(rows))
+
+
+async def crud_read(request: web.Request) -> web.Response:
+    rows = (
+        await request.app[CONTAINER]
+        .engines["pg"]
+        .fetch(work.READ, int(request.match_info["item_id"]))
+    )
+    if not rows:
+        raise web.HTTPNotFound
+    return json_response(work.item(rows))
+
+
+async def crud_create(request: web.Request) -> web.Response:
+    values = work.to_create(await request.json())
+    rows = await request.app[CONTAINER].engines["pg"].fetch(work.CREATE, *values)
+    return json_response(work.created(rows), 201)
+
+
+async def crud_update(request: web.Request) -> web.Response:
+    values = work.to_update(int(request.match_info["item_id"]), await request.json())
+    rows = await request.app[CONTAINER].engines["pg"].fetch(work.UPDATE, *values)
+    if not rows:
+        raise web.HTTPNotFound
+    return json_response(work.updated(rows))
 
 
 async def lookup(request: web.Request) -> web.Response:
@@ -92,6 +122,10 @@ class Container(api_hour.Container):
         app.router.add_route("GET", "/write", write)
         app.router.add_route("GET", "/render_name", render_name)
         app.router.add_route("GET", "/render_table", render_table)
+        app.router.add_route("GET", "/fortunes", fortunes)
+        app.router.add_route("GET", r"/crud/items/{item_id:\d+}", crud_read)
+        app.router.add_route("POST", "/crud/items", crud_create)
+        app.router.add_route("PUT", r"/crud/items/{item_id:\d+}", crud_update)
         app.router.add_route("GET", "/lookup", lookup)
         app.router.add_route("GET", "/sleep", sleep)
         app.router.add_route("GET", "/complex", several_sleeps)

@@ -7,7 +7,7 @@ from typing import Any
 import bottle
 import database
 import work
-from bottle import Bottle, JSONPlugin, response, template
+from bottle import Bottle, JSONPlugin, abort, request, response, template
 
 bottle.TEMPLATE_PATH[:] = [str(Path(__file__).parent / "views")]
 
@@ -48,6 +48,29 @@ def render_name() -> str:
 def render_table() -> str:
     response.content_type = work.HTML
     return template("table", rows=work.TABLE)
+
+
+@application.get("/fortunes")
+def fortunes() -> str:
+    response.content_type = work.HTML
+    return template("fortunes", fortunes=work.fortunes(database.query(work.FORTUNES)))
+
+
+@application.get("/crud/items/<item_id:int>")
+def crud_read(item_id: int) -> dict[str, Any]:
+    return work.item(database.query(database.READ, [item_id])) or abort(404)
+
+
+@application.post("/crud/items")
+def crud_create() -> dict[str, Any]:
+    response.status = 201
+    return work.created(database.query(database.CREATE, work.to_create(request.json)))
+
+
+@application.put("/crud/items/<item_id:int>")
+def crud_update(item_id: int) -> dict[str, Any]:
+    values = work.to_update(item_id, request.json)
+    return work.updated(database.query(database.UPDATE, values)) or abort(404)
 
 
 @application.get("/lookup")

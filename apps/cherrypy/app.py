@@ -22,7 +22,29 @@ def compact_json(*args: Any, **kwargs: Any) -> bytes:
     return work.dumps(cherrypy.serving.request._json_inner_handler(*args, **kwargs))
 
 
+class Items:
+    @cherrypy.expose
+    @cherrypy.tools.json_in(force=False)
+    @cherrypy.tools.json_out()
+    def items(self, item_id: str = "") -> dict[str, Any]:
+        """Read, create or update an item, by the request's method."""
+        request, found = cherrypy.request, None
+        if request.method == "POST" and not item_id:
+            cherrypy.response.status = 201
+            found = work.created(database.query(database.CREATE, work.to_create(request.json)))
+        elif request.method == "GET" and item_id.isdecimal():
+            found = work.item(database.query(database.READ, [int(item_id)]))
+        elif request.method == "PUT" and item_id.isdecimal():
+            values = work.to_update(int(item_id), request.json)
+            found = work.updated(database.query(database.UPDATE, values))
+        if found is None:
+            raise cherrypy.NotFound()
+        return found
+
+
 class Lab:
+    crud = Items()
+
     @cherrypy.expose
     @cherrypy.tools.json_out()
     def index(self) -> dict[str, str]:
@@ -52,6 +74,12 @@ class Lab:
     def render_table(self) -> bytes:
         cherrypy.response.headers["Content-Type"] = work.HTML
         return templates.get_template("table.html").render(rows=work.TABLE).encode()
+
+    @cherrypy.expose
+    def fortunes(self) -> bytes:
+        cherrypy.response.headers["Content-Type"] = work.HTML
+        found = work.fortunes(database.query(work.FORTUNES))
+        return templates.get_template("fortunes.html").render(fortunes=found).encode()
 
     @cherrypy.expose
     @cherrypy.tools.json_out()

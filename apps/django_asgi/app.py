@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import work
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.db import models
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_POST
 from psycopg_pool import AsyncConnectionPool
 
 options = database.parameters()
@@ -98,14 +101,14 @@ class LoginStatus(models.Model):
         managed = False
 
 
-def compact_json(value: dict) -> JsonResponse:
-    return JsonResponse(value, json_dumps_params={"separators": (",", ":")})
+def compact_json(value: dict, status: int = 200) -> JsonResponse:
+    return JsonResponse(value, status=status, json_dumps_params={"separators": (",", ":")})
 
 
-async def rows(statement: str) -> list[tuple]:
+async def rows(statement: str, values: Sequence[Any] | None = None) -> list[tuple]:
     """Return the rows of a statement, over the pool, which Django's mapper does not share."""
     async with pool.connection() as connection:
-        return await (await connection.execute(statement)).fetchall()
+        return await (await connection.execute(statement, values)).fetchall()
 
 
 async def index(request: HttpRequest) -> HttpResponse:
@@ -146,6 +149,31 @@ async def render_name(request: HttpRequest) -> HttpResponse:
 
 async def render_table(request: HttpRequest) -> HttpResponse:
     return render(request, "table.html", {"rows": work.TABLE})
+
+
+async def fortunes(request: HttpRequest) -> HttpResponse:
+    found = work.fortunes(await rows(work.FORTUNES))
+    return render(request, "fortunes.html", {"fortunes": found})
+
+
+@csrf_exempt
+@require_POST
+async def crud_create(request: HttpRequest) -> HttpResponse:
+    values = work.to_create(json.loads(request.body))
+    return compact_json(work.created(await rows(database.CREATE, values)), status=201)
+
+
+@csrf_exempt
+@require_http_methods(["GET", "PUT"])
+async def crud_item(request: HttpRequest, item_id: int) -> HttpResponse:
+    if request.method == "PUT":
+        values = work.to_update(item_id, json.loads(request.body))
+        found = work.updated(await rows(database.UPDATE, values))
+    else:
+        found = work.item(await rows(database.READ, [item_id]))
+    if found is None:
+        raise Http404
+    return compact_json(found)
 
 
 async def lookup(request: HttpRequest) -> HttpResponse:
@@ -189,6 +217,9 @@ urlpatterns = [
     path("write", write),
     path("render_name", render_name),
     path("render_table", render_table),
+    path("fortunes", fortunes),
+    path("crud/items", crud_create),
+    path("crud/items/<int:item_id>", crud_item),
     path("lookup", lookup),
     path("sleep", sleep),
     path("complex", several_sleeps),

@@ -1,17 +1,21 @@
 """The lab's endpoints on Django without middleware. Contract: files/endpoints.yml."""
 
+import json
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import database
 import work
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.db import connection, models
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path
+from django.views.decorators.http import require_http_methods, require_POST
 
 options = database.parameters()
 
@@ -77,8 +81,15 @@ def sized(response: HttpResponse) -> HttpResponse:
     return response
 
 
-def compact_json(value: dict) -> HttpResponse:
-    return sized(JsonResponse(value, json_dumps_params={"separators": (",", ":")}))
+def compact_json(value: dict, status: int = 200) -> HttpResponse:
+    return sized(JsonResponse(value, status=status, json_dumps_params={"separators": (",", ":")}))
+
+
+def rows(statement: str, values: Sequence[Any] | None = None) -> Sequence[Any]:
+    """Return the rows of a statement, over Django's connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
 
 
 def index(request: HttpRequest) -> HttpResponse:
@@ -90,13 +101,11 @@ def hello(request: HttpRequest) -> HttpResponse:
 
 
 def agents(request: HttpRequest) -> HttpResponse:
-    with connection.cursor() as cursor:
-        cursor.execute(work.AGENTS)
-        return compact_json(work.agents(cursor.fetchall()))
+    return compact_json(work.agents(rows(work.AGENTS)))
 
 
 def agents_with_orm(request: HttpRequest) -> HttpResponse:
-    rows = (
+    found = (
         (
             row.agent.id,
             row.agent.first_name,
@@ -108,13 +117,11 @@ def agents_with_orm(request: HttpRequest) -> HttpResponse:
         )
         for row in LoginStatus.objects.select_related("agent").order_by("agent_id")
     )
-    return compact_json(work.agents(rows))
+    return compact_json(work.agents(found))
 
 
 def write(request: HttpRequest) -> HttpResponse:
-    with connection.cursor() as cursor:
-        cursor.execute(work.WRITE)
-        return compact_json(work.written(cursor.fetchall()))
+    return compact_json(work.written(rows(work.WRITE)))
 
 
 def render_name(request: HttpRequest) -> HttpResponse:
@@ -123,6 +130,29 @@ def render_name(request: HttpRequest) -> HttpResponse:
 
 def render_table(request: HttpRequest) -> HttpResponse:
     return sized(render(request, "table.html", {"rows": work.TABLE}))
+
+
+def fortunes(request: HttpRequest) -> HttpResponse:
+    found = work.fortunes(rows(work.FORTUNES))
+    return sized(render(request, "fortunes.html", {"fortunes": found}))
+
+
+@require_POST
+def crud_create(request: HttpRequest) -> HttpResponse:
+    values = work.to_create(json.loads(request.body))
+    return compact_json(work.created(rows(database.CREATE, values)), status=201)
+
+
+@require_http_methods(["GET", "PUT"])
+def crud_item(request: HttpRequest, item_id: int) -> HttpResponse:
+    if request.method == "PUT":
+        values = work.to_update(item_id, json.loads(request.body))
+        found = work.updated(rows(database.UPDATE, values))
+    else:
+        found = work.item(rows(database.READ, [item_id]))
+    if found is None:
+        raise Http404
+    return compact_json(found)
 
 
 def lookup(request: HttpRequest) -> HttpResponse:
@@ -142,6 +172,9 @@ urlpatterns = [
     path("write", write),
     path("render_name", render_name),
     path("render_table", render_table),
+    path("fortunes", fortunes),
+    path("crud/items", crud_create),
+    path("crud/items/<int:item_id>", crud_item),
     path("lookup", lookup),
     path("sleep", sleep),
 ]

@@ -10,10 +10,11 @@ from typing import Any
 import aiohttp
 import asyncpg
 import work
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader
+from pydantic import BaseModel
 
 templates = Jinja2Templates(
     env=Environment(
@@ -22,6 +23,17 @@ templates = Jinja2Templates(
         auto_reload=False,
     )
 )
+
+
+class Change(BaseModel):
+    name: str
+    price: int
+    quantity: int
+
+
+class Item(Change):
+    id: int
+    category: str
 
 
 @contextlib.asynccontextmanager
@@ -69,6 +81,35 @@ async def render_name(request: Request) -> Response:
 @application.get("/render_table", response_class=HTMLResponse)
 async def render_table(request: Request) -> Response:
     return templates.TemplateResponse(request, "table.html", {"rows": work.TABLE})
+
+
+@application.get("/fortunes", response_class=HTMLResponse)
+async def fortunes(request: Request) -> Response:
+    found = work.fortunes(await request.app.state.pool.fetch(work.FORTUNES))
+    return templates.TemplateResponse(request, "fortunes.html", {"fortunes": found})
+
+
+@application.get("/crud/items/{item_id}")
+async def crud_read(request: Request, item_id: int) -> dict[str, Any]:
+    found = work.item(await request.app.state.pool.fetch(work.READ, item_id))
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+@application.post("/crud/items", status_code=201)
+async def crud_create(request: Request, item: Item) -> dict[str, Any]:
+    values = work.to_create(item.model_dump())
+    return work.created(await request.app.state.pool.fetch(work.CREATE, *values))
+
+
+@application.put("/crud/items/{item_id}")
+async def crud_update(request: Request, item_id: int, change: Change) -> dict[str, Any]:
+    values = work.to_update(item_id, change.model_dump())
+    found = work.updated(await request.app.state.pool.fetch(work.UPDATE, *values))
+    if found is None:
+        raise HTTPException(404)
+    return found
 
 
 @application.get("/lookup")

@@ -1,5 +1,6 @@
 """The lab's endpoints on Flask. Contract: files/endpoints.yml."""
 
+import json
 import os
 import time
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import database
 import urllib3
 import work
-from flask import Flask, Response, render_template
+from flask import Flask, Response, abort, render_template, request
 from flask.json.provider import JSONProvider
 
 
@@ -15,6 +16,9 @@ class CompactJSON(JSONProvider):
     # Flask's own sorts the keys and puts a newline at the end.
     def dumps(self, obj: Any, **kwargs: Any) -> str:
         return work.dumps(obj).decode()
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        return json.loads(s, **kwargs)
 
 
 pool = database.Pool()
@@ -58,6 +62,28 @@ def render_name() -> str:
 @application.get("/render_table")
 def render_table() -> str:
     return render_template("table.html", rows=work.TABLE)
+
+
+@application.get("/fortunes")
+def fortunes() -> str:
+    return render_template("fortunes.html", fortunes=work.fortunes(pool.query(work.FORTUNES)))
+
+
+@application.get("/crud/items/<int:item_id>")
+def crud_read(item_id: int) -> dict[str, Any]:
+    return work.item(pool.query(database.READ, [item_id])) or abort(404)
+
+
+@application.post("/crud/items")
+def crud_create() -> tuple[dict[str, Any], int]:
+    values = work.to_create(request.get_json())
+    return work.created(pool.query(database.CREATE, values)), 201
+
+
+@application.put("/crud/items/<int:item_id>")
+def crud_update(item_id: int) -> dict[str, Any]:
+    values = work.to_update(item_id, request.get_json())
+    return work.updated(pool.query(database.UPDATE, values)) or abort(404)
 
 
 @application.get("/lookup")

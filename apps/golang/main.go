@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ const (
 	typeText = "text/plain; charset=utf-8"
 	typeHTML = "text/html; charset=utf-8"
 
+	itemsPath = "/crud/items"
+
 	agentsQuery = `
 		SELECT a.id, a.first_name, a.last_name, a.extension, a.email, s.status, s.since
 		FROM agents a JOIN login_status s ON s.agent_id = a.id
@@ -39,6 +42,21 @@ const (
 		UPDATE visits SET visits = visits + 1
 		WHERE id = (SELECT 1 + floor(random() * 10000)::integer)
 		RETURNING 1`
+
+	fortunesQuery = `SELECT id, message FROM fortune`
+
+	readQuery = `
+		SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count
+		FROM items WHERE id = $1`
+	createStatement = `
+		INSERT INTO items (id, name, category, price, quantity) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (id) DO UPDATE SET
+			name = excluded.name, category = excluded.category,
+			price = excluded.price, quantity = excluded.quantity
+		RETURNING id, name, category, price, quantity`
+	updateStatement = `
+		UPDATE items SET name = $1, price = $2, quantity = $3 WHERE id = $4
+		RETURNING id, name, price, quantity`
 
 	// Seconds.
 	longestBookDelay = 3
@@ -55,6 +73,28 @@ type agent struct {
 	Email     string `json:"email"`
 	Status    string `json:"status"`
 	Since     string `json:"since"`
+}
+
+type fortune struct {
+	ID      int
+	Message string
+}
+
+// item is a row of the table; what a request or an answer does not have is left out.
+type item struct {
+	ID       int             `json:"id"`
+	Name     string          `json:"name"`
+	Category string          `json:"category,omitempty"`
+	Price    int             `json:"price"`
+	Quantity int             `json:"quantity"`
+	Active   *bool           `json:"active,omitempty"`
+	Tags     json.RawMessage `json:"tags,omitempty"`
+	Rating   *rating         `json:"rating,omitempty"`
+}
+
+type rating struct {
+	Score int `json:"score"`
+	Count int `json:"count"`
 }
 
 // app is what the handlers share.
@@ -80,22 +120,36 @@ var (
 		`<!DOCTYPE html><html><head><title>Table</title></head><body><table>` +
 			`{{range .}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>{{end}}` +
 			`</table></body></html>`))
+	fortunesTemplate = template.Must(template.New("fortunes").Parse(
+		`<!DOCTYPE html><html><head><title>Fortunes</title></head><body>` +
+			`<table><tr><th>id</th><th>message</th></tr>` +
+			`{{range .}}<tr><td>{{.ID}}</td><td>{{.Message}}</td></tr>{{end}}` +
+			`</table></body></html>`))
 )
 
 func send(w http.ResponseWriter, contentType string, body []byte) {
+	sendStatus(w, http.StatusOK, contentType, body)
+}
+
+func sendStatus(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	// Go sends longer bodies chunked where it is not told their length.
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
 	w.Write(body)
 }
 
 func sendJSON(w http.ResponseWriter, value any) {
+	sendStatusJSON(w, http.StatusOK, value)
+}
+
+func sendStatusJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	send(w, typeJSON, body)
+	sendStatus(w, status, typeJSON, body)
 }
 
 func render(w http.ResponseWriter, page *template.Template, value any) {
@@ -161,6 +215,80 @@ func renderName(w http.ResponseWriter, r *http.Request) {
 
 func (a *app) renderTable(w http.ResponseWriter, r *http.Request) {
 	render(w, tableTemplate, a.table)
+}
+
+func (a *app) fortunes(w http.ResponseWriter, r *http.Request) {
+	rows, err := a.db.Query(fortunesQuery)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer rows.Close()
+	var found []fortune
+	for rows.Next() {
+		var f fortune
+		if err := rows.Scan(&f.ID, &f.Message); err != nil {
+			fail(w, err)
+			return
+		}
+		found = append(found, f)
+	}
+	if err := rows.Err(); err != nil {
+		fail(w, err)
+		return
+	}
+	found = append(found, fortune{Message: "Additional fortune added at request time."})
+	sort.Slice(found, func(i, j int) bool { return found[i].Message < found[j].Message })
+	render(w, fortunesTemplate, found)
+}
+
+// items creates an item or replaces it.
+func (a *app) items(w http.ResponseWriter, r *http.Request) {
+	var i item
+	if r.Method != http.MethodPost {
+		http.Error(w, "", http.StatusMethodNotAllowed)
+	} else if err := json.NewDecoder(r.Body).Decode(&i); err != nil {
+		http.Error(w, "", http.StatusBadRequest)
+	} else if err := a.db.QueryRow(createStatement, i.ID, i.Name, i.Category, i.Price, i.Quantity).
+		Scan(&i.ID, &i.Name, &i.Category, &i.Price, &i.Quantity); err != nil {
+		fail(w, err)
+	} else {
+		sendStatusJSON(w, http.StatusCreated, i)
+	}
+}
+
+// oneItem reads or updates the item that the path names.
+func (a *app) oneItem(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, itemsPath+"/"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	var i item
+	switch r.Method {
+	case http.MethodGet:
+		i.Active, i.Rating = new(bool), new(rating)
+		err = a.db.QueryRow(readQuery, id).Scan(&i.ID, &i.Name, &i.Category, &i.Price, &i.Quantity,
+			i.Active, &i.Tags, &i.Rating.Score, &i.Rating.Count)
+	case http.MethodPut:
+		if err := json.NewDecoder(r.Body).Decode(&i); err != nil {
+			http.Error(w, "", http.StatusBadRequest)
+			return
+		}
+		i = item{Name: i.Name, Price: i.Price, Quantity: i.Quantity}
+		err = a.db.QueryRow(updateStatement, i.Name, i.Price, i.Quantity, id).
+			Scan(&i.ID, &i.Name, &i.Price, &i.Quantity)
+	default:
+		http.Error(w, "", http.StatusMethodNotAllowed)
+		return
+	}
+	if err == sql.ErrNoRows {
+		http.NotFound(w, r)
+	} else if err != nil {
+		fail(w, err)
+	} else {
+		sendJSON(w, i)
+	}
 }
 
 func (a *app) lookup(w http.ResponseWriter, r *http.Request) {
@@ -361,6 +489,9 @@ func run() error {
 	mux.HandleFunc("/write", a.write)
 	mux.HandleFunc("/render_name", renderName)
 	mux.HandleFunc("/render_table", a.renderTable)
+	mux.HandleFunc("/fortunes", a.fortunes)
+	mux.HandleFunc(itemsPath, a.items)
+	mux.HandleFunc(itemsPath+"/", a.oneItem)
 	mux.HandleFunc("/lookup", a.lookup)
 	mux.HandleFunc("/sleep", sleep)
 	mux.HandleFunc("/complex", complexWait)

@@ -9,9 +9,10 @@ from typing import Any
 import services
 import work
 from jinja2 import Environment, FileSystemLoader
-from litestar import Litestar, MediaType, Response, get
+from litestar import Litestar, MediaType, Response, get, post, put
 from litestar.contrib.jinja import JinjaTemplateEngine
 from litestar.datastructures import State
+from litestar.exceptions import NotFoundException
 from litestar.response import Template
 from litestar.template import TemplateConfig
 
@@ -52,6 +53,32 @@ async def render_name() -> Template:
 @get("/render_table")
 async def render_table() -> Template:
     return Template("table.html", context={"rows": work.TABLE})
+
+
+@get("/fortunes")
+async def fortunes(state: State) -> Template:
+    return Template("fortunes.html", context={"fortunes": await state.services.fortunes()})
+
+
+@get("/crud/items/{item_id:int}")
+async def crud_read(state: State, item_id: int) -> dict[str, Any]:
+    found = await state.services.read(item_id)
+    if found is None:
+        raise NotFoundException
+    return found
+
+
+@post("/crud/items")
+async def crud_create(state: State, data: dict[str, Any]) -> dict[str, Any]:
+    return await state.services.create(data)
+
+
+@put("/crud/items/{item_id:int}")
+async def crud_update(state: State, item_id: int, data: dict[str, Any]) -> dict[str, Any]:
+    found = await state.services.update(item_id, data)
+    if found is None:
+        raise NotFoundException
+    return found
 
 
 @get("/lookup")
@@ -109,6 +136,10 @@ application = Litestar(
         write,
         render_name,
         render_table,
+        fortunes,
+        crud_read,
+        crud_create,
+        crud_update,
         lookup,
         sleep,
         several_sleeps,

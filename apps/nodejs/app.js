@@ -28,6 +28,25 @@ const WRITE = `
   RETURNING id
 `
 
+const FORTUNES = 'SELECT id, message FROM fortune'
+
+const READ = `
+  SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count
+  FROM items WHERE id = $1
+`
+const CREATE = `
+  INSERT INTO items (id, name, category, price, quantity) VALUES ($1, $2, $3, $4, $5)
+  ON CONFLICT (id) DO UPDATE SET
+    name = excluded.name, category = excluded.category,
+    price = excluded.price, quantity = excluded.quantity
+  RETURNING id, name, category, price, quantity
+`
+const UPDATE = `
+  UPDATE items SET name = $1, price = $2, quantity = $3 WHERE id = $4
+  RETURNING id, name, price, quantity
+`
+const ITEMS = '/crud/items'
+
 const NAME = 'Ada'
 // What render_table shows: 6 rows of 4 columns.
 const TABLE = [1, 2, 3, 4, 5, 6].map((row) => [1, 2, 3, 4].map((column) => `${row}.${column}`))
@@ -69,13 +88,24 @@ const page = (title, body) =>
 const cell = (value) => `<td>${escaped(value)}</td>`
 const row = (values) => `<tr>${values.map(cell).join('')}</tr>`
 
-function send (response, type, body) {
-  response.writeHead(200, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) })
+function send (response, type, body, status = 200) {
+  response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) })
   response.end(body)
 }
 
-function sendJson (response, value) {
-  send(response, JSON_TYPE, JSON.stringify(value))
+function sendJson (response, value, status = 200) {
+  send(response, JSON_TYPE, JSON.stringify(value), status)
+}
+
+function refuse (response, status) {
+  response.writeHead(status, { 'Content-Length': 0 })
+  response.end()
+}
+
+async function read (stream) {
+  const parts = []
+  for await (const part of stream) parts.push(part)
+  return Buffer.concat(parts)
 }
 
 function index (request, response) {
@@ -104,6 +134,34 @@ function renderTable (request, response) {
   send(response, HTML, page('Table', `<table>${TABLE.map(row).join('')}</table>`))
 }
 
+async function fortunes (request, response) {
+  const { rows } = await pool.query(FORTUNES)
+  rows.push({ id: 0, message: 'Additional fortune added at request time.' })
+  rows.sort((a, b) => (a.message < b.message ? -1 : 1))
+  const table = rows.map(({ id, message }) => row([String(id), message])).join('')
+  send(response, HTML, page('Fortunes', `<table><tr><th>id</th><th>message</th></tr>${table}</table>`))
+}
+
+async function createItem (request, response) {
+  const { id, name, category, price, quantity } = JSON.parse(await read(request))
+  const { rows } = await pool.query(CREATE, [id, name, category, price, quantity])
+  sendJson(response, rows[0], 201)
+}
+
+async function readItem (request, response, id) {
+  const { rows } = await pool.query(READ, [id])
+  if (rows.length === 0) return refuse(response, 404)
+  const { rating_score: score, rating_count: count, ...item } = rows[0]
+  sendJson(response, { ...item, rating: { score, count } })
+}
+
+async function updateItem (request, response, id) {
+  const { name, price, quantity } = JSON.parse(await read(request))
+  const { rows } = await pool.query(UPDATE, [name, price, quantity, id])
+  if (rows.length === 0) return refuse(response, 404)
+  sendJson(response, rows[0])
+}
+
 function lookup (request, response) {
   let found = 0
   for (const item of SOUGHT) {
@@ -128,9 +186,7 @@ function ask (url) {
   return new Promise((resolve, reject) => {
     const request = http.get(url, { agent }, async (answer) => {
       try {
-        const parts = []
-        for await (const part of answer) parts.push(part)
-        resolve(Buffer.concat(parts))
+        resolve(await read(answer))
       } catch (error) {
         reject(error)
       }
@@ -155,6 +211,7 @@ const ROUTES = new Map([
   ['/write', write],
   ['/render_name', renderName],
   ['/render_table', renderTable],
+  ['/fortunes', fortunes],
   ['/lookup', lookup],
   ['/sleep', sleep],
   ['/complex', complex],
@@ -162,19 +219,26 @@ const ROUTES = new Map([
   ['/book', book]
 ])
 
+const ONE_ITEM = new RegExp(`^${ITEMS}/(\\d+)$`)
+
+// Handlers by the request's method, and the item that the path names.
+function route (path) {
+  if (ROUTES.has(path)) return [{ GET: ROUTES.get(path) }]
+  if (path === ITEMS) return [{ POST: createItem }]
+  const item = ONE_ITEM.exec(path)
+  return item ? [{ GET: readItem, PUT: updateItem }, Number(item[1])] : []
+}
+
 async function answer (request, response) {
-  const handler = ROUTES.get(request.url.split('?', 1)[0])
-  if (!handler || request.method !== 'GET') {
-    response.writeHead(handler ? 405 : 404, { 'Content-Length': 0 })
-    response.end()
-    return
-  }
+  const [handlers, id] = route(request.url.split('?', 1)[0])
+  if (!handlers) return refuse(response, 404)
+  const handler = handlers[request.method]
+  if (!handler) return refuse(response, 405)
   try {
-    await handler(request, response)
+    await handler(request, response, id)
   } catch (error) {
     console.error(error)
-    response.writeHead(500, { 'Content-Length': 0 })
-    response.end()
+    refuse(response, 500)
   }
 }
 

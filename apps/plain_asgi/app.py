@@ -1,7 +1,9 @@
 """The lab's endpoints on ASGI alone, without a framework. Contract: files/endpoints.yml."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from html import escape
 from typing import Any
 
 import services
@@ -14,8 +16,13 @@ NAME = "<!DOCTYPE html><html><head><title>Hello</title></head><body><p>Hello, {}
 TABLE = (
     "<!DOCTYPE html><html><head><title>Table</title></head><body><table>{}</table></body></html>"
 )
+FORTUNES = (
+    "<!DOCTYPE html><html><head><title>Fortunes</title></head><body>"
+    "<table><tr><th>id</th><th>message</th></tr>{}</table></body></html>"
+)
 ROW = "<tr>{}</tr>"
 CELL = "<td>{}</td>"
+ITEMS = "/crud/items"
 
 
 async def index(state: State) -> Answer:
@@ -41,6 +48,14 @@ async def render_name(state: State) -> Answer:
 async def render_table(state: State) -> Answer:
     rows = [ROW.format("".join([CELL.format(cell) for cell in row])) for row in work.TABLE]
     return work.HTML, TABLE.format("".join(rows)).encode()
+
+
+async def fortunes(state: State) -> Answer:
+    rows = [
+        ROW.format(CELL.format(number) + CELL.format(escape(message)))
+        for number, message in await state["services"].fortunes()
+    ]
+    return work.HTML, FORTUNES.format("".join(rows)).encode()
 
 
 async def lookup(state: State) -> Answer:
@@ -84,6 +99,7 @@ ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
     "/write": write,
     "/render_name": render_name,
     "/render_table": render_table,
+    "/fortunes": fortunes,
     "/lookup": lookup,
     "/sleep": sleep,
     "/complex": several_sleeps,
@@ -92,6 +108,28 @@ ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
     "/upstream": upstream,
     "/book": book,
 }
+
+
+async def crud(state: State, method: str, name: str, body: bytes) -> tuple[int, Answer] | None:
+    """Read, create or update an item; return status and answer, None where it is not there."""
+    if method == "POST" and not name:
+        return 201, (work.JSON, work.dumps(await state["services"].create(json.loads(body))))
+    found = None
+    if method == "GET" and name.isdecimal():
+        found = await state["services"].read(int(name))
+    elif method == "PUT" and name.isdecimal():
+        found = await state["services"].update(int(name), json.loads(body))
+    return found and (200, (work.JSON, work.dumps(found)))
+
+
+async def received(receive: Callable) -> bytes:
+    """Return a request's body."""
+    parts, more = [], True
+    while more:
+        event = await receive()
+        parts.append(event.get("body", b""))
+        more = event.get("more_body", False)
+    return b"".join(parts)
 
 
 async def lifespan(state: State, receive: Callable, send: Callable) -> None:
@@ -107,8 +145,14 @@ async def application(scope: dict[str, Any], receive: Callable, send: Callable) 
         await lifespan(scope["state"], receive, send)
         return
     status, (content_type, body) = 404, (work.TEXT, b"Not Found")
-    if endpoint := ENDPOINTS.get(scope["path"]):
+    path = scope["path"]
+    if endpoint := ENDPOINTS.get(path):
         status, (content_type, body) = 200, await endpoint(scope["state"])
+    elif path.startswith(ITEMS):
+        name = path.removeprefix(ITEMS).removeprefix("/")
+        sent = await received(receive)
+        if found := await crud(scope["state"], scope["method"], name, sent):
+            status, (content_type, body) = found
     await send(
         {
             "type": "http.response.start",

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable
+from html import escape
 from typing import Any
 
 import services
@@ -15,8 +17,13 @@ NAME = "<!DOCTYPE html><html><head><title>Hello</title></head><body><p>Hello, {}
 TABLE = (
     "<!DOCTYPE html><html><head><title>Table</title></head><body><table>{}</table></body></html>"
 )
+FORTUNES = (
+    "<!DOCTYPE html><html><head><title>Fortunes</title></head><body>"
+    "<table><tr><th>id</th><th>message</th></tr>{}</table></body></html>"
+)
 ROW = "<tr>{}</tr>"
 CELL = "<td>{}</td>"
+ITEMS = "/crud/items"
 
 
 async def index(state: State) -> Answer:
@@ -42,6 +49,14 @@ async def render_name(state: State) -> Answer:
 async def render_table(state: State) -> Answer:
     rows = [ROW.format("".join([CELL.format(cell) for cell in row])) for row in work.TABLE]
     return work.HTML, TABLE.format("".join(rows)).encode()
+
+
+async def fortunes(state: State) -> Answer:
+    rows = [
+        ROW.format(CELL.format(number) + CELL.format(escape(message)))
+        for number, message in await state["services"].fortunes()
+    ]
+    return work.HTML, FORTUNES.format("".join(rows)).encode()
 
 
 async def lookup(state: State) -> Answer:
@@ -85,6 +100,7 @@ ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
     "/write": write,
     "/render_name": render_name,
     "/render_table": render_table,
+    "/fortunes": fortunes,
     "/lookup": lookup,
     "/sleep": sleep,
     "/complex": several_sleeps,
@@ -93,6 +109,18 @@ ENDPOINTS: dict[str, Callable[[State], Awaitable[Answer]]] = {
     "/upstream": upstream,
     "/book": book,
 }
+
+
+async def crud(state: State, method: str, name: str, body: bytes) -> tuple[int, Answer] | None:
+    """Read, create or update an item; return status and answer, None where it is not there."""
+    if method == "POST" and not name:
+        return 201, (work.JSON, work.dumps(await state["services"].create(json.loads(body))))
+    found = None
+    if method == "GET" and name.isdecimal():
+        found = await state["services"].read(int(name))
+    elif method == "PUT" and name.isdecimal():
+        found = await state["services"].update(int(name), json.loads(body))
+    return found and (200, (work.JSON, work.dumps(found)))
 
 
 class Application:
@@ -114,6 +142,10 @@ class Application:
         status, (content_type, body) = 404, (work.TEXT, b"Not Found")
         if endpoint := ENDPOINTS.get(scope.path):
             status, (content_type, body) = 200, await endpoint(self._state)
+        elif scope.path.startswith(ITEMS):
+            name = scope.path.removeprefix(ITEMS).removeprefix("/")
+            if found := await crud(self._state, scope.method, name, await protocol()):
+                status, (content_type, body) = found
         protocol.response_bytes(
             status=status,
             headers=[("content-type", content_type), ("content-length", str(len(body)))],

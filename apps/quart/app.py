@@ -1,12 +1,13 @@
 """The lab's endpoints on Quart. Contract: files/endpoints.yml."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import services
 import work
-from quart import Quart, Response, render_template
+from quart import Quart, Response, abort, render_template, request
 from quart.json.provider import JSONProvider
 
 
@@ -14,6 +15,9 @@ class CompactJSON(JSONProvider):
     # Quart's own sorts the keys and puts a newline at the end.
     def dumps(self, object_: Any, **kwargs: Any) -> str:
         return work.dumps(object_).decode()
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        return json.loads(s, **kwargs)
 
 
 application = Quart(__name__)
@@ -54,6 +58,26 @@ async def render_name() -> str:
 @application.get("/render_table")
 async def render_table() -> str:
     return await render_template("table.html", rows=work.TABLE)
+
+
+@application.get("/fortunes")
+async def fortunes() -> str:
+    return await render_template("fortunes.html", fortunes=await application.services.fortunes())
+
+
+@application.get("/crud/items/<int:item_id>")
+async def crud_read(item_id: int) -> dict[str, Any]:
+    return await application.services.read(item_id) or abort(404)
+
+
+@application.post("/crud/items")
+async def crud_create() -> tuple[dict[str, Any], int]:
+    return await application.services.create(await request.get_json()), 201
+
+
+@application.put("/crud/items/<int:item_id>")
+async def crud_update(item_id: int) -> dict[str, Any]:
+    return await application.services.update(item_id, await request.get_json()) or abort(404)
 
 
 @application.get("/lookup")

@@ -10,6 +10,7 @@ import services
 import work
 from jinja2 import Environment, FileSystemLoader
 from sanic import HTTPResponse, Request, Sanic
+from sanic.exceptions import NotFound
 from sanic.response import html, json, raw, text
 
 templates = Environment(
@@ -72,6 +73,32 @@ async def render_name(request: Request) -> HTTPResponse:
 @application.get("/render_table")
 async def render_table(request: Request) -> HTTPResponse:
     return render("table.html", rows=work.TABLE)
+
+
+@application.get("/fortunes")
+async def fortunes(request: Request) -> HTTPResponse:
+    return render("fortunes.html", fortunes=await request.app.ctx.services.fortunes())
+
+
+@application.get("/crud/items/<item_id:int>")
+async def crud_read(request: Request, item_id: int) -> HTTPResponse:
+    found = await request.app.ctx.services.read(item_id)
+    if found is None:
+        raise NotFound
+    return json(found)
+
+
+@application.post("/crud/items")
+async def crud_create(request: Request) -> HTTPResponse:
+    return json(await request.app.ctx.services.create(request.json), 201)
+
+
+@application.put("/crud/items/<item_id:int>")
+async def crud_update(request: Request, item_id: int) -> HTTPResponse:
+    found = await request.app.ctx.services.update(item_id, request.json)
+    if found is None:
+        raise NotFound
+    return json(found)
 
 
 @application.get("/lookup")

@@ -9,6 +9,7 @@ import services
 import work
 from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -45,6 +46,31 @@ async def render_name(request: Request) -> Response:
 
 async def render_table(request: Request) -> Response:
     return templates.TemplateResponse(request, "table.html", {"rows": work.TABLE})
+
+
+async def fortunes(request: Request) -> Response:
+    found = await request.app.state.services.fortunes()
+    return templates.TemplateResponse(request, "fortunes.html", {"fortunes": found})
+
+
+async def crud_read(request: Request) -> Response:
+    found = await request.app.state.services.read(request.path_params["item_id"])
+    if found is None:
+        raise HTTPException(404)
+    return JSONResponse(found)
+
+
+async def crud_create(request: Request) -> Response:
+    created = await request.app.state.services.create(await request.json())
+    return JSONResponse(created, 201)
+
+
+async def crud_update(request: Request) -> Response:
+    item_id = request.path_params["item_id"]
+    found = await request.app.state.services.update(item_id, await request.json())
+    if found is None:
+        raise HTTPException(404)
+    return JSONResponse(found)
 
 
 async def lookup(request: Request) -> Response:
@@ -95,6 +121,10 @@ application = Starlette(
         Route("/write", write),
         Route("/render_name", render_name),
         Route("/render_table", render_table),
+        Route("/fortunes", fortunes),
+        Route("/crud/items", crud_create, methods=["POST"]),
+        Route("/crud/items/{item_id:int}", crud_read, methods=["GET"]),
+        Route("/crud/items/{item_id:int}", crud_update, methods=["PUT"]),
         Route("/lookup", lookup),
         Route("/sleep", sleep),
         Route("/complex", several_sleeps),

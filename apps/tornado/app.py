@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import json
 import os
 import socket
 from datetime import timedelta
@@ -15,7 +16,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.template import DictLoader
-from tornado.web import Application, RequestHandler
+from tornado.web import Application, HTTPError, RequestHandler
 
 # Tornado would keep the newline at a file's end; these have none.
 TEMPLATES = {
@@ -26,6 +27,13 @@ TEMPLATES = {
     "table.html": (
         "<!DOCTYPE html><html><head><title>Table</title></head><body><table>"
         "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% end %}</tr>{% end %}"
+        "</table></body></html>"
+    ),
+    "fortunes.html": (
+        "<!DOCTYPE html><html><head><title>Fortunes</title></head><body>"
+        "<table><tr><th>id</th><th>message</th></tr>"
+        "{% for id, message in fortunes %}"
+        "<tr><td>{{ id }}</td><td>{{ message }}</td></tr>{% end %}"
         "</table></body></html>"
     ),
 }
@@ -85,6 +93,37 @@ class RenderTable(Handler):
         self.render("table.html", rows=work.TABLE)
 
 
+class Fortunes(Handler):
+    async def get(self) -> None:
+        connections = await pool()
+        found = work.fortunes(await connections.fetch(work.FORTUNES))
+        self.render("fortunes.html", fortunes=found)
+
+
+class Items(Handler):
+    async def post(self) -> None:
+        connections = await pool()
+        values = work.to_create(json.loads(self.request.body))
+        self.set_status(201)
+        self.finish_json(work.created(await connections.fetch(work.CREATE, *values)))
+
+
+class Item(Handler):
+    async def get(self, item_id: str) -> None:
+        connections = await pool()
+        self.finish_found(work.item(await connections.fetch(work.READ, int(item_id))))
+
+    async def put(self, item_id: str) -> None:
+        connections = await pool()
+        values = work.to_update(int(item_id), json.loads(self.request.body))
+        self.finish_found(work.updated(await connections.fetch(work.UPDATE, *values)))
+
+    def finish_found(self, item: dict[str, Any] | None) -> None:
+        if item is None:
+            raise HTTPError(404)
+        self.finish_json(item)
+
+
 class Lookup(Handler):
     def get(self) -> None:
         self.finish_json({"found": work.lookup()})
@@ -138,6 +177,9 @@ application = Application(
         ("/write", Write),
         ("/render_name", RenderName),
         ("/render_table", RenderTable),
+        ("/fortunes", Fortunes),
+        ("/crud/items", Items),
+        (r"/crud/items/(\d+)", Item),
         ("/lookup", Lookup),
         ("/sleep", Sleep),
         ("/complex", SeveralSleeps),

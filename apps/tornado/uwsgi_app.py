@@ -60,6 +60,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
                 environ["REQUEST_METHOD"], environ["REQUEST_URI"], environ["SERVER_PROTOCOL"]
             ),
             headers=headers,
+            body=environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)),
             connection=connection,
         )
     )

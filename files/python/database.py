@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
 
+import work
+
 DRIVER = os.environ["LAB_DRIVER"]
 DATABASE = os.environ["LAB_DATABASE"]
+
+# With the drivers' own placeholder.
+READ, CREATE, UPDATE = (
+    re.sub(r"\$[0-9]+", "%s", statement) for statement in (work.READ, work.CREATE, work.UPDATE)
+)
 
 if DRIVER == "psycopg2":
     import psycopg2
@@ -42,16 +50,18 @@ if DRIVER == "psycopg2":
     if "gevent.monkey" in sys.modules and sys.modules["gevent.monkey"].is_module_patched("socket"):
         psycopg2.extensions.set_wait_callback(_wait)
 
-    def _rows(connection: psycopg2.extensions.connection, statement: str) -> Sequence[Any]:
+    def _rows(
+        connection: psycopg2.extensions.connection, statement: str, values: Sequence[Any] | None
+    ) -> Sequence[Any]:
         with connection.cursor() as cursor:
-            cursor.execute(statement)
+            cursor.execute(statement, values)
             return cursor.fetchall()
 
-    def query(statement: str) -> Sequence[Any]:
+    def query(statement: str, values: Sequence[Any] | None = None) -> Sequence[Any]:
         """Return the rows of a statement, over a new connection."""
         connection = psycopg2.connect(DATABASE, connection_factory=_Autocommit)
         with contextlib.closing(connection):
-            return _rows(connection, statement)
+            return _rows(connection, statement, values)
 
     class Pool:
         """LAB_POOL_SIZE connections, all made at the start: none is made under load."""
@@ -64,12 +74,12 @@ if DRIVER == "psycopg2":
                 size, size, DATABASE, connection_factory=_Autocommit
             )
 
-        def query(self, statement: str) -> Sequence[Any]:
+        def query(self, statement: str, values: Sequence[Any] | None = None) -> Sequence[Any]:
             """Return the rows of a statement; waits for a free connection."""
             with self._free:
                 connection = self._pool.getconn()
                 try:
-                    return _rows(connection, statement)
+                    return _rows(connection, statement, values)
                 finally:
                     self._pool.putconn(connection)
 
@@ -83,10 +93,10 @@ else:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    def query(statement: str) -> Sequence[Any]:
+    def query(statement: str, values: Sequence[Any] | None = None) -> Sequence[Any]:
         """Return the rows of a statement, over a new connection."""
         with psycopg.connect(DATABASE, autocommit=True) as connection:
-            return connection.execute(statement).fetchall()
+            return connection.execute(statement, values).fetchall()
 
     class Pool:  # type: ignore[no-redef]
         """LAB_POOL_SIZE connections, all made at the start: none is made under load."""
@@ -100,10 +110,10 @@ else:
             )
             atexit.register(self._pool.close)
 
-        def query(self, statement: str) -> Sequence[Any]:
+        def query(self, statement: str, values: Sequence[Any] | None = None) -> Sequence[Any]:
             """Return the rows of a statement; waits for a free connection."""
             with self._pool.connection() as connection:
-                return connection.execute(statement).fetchall()
+                return connection.execute(statement, values).fetchall()
 
     def parameters() -> dict[str, Any]:
         """Return the parts of the connection string."""

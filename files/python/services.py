@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import aiohttp
@@ -28,6 +28,18 @@ class Services:
 
     async def write(self) -> dict[str, int]:
         return work.written(await self._pool.fetch(work.WRITE))
+
+    async def fortunes(self) -> list[tuple[int, str]]:
+        return work.fortunes(await self._pool.fetch(work.FORTUNES))
+
+    async def read(self, item_id: int) -> dict[str, Any] | None:
+        return work.item(await self._pool.fetch(work.READ, item_id))
+
+    async def create(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        return work.created(await self._pool.fetch(work.CREATE, *work.to_create(item)))
+
+    async def update(self, item_id: int, item: Mapping[str, Any]) -> dict[str, Any] | None:
+        return work.updated(await self._pool.fetch(work.UPDATE, *work.to_update(item_id, item)))
 
     async def upstream(self) -> tuple[int, bytes]:
         """Return status and body of the slow service's answer."""

@@ -15,7 +15,7 @@ import random
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,29 @@ WRITE = """
     RETURNING id
 """
 
+# TechEmpower's rules for /fortunes: no ORDER BY, and the added row is in no table.
+FORTUNES = "SELECT id, message FROM fortune"
+ADDED = (0, "Additional fortune added at request time.")
+
+# Each takes its values in the order of their numbers, once.
+READ = """
+    SELECT id, name, category, price, quantity, active, tags, rating_score, rating_count
+    FROM items WHERE id = $1
+"""
+CREATE = """
+    INSERT INTO items (id, name, category, price, quantity) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (id) DO UPDATE SET
+        name = excluded.name, category = excluded.category,
+        price = excluded.price, quantity = excluded.quantity
+    RETURNING id, name, category, price, quantity
+"""
+UPDATE = """
+    UPDATE items SET name = $1, price = $2, quantity = $3 WHERE id = $4
+    RETURNING id, name, price, quantity
+"""
+ITEM = ("id", "name", "category", "price", "quantity")
+CHANGED = ("id", "name", "price", "quantity")
+
 # Half of what is looked up is in the set.
 _SET = {f"item {n}" for n in range(1000)}
 _SOUGHT = [f"item {n}" for n in range(2000)] * 25
@@ -63,6 +86,48 @@ def agents(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
 def written(rows: Sequence[Sequence[Any]]) -> dict[str, int]:
     """Rows of the statement WRITE as the answer has them."""
     return {"written": len(rows)}
+
+
+def fortunes(rows: Iterable[Sequence[Any]]) -> list[tuple[int, str]]:
+    """Rows of the query FORTUNES and the added one, by their messages."""
+    found = [(row[0], row[1]) for row in rows]
+    found.append(ADDED)
+    found.sort(key=lambda fortune: fortune[1])
+    return found
+
+
+def item(rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
+    """Rows of the query READ as the answer has them; None without an item."""
+    if not rows:
+        return None
+    *plain, active, tags, score, count = rows[0]
+    return {
+        **dict(zip(ITEM, plain, strict=True)),
+        "active": active,
+        # Some drivers give JSON as its text.
+        "tags": json.loads(tags) if isinstance(tags, str) else tags,
+        "rating": {"score": score, "count": count},
+    }
+
+
+def to_create(item: Mapping[str, Any]) -> list[Any]:
+    """Values of the statement CREATE, of a request's JSON."""
+    return [item[name] for name in ITEM]
+
+
+def created(rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Rows of the statement CREATE as the answer has them."""
+    return dict(zip(ITEM, rows[0], strict=True))
+
+
+def to_update(item_id: int, item: Mapping[str, Any]) -> list[Any]:
+    """Values of the statement UPDATE, of a request's JSON."""
+    return [item["name"], item["price"], item["quantity"], item_id]
+
+
+def updated(rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
+    """Rows of the statement UPDATE as the answer has them; None without an item."""
+    return dict(zip(CHANGED, rows[0], strict=True)) if rows else None
 
 
 def lookup() -> int:

@@ -207,6 +207,7 @@ def _cell(
         server_keepalive_s=stack["server_keepalive"],
         backlog=backlog,
         driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
+        python=stack["python"],
         front="none" if stack["front"] == "none" else None,
         endpoint=endpoint,
         tuning=tuning,

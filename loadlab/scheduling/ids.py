@@ -29,6 +29,8 @@ def stack_id(cell: Cell) -> str:
         parts.append(f"keep{cell.server_keepalive_s}s")
     if cell.driver:
         parts.append(cell.driver)
+    if cell.python:
+        parts.append(f"python{cell.python}")
     if not cell.upstream_keepalive:
         parts.append("unkept")
     if cell.front == "none":

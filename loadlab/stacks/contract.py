@@ -14,7 +14,8 @@ import jsonschema
 
 from loadlab.core.catalog import read_yaml
 from loadlab.core.model.base import Json
-from loadlab.stacks import book_text
+from loadlab.stacks import book_text, expected
+from loadlab.stacks.expected import Dataset
 
 K = TypeVar("K")
 
@@ -25,8 +26,6 @@ ANSWER_BYTES_MAX = 1 << 20
 # Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
 
-# Rows of each table of files/dataset.yml.
-Dataset = Mapping[str, Sequence[Mapping[str, Json]]]
 # What a server must provide.
 Need = Literal["database", "upstream", "book", "cpu_work"]
 
@@ -45,9 +44,10 @@ class Contract(TypedDict):
     content_type: NotRequired[str]
     answer_headers: NotRequired[dict[str, str]]
     json: NotRequired[Json]
-    json_from: NotRequired[str]
+    json_from: NotRequired[Literal["agents", "item"]]
     text: NotRequired[str | list[str]]
     text_from: NotRequired[Literal["book"]]
+    html_from: NotRequired[Literal["fortunes"]]
     schema: NotRequired[dict[str, Json]]
     pattern: NotRequired[str]
     minimum_ms: NotRequired[int]
@@ -79,8 +79,8 @@ def contracts(root: Path) -> dict[str, Contract]:
 
 
 def is_exact(contract: Contract) -> bool:
-    """Return whether the contract gives the answer's body to the byte."""
-    return any(key in contract for key in ("json", "json_from", "text", "text_from"))
+    """Return whether the contract gives the answer's whole body."""
+    return any(key in contract for key in ("json", "json_from", "text", "text_from", "html_from"))
 
 
 def is_free(contract: Contract) -> bool:
@@ -94,29 +94,21 @@ def is_recorded(contract: Contract) -> bool:
 
 
 def expected_body(contract: Contract, dataset: Dataset) -> bytes:
-    """Return the exact body that the contract asks for.
+    """Return the exact body that the contract asks for; of `html_from` what ``plain`` makes of it.
 
-    ``dataset`` holds the rows of each table, for contracts with the key `json_from`.
+    ``dataset`` holds the rows of each table, for the keys `json_from` and `html_from`.
     """
+    if "html_from" in contract:
+        return expected.PAGES[contract["html_from"]](dataset).encode()
     if "text_from" in contract:
         return TEXTS[contract["text_from"]]()
     if "text" in contract:
         text = contract["text"]
         return (text if isinstance(text, str) else "".join(text)).encode()
-    return json.dumps(_expected_json(contract, dataset), separators=(",", ":")).encode()
-
-
-def _expected_json(contract: Contract, dataset: Dataset) -> Json:
-    if "json" in contract:
-        return contract["json"]
-    name = contract["json_from"]
-    status = {row["agent_id"]: row for row in dataset["login_status"]}
-    return {
-        name: [
-            {**row, "status": status[row["id"]]["status"], "since": status[row["id"]]["since"]}
-            for row in dataset[name]
-        ]
-    }
+    known = (
+        contract["json"] if "json" in contract else expected.JSON[contract["json_from"]](dataset)
+    )
+    return json.dumps(known, separators=(",", ":")).encode()
 
 
 def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -213,7 +205,7 @@ def check(contract: Contract, answer: bytes, seconds: float, dataset: Dataset) -
         _header(path, headers, name.lower(), value.lower())
     _check_length(path, headers, body)
     if is_exact(contract):
-        _check_body(path, headers, body, expected_body(contract, dataset))
+        _check_body(contract, headers, body, expected_body(contract, dataset))
     if "schema" in contract:
         _check_schema(path, body, contract["schema"])
     if "pattern" in contract and not re.search(
@@ -261,9 +253,15 @@ def _check_length(path: str, headers: Mapping[str, str], body: bytes) -> None:
         )
 
 
-def _check_body(path: str, headers: Mapping[str, str], body: bytes, wanted: bytes) -> None:
+def _check_body(contract: Contract, headers: Mapping[str, str], body: bytes, wanted: bytes) -> None:
+    path, length = contract["path"], len(wanted)
+    if "html_from" in contract:
+        length = len(body)
+        body = expected.plain(body.decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
     # A chunked answer would be longer on the wire than the other applications' answers.
-    _header(path, headers, "content-length", str(len(wanted)))
+    _header(path, headers, "content-length", str(length))
     if body != wanted:
         first = next(
             (n for n, (a, b) in enumerate(zip(body, wanted, strict=False)) if a != b),

@@ -8,7 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from loadlab.core.catalog import known, names
 from loadlab.core.errors import PlanError
-from loadlab.stacks import requirements
+from loadlab.stacks import interpreters, requirements
 from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
 from loadlab.stacks.contract import Contract, expected_body
 from loadlab.stacks.servers import Chosen, Offered, PythonLimit, offered, refusal
@@ -40,6 +40,7 @@ class Asked(TypedDict):
     front: str
     workers: int | None
     threads: int
+    python: NotRequired[str | None]
     app: NotRequired[str | None]
     module: NotRequired[str | None]
     server_keepalive: int | None
@@ -61,6 +62,7 @@ class Stack(Chosen):
     - front: nginx or none; port: the port that clients connect to
     - workers, threads and server_keepalive: as in the options
     - driver: the database driver, None without a choice
+    - python: the application's Python, None for the server's own
     - needs: the sorted services that the application's endpoints need, by files/endpoints.yml
     - constants: what nginx answers where there is no application
     - source: the application's folder, relative to the lab's or absolute
@@ -72,6 +74,7 @@ class Stack(Chosen):
     framework: str
     app: App
     driver: str | None
+    python: str | None
     front: str
     port: int
     workers: int | None
@@ -99,8 +102,13 @@ def _own_refusal(app: App, choices: Mapping[str, object]) -> str | None:
     return None
 
 
-def fitting(there_are: Iterable[Offered], values: Asked, app: App) -> list[Offered]:
-    """Return those of an application's stacks that fit the options, in their order."""
+def fitting(
+    there_are: Iterable[Offered], values: Asked, app: App, own_python: bool
+) -> list[Offered]:
+    """Return those of an application's stacks that fit the options, in their order.
+
+    ``own_python``: whether the application has a Python of its own.
+    """
     return [
         one
         for one in there_are
@@ -111,6 +119,8 @@ def fitting(there_are: Iterable[Offered], values: Asked, app: App) -> list[Offer
         and values.get("backlog") in (None, one["own_backlog"] or values.get("backlog"))
         and values["workers"] in (None, one["only_workers"] or values["workers"])
         and (app["language"] != "none" or values["workers"] is None)
+        # A server of Debian's packages is linked with Debian's Python.
+        and not (own_python and one["started"]["packages"])
     ]
 
 
@@ -139,15 +149,21 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
     app = manifest(root, source, values.get("module"))
     _refuse_direct(values, app)
     driver = _driver(values, app)
+    own_python = _own_python(values, app, driver)
     asked: dict[str, object] = {key: values[key] for key in CHOICES if values[key] is not None}
     refused = refusal(root, app["interface"], values["server"]) if values["server"] else None
     there_are = of_application(root, app)
-    those = fitting(there_are, values, app)
+    those = fitting(there_are, values, app, own_python is not None)
     if not those:
         refused = refused or _own_refusal(app, asked)
         words = [f"{key}={_word(value)}" for key, value in asked.items()]
         words += [f"threads={values['threads']}"] if values["threads"] != 1 else []
-        further = {key: values.get(key) for key in ("server_keepalive", "workers", "backlog")}
+        if own_python and any(
+            one["started"]["packages"] for one in there_are if one["server"] == values["server"]
+        ):
+            refused = refused or "Debian's package of it has Debian's Python"
+        named = ("server_keepalive", "workers", "backlog", "python")
+        further = {key: values.get(key) for key in named}
         words += [f"{key}={value}" for key, value in further.items() if value is not None]
         raise PlanError(
             f"{framework} does not run with {' '.join(words)}{f': {refused}' if refused else ''}. "
@@ -174,6 +190,7 @@ def stack(root: Path, values: Asked, python: str | None) -> Stack:
         "python_below": chosen["python_below"],
         "python_reason": chosen["python_reason"],
         "driver": driver,
+        "python": own_python,
         "front": values["front"],
         "port": PORTS[values["front"]],
         "workers": values["workers"] or chosen["only_workers"],
@@ -213,6 +230,22 @@ def _driver(values: Asked, app: App) -> str | None:
         raise PlanError(
             f"driver: {values['framework']} has no driver {asked}. "
             f"It has: {', '.join(there_are) or 'none to choose'}."
+        )
+    return asked
+
+
+def _own_python(values: Asked, app: App, driver: str | None) -> str | None:
+    """Return the Python asked for; None for the server's own.
+
+    Raises PlanError where it names none, or the application or its driver does not run on it.
+    """
+    asked = values.get("python")
+    if asked is None:
+        return None
+    interpreters.refuse(asked, driver)
+    if app["language"] != "python":
+        raise PlanError(
+            f"python: {values['framework']} is not an application of Python. Leave python out."
         )
     return asked
 

@@ -1,4 +1,4 @@
-"""The options of stack and load: no nginx, TLS, HTTP/2, headers, a profile; each carries a load."""
+"""The options of stack and load: no nginx, TLS, HTTP/2, headers, a profile, another Python."""
 
 from __future__ import annotations
 
@@ -90,6 +90,21 @@ def test_tls_http2_headers_and_a_profile(run_id: str) -> None:
     page = (folder / "report.html").read_text()
     assert "Flame graph" in page
     assert "samples, 100.0 %" in page
+
+
+def test_pypy_answers_the_requests_of_other_boards(run_id: str) -> None:
+    """A page, a GET, a POST and a PUT, of an application without packages in C."""
+    endpoints = ["fortunes", "crud_read", "crud_create", "crud_update"]
+    asked = {**SHORT, "endpoint": ",".join(endpoints), "curve": False, "run_id": run_id}
+    run("lab.yml", **asked, framework="plain_wsgi", driver="psycopg", python="pypy3")
+    main = "$(systemctl show --value -p MainPID loadlab-app)"
+    assert "pypy3" in ssh(SERVER, f"readlink /proc/{main}/exe")
+    found = results(run_id)
+    assert set(found) == {f"{name} {each}" for name in ("oha", "wrk") for each in endpoints}
+    for one in found.values():
+        assert one["error"] is None
+        assert one["ok"] == one["responses"] > 0
+        assert one["cell"]["python"] == "pypy3"
 
 
 def test_local_hosts_are_refused_a_trace(run_id: str) -> None:

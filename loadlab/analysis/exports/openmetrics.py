@@ -15,7 +15,7 @@ from loadlab.stats import histograms
 
 _CELL = (
     "framework", "server", "transport", "protocol", "worker_class", "event_loop", "workers",
-    "threads", "driver", "upstream_keepalive", "backlog", "endpoint", "tuning", "network",
+    "threads", "driver", "python", "upstream_keepalive", "backlog", "endpoint", "tuning", "network",
 )  # fmt: skip
 _LOAD = ("generator", "mode", "rate")
 _LABELS = ("cell", *_CELL, *_LOAD)

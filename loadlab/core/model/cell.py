@@ -268,6 +268,13 @@ class Cell(Record, kw_only=True, frozen=True):
             "application's default, the first of `drivers` in its app.yml."
         ),
     ] = None
+    python: Annotated[
+        str | None,
+        doc(
+            "Python that the application runs on: a version, with a t where it is free-threaded, "
+            "or pypy3; absent: the server's own."
+        ),
+    ] = None
     front: Annotated[
         Literal["none"] | None,
         doc(

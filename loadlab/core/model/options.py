@@ -35,6 +35,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ] = None
     backlog: Annotated[int | None, doc("Accept queue, connections; null: the tuning profile's.")]
     driver: Annotated[str | None, doc("Database driver; null: the app's first.")]
+    python: Annotated[
+        str | None, doc("Python of the application; null or absent: the server's own.")
+    ] = None
     endpoint: Annotated[list[str] | None, doc("Endpoints; null: those the app is measured by.")]
     rate: Annotated[list[float], doc("Requests/s, ascending; empty where saturation_rate applies.")]
     duration: Annotated[float, doc("Seconds measured.")]

@@ -65,6 +65,9 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
     driver: Annotated[
         Word | None, doc("Database driver; empty where it is the application's default.")
     ]
+    python: Annotated[
+        Word | None, doc("Python of the application; empty where it is the server's own.")
+    ]
     front: Annotated[
         Word | None, doc("none: clients connect to the application server; empty: to nginx.")
     ]

@@ -31,7 +31,8 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
             "choose. Give an application."
         )
     there_are = stacks.of_application(root, app)
-    fit = stacks.fitting(there_are, msgspec.to_builtins(chosen), app)
+    own_python = found["python"] is not None
+    fit = stacks.fitting(there_are, msgspec.to_builtins(chosen), app, own_python)
     rows: dict[tuple[str, str | None], Offered] = {}
     for one in fit:
         if not stacks.too_new(one, python):

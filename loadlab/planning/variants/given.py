@@ -19,15 +19,13 @@ from loadlab.tuning import profiles
 OPTIONS = (
     "framework", "app", "server", "transport", "protocol", "reverse_proxy", "worker_class",
     "event_loop", "upstream_keepalive", "server_keepalive", "workers", "threads", "backlog",
-    "driver", "keepalive", "tls", "headers", "tuning", "network",
+    "driver", "python", "keepalive", "tls", "headers", "tuning", "network",
 )  # fmt: skip
 # What it may have besides: an application made of another, and PostgreSQL's settings.
 MADE = (*applications.KEYS, "postgresql")
 EXAMPLE = "-e framework=aiohttp -e endpoint=hello -e base=workers=1 -e head=workers=2"
 # What a variant cannot have, and why.
 _REFUSED = {
-    "python": "a host has the Python of its Debian release. Compare releases in two runs "
-    "(-e local_hosts_release=) with playbooks/compare.yml",
     "kernel": "another kernel takes a reboot in each block, and local hosts share this machine's. "
     "Compare two runs with playbooks/compare.yml, or give boot parameters in a tuning profile",
 }

@@ -18,7 +18,7 @@ _SERVERS = {"uwsgi": "uWSGI", "native": "its own server"}
 # Parts in which stacks may differ, besides framework and server.
 PARTS = (
     "app", "transport", "protocol", "worker_class", "event_loop", "workers", "threads",
-    "server_keepalive_s", "driver", "upstream_keepalive", "front", "backlog",
+    "server_keepalive_s", "driver", "python", "upstream_keepalive", "front", "backlog",
 )  # fmt: skip
 # Parts that stack() leaves out.
 BESIDE = ("variant", "backlog", "tuning", "network", "hosts")
@@ -66,6 +66,7 @@ def part(cell: Cell, name: str) -> str:
         "threads": f"{value} threads",
         "server_keepalive_s": f"idle connections closed after {value} s",
         "driver": f"driver {value}",
+        "python": f"Python {value}",
         "backlog": f"backlog {value}",
         # A dotted name is a class; its package adds nothing.
         "worker_class": str(value).rsplit(".", 1)[-1],

@@ -517,6 +517,22 @@ def test_a_driver_is_of_the_stack_and_named_where_it_is_not_the_default() -> Non
     assert other.stack != first.stack
 
 
+def test_python_is_of_the_stack_and_of_the_cell_where_it_was_given() -> None:
+    own, free, pypy = (
+        builders.plan(framework="flask", endpoint="agents", driver="psycopg", python=python)
+        for python in (None, "3.14t", "pypy3")
+    )
+    assert [chosen_by(one)["python"] for one in (own, free, pypy)] == [None, "3.14t", "pypy3"]
+    assert items(own)[0].cell.python is None
+    assert items(free)[0].cell_id == items(own)[0].cell_id.replace("-b", "-python3.14t-b", 1)
+    assert len({items(one)[0].stack for one in (own, free, pypy)}) == 3
+
+
+def test_server_of_debians_packages_runs_no_other_python() -> None:
+    with pytest.raises(PlanError, match=r"server=uwsgi python=3\.14: Debian's package of it has"):
+        builders.plan(framework="flask", endpoint="agents", server="uwsgi", python="3.14")
+
+
 def test_a_load_has_the_request_timeout_that_is_asked_for() -> None:
     load = items(builders.plan(endpoint="index", request_timeout=60))[0].cell.load
     assert load.timeout_s == 60
@@ -665,6 +681,7 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "server_keepalive": st.none() | st.integers(1, 3600),
         "reverse_proxy": st.sampled_from(["nginx", "none"]),
         "driver": st.sampled_from(["psycopg2", "psycopg"]),
+        "python": st.none() | st.sampled_from(["3.1", "3.14", "3.14t", "pypy3"]),
         "request_timeout": st.none() | st.integers(1, 300),
         "backlog": st.integers(1, 65_535),
         "endpoint": st.sampled_from(["index", "book", "agents", "agents_with_pool"]),
@@ -690,7 +707,8 @@ CELLS_OF: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 def items_of(parts: dict[str, Any]) -> list[Item]:
-    sizes = {key: parts[key] for key in ("workers", "threads", "server_keepalive", "driver")}
+    own = ("workers", "threads", "server_keepalive", "driver", "python")
+    sizes = {key: parts[key] for key in own}
     rest = ("stack", "secure", "backlog", "reverse_proxy", "endpoint", *sizes)
     given = {key: value for key, value in parts.items() if key not in rest}
     chosen = replace(options.options(SPECS, {}), **given, **parts["secure"])

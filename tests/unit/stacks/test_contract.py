@@ -68,6 +68,8 @@ DATA = {
         {"agent_id": 3, "status": "paused", "since": "2015-02-01T00:00:00"},
         {"agent_id": 7, "status": "on_call", "since": "2015-02-02T00:00:00"},
     ],
+    "items": [{"id": 1, "name": "w", "rating_score": 4, "rating_count": 2}],
+    "fortunes": [{"id": 1, "message": "b > a & é"}, {"id": 2, "message": "'<b>'+\"x\""}],
 }
 
 
@@ -84,6 +86,11 @@ DATA = {
         ),
         ({"text": "Hello, \u00e9!"}, b"Hello, \xc3\xa9!"),
         ({"text": ["<table>", "<tr></tr>", "</table>"]}, b"<table><tr></tr></table>"),
+        # Its rating in a mapping of its own.
+        (
+            {"json_from": "item"},
+            b'{"id":1,"name":"w","rating":{"score":4,"count":2}}',
+        ),
         ({"text_from": "book"}, book_text.text()),
     ],
 )
@@ -91,6 +98,67 @@ def test_expected_body_of_each_kind_is_accepted(kind: Any, body: bytes) -> None:
     assert contract.expected_body(kind, DATA) == body
     own: Any = {"path": "/x", "status": 200, "content_type": "application/json", **kind}
     assert contract.check(own, answer(body), 0.01, DATA)["body_bytes"] == len(body)
+
+
+FORTUNES: Any = {
+    "path": "/fortunes",
+    "status": 200,
+    "content_type": "text/html; charset=utf-8",
+    "html_from": "fortunes",
+}
+# By their messages, with the added one.
+PAGE = (
+    "<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>"
+    "<tr><th>id</th><th>message</th></tr>"
+    "<tr><td>2</td><td>'&lt;b&gt;'+\"x\"</td></tr>"
+    "<tr><td>0</td><td>Additional fortune added at request time.</td></tr>"
+    "<tr><td>1</td><td>b &gt; a &amp; é</td></tr>"
+    "</table></body></html>"
+)
+
+
+def page_answer(page: str) -> bytes:
+    return answer(page.encode(), media="text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise"),
+    [
+        ("'", "'"),
+        # Jinja2, Django, Bottle, Go.
+        ("'&lt;b&gt;'+\"x\"", "&#39;&lt;b&gt;&#39;+&#34;x&#34;"),
+        ("'&lt;b&gt;'+\"x\"", "&#x27;&lt;b&gt;&#x27;+&quot;x&quot;"),
+        ("'&lt;b&gt;'+\"x\"", "&#039;&lt;b&gt;&#039;+&quot;x&quot;"),
+        ("'&lt;b&gt;'+\"x\"", "&#39;&#60;b&#62;&#39;&#43;&#34;x&#34;"),
+    ],
+)
+def test_page_may_write_a_character_as_any_reference(written: str, otherwise: str) -> None:
+    page = PAGE.replace(written, otherwise)
+    found = contract.check(FORTUNES, page_answer(page), 0.01, DATA)
+    # The answers of a load are compared with this one, to the byte.
+    assert found["body_bytes"] == len(page.encode())
+    assert found["sha256"] == hashlib.sha256(page.encode()).hexdigest()
+
+
+ROWS = PAGE.split("<tr>")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        PAGE.replace("&lt;b&gt;", "<b>"),  # not escaped
+        PAGE.replace("&lt;b", "&amp;lt;b"),  # escaped twice
+        PAGE.replace("&amp; é", "& é"),
+        PAGE.replace("é", "?"),
+        "<tr>".join([*ROWS[:3], *ROWS[4:]]),  # without the added row
+        "<tr>".join([*ROWS[:2], ROWS[3], ROWS[2], *ROWS[4:]]),  # as the table has them
+        PAGE + "\n",
+    ],
+)
+def test_page_that_is_wrong_is_refused(wrong: str) -> None:
+    assert wrong != PAGE
+    with pytest.raises(ContractError, match="the contract says"):
+        contract.check(FORTUNES, page_answer(wrong), 0.01, DATA)
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "301 Moved", "201 Created"])
@@ -246,7 +314,7 @@ def test_too_few_or_too_many_answers(text: str, came: str) -> None:
     assert str(problem.value).endswith(f": {text!r}")
 
 
-BODIES = {"json", "json_from", "text", "text_from"}
+BODIES = {"json", "json_from", "text", "text_from", "html_from"}
 NEEDS = {"database", "upstream", "book", "cpu_work"}
 
 
@@ -254,29 +322,39 @@ NEEDS = {"database", "upstream", "book", "cpu_work"}
 def test_every_contract_has_the_form_that_its_file_tells(name: str) -> None:
     own = CONTRACTS[name]
     always = {"path", "method", "status", "content_type"}
-    sometimes = {"minimum_ms", "maximum_ms", "needs", "measured"}
+    sometimes = {"headers", "body", "minimum_ms", "maximum_ms", "needs", "measured"}
     assert always <= set(own) <= always | sometimes | BODIES
     assert len(BODIES & set(own)) == 1
-    assert own["path"] == f"/{name}"
+    if name.startswith("crud_"):
+        assert own["path"].startswith("/crud/items")
+    else:
+        assert own["path"] == f"/{name}"
+    assert (own["method"] == "GET") == ("body" not in own)
     # Compared without regard to case.
     assert own["content_type"] == own["content_type"].lower()
     assert set(own.get("needs", [])) <= NEEDS
-    if "json_from" in own:
+    if {"json_from", "html_from"} & set(own):
         assert "database" in own.get("needs", [])
     # Other bytes than these are not written alike in every language.
-    assert contract.expected_body(own, DATASET).isascii()
+    assert "html_from" in own or contract.expected_body(own, DATASET).isascii()
+
+
+def test_every_contract_asks_for_something_else() -> None:
+    asked = [(own["method"], own["path"]) for own in CONTRACTS.values()]
+    assert len(set(asked)) == len(asked)
 
 
 @pytest.mark.parametrize("name", sorted(CONTRACTS))
 def test_every_contract_can_be_met_and_missed(name: str) -> None:
     own = CONTRACTS[name]
     body = contract.expected_body(own, DATASET)
-    right = answer(body, media=own["content_type"])
+    status = f"{own['status']} OK"
+    right = answer(body, status, own["content_type"])
     least = own.get("minimum_ms", 0) / 1000
     assert contract.check(own, right, least, DATASET)["body_bytes"] == len(body) > 2
     for wrong, seconds in (
-        (answer(b"{}", media=own["content_type"]), least),
-        (answer(body, media="text/css"), least),
+        (answer(b"{}", status, own["content_type"]), least),
+        (answer(body, status, "text/css"), least),
         (right, least - 0.001),
         (right, 5),
     ):
