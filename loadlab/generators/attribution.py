@@ -53,7 +53,11 @@ class Schedule:
         """Return how many requests are due while the generator opens its connections.
 
         ``connection_s``: seconds to open one. At most a quarter of the load counts as the opening.
+        0 where opening a connection takes less than half of the time until the next request: then
+        it delays none.
         """
+        if self.rate * connection_s < 0.5:
+            return 0
         return int(self.rate * min(self.connections * connection_s, self.duration_s / 4))
 
 

@@ -43,8 +43,9 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
     opening_connection_s: Annotated[
         NotNegative,
         doc(
-            "Time in which oha opens a connection, seconds. Requests due before it has opened all "
-            "of them, at most in a quarter of the load, are in no latency. 0 in earlier runs."
+            "Time in which oha opens a connection, seconds. Where it is more than half of the time "
+            "between two requests, those due before all are open, at most in a quarter of the "
+            "load, are in no latency. 0 in earlier runs."
         ),
     ] = 0.0
     sent_min: Annotated[
