@@ -10,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,9 +38,13 @@ def free_port() -> int:
     return port
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def is_ready(port: int) -> bool:
+    """Whether Prometheus answers queries; it listens before it does, and answers 503."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=10):
+            return True
+    except urllib.error.URLError:
+        return False
 
 
 def addresses() -> dict[str, str]:
@@ -109,7 +115,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
             processes.append(process)
         found: int = given["monitoring_port"]
         until = time.monotonic() + MOST_S
-        while not listens(found) or len(dashboard.series(found, "up == 1")) < len(hosts) + 1:
+        while not is_ready(found) or len(dashboard.series(found, "up == 1")) < len(hosts) + 1:
             assert [process.args for process in processes if process.poll() is not None] == []
             assert time.monotonic() < until, "not every target is scraped"
             time.sleep(0.2)
