@@ -291,7 +291,7 @@ def _memory_short(host: HostProbe, demands: Demands) -> list[Facts]:
     return [{"free": size(host.available_bytes), "needed": size(demands.memory_bytes)}]
 
 
-# Why bpftrace cannot run on a host, in the order of what it would have to change.
+# Reason -> why bpftrace cannot run on a host.
 _UNTRACED = {
     "container": "it is a container ({kind}), which may not call bpf(2)",
     "tracefs": "its kernel {kernel} was built without tracing (there is no /sys/kernel/tracing)",

@@ -7,12 +7,10 @@ SHA-256 of each build.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
+from loadlab.stacks import uv
 
 # Debian's package of this name, whose command has the same name.
 PACKAGE = "pypy3"
@@ -50,18 +48,9 @@ def obtain(root: Path, name: str, machine: str) -> tuple[Path, bool]:
     build = f"cpython-{found[1]}{kind}-linux-{machine}-gnu"
     place = root / FOLDER
     before = (place / build).exists()
-    said = subprocess.run(
-        [
-            *(Path(sys.executable).with_name("uv"), "python", "install", "--no-progress"),
-            *("--managed-python", "--no-bin", "--install-dir", place, build),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    if said.returncode:
-        why = re.sub(r"//[^/@\s]*@", "//", one_line(said.stderr, 800))
+    where = ("--managed-python", "--no-bin", "--install-dir", place)
+    why = uv.failure(["python", "install", "--no-progress", *where, build], _TIMEOUT_S)
+    if why:
         raise PlanError(
             f"python: {name} cannot be had on this machine: {why}. Set UV_PYTHON_INSTALL_MIRROR to "
             "the address of a copy of these builds, or leave python out for the server's own."

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from loadlab.core import documents
 from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
-from loadlab.stacks import requirements
+from loadlab.stacks import requirements, uv
 
 # Seconds; a resolution that backtracks for longer has no answer.
 _TIMEOUT_S = 300
@@ -29,21 +26,17 @@ def lock(root: Path, folder: Path, file: str) -> bool:
     wanted = requirements.wanted(folder, file)
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "wanted.in").write_text("\n".join([*wanted, ""]), encoding="utf-8")
-        said = subprocess.run(
+        why = uv.failure(
             [
-                *(Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet"),
+                *("pip", "compile", "--quiet"),
                 *("--universal", "--python-version", requirements.PYTHON, "--no-header"),
                 *("--generate-hashes", "--only-binary", ":all:"),
                 *("wanted.in", "--output-file", "lock.txt"),
             ],
-            cwd=place,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
+            _TIMEOUT_S,
+            Path(place),
         )
-        if said.returncode:
-            why = re.sub(r"//[^/@\s]*@", "//", one_line(said.stderr, 800))
+        if why:
             raise PlanError(
                 f"app: the packages of {folder / file} cannot be locked: {why} Give versions that "
                 f"the index has as wheels for Python {requirements.PYTHON} and newer."

@@ -138,7 +138,7 @@ class TimePart(Record, kw_only=True, frozen=True):
 
 
 class CellLimit(Record, kw_only=True, frozen=True):
-    """What limited a cell. The evidence is of the median repetition among those that agree."""
+    """What limited a cell. The evidence is of the median repetition with this limit."""
 
     limit: Annotated[
         Reason,
