@@ -5,6 +5,7 @@ Reads apps/*/app.yml, files/ and the run's own folder, writes nothing, and does 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -236,12 +237,24 @@ def _draft(
         ),
         # One pair may have calibrated more often than the others.
         calibration_repetition=max(calibrations, default=0) + 1,
-        # For a resumed run it is known only where all cells have the same.
-        current_setup=setups[0] if setups and (ask.begin or len(setups) == 1) else None,
+        current_setup=_current_setup(ask, planned, setups),
         measurements=0,
         remaining=0,
         load_seconds=0,
     )
+
+
+def _current_setup(
+    ask: Request, planned: PlannedCells, setups: Sequence[plans.Setup]
+) -> plans.Setup | None:
+    """Return what the stages before the load set up, of all ``setups``; None where not known.
+
+    Of a resumed run it is known only where all cells have the same. The load sets up each candidate
+    of a matrix, and then keeps its files.
+    """
+    if not setups or (len(setups) > 1 and not ask.begin):
+        return None
+    return replace(setups[0], stack="") if planned.options.matrix else setups[0]
 
 
 def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:

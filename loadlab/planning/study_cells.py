@@ -55,7 +55,8 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         named[entry.name] = [*named.get(entry.name, []), *own]
         # The stages before the load set up the first cell.
         first = first or planned.options
-        unused.append((entry.options, planned.options.generator))
+        # The user's options leave fewer candidates, and each has those.
+        unused.append((() if study.candidates else entry.options, planned.options.generator))
     user_options.refuse_unused(ask.user, filled, f"the {study.kind} {study.name}", unused)
     if first is None:
         raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")

@@ -24,7 +24,7 @@ from loadlab.scheduling.records import (
     TRIES,
     Records,
     by_block,
-    errors_in_a_row,
+    failures_in_a_row,
     latest_block,
     measured,
     tries_left,
@@ -39,7 +39,7 @@ class Standing(Struct, kw_only=True, frozen=True):
     - is_final: whether all rounds are over
     - finalists: the best first; empty while the rounds go on
     - contenders: the finalists, and then what they are compared with; without dropped ones
-    - control: the A/A control, the best finalist once more
+    - control: the A/A control, the first contender once more
     """
 
     dropped: dict[str, str]
@@ -94,13 +94,16 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
 
     def standing(self, records: Records) -> Standing:
         """Return how far it is."""
-        errors = {item.cell_id: errors_in_a_row(item.cell_id, records) for item in self.candidates}
-        dropped = {name: found[-1] for name, found in errors.items() if len(found) >= TRIES}
+        failed = {one.cell_id: failures_in_a_row(one.cell_id, records) for one in self.candidates}
+        last_of = {name: found[-1] for name, found in failed.items() if len(found) >= TRIES}
+        dropped = {name: str(one.error) for name, one in last_of.items()}
         those, rounds, last = list(self.candidates), [], 0
         for blocks in self.rounds:
             rounds.append(those)
             last += blocks
-            going = [item for item in those if item.cell_id not in dropped]
+            # One that fails later keeps its place: else the next one would need earlier blocks.
+            out = {name for name, one in last_of.items() if (one.block or 0) <= last}
+            going = [item for item in those if item.cell_id not in out]
             if any(self._has_open(item, last, records) for item in going):
                 return Standing(dropped=dropped, rounds=rounds)
             left = max(self.finalists, len(those) // 2)
@@ -108,17 +111,18 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         by_id = {item.cell_id: item for item in self.candidates}
         names = [item.cell_id for item in those]
         beside = [name for cell_id in names for name in self.references.get(cell_id, [])]
-        first = those[0] if those else None
+        contenders = [
+            by_id[name] for name in dict.fromkeys([*names, *beside]) if name not in dropped
+        ]
+        first = contenders[0] if contenders else None
         return Standing(
             dropped=dropped,
             rounds=rounds,
             is_final=True,
             finalists=those,
-            contenders=[
-                by_id[name] for name in dict.fromkeys([*names, *beside]) if name not in dropped
-            ],
+            contenders=contenders,
             control=again(first, ids.cell_id(first.cell, "aa_control"), "aa_control")
-            if first is not None and first.cell_id not in dropped
+            if first is not None
             else None,
         )
 
@@ -141,7 +145,7 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         return now.final if now.is_final else None
 
     def _is_open(self, item: Item, block: int, records: Records) -> bool:
-        if len(errors_in_a_row(item.cell_id, records)) >= TRIES:
+        if len(failures_in_a_row(item.cell_id, records)) >= TRIES:
             return False
         return tries_left(item.cell_id, block, records, self.void_tries) > 0
 
@@ -183,10 +187,12 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         return [*self.candidates, *([control] if control else [])]
 
     def cell_ids(self, records: Records) -> list[str]:
-        """Return the ids of the candidates that were not dropped, and of the A/A control."""
-        now = self.standing(records)
-        going = [one.cell_id for one in self.candidates if one.cell_id not in now.dropped]
-        return [*going, *([now.control.cell_id] if now.control else [])]
+        """Return the ids of the candidates and the A/A control that did not fail too often."""
+        return [
+            item.cell_id
+            for item in self.known_items(records)
+            if len(failures_in_a_row(item.cell_id, records)) < TRIES
+        ]
 
     def completed(self, records: Records) -> int:
         """Return how many measurements did not fail, those of dropped candidates included."""

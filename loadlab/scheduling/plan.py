@@ -20,7 +20,7 @@ from loadlab.scheduling.experiments import PlannedExperiment
 class Setup(Record, kw_only=True, frozen=True):
     """What a cell needs on its hosts."""
 
-    stack: Annotated[str, doc("Id of the stack.")]
+    stack: Annotated[str, doc("Id of the stack; empty: none, whatever was deployed.")]
     tuning: Annotated[str, doc("Tuning profile.")]
     network: Annotated[str, doc("Network profile.")]
 

@@ -54,13 +54,13 @@ def valid(cell_id: str, records: Records) -> list[Repetition]:
     return [one for one in measured(cell_id, records) if one.validity.valid]
 
 
-def errors_in_a_row(cell_id: str, records: Records) -> list[str]:
-    """Return the errors of the cell's latest measurements, as far as all of these failed."""
-    found: list[str] = []
+def failures_in_a_row(cell_id: str, records: Records) -> list[Repetition]:
+    """Return the cell's latest measurements, as far as all of these failed."""
+    found: list[Repetition] = []
     for one in reversed(finished(cell_id, records)):
         if one.error is None:
             break
-        found.insert(0, one.error)
+        found.insert(0, one)
     return found
 
 

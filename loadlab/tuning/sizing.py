@@ -72,12 +72,17 @@ def sizes(
     """
     cores = len(host.cpus)
     sharing = sum(_one_machine(host, other) for other in hosts)
-    connections = [workers(stack, cores) * (pool_size + stack.threads) for stack in stacks]
     return Sizes(
         memory=host.manifest.memory_bytes // 1024**2 // max(sharing, 1),
         cores=cores,
-        connections=max([cores * (pool_size + 1), *connections]),
+        connections=connections(stacks, cores, pool_size),
     )
+
+
+def connections(stacks: Iterable[PooledStack], cores: int, pool_size: int) -> int:
+    """Return the number of database connections that all workers of any stack may open at once."""
+    several = [workers(stack, cores) * (pool_size + stack.threads) for stack in stacks]
+    return max([cores * (pool_size + 1), *several])
 
 
 def _one_machine(one: HostProbe, other: HostProbe) -> bool:

@@ -26,7 +26,7 @@ from loadlab.scheduling.records import CellRecords, cell_records
 from tests.unit import builders
 
 # Seconds of a measurement, and of the first set-up of a candidate, as files/methods.yml plans them.
-EACH_S, SET_UP_S = 5.5, 15.0
+EACH_S, SET_UP_S = 6.5, 15.0
 BEGAN = 1_795_000_000.0
 _STEAL = Reason(
     code="steal", value=0.2, limit=0.05, facts={"host": "server", "seconds": 1, "seconds_max": 0.5}

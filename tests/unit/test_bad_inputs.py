@@ -310,7 +310,10 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/matrix.yml -e framework=flask",
         "endpoint: candidates are compared at one endpoint",
     ),
-    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 20 min"),
+    (f"{M}=flask -e budget=5m", "budget: 5 min is too little for 24 candidates, which need 23 min"),
+    (f"{M}=flask -e trace=true", "trace: 'true' has no place in a matrix: a trace belongs to one"),
+    (f"{M}=flask -e http2=true", "http2: 'true' has no place in a matrix: the generator of the cl"),
+    (f"{M}=flask -e scale=local", "scale: 'local' has no place in a matrix: it is of a study."),
     (f"{M}=flask -e budget=5", "budget: '5' is no time from 30s to 24h."),
     (f"{AB} -e baseline=nosuch.json -e head=workers=2", "baseline: 'nosuch.json' is no file."),
     # Studies and lessons.

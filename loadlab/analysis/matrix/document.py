@@ -159,7 +159,7 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
     values = {name: {at: x for at, x in found.items() if x > 0} for name, found in values.items()}
     values = {name: found for name, found in values.items() if found}
     going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
-    first = next(iter(now.finalists or ranked(going, _all(kept), kept)), None)
+    first = next(iter(now.contenders or ranked(going, _all(kept), kept)), None)
     if first is None or not values:
         name = by_id[first.cell_id].name if first else None
         return Compared(best=name, chosen=name, leads=[], over={}, noise_floor=None)

@@ -184,11 +184,17 @@ class Candidate(Record, kw_only=True, frozen=True):
     threads: Annotated[Positive, doc("Threads of each process.")]
     own_default: Annotated[
         Name | None,
-        doc("Name of the candidate that its server starts where nobody names a number."),
+        doc(
+            "Name of the candidate that its server starts where nobody names a number; null: it is "
+            "none."
+        ),
     ]
     rule: Annotated[
         Name | None,
-        doc("Name of the one with 2n+1 workers of one thread; null: one process is all it has."),
+        doc(
+            "Name of the one with 2n+1 workers of one thread; null: its server has one process "
+            "only, or that many open too many database connections."
+        ),
     ]
 
 

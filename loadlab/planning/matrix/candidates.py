@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Candidate, GivenOptions, Options
 from loadlab.stacks import stacks
 from loadlab.stacks.servers import Offered
+from loadlab.tuning import sizing
+from loadlab.tuning.profiles import tuning_profile
+from loadlab.tuning.sizing import Pool, PooledStack, Sizes
 
 # Threads of a worker that can have several: a few, and many for an application that waits.
 FEW, MANY = 4, 16
+# The option on nginx's connections.
+_NGINX = "upstream_keepalive"
 
 
 def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> list[Candidate]:
@@ -35,16 +41,74 @@ def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> l
     fit = stacks.fitting(there_are, msgspec.to_builtins(chosen), app, own_python)
     rows: dict[tuple[str, str | None], Offered] = {}
     for one in fit:
-        if not stacks.too_new(one, python):
+        if _runs(one, python, chosen.server):
             rows.setdefault((one["server"], one["worker_class"]), one)
-    return [
-        made
+    made = [
+        one
         for server in dict.fromkeys(server for server, _ in rows)
-        for made in _of_server([row for (name, _), row in rows.items() if name == server], cores)
+        for one in _of_server(
+            [row for (name, _), row in rows.items() if name == server],
+            cores,
+            direct=chosen.reverse_proxy == "none",
+        )
+    ]
+    return _admitted(root, chosen, made, app["pool_size"], cores)
+
+
+def _admitted(
+    root: Path, chosen: Options, made: Sequence[Candidate], pool_size: int, cores: int
+) -> list[Candidate]:
+    """Return the candidates whose database connections PostgreSQL admits under the tuning profile.
+
+    Raises PlanError where it admits none.
+    """
+    profile = tuning_profile(root, chosen.tuning[0])
+    pooled = {
+        one.name: PooledStack(
+            framework=chosen.framework or "",
+            app=Pool(pool_size=pool_size),
+            workers=one.workers,
+            threads=one.threads,
+        )
+        for one in made
+    }
+    # The server's memory is not known here, so it refuses none.
+    size = Sizes(
+        memory=2**40,
+        cores=cores,
+        connections=sizing.connections(pooled.values(), cores, sizing.largest_pool(root)),
+    )
+    admitted = sizing.max_connections(profile, size)
+    left = {
+        one.name: one
+        for one in made
+        if sizing.pools_refusal(pooled[one.name], cores, admitted, "") is None
+    }
+    if not left:
+        raise PlanError(
+            f"tuning: with one worker alone {chosen.framework} opens more database connections "
+            f"than max_connections = {admitted} of {chosen.tuning[0]} leaves. Choose another with "
+            "-e tuning=<name>."
+        )
+    return [
+        replace(
+            one,
+            own_default=one.own_default if one.own_default in left else None,
+            rule=one.rule if one.rule in left else None,
+        )
+        for one in left.values()
     ]
 
 
-def _of_server(rows: Sequence[Offered], cores: int) -> list[Candidate]:
+def _runs(one: Offered, python: str | None, asked: str | None) -> bool:
+    """Return whether a stack runs on this Python; where that is not known, one with an upper bound
+    only counts if its server was asked for."""
+    if python is None and one["python_below"] is not None:
+        return one["server"] == asked
+    return not stacks.too_new(one, python)
+
+
+def _of_server(rows: Sequence[Offered], cores: int, *, direct: bool) -> list[Candidate]:
     """Return the candidates of one server, with its own default and the rule of 2n+1 workers."""
     first = next((row for row in rows if row["unasked"]), rows[0])
     unasked = first["unasked"] or {"workers": first["only_workers"] or 1, "threads": 1}
@@ -56,7 +120,7 @@ def _of_server(rows: Sequence[Offered], cores: int) -> list[Candidate]:
         found += [
             Candidate(
                 name=_name(row, *each),
-                options={**_stack(row), "workers": each[0], "threads": each[1]},
+                options={**_stack(row, direct=direct), "workers": each[0], "threads": each[1]},
                 workers=each[0],
                 threads=each[1],
                 own_default=_name(first, *own),
@@ -80,9 +144,10 @@ def numbers(row: Offered, cores: int) -> set[tuple[int, int]]:
     return alone | {(cores + 1, 1)}
 
 
-def _stack(row: Offered) -> GivenOptions:
-    """Return the options that choose a stack."""
-    return {key: row[key] for key in stacks.CHOICES if row[key] is not None}
+def _stack(row: Offered, *, direct: bool) -> GivenOptions:
+    """Return the options that choose a stack; ``direct``: without nginx, which has connections."""
+    found: GivenOptions = {key: row[key] for key in stacks.CHOICES if row[key] is not None}
+    return {name: value for name, value in found.items() if not direct or name != _NGINX}
 
 
 def _name(row: Offered, workers: int, threads: int) -> str:

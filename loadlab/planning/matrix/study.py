@@ -48,8 +48,11 @@ _REFUSED = {
     "rate": "the candidates are measured in a closed loop, which has none. Leave it out",
     "generator": "the candidates are measured in a closed loop. Leave it out",
     "slo": "it is for a rate. Give it to lab.yml, with the server that the matrix finds",
+    "http2": "the generator of the closed loop speaks HTTP/1.1 alone. Leave it out",
     "profile": "a flame graph belongs to one stack. Give it to lab.yml",
+    "trace": "a trace belongs to one stack. Give it to lab.yml",
     "study": "the candidates are the cells. Give one of both",
+    "scale": "it is of a study. Leave it out",
     "lesson": "the candidates are the cells. Give one of both",
     "base": "the candidates are the cells. Give variants to playbooks/ab.yml",
     "head": "the candidates are the cells. Give variants to playbooks/ab.yml",
@@ -164,7 +167,7 @@ def as_matrix(
         void_tries=planned.experiments[0].void_tries,
         candidates=items(planned.experiments),
         references={
-            cell_id: [cells[other] for other in _references(known[name]) if other != name]
+            cell_id: [cells[other] for other in _references(known[name], known)]
             for name, cell_id in cells.items()
         },
         rounds=[1],
@@ -185,12 +188,18 @@ def as_matrix(
 def further(begun: Matrix, rule: MatrixRule, seconds: float) -> Timetable:
     """Return the blocks that a resumed run is likely to have with another budget, in seconds."""
     each = begun.items[0].expected_s + rule.ab_beside_s
-    blocks = max(1, int(seconds / (each * begun.final_size)))
+    # The server forgot its stacks. The A/A control has that of another.
+    set_ups = (begun.final_size - 1) * rule.matrix_set_up_s
+    blocks = max(1, int((seconds - set_ups) / (each * begun.final_size)))
     return Timetable(rounds=begun.rounds, blocks=blocks)
 
 
-def _references(one: Candidate) -> list[str]:
-    return [name for name in (one.own_default, one.rule) if name is not None]
+def _references(one: Candidate, known: Mapping[str, Candidate]) -> list[str]:
+    """Return what a candidate is compared with, and what its server's own default is, if that is
+    chosen instead."""
+    default = known[one.own_default].rule if one.own_default else None
+    several = dict.fromkeys((one.own_default, one.rule, default))
+    return [name for name in several if name not in (None, one.name)]
 
 
 def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:

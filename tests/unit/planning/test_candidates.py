@@ -14,7 +14,10 @@ from loadlab.planning import options
 from loadlab.planning import plan as planning
 from loadlab.planning.matrix.candidates import candidates
 from loadlab.planning.request import Request
+from loadlab.scheduling import schedule
+from loadlab.scheduling.matrix import Matrix
 from loadlab.scheduling.plan import Plan
+from loadlab.scheduling.schedule import Switch
 from tests.unit import builders
 
 NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
@@ -65,6 +68,62 @@ def test_every_candidate_has_its_servers_own_default_and_the_rule_beside_it() ->
     # Waitress has one process.
     assert rules["waitress-1x16"] is None
     assert {rule for rule in rules.values() if rule} <= there_are
+
+
+def test_default_that_may_be_chosen_has_its_rule_beside_it_too() -> None:
+    plan = builders.plan(framework="flask", endpoint="hello", matrix=2)
+    assert plan.matrix is not None
+    (one,) = plan.experiments
+    assert isinstance(one, Matrix)
+    cells = {each.name: each.cell_id for each in plan.matrix.candidates}
+    beside = {cells[f"gunicorn-{name}"] for name in ("sync-1x1", "gevent-5x1", "sync-5x1")}
+    assert set(one.references[cells["gunicorn-gevent-1x1"]]) == beside
+
+
+def test_load_sets_up_each_candidate_whatever_was_deployed() -> None:
+    plan = builders.plan(framework="flask", endpoint="hello", matrix=1)
+    first = schedule.next_item(plan, {}, {}, plan.current_setup, 0)
+    assert first is not None
+    assert first.switch == Switch(stack=first.stack, tuning=None, network=None)
+
+
+@pytest.mark.parametrize("server", [None, "uwsgi"])
+def test_candidates_without_nginx_are_planned(server: str | None) -> None:
+    given = {"framework": "flask", "endpoint": "hello", "reverse_proxy": "none", "server": server}
+    plan = builders.plan(**given, matrix=1)
+    assert {stack["front"] for stack in plan.stacks.values()} == {"none"}
+
+
+def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
+    user = {"framework": "flask", "endpoint": "hello", "server": "gunicorn", "transport": "tcp"}
+    given = options.given_of({**user, "matrix": 1})
+    request = Request(
+        root=builders.ROOT, specs=builders.SPECS, given=given, now=NOW, user=[*user]
+    )
+    plan = planning.plan(request)
+    assert {(one["server"], one["transport"]) for one in plan.stacks.values()} == {
+        ("gunicorn", "tcp")
+    }
+
+
+def test_candidates_with_more_database_connections_than_admitted_are_left_out() -> None:
+    # Ten connections a worker; PostgreSQL's own 100 leave 96.
+    assert names(made("flask", 4, tuning="stock"), "uwsgi") > {"9x1"}
+    found = made("flask", 5, tuning="stock")
+    assert names(found, "uwsgi") == {"1x1", "5x1", "5x4", "6x4", "5x16"}
+    assert {one.rule for one in found} == {None}
+    assert {one.own_default for one in found if one.options["server"] == "uwsgi"} == {"uwsgi-1x1"}
+    assert "11x1" in names(made("flask", 5), "uwsgi")
+
+
+def test_stack_with_an_upper_bound_of_python_counts_only_by_name_where_python_is_unknown() -> None:
+    def found(**given: object) -> list[Candidate]:
+        asked = options.given_of({"framework": "tornado", **given})
+        return candidates(builders.ROOT, options.options(builders.SPECS, asked), None, 1)
+
+    assert not names(found(), "uwsgi")
+    assert names(found(), "native")
+    assert names(found(server="uwsgi"), "uwsgi")
 
 
 def test_candidates_have_the_default_transport_unless_another_is_given() -> None:
@@ -120,9 +179,9 @@ def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_p
 
     first = plan()
     builders.write_plan(tmp_path / "results" / "a", first)
-    again = plan(budget="2m")
+    again = plan(budget="10m")
     assert again.experiments == first.experiments
-    # A block has ten measurements of 5.5 s at most.
-    assert again.options.repetitions == 7 + 120 // 55
+    # A block has eleven measurements of 6.5 s at most, after ten set-ups of 15 s.
+    assert again.options.repetitions == 7 + (600 - 150) // 71
     with pytest.raises(PlanError, match="run_id: 'a' has other candidates than these"):
         plan(matrix=2)

@@ -85,7 +85,12 @@ def sentence(found: MatrixVerdict) -> str:
     if near:
         told.append(f"Within its noise: {'; '.join(title(rows[name]) for name in near)}.")
     if not found.leads:
-        told.append("No block compared the contenders: the budget ended with the rounds.")
+        alone = sum(row.contends for row in found.candidates) == 1
+        told.append(
+            "No other was left to compare it with."
+            if alone
+            else "No block compared the contenders: the budget ended with the rounds."
+        )
     chosen = rows[found.chosen]
     gains = [
         f"{gain(lead)} over {what} ({title(rows[lead.name])})"
@@ -137,11 +142,11 @@ def lines(found: MatrixVerdict) -> list[str]:
         answer = standing(lead) if lead else "best" if row.name == found.best else ""
         told.append(f"  {title(row):<42}{figures}  {beside:<26}{answer}".rstrip())
     front = [title(row) for row in found.candidates if row.on_front]
-    failed = [row for row in found.candidates if row.out and row.out.code == "candidate_failed"]
+    lost = [row for row in found.candidates if row.out and row.out.code != "candidate_behind"]
     return [
         *told,
         *([f"Goodput, p99 and memory, none beaten in all: {'; '.join(front)}"] if front else []),
-        *(f"Dropped: {title(row)}: {_why(row)}" for row in failed),
+        *(f"Dropped: {title(row)}: {_why(row)}" for row in lost),
         f"Matrix after {plural(found.blocks, 'block')} in {lasting(found.measured_s)}: "
         f"{sentence(found)}",
         *([f"Its files as measured: {files(rows[found.chosen])}"] if found.chosen else []),
