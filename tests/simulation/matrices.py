@@ -43,8 +43,9 @@ class Machine:
     """Measures what the plan asks for.
 
     ``truth``: candidate -> goodput, requests/s. ``noise``: standard deviation of a measurement;
-    ``drift``: of a block. ``void``: probability of a void. ``failing``: candidates that fail. An
-    application takes as much memory for each worker.
+    ``drift``: of a block. ``void``: probability of a void. ``failing``: candidates that fail, or
+    their A/A control with the suffix -aa, from the block ``from_block`` on. An application takes as
+    much memory for each worker.
     """
 
     plan: Plan
@@ -53,6 +54,7 @@ class Machine:
     drift: float = 0.02
     void: float = 0.05
     failing: tuple[str, ...] = ()
+    from_block: int = 1
     seed: int = 1
     now: float = BEGAN
     found: dict[str, list[Result]] = field(default_factory=dict)
@@ -90,7 +92,8 @@ class Machine:
             self.block, self.level = block, self.random.normal(0, self.drift)
         goodput = self.truth[name] * math.exp(self.level + self.random.normal(0, self.noise))
         void = self.random.random() < self.void
-        fails = name in self.failing
+        named = f"{name}-aa" if item.purpose == "aa_control" else name
+        fails = named in self.failing and block >= self.from_block
         return replace(
             builders.result(),
             cell_id=item.cell_id,

@@ -78,6 +78,64 @@ def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:
     )
 
 
+def test_contender_that_fails_late_is_dropped_and_the_others_keep_their_blocks() -> None:
+    made = plan(budget="30m")
+    usual = Machine(made, spread(made, 3), seed=3).run()
+    first = max(usual.candidates, key=lambda row: row.blocks).name
+    machine = Machine(made, spread(made, 3), seed=3, failing=(first,), from_block=12)
+    found = machine.run()
+    rows = {row.name: row for row in found.candidates}
+    out = rows[first].out
+    assert out is not None
+    assert out.code == "candidate_failed"
+    assert not rows[first].contends
+    assert found.blocks >= 7
+    assert found.best not in (None, first)
+    # Nobody took its place in the rounds.
+    after = {name: row.last_round for name, row in rows.items()}
+    assert after == {row.name: row.last_round for row in usual.candidates}
+    assert all(machine.plan.experiments[0].next_item(at, machine.kept) is None for at in (1, 2, 7))
+
+
+def test_control_that_fails_ends_and_the_contenders_go_on() -> None:
+    made = plan(budget="30m")
+    truth = spread(made, 3)
+    every = tuple(f"{name}-aa" for name in truth)
+    machine = Machine(made, truth, seed=3, failing=every)
+    found = machine.run()
+    assert found.blocks >= 8
+    assert found.noise_floor is None
+    assert {lead.answer for lead in found.leads} == {"undecided"}
+    # What is left is told, so that the next is measured.
+    more = replace(made, options=replace(made.options, repetitions=50))
+    failures = schedule.consecutive_failures(machine.kept, {})
+    ahead = schedule.outlook(more, machine.kept, 0, failures)
+    assert ahead.total >= ahead.position
+
+
+def test_candidate_that_nothing_is_left_to_compare_with_is_taken() -> None:
+    made = plan(framework="nodejs", budget="30m")
+    truth = spread(made, 1)
+    one, *others = truth
+    found = Machine(made, truth, failing=tuple(others)).run()
+    assert (found.best, found.chosen, found.leads) == (one, one, [])
+    assert "No other was left to compare it with." in sentences.sentence(found)
+
+
+def test_default_that_is_chosen_is_compared_with_its_rule() -> None:
+    made = plan(server="gunicorn", budget="1h")
+    assert made.matrix is not None
+    truth = {one.name: 500.0 for one in made.matrix.candidates}
+    # Two of gthread and one of gevent lead the rounds; the default is as good and simpler.
+    truth |= {f"gunicorn-gthread-{name}": 1000.0 for name in ("1x4", "2x4", "1x16")}
+    truth |= {"gunicorn-sync-1x1": 995.0}
+    found = Machine(made, truth, noise=0.01, void=0.0).run()
+    assert found.chosen == "gunicorn-sync-1x1"
+    assert found.over_own_default is None
+    assert found.over_rule is not None
+    assert found.over_rule.name == "gunicorn-sync-3x1"
+
+
 def test_run_of_which_every_candidate_fails_has_no_answer() -> None:
     made = plan(budget="30m")
     truth = spread(made, 1)

@@ -115,3 +115,23 @@ def test_one_failure_is_tried_again() -> None:
     ]
     assert "cell-3" in block(one, 1, found)
     assert one.standing(measured(found)).dropped == {}
+
+
+def test_candidate_that_fails_after_a_round_keeps_its_place_there() -> None:
+    one, found = matrix(12, [1, 2]), dict[str, list[Result]]()
+    for number in (1, 2, 3):
+        block(one, number, found)
+    before = one.standing(measured(found))
+    failed = builders.void("failed")
+    found["cell-11"] += [
+        builders.result(cell_id="cell-11", repetition=at, block=4, error="no", validity=failed)
+        for at in (4, 5)
+    ]
+    now = one.standing(measured(found))
+    assert now.is_final
+    assert now.rounds == before.rounds
+    assert now.finalists == before.finalists
+    assert {item.cell_id for item in now.contenders} == {"cell-10", "cell-9", "cell-0"}
+    assert now.control is not None
+    assert now.control.base == "cell-10"
+    assert [one.next_item(number, measured(found)) for number in (1, 2, 3)] == [None] * 3
