@@ -168,10 +168,11 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
     plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run_dir))
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
     planned = {item.cell_id: item.cell for item in experiments.items(plan.experiments)}
+    controls = plan.aa_controls or _found_controls(found.cells)
     comparisons, noise_floor = comparison.build(
         found.cells,
         plan.comparisons,
-        plan.aa_controls,
+        controls,
         planned=planned,
         skipped=idle,
     )
@@ -185,8 +186,15 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         searches=sweeps_searches.searches(found.cells, plan),
         curves=curves.build(found.cells, plan),
         rates=sweeps_searches.rates(found.cells, plan),
-        ranking=ranking.build(found.cells, plan.aa_controls),
+        ranking=ranking.build(found.cells, controls),
     )
+
+
+def _found_controls(cells: Sequence[CellSummary]) -> list[tuple[str, str]]:
+    """Return (cell_id, cell_id of its A/A control) of a matrix, which chooses it while it runs."""
+    return [
+        (one.base, one.cell_id) for one in cells if one.purpose == "aa_control" and one.base
+    ]
 
 
 def by_cell(run: RunDir) -> dict[str, list[Result]]:

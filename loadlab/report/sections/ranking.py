@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from loadlab.core import formatting
 from loadlab.core.formatting import ms
-from loadlab.core.model import Cost, CostPart, RankingRow, Summary
+from loadlab.core.model import Cost, CostPart, RankingRow, Reason, Summary
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
 from loadlab.report.sections import processes
-from loadlab.report.words import cost, labels, repetitions
+from loadlab.report.words import cost, labels, outcomes, repetitions
 from loadlab.report.words.labels import Entry
 
 EXPLAINED = (
@@ -32,8 +34,25 @@ def _rank(row: RankingRow) -> str:
     return f"{row.rank}{'=' if row.shared else ''}{'' if row.sure else '?'}"
 
 
-def _reason(row: RankingRow) -> str:
-    return words.reason(row.reason) if row.reason else ""
+def _bare(why: Reason) -> Reason:
+    return replace(why, facts={name: x for name, x in why.facts.items() if name != "difference"})
+
+
+def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
+    """Return the reason of each rank, and what all ranks with ? have in common; empty for one."""
+    why = {row.cell_id: row.reason for row in rows if row.reason and not row.sure}
+    common = {words.reason(_bare(one)) for one in why.values()}
+    if len(why) < 2 or len(common) > 1:
+        return [words.reason(row.reason) if row.reason else "" for row in rows], ""
+    told = [
+        outcomes.difference(why[row.cell_id])
+        if row.cell_id in why
+        else words.reason(row.reason)
+        if row.reason
+        else ""
+        for row in rows
+    ]
+    return told, f"?: {common.pop()}."
 
 
 def _floors(summary: Summary) -> str:
@@ -65,7 +84,8 @@ def tables(
             for row in group.rows
             if (price := cost.per_million(summary, known[row.cell_id].cell, usd_per_hour))
         }
-        for row in group.rows:
+        reasons, common = _reasons(group.rows)
+        for row, reason in zip(group.rows, reasons, strict=True):
             entry = known[row.cell_id]
             rows.append([
                 _rank(row),
@@ -75,12 +95,13 @@ def tables(
                 *(cost.median(name, getattr(spent[row.cell_id], name)) for name in names),
                 *([prices.get(row.cell_id, formatting.NONE)] if prices else []),
                 repetitions.counted(entry.cell.repetitions) or f"{entry.cell.statistics.n} valid",
-                _reason(row),
+                reason,
             ])  # fmt: skip
-        title = f"Ranking on {known[group.rows[0].cell_id].path}"
+        title = f"Ranking on {known[group.rows[0].cell_id].path}."
+        explained = f"{EXPLAINED}{_floors(summary)}" if index == 0 else ""
         found.append(
             table(
-                title + (f". {EXPLAINED}{_floors(summary)}" if index == 0 else "."),
+                " ".join(filter(None, [title, explained, common])),
                 [
                     "rank",
                     "cell",
@@ -109,9 +130,11 @@ def lines(summary: Summary) -> list[str]:
         several = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
         found.append(f"{group.endpoint}, {pace}:")
-        for row, entry in zip(group.rows, labels.entries(several, {}), strict=True):
+        reasons, common = _reasons(group.rows)
+        entries = labels.entries(several, {})
+        for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
             wait = row.response_time_us
-            beside = [repetitions.counted(entry.cell.repetitions), _reason(row)]
+            beside = [repetitions.counted(entry.cell.repetitions), reason]
             told = "; ".join(filter(None, beside))
             used = processes.cost(entry).cpu
             cpu = formatting.NONE if used is None else f"{cost.number('cpu', used.median)}µs"
@@ -120,4 +143,5 @@ def lines(summary: Summary) -> list[str]:
                 f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
                 f"  {entry.title}" + (f" ({told})" if told else "")
             )
+        found += [common] if common else []
     return found

@@ -41,7 +41,7 @@ def _read(path: Path, record: type[R]) -> R | None:
 
 
 def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
-    """Return the results in sentences, the lab's version, the paths of the report and of the page
+    """Return the results in sentences, or of a matrix its answer; the lab's version, the paths of the report and of the page
     of several runs, and the next commands."""
     run = RunDir(run_dir)
     manifest = _read(run.manifest, Manifest)
@@ -49,7 +49,7 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     verdict = _read(run.verdict, Verdict)
     matrix = _read(run.matrix, MatrixVerdict)
     return [
-        *headlines,
+        *([] if matrix else headlines),
         *(words.lines(verdict) if verdict else []),
         *(sentences.lines(matrix) if matrix else []),
         *(reproduction.lines(repeated) if repeated else []),
@@ -68,8 +68,9 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
 
 def derived(run_dir: Path, summary: Summary, claims: Claims | None) -> str:
     """Return the table that is printed once the results are derived; empty of a lesson, whose page
-    has the figures and the claims."""
-    return "" if _is_lesson(run_dir) else results.tables(summary, claims)
+    has the figures and the claims, and of a matrix, which has its own of the contenders."""
+    own = _is_lesson(run_dir) or RunDir(run_dir).matrix.exists()
+    return "" if own else results.tables(summary, claims)
 
 
 def reported(run_dir: Path, headlines: Sequence[str]) -> list[str]:

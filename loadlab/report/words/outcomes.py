@@ -382,14 +382,18 @@ def objective_met(judged: Judged) -> str:
     return f"; {figures}: {'met' if judged.met else 'not met'}"
 
 
+def difference(why: Reason) -> str:
+    """Return the metric and difference of a ranking's reason."""
+    name = str(why.facts["metric"]).replace("_", " ")
+    return f"{name} {formatting.signed(_fact(why, 'difference'))}"
+
+
 def _of_metric(entry: Entry) -> Entry:
     """Return an entry that also tells the metric and difference of a ranking's reason."""
 
     def words(why: Reason) -> str:
-        if "difference" not in why.facts:
-            return entry.words(why)
-        name = str(why.facts["metric"]).replace("_", " ")
-        return f"{name} {formatting.signed(_fact(why, 'difference'))}: {entry.words(why)}"
+        told = entry.words(why)
+        return f"{difference(why)}: {told}" if "difference" in why.facts else told
 
     return Entry(words, entry.remedy)
 
