@@ -49,11 +49,13 @@ def obtain(root: Path, name: str, machine: str) -> tuple[Path, bool]:
     place = root / FOLDER
     before = (place / build).exists()
     where = ("--managed-python", "--no-bin", "--install-dir", place)
-    why = uv.failure(["python", "install", "--no-progress", *where, build], _TIMEOUT_S)
+    remedy = (
+        "Set UV_PYTHON_INSTALL_MIRROR to the address of a copy of these builds, or leave python "
+        "out for the server's own."
+    )
+    limit = uv.Limit(seconds=_TIMEOUT_S, purpose=f"python: the download of {name}", remedy=remedy)
+    why = uv.failure(["python", "install", "--no-progress", *where, build], limit)
     if why:
-        raise PlanError(
-            f"python: {name} cannot be had on this machine: {why}. Set UV_PYTHON_INSTALL_MIRROR to "
-            "the address of a copy of these builds, or leave python out for the server's own."
-        )
+        raise PlanError(f"python: {name} cannot be had on this machine: {why}. {remedy}")
     # uv links a version without its last number to the build.
     return (place / build).resolve(), not before

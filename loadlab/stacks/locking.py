@@ -33,7 +33,12 @@ def lock(root: Path, folder: Path, file: str) -> bool:
                 *("--generate-hashes", "--only-binary", ":all:"),
                 *("wanted.in", "--output-file", "lock.txt"),
             ],
-            _TIMEOUT_S,
+            uv.Limit(
+                seconds=_TIMEOUT_S,
+                purpose=f"app: locking the packages of {folder / file}",
+                remedy="Give it narrower versions, such as those that pip freeze names where the "
+                "application runs.",
+            ),
             Path(place),
         )
         if why:

@@ -8,25 +8,45 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadlab.core.formatting import one_line
+from msgspec import Struct
+
+from loadlab.core.errors import PlanError
+from loadlab.core.formatting import lasting, one_line
 
 # Characters of a message.
 _MOST = 800
 
 
-def failure(arguments: Sequence[str | Path], timeout_s: float, cwd: Path | None = None) -> str:
+class Limit(Struct, frozen=True, kw_only=True):
+    """How long a command may last.
+
+    ``purpose``: what it does, "<option>: the download of ..."; ``remedy``: what the user can do
+    about a command that lasts longer, in a sentence.
+    """
+
+    seconds: float
+    purpose: str
+    remedy: str
+
+
+def failure(arguments: Sequence[str | Path], limit: Limit, cwd: Path | None = None) -> str:
     """Run uv in the folder ``cwd``; return why it failed, "" where it did not.
 
-    The message is without the passwords of addresses. Raises TimeoutExpired after ``timeout_s``.
+    The message is without the passwords of addresses. Raises PlanError where it lasts too long.
     """
-    said = subprocess.run(
-        [Path(sys.executable).with_name("uv"), *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    try:
+        said = subprocess.run(
+            [Path(sys.executable).with_name("uv"), *arguments],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=limit.seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise PlanError(
+            f"{limit.purpose} took longer than {lasting(limit.seconds)}, the limit. {limit.remedy}"
+        ) from None
     if not said.returncode:
         return ""
     why = re.sub(r"//[^/@\s]*@", "//", one_line(said.stderr, _MOST))

@@ -12,6 +12,7 @@ from loadlab.core import documents
 from loadlab.core.model import MatrixVerdict
 from loadlab.core.run_dir import RunDir
 from loadlab.report import page
+from loadlab.report.terminal import run_end
 from loadlab.report.words.matrix import sentences
 from loadlab.scheduling import schedule
 from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
@@ -206,3 +207,18 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert f"stacks/{rows[found.chosen].stack}/nginx.conf" in text
     assert "failed twice in a row: server: Start it: it does not start" in text
     assert "not among the best 5 of 11 in round 1" in text
+
+
+def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) -> None:
+    made = plan(server="gunicorn", budget="30m")
+    machine = Machine(made, spread(made, 2))
+    machine.run()
+    builders.write_plan(tmp_path, made)
+    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
+    summary, claims = derive.summary(tmp_path)
+    # The control is known from the results alone.
+    assert {floor.metric for floor in summary.noise_floor} >= {"goodput"}
+    assert run_end.derived(tmp_path, summary, claims) == ""
+    lines = run_end.lines(tmp_path, ["one sentence for each candidate"])
+    assert lines[0].startswith("candidate ")
+    assert sum(line.startswith("Matrix after ") for line in lines) == 1
