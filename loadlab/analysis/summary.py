@@ -192,9 +192,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
 
 def _found_controls(cells: Sequence[CellSummary]) -> list[tuple[str, str]]:
     """Return (cell_id, cell_id of its A/A control) of a matrix, which chooses it while it runs."""
-    return [
-        (one.base, one.cell_id) for one in cells if one.purpose == "aa_control" and one.base
-    ]
+    return [(one.base, one.cell_id) for one in cells if one.purpose == "aa_control" and one.base]
 
 
 def by_cell(run: RunDir) -> dict[str, list[Result]]:

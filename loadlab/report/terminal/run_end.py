@@ -41,8 +41,8 @@ def _read(path: Path, record: type[R]) -> R | None:
 
 
 def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
-    """Return the results in sentences, or of a matrix its answer; the lab's version, the paths of the report and of the page
-    of several runs, and the next commands."""
+    """Return the results in sentences, or the answer of a matrix; the lab's version, the paths of
+    the report and of the page of several runs, and the next commands."""
     run = RunDir(run_dir)
     manifest = _read(run.manifest, Manifest)
     repeated = _read(run.reproduction, Reproduction)

@@ -97,9 +97,7 @@ def test_candidates_without_nginx_are_planned(server: str | None) -> None:
 def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
     user = {"framework": "flask", "endpoint": "hello", "server": "gunicorn", "transport": "tcp"}
     given = options.given_of({**user, "matrix": 1})
-    request = Request(
-        root=builders.ROOT, specs=builders.SPECS, given=given, now=NOW, user=[*user]
-    )
+    request = Request(root=builders.ROOT, specs=builders.SPECS, given=given, now=NOW, user=[*user])
     plan = planning.plan(request)
     assert {(one["server"], one["transport"]) for one in plan.stacks.values()} == {
         ("gunicorn", "tcp")

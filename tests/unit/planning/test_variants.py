@@ -58,9 +58,9 @@ def test_equal_variants_are_two_cells_of_one_stack() -> None:
 
 def test_budget_decides_the_number_of_blocks() -> None:
     short, long = (builders.plan(**VARIANTS, rate=100, budget=one) for one in ("5m", "1h"))
-    # Six cells of 3 + 1 + 1.5 s.
+    # Six cells of 3 + 1 + 2.5 s.
     assert short.options.repetitions == 300 // 39
-    assert long.options.repetitions == 3600 // 33
+    assert long.options.repetitions == 3600 // 39
 
 
 def test_variant_may_be_a_file(tmp_path: Path) -> None:
