@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from loadlab.core.model import Item, Purpose, Record
 from loadlab.core.model.base import Count, Positive, doc
-from loadlab.scheduling.records import Records, measured
+from loadlab.scheduling.records import Records, measured, valid
 
 # A cell measured once more, beside a program that slows the server.
 OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
-# No statistics use these, so one measurement is enough. A check is of the hosts at that moment.
+# No statistics use these, so one measurement is enough; of a check, one that is valid. It is of the
+# hosts at that moment.
 ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check")
 
 
@@ -98,6 +99,15 @@ class OfOneItem(Experiment, kw_only=True, frozen=True):
     def repeated(self, cell_id: str, purpose: Purpose) -> Self:
         """Return the experiment that measures the cell again."""
         return replace(self, item=again(self.item, cell_id, purpose))
+
+    def _is_left_once(self, records: Records) -> bool | None:
+        """Return whether the one measurement is left; None of a cell that each block has."""
+        if self.item.purpose not in ONCE:
+            return None
+        tries = self.void_tries if self.item.purpose == "check" else 1
+        return len(measured(self.item.cell_id, records)) < tries and not valid(
+            self.item.cell_id, records
+        )
 
 
 def with_rate(item: Item, rate: float) -> Item:

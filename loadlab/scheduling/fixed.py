@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadlab.core.model import Item
-from loadlab.scheduling.base import ONCE, OfOneItem
+from loadlab.scheduling.base import OfOneItem
 from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
 # How often a saturation is measured at least, until one is valid.
@@ -19,7 +19,8 @@ def saturation_tries(repetitions: int) -> int:
 
 
 class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
-    """One cell. No statistics use a saturation, a profile or a trace: these are measured once."""
+    """One cell. No statistics use a saturation, a profile, a trace or a check: these are measured
+    once."""
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the item, until the block is complete; a saturation's is the last block."""
@@ -36,7 +37,7 @@ class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
 
     def _left_of_one(self, repetitions: int, records: Records) -> bool | None:
         """Return whether the only measurement is left; None where each block has one."""
-        had = len(measured(self.item.cell_id, records))
         if self.item.purpose == "saturation":
+            had = len(measured(self.item.cell_id, records))
             return had < saturation_tries(repetitions) and not valid(self.item.cell_id, records)
-        return not had if self.item.purpose in ONCE else None
+        return self._is_left_once(records)

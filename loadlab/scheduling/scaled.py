@@ -6,7 +6,7 @@ from typing import Annotated
 
 from loadlab.core.model import Item
 from loadlab.core.model.base import Above0, doc
-from loadlab.scheduling.base import ONCE, OfOneItem, with_rate
+from loadlab.scheduling.base import OfOneItem, with_rate
 from loadlab.scheduling.fixed import saturation_tries
 from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
 
@@ -52,8 +52,9 @@ class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
         """Return the item with its rate; None while a saturation is missing."""
         cell_id = self.item.cell_id
         left = tries_left(cell_id, block, records, self.void_tries)
-        if self.item.purpose in ONCE:
-            left = 0 if measured(cell_id, records) else 1
+        once = self._is_left_once(records)
+        if once is not None:
+            left = int(once)
         elif self._is_of_curve and block > 1:
             left = 0
         return next(iter(self.known_items(records)), None) if left else None
@@ -64,8 +65,9 @@ class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
         saturations = self.saturations.values()
         if any(self._is_lacking(one, repetitions, records) for one in saturations):
             return 0
-        if self.item.purpose in ONCE:
-            return 0 if measured(cell_id, records) else 1
+        once = self._is_left_once(records)
+        if once is not None:
+            return int(once)
         blocks = min(1, repetitions) if self._is_of_curve else repetitions
         return likely_left(cell_id, blocks, records, self.void_tries)
 

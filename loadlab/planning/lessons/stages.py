@@ -122,7 +122,8 @@ def _checks(checked: PlannedExperiment, stage: str, records: Records) -> list[Pl
         again = repeated(checked, "check", str(len(found) + 1))
         assert again is not None
         if measured(again.items[0].cell_id, records):
-            found.append(again)
+            # It is never measured again, valid or not: the hosts are others by now.
+            found.append(replace(again, void_tries=1))
             continue
         return [*found, again] if stage == "check" else found
 

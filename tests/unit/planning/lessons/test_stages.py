@@ -148,10 +148,15 @@ def test_a_check_that_failed_is_made_again(lab: Path) -> None:
     assert [item.cell_id for item in again] == [check.cell_id]
 
 
-def test_a_void_check_counts_as_one(lab: Path) -> None:
-    taught(lab, "keepalive")
-    measure(keep(plan(lab, "check")), validity=builders.void("steal"))
-    assert stages.checks(builders.present(plan(lab, "check").study).cells) == ["check1", "check2"]
+def test_a_check_that_is_void_is_measured_again_at_once_and_counts_as_one(lab: Path) -> None:
+    run = taught(lab, "keepalive")
+    broken = builders.present(run.study).cells["unkept"][0]
+    tried = measure(keep(plan(lab, "check")), validity=builders.void("steal"))
+    assert tried == 3 * [f"{broken}-check1"]
+    made = keep(plan(lab, "check"))
+    assert stages.checks(builders.present(made.study).cells) == ["check1", "check2"]
+    assert measure(made) == [f"{broken}-check2"]
+    assert plan(lab, "solve").remaining == 0
 
 
 @pytest.mark.parametrize(
