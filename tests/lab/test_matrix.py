@@ -7,6 +7,7 @@ import json
 import pytest
 
 from .conftest import ROOT, playbook
+from .figures import figures
 
 pytestmark = pytest.mark.lab
 
@@ -29,8 +30,11 @@ def test_matrix_chooses_a_candidate_and_keeps_the_files_of_each(run_id: str) -> 
     assert "Matrix: " in output
     assert found["blocks"] >= 7
     assert found["measured_s"] <= 15 * 60
-    assert rows[found["best"]]["goodput"] >= rows["gunicorn-sync-1x1"]["goodput"]
-    assert {lead["name"] for lead in found["leads"]} >= {"gunicorn-sync-1x1"}
+    # The server's own default contends whatever it reached in the rounds.
+    assert rows["gunicorn-sync-1x1"]["contends"]
+    assert found["chosen"] in {found["best"], *(lead["name"] for lead in found["leads"])}
+    with figures():
+        assert rows[found["best"]]["goodput"] >= rows["gunicorn-sync-1x1"]["goodput"]
     for row in rows.values():
         kept = folder / "stacks" / row["stack"]
         unit = (kept / "loadlab-app.service").read_text()
