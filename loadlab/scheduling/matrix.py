@@ -39,7 +39,7 @@ class Standing(Struct, kw_only=True, frozen=True):
     - is_final: whether all rounds are over
     - finalists: the best first; empty while the rounds go on
     - contenders: the finalists, and then what they are compared with; without dropped ones
-    - control: the A/A control, the first contender once more
+    - control: the A/A control, the best finalist once more
     """
 
     dropped: dict[str, str]
@@ -51,8 +51,12 @@ class Standing(Struct, kw_only=True, frozen=True):
 
     @property
     def final(self) -> list[Item]:
-        """The items of a block after the rounds; empty while these go on."""
-        return [*self.contenders, *([self.control] if self.control else [])]
+        """The items of a block after the rounds; empty while these go on.
+
+        Without its base the control ends too: of another one the blocks so far would have none.
+        """
+        control = self.control if self.control and self.control.base not in self.dropped else None
+        return [*self.contenders, *([control] if control else [])]
 
 
 class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
@@ -114,7 +118,7 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
         contenders = [
             by_id[name] for name in dict.fromkeys([*names, *beside]) if name not in dropped
         ]
-        first = contenders[0] if contenders else None
+        first = those[0] if those else None
         return Standing(
             dropped=dropped,
             rounds=rounds,

@@ -29,7 +29,8 @@ def test_matrix_chooses_a_candidate_and_keeps_the_files_of_each(run_id: str) -> 
     rows = {row["name"]: row for row in found["candidates"]}
     assert "Matrix: " in output
     assert found["blocks"] >= 7
-    assert found["measured_s"] <= 15 * 60
+    # A block that was begun is finished.
+    assert found["measured_s"] <= 16 * 60
     # The server's own default contends whatever it reached in the rounds.
     assert rows["gunicorn-sync-1x1"]["contends"]
     assert found["chosen"] in {found["best"], *(lead["name"] for lead in found["leads"])}

@@ -59,10 +59,12 @@ class Compared(Struct, kw_only=True, frozen=True):
 
 
 class _Sides(Struct, kw_only=True, frozen=True):
-    """Goodput by block of each contender; that of the best of the rounds, and of its control."""
+    """Goodput by block of each contender; that of the best of the rounds, which may have been
+    dropped since, and of its control."""
 
     values: Mapping[str, ByBlock]
     first: str
+    own: ByBlock
     control: ByBlock
 
     @property
@@ -73,8 +75,7 @@ class _Sides(Struct, kw_only=True, frozen=True):
     @property
     def twin(self) -> Estimate:
         """Return the difference of the A/A control."""
-        own = self.values.get(self.first, {})
-        found = sequential.compare(own, {}, self.control, self.share, relative=True)
+        found = sequential.compare(self.own, {}, self.control, self.share, relative=True)
         return found.head
 
     def over(self, one: str, other: str) -> Estimate:
@@ -153,18 +154,24 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
     one = one_of(plan)
     by_id = {each.cell_id: each for each in plan.matrix.candidates}
     after = _after_rounds(one, kept)
-    values = {
-        by_id[item.cell_id].name: goodputs(item.cell_id, kept, after) for item in now.contenders
-    }
-    values = {name: {at: x for at, x in found.items() if x > 0} for name, found in values.items()}
-    values = {name: found for name, found in values.items() if found}
-    going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
-    first = next(iter(now.contenders or ranked(going, _all(kept), kept)), None)
-    if first is None or not values:
-        name = by_id[first.cell_id].name if first else None
+
+    def measured(cell_id: str) -> ByBlock:
+        return {at: x for at, x in goodputs(cell_id, kept, after).items() if x > 0}
+
+    several = {by_id[item.cell_id].name: measured(item.cell_id) for item in now.contenders}
+    values = {name: found for name, found in several.items() if found}
+    if not values:
+        going = [item for item in now.rounds[-1] if item.cell_id not in now.dropped]
+        leader = next(iter(now.contenders or ranked(going, _all(kept), kept)), None)
+        name = by_id[leader.cell_id].name if leader else None
         return Compared(best=name, chosen=name, leads=[], over={}, noise_floor=None)
-    control = goodputs(now.control.cell_id, kept, after) if now.control else {}
-    sides = _Sides(values=values, first=by_id[first.cell_id].name, control=control)
+    first = now.finalists[0].cell_id
+    sides = _Sides(
+        values=values,
+        first=by_id[first].name,
+        own=measured(first),
+        control=measured(now.control.cell_id) if now.control else {},
+    )
     best = _best(sides)
     named = {each.name: each for each in plan.matrix.candidates}
     leads = [_lead(sides, best, other) for other in values if other != best]

@@ -132,6 +132,8 @@ def test_candidate_that_fails_after_a_round_keeps_its_place_there() -> None:
     assert now.rounds == before.rounds
     assert now.finalists == before.finalists
     assert {item.cell_id for item in now.contenders} == {"cell-10", "cell-9", "cell-0"}
+    # Its control ends with it: another one would lack the blocks before.
+    assert now.final == now.contenders
     assert now.control is not None
-    assert now.control.base == "cell-10"
+    assert now.control.base == "cell-11"
     assert [one.next_item(number, measured(found)) for number in (1, 2, 3)] == [None] * 3
