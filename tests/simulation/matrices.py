@@ -133,7 +133,7 @@ def spread(made: Plan, seed: int) -> dict[str, float]:
     }
 
 
-def nearly(machine: Machine, found: MatrixVerdict) -> bool:
-    """Return whether what was chosen truly has at most the margin less than the best."""
-    assert found.chosen is not None
-    return machine.truth[found.chosen] >= (1 - found.margin) * max(machine.truth.values())
+def nearly(machine: Machine, found: MatrixVerdict, name: str | None) -> bool:
+    """Return whether a candidate truly has at most the margin less than the best."""
+    assert name is not None
+    return machine.truth[name] >= (1 - found.margin) * max(machine.truth.values())
