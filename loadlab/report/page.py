@@ -277,7 +277,8 @@ class _Builder:
             *self._single(),
         ]
         stacks = [one for one in self._measured if not _is_client(one)]
-        boards = tiles.build(self._summary, stacks, cost.prices(self._manifest))
+        prices = cost.prices(self._manifest)
+        boards = tiles.build(self._summary, self._chosen(stacks), prices)
         leading = self._leading(boards) if len(single) >= _FOLDED_FROM else None
         endpoints = self._endpoints()
         return Page(
@@ -304,7 +305,8 @@ class _Builder:
             certificate=certified,
             claims=judged,
             overview=results.build(stacks, self._summary.noise_floor),
-            ranking=ranking.tables(self._summary, self._measured, cost.prices(self._manifest)),
+            # A matrix ranks its candidates itself, and not by the rounds that chose them.
+            ranking=[] if best else ranking.tables(self._summary, self._measured, prices),
             clients=python_clients.overview([one for one in self._measured if _is_client(one)]),
             study=published,
             comparison=compared,
@@ -317,6 +319,13 @@ class _Builder:
             manifest=manifest.build(self._manifest, self._plan.options, self._plan.choice),
             files=manifest.raw_files(listed),
         )
+
+    def _chosen(self, stacks: Sequence[Entry]) -> list[Entry]:
+        """Return the cells that may have tiles: of a matrix only the chosen one."""
+        if self._matrix is None:
+            return [*stacks]
+        chosen = {row.cell_id for row in self._matrix.candidates if row.name == self._matrix.chosen}
+        return [entry for entry in stacks if entry.cell.cell_id in chosen]
 
     def _lead(self) -> str:
         """Return the stacks of the run, or their number, and when it was started."""

@@ -208,6 +208,13 @@ def test_answer_is_derived_from_the_results_and_shown_on_the_page(tmp_path: Path
     assert f"stacks/{rows[found.chosen].stack}/nginx.conf" in text
     assert "failed twice in a row: server: Start it: it does not start" in text
     assert "not among the best 5 of 11 in round 1" in text
+    # Nothing else on the page says which is best.
+    built = page.build(tmp_path)
+    (board,) = built.boards
+    assert board.title == "flask on Gunicorn (unix, http, gthread, 1 worker, 4 threads, " + (
+        "connections kept) on /hello"
+    )
+    assert not built.ranking
 
 
 def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) -> None:
