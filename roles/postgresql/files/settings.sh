@@ -14,10 +14,10 @@ answers() { # waits until the server answers
     return 1
 }
 
-# An application keeps connections that the restart has closed, and would answer its next requests with errors. Who
-# measures or deploys it waits for its start.
+# An application keeps connections that the restart has closed, and would answer its next requests with errors. If it
+# does not start any more, its deployment or measurement says why.
 connect_again() {
-    ! systemctl --quiet is-active loadlab-app || systemctl --no-block restart loadlab-app
+    ! systemctl --quiet is-active loadlab-app || systemctl restart loadlab-app || :
 }
 
 # Prints every setting as name|value|pending_restart, the number of the lab's settings, and the checksum of
