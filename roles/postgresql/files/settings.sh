@@ -14,6 +14,12 @@ answers() { # waits until the server answers
     return 1
 }
 
+# An application keeps connections that the restart has closed, and would answer its next requests with errors. Who
+# measures or deploys it waits for its start.
+connect_again() {
+    ! systemctl --quiet is-active loadlab-app || systemctl --no-block restart loadlab-app
+}
+
 # Prints every setting as name|value|pending_restart, the number of the lab's settings, and the checksum of
 # their file.
 settings() {
@@ -36,7 +42,7 @@ count_statements() {
 shared_preload_libraries = '${loaded:+$loaded, }pg_stat_statements'
 END
     chmod 644 "$file"
-    systemctl restart postgresql && answers || return
+    systemctl restart postgresql && answers && connect_again || return
     case ",$(ask "SHOW shared_preload_libraries")," in
     *[,\ ]pg_stat_statements,*) echo "counted from now on" ;;
     *)
@@ -72,6 +78,7 @@ apply() { # FILE FORMER
             systemctl restart "postgresql@$name"
             return 3
         fi
+        connect_again || return
     fi
     rm -f "$2"
 }
