@@ -30,7 +30,10 @@ class Queue(msgspec.Struct, frozen=True):
 
 
 class Connection(msgspec.Struct, frozen=True, array_like=True):
-    """One established connection: round-trip times in µs, the congestion window in segments."""
+    """One established connection: round-trip times in µs, the congestion window in segments.
+
+    ``unacked``: segments on the way; None in recordings of an earlier version.
+    """
 
     rtt: _Connections
     least_rtt: _Connections
@@ -38,6 +41,7 @@ class Connection(msgspec.Struct, frozen=True, array_like=True):
     unsent_bytes: _Connections
     retransmitted: _Connections
     sent: _Connections
+    unacked: _Connections | None = None
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -110,13 +114,15 @@ def connections(readings: Sequence[Reading], start: float, end: float) -> TcpCon
     every = [one for reading in several for one in reading]
     if not every:
         return None
+    # An idle connection keeps the window of its last answer, and may begin with a smaller one.
+    sending = [one for one in every if one.unacked] or every
     last = several[-1]
     sent = sum(one.sent for one in last)
     return TcpConnections(
         samples=len(every),
         rtt_us=median(one.rtt for one in every),
         least_rtt_us=median(one.least_rtt for one in every),
-        window=median(one.window for one in every),
+        window=median(one.window for one in sending),
         unsent_bytes=mean(one.unsent_bytes for one in every),
         retransmitted=min(1.0, sum(one.retransmitted for one in last) / sent) if sent else 0.0,
     )

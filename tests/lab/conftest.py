@@ -116,8 +116,10 @@ def study_file(cells: dict[str, Any], **options: Any) -> Iterator[str]:
     entries = [{"name": name, "options": words} for name, words in cells.items()]
     file = {"description": "a test's", "options": options, "cells": entries, "aa_controls": False}
     path.write_text(yaml.safe_dump(file))
-    yield path.stem
-    path.unlink()
+    try:
+        yield path.stem
+    finally:
+        path.unlink()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -97,7 +97,7 @@ CASES = {
     "syn_queue_cured": Case("none", "cookies", "syn_queue"),
     "keepalive": Case("cores_busy", "unkept", "keepalive"),
     "keepalive_timeouts": Case("upstream_closed", "short", "keepalive_timeouts"),
-    "unix_or_tcp": Case("cores_busy", "tcp", "unix_or_tcp"),
+    "unix_or_tcp": Case("nginx_cpu", "tcp", "unix_or_tcp"),
     "nagle": Case("delayed_ack", "held", "nagle"),
     "slow_start": Case("link", "restarted", "slow_start_after_idle"),
     "bufferbloat": Case("link", "deep", "bufferbloat"),

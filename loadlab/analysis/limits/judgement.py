@@ -40,8 +40,10 @@ RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
 )
 CODES = (*(code for codes, _ in RULES for code in codes), "unknown")
 # Of the database, which not every cell has.
-_OF_DATABASE = frozenset({"database_connections", "database_lock", "pool_wait", "disk"})
-_OF_NGINX = frozenset({"nginx_connections", "open_files", "upstream_closed"})
+_OF_DATABASE = frozenset(
+    {"database_connections", "database_cpu", "database_lock", "pool_wait", "disk"}
+)
+_OF_NGINX = frozenset({"nginx_connections", "nginx_cpu", "open_files", "upstream_closed"})
 
 
 class Judged(NamedTuple):
@@ -85,6 +87,9 @@ def _applies(code: str, found: Evidence) -> bool:
         return found.database is not None
     if code in _OF_NGINX:
         return found.proxied
+    if code == "worker_cpu":
+        # Without an application nginx answers by itself.
+        return found.cell.transport != "none"
     return code not in ("none", "connections", "delayed_ack", "too_few_threads")
 
 

@@ -63,7 +63,13 @@ class TcpConnections(Record, kw_only=True, frozen=True):
     samples: Annotated[Positive, doc("Connections read, over all readings.")]
     rtt_us: Annotated[NotNegative, doc("Median of the smoothed round-trip times, µs.")]
     least_rtt_us: Annotated[NotNegative, doc("Median of the shortest round-trip times, µs.")]
-    window: Annotated[NotNegative, doc("Median of the congestion windows, segments.")]
+    window: Annotated[
+        NotNegative,
+        doc(
+            "Median of the congestion windows, segments, of the connections that had segments on "
+            "the way; of all where none had, or this was not recorded."
+        ),
+    ]
     unsent_bytes: Annotated[
         NotNegative, doc("Mean bytes that waited in the socket and were never sent yet.")
     ]

@@ -185,6 +185,7 @@ def test_recorder_reads_the_connections_to_what_other_hosts_reach(tmp_path: Path
     assert 0 < found.least_rtt_us <= found.rtt_us < 100_000
     assert found.window >= 2
     assert (found.unsent_bytes, found.retransmitted) == (0, 0)
+    assert {one.unacked for reading in readings for one in reading.tcp} == {0}
 
 
 def test_connections_are_those_of_the_load() -> None:
@@ -197,6 +198,19 @@ def test_connections_are_those_of_the_load() -> None:
     assert found is not None
     assert (found.samples, found.rtt_us, found.retransmitted) == (3, 60, 0.02)
     assert queues.connections(readings, 2.0, 3.0) is None
+
+
+def test_window_is_that_of_connections_with_segments_on_the_way() -> None:
+    def window(*connections: tuple[int, int | None]) -> float:
+        each = [queues.Connection(50, 40, size, 0, 0, 100, on_way) for size, on_way in connections]
+        found = queues.connections([queues.Reading(1.0, [], each)], 1.0, 2.0)
+        assert found is not None
+        return found.window
+
+    # The others paused, with a window that a slow start forgets.
+    assert window((325, 0), (325, 0), (325, 0), (10, 10), (40, 40)) == 25
+    assert window((325, 0), (10, 0)) == 167.5
+    assert window((325, None), (10, None)) == 167.5
 
 
 def test_recorder_keeps_what_nginx_logged_during_the_load(tmp_path: Path) -> None:

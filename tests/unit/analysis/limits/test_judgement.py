@@ -345,6 +345,15 @@ def test_unknown_limit_names_what_was_ruled_out_and_what_was_not_recorded() -> N
     assert "memory" not in [why.code for why in found.ruled_out]
 
 
+def test_limit_of_a_service_that_the_cell_has_not_is_not_unrecorded() -> None:
+    """Neither PostgreSQL where no endpoint asks it, nor an application behind nginx alone."""
+    assert "worker_cpu" in limit(slow()).unrecorded
+    alone = limit(slow(), cell(framework="nginx", server="native", transport="none"))
+    assert not {"worker_cpu", "database_cpu"} & set(alone.unrecorded)
+    direct = limit(slow(), cell(front="none", transport="tcp"))
+    assert "nginx_cpu" not in direct.unrecorded
+
+
 def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
     code, rep, of = CASES["a worker's thread fills the only core"]
     profile = pyspy.figures([(["work (app.py:1)"], 9)])
