@@ -123,23 +123,28 @@ def _estimates(means: Floats, deviations: Floats) -> list[Estimate]:
     ]
 
 
-def recorded(metric: str) -> Floats:
-    """Return the recorded logarithms of the two names of one cell: (2, blocks)."""
+def recorded(metric: str, hosts: str) -> Floats:
+    """Return the recorded logarithms of the two names of one cell: (2, blocks).
+
+    ``hosts``: "quiet" or "disturbed", by other work.
+    """
     with RECORDED.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+        rows = [row for row in csv.DictReader(file) if row["hosts"] == hosts and row[metric]]
     blocks: dict[str, dict[str, float]] = {}
     for row in rows:
         blocks.setdefault(f"{row['run']} {row['block']}", {})[row["name"]] = float(row[metric])
     both = [(one["a"], one["b"]) for one in blocks.values() if len(one) == 2]
-    return np.asarray(np.log(np.array(both)).T)
+    logarithms = np.asarray(np.log(np.array(both)).T)
+    # Of a closed loop the time that each request takes, so that more is worse, as of the others.
+    return -logarithms if metric == "goodput" else logarithms
 
 
-def drawn(metric: str) -> Noise:
+def drawn(metric: str, hosts: str) -> Noise:
     """Blocks of a recording, drawn again: the two names of a cell in random roles.
 
     The control is the other name of another block, as each has two.
     """
-    pairs = recorded(metric)
+    pairs = recorded(metric, hosts)
 
     def draw(random: np.random.Generator, blocks: int) -> Floats:
         first, second = (random.integers(0, pairs.shape[1], blocks) for _ in range(2))

@@ -22,7 +22,13 @@ NOISES = {
     }.items()
     for size in (0.02, 0.05, 0.1)
 }
-RECORDED = ("cpu_us_per_request", "p50_ms", "p99_ms", "memory_mib")
+METRICS = ("cpu_us_per_request", "p50_ms", "p99_ms", "memory_mib")
+RECORDED = [
+    ("quiet", "goodput"),
+    *((hosts, one) for hosts in ("quiet", "disturbed") for one in METRICS),
+]
+# Blocks of six cells in 20 minutes on the hosts of the recordings.
+RECORDED_BLOCKS = 26
 
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
@@ -55,15 +61,21 @@ def test_5_percent_more_is_not_called_none(noise: Noise) -> None:
     assert found["faster"] <= 0.001
 
 
-@pytest.mark.parametrize("metric", RECORDED)
-def test_recorded_equal_cells_are_rarely_told_apart(metric: str) -> None:
-    found = gates.looks(gates.drawn(metric), 0, RUNS)
-    print(f"recorded {metric}, equal: {dict(found.of)}, {found.blocks:.0f} blocks")
+@pytest.mark.parametrize(("hosts", "metric"), RECORDED)
+def test_recorded_equal_cells_are_rarely_told_apart(hosts: str, metric: str) -> None:
+    found = gates.looks(gates.drawn(metric, hosts), 0, RUNS)
+    print(f"{hosts} {metric}, equal: {dict(found.of)}, {found.blocks:.0f} blocks")
     assert 6 * (found["slower"] + found["faster"]) <= sequential.ERROR_RATE
 
 
-@pytest.mark.parametrize("metric", RECORDED)
-def test_recorded_5_percent_more_is_not_called_none(metric: str) -> None:
-    found = gates.looks(gates.drawn(metric), 0.05, RUNS)
-    print(f"recorded {metric}, +5 %: {dict(found.of)}, {found.blocks:.0f} blocks")
+@pytest.mark.parametrize(("hosts", "metric"), RECORDED)
+def test_recorded_5_percent_more_is_not_called_none(hosts: str, metric: str) -> None:
+    found = gates.looks(gates.drawn(metric, hosts), 0.05, RUNS)
+    print(f"{hosts} {metric}, +5 %: {dict(found.of)}, {found.blocks:.0f} blocks")
     assert found["no difference"] <= 0.05
+
+
+def test_10_percent_more_cpu_is_found_at_saturation_on_quiet_hosts_within_20_minutes() -> None:
+    found = gates.looks(gates.drawn("goodput", "quiet"), 0.1, RUNS, blocks=RECORDED_BLOCKS)
+    print(f"quiet goodput, +10 %: {dict(found.of)}, {found.blocks:.0f} blocks")
+    assert found["slower"] >= 0.9

@@ -227,8 +227,11 @@ def _head(found: Verdict, head: HeadVerdict) -> list[str]:
     ]
     undecided = [row for row in head.rows if row.answer == "undecided"]
     if undecided and found.baseline is None:
-        why = "; ".join(f"{NAMES[row.metric]}: {_why(row)}" for row in undecided)
-        told += [f"Undecided: {why}.", ""]
+        names: dict[str, list[str]] = {}
+        for row in undecided:
+            names.setdefault(_why(row), []).append(NAMES[row.metric])
+        each = "; ".join(f"{', '.join(of)}: {why}" for why, of in names.items())
+        told += [f"Undecided: {each}.", ""]
     return told
 
 

@@ -304,6 +304,12 @@ def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     assert told.startswith("After block 9: CPU per request more (+")
 
 
+def test_reason_of_several_metrics_is_told_once() -> None:
+    comment = words.comment(Machine(plan(budget="1m")).run(), builders.manifest())
+    assert "Undecided: CPU per request, goodput at saturation, p50, p99, " in comment
+    assert comment.count("too few blocks") == 1
+
+
 def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate() -> None:
     machine = Machine(plan(head="workers=2;workers=3"), {"cpu": 1.2}, changed="head2")
     found = machine.run()
