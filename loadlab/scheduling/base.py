@@ -13,8 +13,8 @@ from loadlab.scheduling.records import Records, measured, valid
 
 # A cell measured once more, beside a program that slows the server.
 OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
-# No statistics use these, so one measurement is enough; of a check, one that is valid. It is of the
-# hosts at that moment.
+# No statistics use these, so one measurement is enough. A check measures the hosts as they are at
+# that moment, and needs a valid measurement.
 ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import yaml
+
+from tests.unit import plays
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,22 +16,14 @@ def test_only_a_host_that_does_not_answer_is_lost(tmp_path: Path) -> None:
     # Nobody listens there.
     gone = {"ansible_host": "127.0.0.1", "ansible_port": 9}
     lab = {"hosts": {"client": here, "server": gone, "client2": here}}
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"lab": lab}}}))
+    inventory = {"all": {"children": {"lab": lab}}}
     role = ROOT / "roles" / "measure"
     ask = {"ansible.builtin.raw": "test {{ inventory_hostname }} != client2"}
     look = {"ansible.builtin.include_tasks": str(role / "tasks" / "check_hosts.yml")}
     known = yaml.safe_load((role / "vars" / "main.yml").read_text())
     variables = {**known, "measure_plan": {"resume_args": "-e run_id=a-run"}}
     play = {"hosts": "lab", "vars": variables, "tasks": [ask, look]}
-    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
-    done = subprocess.run(
-        ["ansible-playbook", "-i", str(tmp_path / "hosts.yml"), str(tmp_path / "play.yml")],
-        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_SSH_RETRIES": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = plays.run(tmp_path, inventory, play, ANSIBLE_SSH_RETRIES="0")
     assert (
         "client: A task failed on client2, which answers; the reason stands above. server: lost in "
         "the middle of the run, the reason stands above. What was measured is kept. When the host "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.unit import plays
 
 ROOT = Path(__file__).parents[2]
 ROLE = ROOT / "roles" / "measure"
@@ -58,17 +58,8 @@ def fetched(tmp_path: Path, **changed: Any) -> list[str]:
         ],
     }
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    hosts = {"server": local}
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"servers": {"hosts": hosts}}))
-    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
-    done = subprocess.run(
-        ["ansible-playbook", "-i", str(tmp_path / "hosts.yml"), str(tmp_path / "play.yml")],
-        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    inventory = {"servers": {"hosts": {"server": local}}}
+    done = plays.run(tmp_path, inventory, play)
     assert done.returncode == 0, done.stdout + done.stderr
     return sorted(str(path.relative_to(run)) for path in run.rglob("*") if path.is_file())
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.unit import plays
 
 ROOT = Path(__file__).parents[2]
 ROLE = ROOT / "roles" / "measure"
@@ -46,21 +46,13 @@ def test_what_fails_is_made_again_and_what_is_not_needed_is_not(tmp_path: Path) 
         for name in LEFT
     }
     groups: dict[str, Any] = {name: {"hosts": pairs} for name in ("lab", "servers")}
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}))
+    inventory = {"all": {"children": groups}}
     play = {
         "hosts": "lab",
         "vars": {**known, "left": LEFT},
         "tasks": [{"ansible.builtin.include_tasks": f"{name}.yml"} for name in ("next", "batch")],
     }
-    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
-    done = subprocess.run(
-        ["ansible-playbook", "-i", str(tmp_path / "hosts.yml"), str(tmp_path / "play.yml")],
-        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = plays.run(tmp_path, inventory, play)
     assert done.returncode == 0, done.stdout + done.stderr
     measured = (tmp_path / "measured").read_text().splitlines()
     assert sorted(measured) == ["one 0", "one 1", "one 2", "two 0"]

@@ -108,7 +108,7 @@ def test_control_that_fails_ends_and_the_contenders_go_on() -> None:
     assert found.blocks >= 8
     assert found.noise_floor is None
     assert {lead.answer for lead in found.leads} == {"undecided"}
-    # What is left is told, so that the next is measured.
+    # The outlook counts the contenders' blocks, so the run goes on.
     more = replace(made, options=replace(made.options, repetitions=50))
     failures = schedule.consecutive_failures(machine.kept, {})
     ahead = schedule.outlook(more, machine.kept, 0, failures)

@@ -1,0 +1,28 @@
+"""Plays that tests run with ansible-playbook, on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(
+    folder: Path, inventory: Mapping[str, object], play: Mapping[str, object], **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a play on an inventory, both of which are written into ``folder``; at most 60 s."""
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
+    (folder / "play.yml").write_text(yaml.safe_dump([play]))
+    return subprocess.run(
+        ["ansible-playbook", "-i", str(folder / "hosts.yml"), str(folder / "play.yml")],
+        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
