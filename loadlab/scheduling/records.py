@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -79,6 +79,25 @@ def latest_block(records: Records) -> int:
     """Return the highest block that has a measurement, finished or not failed; 0 without any."""
     blocks = (block for cell_id in records for block in by_block(cell_id, records))
     return max(blocks, default=0)
+
+
+def lasted_s(cell_ids: Iterable[str], records: Records) -> float:
+    """Return how long the blocks of these cells took together, seconds.
+
+    A block lasts from its first load to the end of its last one. So the time between two commands
+    that measured the same run does not count.
+    """
+    blocks: dict[int, list[Repetition]] = {}
+    for cell_id in cell_ids:
+        for block, those in by_block(cell_id, records).items():
+            blocks.setdefault(block, []).extend(those)
+    return sum(_lasted_s(those) for those in blocks.values())
+
+
+def _lasted_s(repetitions: Sequence[Repetition]) -> float:
+    begun = [one.started for one in repetitions if one.started is not None]
+    ended = [one.finished for one in repetitions if one.finished is not None]
+    return max(ended) - min(begun) if begun and ended else 0.0
 
 
 def tries_left(cell_id: str, block: int, records: Records, tries: int) -> int:

@@ -112,11 +112,7 @@ def build(run_id: str, plan: Plan, kept: Records) -> MatrixVerdict:
     named = {each.name: each for each in plan.matrix.candidates}
     chosen = named[found.chosen] if found.chosen else None
     rows = _rows(plan, one, now, kept)
-    measured = [
-        rep for item in one.known_items(kept) for rep in recorded.measured(item.cell_id, kept)
-    ]
-    begun = min((rep.started for rep in measured if rep.started is not None), default=0.0)
-    last = max((rep.finished for rep in measured if rep.finished is not None), default=begun)
+    measured = (item.cell_id for item in one.known_items(kept))
     return MatrixVerdict(
         run_id=run_id,
         cores=plan.matrix.cores,
@@ -130,7 +126,7 @@ def build(run_id: str, plan: Plan, kept: Records) -> MatrixVerdict:
         error_rate=sequential.ERROR_RATE,
         candidates=sorted(rows, key=lambda row: -(row.goodput or 0.0)),
         blocks=_blocks(one, now, kept),
-        measured_s=last - begun,
+        measured_s=recorded.lasted_s(measured, kept),
         budget_s=plan.matrix.budget_s,
     )
 

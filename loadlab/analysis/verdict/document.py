@@ -47,14 +47,8 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
     rows = table(ab, kept)
     every = list(chain.from_iterable(rows.values()))
     named = ab.heads or [ab.base]
-    measured = [
-        one
-        for cells in (ab.base.cells, *(head.cells for head in ab.heads), ab.control)
-        for cell_id in (cells.constant, cells.saturated)
-        for one in recorded.measured(cell_id, kept)
-    ]
-    first = min((one.started for one in measured if one.started is not None), default=0.0)
-    last = max((one.finished for one in measured if one.finished is not None), default=first)
+    every_cell = (ab.base.cells, *(head.cells for head in ab.heads), ab.control)
+    cell_ids = [name for cells in every_cell for name in (cells.constant, cells.saturated)]
     constant = kept.get(ab.base.cells.constant)
     return Verdict(
         run_id=run_id,
@@ -72,7 +66,7 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
         baseline=ab.baseline.file if ab.baseline else None,
         error_rate=sequential.ERROR_RATE,
         blocks=max(row.blocks for row in every),
-        measured_s=last - first,
+        measured_s=recorded.lasted_s(cell_ids, kept),
         budget_s=ab.budget_s,
     )
 

@@ -148,7 +148,8 @@ class Verdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
     ]
     blocks: Annotated[Count, doc("Finished blocks.")]
     measured_s: Annotated[
-        NotNegative, doc("Seconds from the first measurement's start to the last one's end.")
+        NotNegative,
+        doc("Seconds that its blocks took, each from its first load to the end of its last."),
     ]
     budget_s: Annotated[Above0, doc("Seconds after which no block was begun.")]
 
@@ -243,6 +244,7 @@ class MatrixVerdict(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen
     candidates: Annotated[list[MatrixRow], doc("All, the most goodput first.")]
     blocks: Annotated[Count, doc("Finished blocks after the rounds.")]
     measured_s: Annotated[
-        NotNegative, doc("Seconds from the first measurement's start to the last one's end.")
+        NotNegative,
+        doc("Seconds that its blocks took, each from its first load to the end of its last."),
     ]
     budget_s: Annotated[Above0, doc("Seconds after which no block was begun.")]
