@@ -58,6 +58,7 @@ def full(found: Evidence) -> list[Check]:
                 waiting=found.waiting("application") if code == "worker_cpu" else None,
                 loop=(code == "worker_cpu" and found.threads is None) or None,
                 sessions=_sessions(found) if code == "database_cpu" else None,
+                opened=_opened(found) if code == "nginx_cpu" else None,
             )
         )
     checks.append(_packets(found, parts["packets"]))
@@ -97,10 +98,15 @@ def _cores(found: Evidence, parts: dict[str, float]) -> Check:
     )
 
 
-def _opened(found: Evidence) -> bool | None:
-    """Return whether the server opened or took a connection for each request; None if unknown."""
+def _opened(found: Evidence) -> str | None:
+    """Return who opened a TCP connection for each request; None where nobody did, or it is unknown.
+
+    clients: the generator. http, uwsgi, fastcgi: nginx, to the application by that protocol.
+    """
     passive, answers = found.server.tcp.passive_opens, found.rep.responses
-    return None if passive is None or not answers else passive >= _EACH * answers
+    if passive is None or not answers or passive < _EACH * answers:
+        return None
+    return "clients" if found.cell.load.keepalive is False else found.cell.protocol
 
 
 def memory(found: Evidence) -> Check | None:

@@ -51,7 +51,9 @@ def client(found: Evidence) -> Check:
     if own is not None:
         return _client(True, found, own)
     void = [one for one in found.rep.validity.reasons if one.code in _CLIENT]
-    return _client(bool(void), found, first(void))
+    # A generator whose requests fail at once has nothing to wait for, and fills its core with them.
+    refused = found.failed > (found.rep.requests or 0) / 2
+    return _client(bool(void) and not refused, found, first(void))
 
 
 def _client(hit: bool, found: Evidence, why: Reason | None) -> Check:

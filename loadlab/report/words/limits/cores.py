@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from loadlab.core import formatting
 from loadlab.core.model import Reason
 from loadlab.report.words.limits.wording import (
@@ -16,11 +18,30 @@ from loadlab.report.words.limits.wording import (
 )
 
 _PARTS = {**SERVICES, "packets": "the kernel, for packets"}
-_KEEPALIVE = "keepalive"
+# Who opened a connection for each request -> what opens none or cheaper ones, and the lesson of it.
+_OPENS = {
+    "clients": ("clients that keep their connections", "keepalive"),
+    "http": ("upstream_keepalive=true, which opens no connections", "keepalive"),
+    "uwsgi": ("-e transport=unix, whose connections cost less", "unix_or_tcp"),
+    "fastcgi": ("-e transport=unix, whose connections cost less", "unix_or_tcp"),
+}
 
 
 def _cores(number: float) -> str:
     return f"{formatting.significant(number, 2)} cores"
+
+
+def _opened(why: Reason) -> str:
+    return "; each request opened a connection" if "opened" in why.facts else ""
+
+
+def _opens(otherwise: str) -> Callable[[Reason], str]:
+    """Return the words for what is next where each request opened a connection."""
+    return lambda why: _OPENS[str(why.facts["opened"])][0] if "opened" in why.facts else otherwise
+
+
+def _lesson_of_opens(why: Reason) -> str:
+    return _OPENS[str(why.facts["opened"])][1] if "opened" in why.facts else ""
 
 
 def _filled(why: Reason, who: str) -> str:
@@ -30,7 +51,7 @@ def _filled(why: Reason, who: str) -> str:
     if value(why) < most:
         every = "core" if cores == 1 else "cores"
         part = formatting.percent(min(1.0, fact(why, "part")))
-        return f"the CPU time of {who}: {part} of what the server's full {every} gave"
+        return f"the CPU time of {who}: {part} of what the server's full {every} gave{_opened(why)}"
     unit = (
         f"its thread was on CPU {formatting.percent(min(thread, 1.0))} of the time"
         if thread >= most
@@ -51,7 +72,7 @@ def _filled(why: Reason, who: str) -> str:
         if gil is not None
         else ""
     )
-    return f"one process of {who}: {unit}, {rest}{queued}{held}"
+    return f"one process of {who}: {unit}, {rest}{queued}{held}{_opened(why)}"
 
 
 def _database_cpu(why: Reason) -> str:
@@ -72,8 +93,7 @@ def _cores_busy(why: Reason) -> str:
     used = ", ".join(f"{words} {formatting.percent(part)}" for part, words in parts if part >= 0.01)
     whole = "the server's core" if cores == 1 else f"the server's {cores} cores"
     text = f"{whole}: {formatting.percent(value(why))} busy"
-    opened = "; each request opened a connection" if why.facts.get("opened") else ""
-    return f"{text}; of that {used}{opened}" if used else f"{text}{opened}"
+    return f"{text}; of that {used}{_opened(why)}" if used else f"{text}{_opened(why)}"
 
 
 def _memory(why: Reason) -> str:
@@ -102,7 +122,8 @@ LIMITS: Limits = {
     "nginx_cpu": Limit(
         lambda why: _filled(why, "nginx"), part("nginx's busiest process"),
         "nginx used most of full cores, or a worker of it filled one.",
-        always("-e reverse_proxy=none shows what nginx costs"),
+        _opens("-e reverse_proxy=none shows what nginx costs"),
+        _lesson_of_opens,
     ),
     "worker_cpu": Limit(
         lambda why: _filled(why, "the application"), part("the busiest worker"),
@@ -132,11 +153,7 @@ LIMITS: Limits = {
     "cores_busy": Limit(
         _cores_busy, part("CPU"),
         "The server's cores were full, and no service had most of them.",
-        lambda why: (
-            "upstream_keepalive=true, which opens no connections"
-            if why.facts.get("opened")
-            else "-e profile=true shows what the application computes; or more cores"
-        ),
-        lambda why: _KEEPALIVE if why.facts.get("opened") else "",
+        _opens("-e profile=true shows what the application computes; or more cores"),
+        _lesson_of_opens,
     ),
 }  # fmt: skip

@@ -101,8 +101,8 @@ LIMITS: Limits = {
     ),
     "database_connections": Limit(
         lambda why: (
-            f"the connections that the database admits: {int(value(why)):,} of "
-            f"{int(number(why.limit)):,} were open, {_failed(why)}"
+            f"the connections that the database admits: all {int(number(why.limit)):,} were open, "
+            f"{_failed(why)}"
         ),
         lambda why: f"{int(value(why)):,} of {int(number(why.limit)):,} database connections",
         "PostgreSQL had as many connections as it admits, and requests failed.",

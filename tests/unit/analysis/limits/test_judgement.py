@@ -148,6 +148,17 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         slow(server={**FULL, "processes": services(application=0.2, postgresql=0.78)}),
         None,
     ),
+    "nginx opens a TCP connection for each request of uWSGI": (
+        "nginx_cpu",
+        slow(
+            server={
+                **FULL,
+                "tcp": {"passive_opens": 6100},
+                "processes": services(application=0.28, nginx=0.7),
+            }
+        ),
+        cell(server="uwsgi", worker_class=None, protocol="uwsgi", transport="tcp"),
+    ),
     "a worker of nginx fills one of four cores": (
         "nginx_cpu",
         slow(server={"cores": 4, "processes": services(application=0.1, nginx=(0.25, 0.99))}),
@@ -224,6 +235,15 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
     "a neighbour computes": (
         "neighbour",
         slow(validity=void("foreign_cpu", host="server", worst=0.9)),
+        None,
+    ),
+    "nginx refuses most, and the generator asks again at once": (
+        "nginx_connections",
+        slow(
+            ok=400,
+            validity=void("generator_cpu"),
+            server={"nginx": log(errors={"worker_connections": 4610})},
+        ),
         None,
     ),
     "the generator is late": ("client", slow(validity=void("generator_late")), None),

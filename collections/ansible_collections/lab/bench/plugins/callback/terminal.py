@@ -272,9 +272,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         # A refusal is one sentence for the user, without quotes or braces around it.
         self._refused.add(host)
-        failed = f" ({result.result['assertion']})" if "assertion" in result.result else ""
         # The message may contain a server's text.
-        self._display.display(printable(f"{host}: {message}{failed}"), color="red")
+        self._display.display(printable(f"{host}: {message}"), color="red")
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
         if self._all():
