@@ -13,6 +13,8 @@ from loadlab.core.model import Reason, TcpConnections
 _CLIENT = ("generator_cpu", "generator_late", "rate_missed")
 _CLIENT_LIMITS = ("open_files", "local_ports")
 SEGMENT = 1448  # bytes of an answer in one Ethernet frame
+# A mean round trip so many times as long as the fastest request was spent in a queue.
+_QUEUED = 3
 
 
 def neighbour(found: Evidence) -> Check | None:
@@ -83,12 +85,15 @@ def link(found: Evidence) -> Check | None:
     trips = _round_trips(found, tcp)
     part = min(1.0, trips * tcp.rtt_us / slow) if slow else 0.0
     far = part >= rule.limit_round_trip and tcp.rtt_us >= 1000 * rule.limit_far_ms
+    fastest = found.rep.latency_us.min if found.rep.latency_us else None
+    queued = fastest is not None and tcp.rtt_us >= _QUEUED * fastest
     return check(
         "link",
         far and not found.full,
         part,
         rule.limit_round_trip,
-        cause="far",
+        cause="queue" if queued else "far",
+        fastest_us=fastest if queued else None,
         trips=trips,
         rtt_us=tcp.rtt_us,
         least_rtt_us=tcp.least_rtt_us,

@@ -64,6 +64,12 @@ def _link(why: Reason) -> str:
         return f"the link: {used}, {formatting.percent(value(why))} of what iperf3 measured"
     if why.facts["cause"] == "lost":
         return "the link: segments were lost, and sent again after 200 ms or more"
+    if why.facts["cause"] == "queue":
+        rtt, fastest = (formatting.ms(fact(why, name)) for name in ("rtt_us", "fastest_us"))
+        return (
+            f"the link: packets waited in a queue before it, for a round trip took {rtt} ms, and "
+            f"the fastest request {fastest} ms"
+        )
     rtt, least = (formatting.ms(fact(why, name)) for name in ("rtt_us", "least_rtt_us"))
     return (
         f"the link: its round trip of {rtt} ms (at least {least} ms), "
@@ -78,6 +84,8 @@ def _connections(why: Reason) -> str:
         f"{formatting.percent(1 - fact(why, 'busy'))} of the server's CPU idle, and nothing waited"
     )
 
+
+_QUEUE = "a shorter queue or smaller answers; ping during the load shows the queue"
 
 LIMITS: Limits = {
     "neighbour": Limit(
@@ -104,14 +112,15 @@ LIMITS: Limits = {
     ),
     "link": Limit(
         _link, part("round trip"),
-        "The link was full, far away, or lost segments.",
-        lambda why: {
-            "full": "a shorter queue or smaller answers; ping during the load shows the queue",
-            "far": "-e network=lan",
-        }.get(str(why.facts["cause"]), "ping and iperf3 over the link"),
-        lambda why: {"full": "bufferbloat", "far": "slow_start_after_idle"}.get(
-            str(why.facts["cause"]), ""
+        "The link was full, far away, had a long queue, or lost segments.",
+        lambda why: {"full": _QUEUE, "queue": _QUEUE, "far": "-e network=lan"}.get(
+            str(why.facts["cause"]), "ping and iperf3 over the link"
         ),
+        lambda why: {
+            "full": "bufferbloat",
+            "queue": "bufferbloat",
+            "far": "slow_start_after_idle",
+        }.get(str(why.facts["cause"]), ""),
     ),
     "connections": Limit(
         _connections, always(""),

@@ -357,6 +357,23 @@ def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
     assert judgement.of_cell(cell(), [failed]) is None
 
 
+def test_round_trip_far_above_the_fastest_request_is_a_queue() -> None:
+    tcp = TcpConnections(
+        samples=9,
+        rtt_us=683_000,
+        least_rtt_us=523_000,
+        window=10,
+        unsent_bytes=0,
+        retransmitted=0,
+    )
+    latency = replace(present(builders.repetition().latency_us), min=81_000.0)
+    found = limit(slow(834_000, latency_us=latency, server={"connections": tcp}))
+    assert (found.limit.code, found.limit.facts["cause"]) == ("link", "queue")
+    told = words.whole(found)
+    assert "a round trip took 683 ms, and the fastest request 81.0 ms" in told
+    assert told.endswith("-e lesson=bufferbloat")
+
+
 def test_unknown_limit_names_what_was_ruled_out_and_what_was_not_recorded() -> None:
     found = limit(slow())
     assert "CPU 30 %" in words.sentence(found)

@@ -99,7 +99,7 @@ def test_lessons_and_options_that_words_name_exist() -> None:
     named = {
         name
         for code, one in limits.LIMITS.items()
-        for cause in ("full", "far", "open_files", "local_ports")
+        for cause in ("full", "queue", "far", "open_files", "local_ports")
         if (name := one.lesson(Reason(code=code, facts={**facts, "cause": cause})))
     }
     assert len(named) >= 14
