@@ -182,13 +182,18 @@ def unmeasured(run_dir: Path) -> list[UnmeasuredCell]:
     return documents.read(judged, Claims).unmeasured if judged.exists() else []
 
 
+def is_without_best(run_dir: Path) -> bool:
+    """Return whether the run is a matrix of which no candidate has a valid measurement."""
+    found = RunDir(run_dir).matrix
+    return found.exists() and documents.read(found, MatrixVerdict).best is None
+
+
 def abandoned(run_dir: Path) -> dict[str, str]:
     """Return the cells with failures and no valid repetition, each with its last error.
 
-    A matrix drops candidates that fail, with their reasons, and lacks nothing while one is best.
+    A matrix has none: it drops candidates that fail, with their reasons.
     """
-    best = RunDir(run_dir).matrix
-    if best.exists() and documents.read(best, MatrixVerdict).best is not None:
+    if RunDir(run_dir).matrix.exists():
         return {}
     errors: dict[str, str] = {}
     valid = set()

@@ -146,6 +146,18 @@ def test_run_of_which_every_candidate_fails_has_no_answer() -> None:
     assert sentences.sentence(found) == "No candidate has a valid measurement."
 
 
+def test_run_of_which_every_measurement_is_void_has_no_best(tmp_path: Path) -> None:
+    made = plan(server="gunicorn", budget="30m")
+    machine = Machine(made, spread(made, 2))
+    machine.run()
+    several = [one for found in machine.found.values() for one in found]
+    builders.write_plan(tmp_path, made)
+    builders.store(tmp_path, *(replace(one, validity=builders.void("steal")) for one in several))
+    derive.summary(tmp_path)
+    assert derive.is_without_best(tmp_path)
+    assert len(derive.unmeasured(tmp_path)) == 11
+
+
 def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
     figures = {
         "fast": (1000.0, 5.0, 90.0),
@@ -227,6 +239,7 @@ def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) ->
     # The control is known from the results alone.
     assert {floor.metric for floor in summary.noise_floor} >= {"goodput"}
     assert run_end.derived(tmp_path, summary, claims) == ""
+    assert not derive.is_without_best(tmp_path)
     lines = run_end.lines(tmp_path, ["one sentence for each candidate"])
     assert lines[0].startswith("candidate ")
     assert sum(line.startswith("Matrix after ") for line in lines) == 1

@@ -30,10 +30,11 @@ class ActionModule(ControllerAction):
             reproduction.write(run_dir)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        abandoned = derive.abandoned(run_dir).items()
+        unmeasured = [repetitions.unmeasured(one) for one in derive.unmeasured(run_dir)]
+        abandoned = [repetitions.abandoned(*one) for one in derive.abandoned(run_dir).items()]
         return {
             "changed": True,
             "table": table,
-            "unmeasured": [repetitions.unmeasured(one) for one in derive.unmeasured(run_dir)],
-            "abandoned": [repetitions.abandoned(*one) for one in abandoned],
+            "unmeasured": unmeasured,
+            "abandoned": unmeasured if derive.is_without_best(run_dir) else abandoned,
         }
