@@ -55,7 +55,7 @@ STORM = {
 # What begins a page of recorded telemetry.
 HEAD = "# scrape "
 # What another's work on the machine that these hosts share brings about.
-NOT_OURS = {"steal", "generator_cpu"}
+NOT_OURS = {"steal", "foreign_cpu", "generator_cpu"}
 
 WORK = "/opt/loadlab/python/work.py"
 SWAP = f"cp {WORK} /root/work.py; sed -i 's/Hello, World!/Hello, you!/' {WORK}"
@@ -266,7 +266,7 @@ def test_accept_queue_that_overflows_is_a_finding(measured: Levers) -> None:
         assert queue["service"] == "nginx"
         # nginx listens with 4 from then on, and the kernel lets one more in.
         assert queue["limit"] == 4
-        assert max(queue["depth"]) == 5
+        assert max(depth for depth in queue["depth"] if depth is not None) == 5
 
 
 def test_a_slower_link_is_what_iperf_finds(measured: Levers) -> None:
