@@ -60,7 +60,7 @@ def test_the_best_is_above_its_servers_default_and_the_rule_by_what_is_true() ->
         assert lead.high is not None
         assert lead.low < true < lead.high
         assert lead.answer == "faster"
-    assert "Take Gunicorn gthread, 1 worker of 4 threads: +" in sentences.sentence(found)
+    assert "Take it: +" in sentences.sentence(found)
 
 
 def test_candidate_that_does_not_start_is_dropped_with_its_reason() -> None:

@@ -135,7 +135,7 @@ LIMITS: Limits = {
         _database_cpu, part("PostgreSQL's busiest process"),
         "PostgreSQL used most of full cores, or a connection of it filled one.",
         lambda why: (
-            "-e endpoint=agents_with_pool"
+            "a pool of database connections in the application"
             if "sessions" in why.facts
             else "EXPLAIN of the longest statement in the report"
         ),

@@ -75,15 +75,23 @@ def after_block(plan: Plan, block: int, now: Standing, found: Compared) -> str:
     )
 
 
+# How the best compares with others, as a sentence names it.
+_OPENED = {
+    "within the noise": "Within its noise",
+    "undecided": "Undecided whether it beats",
+}
+
+
 def sentence(found: MatrixVerdict) -> str:
     """Return the answer in a few sentences."""
     rows = {row.name: row for row in found.candidates}
     if found.best is None or found.chosen is None:
         return "No candidate has a valid measurement."
     told = [f"Best of {len(rows)} candidates: {title(rows[found.best])}."]
-    near = [lead.name for lead in found.leads if lead.within_noise]
-    if near:
-        told.append(f"Within its noise: {'; '.join(title(rows[name]) for name in near)}.")
+    for answer in ("within the noise", "undecided"):
+        names = [lead.name for lead in found.leads if standing(lead) == answer]
+        if names:
+            told.append(f"{_OPENED[answer]}: {'; '.join(title(rows[name]) for name in names)}.")
     if not found.leads:
         alone = sum(row.contends for row in found.candidates) == 1
         told.append(
@@ -100,7 +108,8 @@ def sentence(found: MatrixVerdict) -> str:
         )
         if lead is not None
     ]
-    told.append(f"Take {title(chosen)}{': ' if gains else ''}{', '.join(gains)}.")
+    taken = "it" if found.chosen == found.best else title(chosen)
+    told.append(f"Take {taken}{': ' if gains else ''}{', '.join(gains)}.")
     return " ".join(told)
 
 
