@@ -106,7 +106,9 @@ def _opened(found: Evidence) -> str | None:
     passive, answers = found.server.tcp.passive_opens, found.rep.responses
     if passive is None or not answers or passive < _EACH * answers:
         return None
-    return "clients" if found.cell.load.keepalive is False else found.cell.protocol
+    cell = found.cell
+    over_tcp = found.proxied and cell.transport == "tcp" and not cell.upstream_keepalive
+    return cell.protocol if over_tcp and cell.load.keepalive is not False else "clients"
 
 
 def memory(found: Evidence) -> Check | None:

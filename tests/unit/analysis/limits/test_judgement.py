@@ -357,6 +357,13 @@ def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
     assert judgement.of_cell(cell(), [failed]) is None
 
 
+def test_connections_of_the_clients_are_not_those_of_nginx() -> None:
+    busy = {**FULL, "tcp": {"passive_opens": 6100}, "processes": services(nginx=0.98)}
+    alone = limit(slow(server=busy), cell(transport="none", protocol="none", server="native"))
+    assert alone.limit.facts["opened"] == "clients"
+    assert "clients that keep their connections" in words.whole(alone)
+
+
 def test_round_trip_far_above_the_fastest_request_is_a_queue() -> None:
     tcp = TcpConnections(
         samples=9,
