@@ -1,0 +1,208 @@
+//! The file with a row for each request: blocks of columns of varints.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::record::Record;
+
+pub const BLOCK: usize = 65_536;
+const COLUMNS: [&str; 11] = [
+    "outcome",
+    "status",
+    "bytes",
+    "connection",
+    "issued",
+    "sent",
+    "first",
+    "last",
+    "read",
+    "pacing",
+    "added",
+];
+
+/// Appends an unsigned LEB128 number.
+pub fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// Reads an unsigned LEB128 number and moves `bytes` behind it.
+pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Numbers a difference so that small ones stay small: 0, -1, 1, -2, 2.
+pub fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+pub fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// The file's unit of time, from nanoseconds.
+pub fn units(nanoseconds: u64) -> u64 {
+    (nanoseconds + 50) / 100
+}
+
+pub struct Columns {
+    file: BufWriter<File>,
+    columns: [Vec<u8>; COLUMNS.len()],
+    // Status, bytes and connection of the row before in the block.
+    before: [i64; 3],
+    block_rows: usize,
+    rows: u64,
+    header_length: usize,
+}
+
+fn header(rows: u64) -> String {
+    let names: Vec<String> = COLUMNS.iter().map(|name| format!("\"{name}\"")).collect();
+    format!(
+        "{{\"format\":\"metronome requests/1\",\"unit_ns\":100,\"rows\":{rows},\"block\":{BLOCK},\
+         \"columns\":[{}]}}",
+        names.join(",")
+    )
+}
+
+impl Columns {
+    pub fn create(path: &Path) -> io::Result<Columns> {
+        let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
+        // As wide as with the largest number of rows, so that it can be written again at the end.
+        let header_length = header(u64::MAX).len();
+        writeln!(file, "{:header_length$}", header(0))?;
+        Ok(Columns {
+            file,
+            columns: Default::default(),
+            before: [0; 3],
+            block_rows: 0,
+            rows: 0,
+            header_length,
+        })
+    }
+
+    /// Adds the next row in due order.
+    pub fn add(&mut self, due: u64, record: &Record, added: u64) -> io::Result<()> {
+        let columns = &mut self.columns;
+        put_varint(&mut columns[0], record.outcome as u64);
+        let values = [
+            i64::from(record.status),
+            record.bytes as i64,
+            i64::from(record.connection),
+        ];
+        for (position, value) in values.into_iter().enumerate() {
+            let difference = value.wrapping_sub(self.before[position]);
+            put_varint(&mut columns[1 + position], zigzag(difference));
+        }
+        self.before = values;
+        // Absolute times are rounded and then subtracted, so that errors do not add up. A time
+        // before the one it is counted from is set to it.
+        let mut from = units(due);
+        let times = [
+            record.issued,
+            record.sent,
+            record.first,
+            record.last,
+            record.read,
+        ];
+        for (position, time) in times.into_iter().enumerate() {
+            let time = units(time).max(from);
+            put_varint(&mut columns[4 + position], time - from);
+            from = time;
+        }
+        put_varint(&mut columns[9], units(record.pacing));
+        put_varint(&mut columns[10], units(added));
+        self.rows += 1;
+        self.block_rows += 1;
+        if self.block_rows == BLOCK {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> io::Result<()> {
+        self.file
+            .write_all(&(self.block_rows as u32).to_le_bytes())?;
+        for column in &mut self.columns {
+            self.file.write_all(&(column.len() as u32).to_le_bytes())?;
+            self.file.write_all(column)?;
+            column.clear();
+        }
+        self.block_rows = 0;
+        self.before = [0; 3];
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> io::Result<()> {
+        if self.block_rows > 0 {
+            self.end_block()?;
+        }
+        self.file.flush()?;
+        let mut file = self.file.into_inner().map_err(|error| error.into_error())?;
+        file.seek(SeekFrom::Start(0))?;
+        let header_length = self.header_length;
+        writeln!(file, "{:header_length$}", header(self.rows))
+    }
+}
+
+/// Reads the rows back: due times are not in the file, and `first` has no meaning for failures.
+pub fn read_rows(bytes: &[u8]) -> Option<Vec<[u64; COLUMNS.len()]>> {
+    let start = bytes.iter().position(|&byte| byte == b'\n')? + 1;
+    let mut rest = &bytes[start..];
+    let number = |rest: &mut &[u8]| -> Option<usize> {
+        let (head, tail) = rest.split_at_checked_compat(4)?;
+        *rest = tail;
+        Some(u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize)
+    };
+    let mut rows = Vec::new();
+    while !rest.is_empty() {
+        let count = number(&mut rest)?;
+        let base = rows.len();
+        rows.resize(base + count, [0; COLUMNS.len()]);
+        for position in 0..COLUMNS.len() {
+            let length = number(&mut rest)?;
+            let (mut column, tail) = rest.split_at_checked_compat(length)?;
+            rest = tail;
+            let mut before = 0i64;
+            for row in &mut rows[base..] {
+                let value = take_varint(&mut column)?;
+                row[position] = if (1..4).contains(&position) {
+                    before += unzigzag(value);
+                    before as u64
+                } else {
+                    value
+                };
+            }
+            if !column.is_empty() {
+                return None;
+            }
+        }
+    }
+    Some(rows)
+}
+
+trait SplitChecked {
+    fn split_at_checked_compat(&self, middle: usize) -> Option<(&[u8], &[u8])>;
+}
+
+impl SplitChecked for [u8] {
+    fn split_at_checked_compat(&self, middle: usize) -> Option<(&[u8], &[u8])> {
+        if middle <= self.len() {
+            Some(self.split_at(middle))
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What is computed of the records, in due order, with memory that does not grow with the load.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use crate::columns::Columns;
+use crate::histogram::Histogram;
+use crate::ideal::Ideal;
+use crate::plan::Plan;
+use crate::record::{Outcome, Record, Ring, OUTCOMES};
+use crate::schedule::Rate;
+use crate::seconds::Seconds;
+
+/// Neighbours whose latencies are correlated, at most.
+const MOST_NEIGHBOURS: usize = 200_000;
+
+enum Output {
+    Columns(Columns),
+    Seconds(Seconds),
+}
+
+pub struct Evaluation {
+    pub rate: Rate,
+    /// The number of the next request.
+    pub next: u64,
+    pub outcomes: [u64; OUTCOMES],
+    pub statuses: BTreeMap<u16, u64>,
+    pub latency: Histogram,
+    pub ideal_latency: Histogram,
+    pub halves: [Histogram; 2],
+    pub pacing: Histogram,
+    /// Lateness outside of stops that are not the generator's own.
+    pub undisturbed: Histogram,
+    pub reading: Histogram,
+    pub sent_by_second: Vec<u64>,
+    pub due_by_second: Vec<u64>,
+    /// Whether a request waited for a connection in a second.
+    pub waited: Vec<bool>,
+    /// Latencies of neighbouring answers.
+    pub neighbours: Vec<(u64, u64)>,
+    pub held: u128,
+    pub finished: u64,
+    pub unsent_own: u64,
+    ideal: Ideal,
+    output: Output,
+    before: Option<u64>,
+    answers: usize,
+}
+
+impl Evaluation {
+    pub fn create(plan: &Plan, path: &Path) -> io::Result<Evaluation> {
+        let rate = plan.schedule();
+        let output = if plan.keeps_rows() {
+            Output::Columns(Columns::create(path)?)
+        } else {
+            Output::Seconds(Seconds::create(path, rate)?)
+        };
+        Ok(Evaluation {
+            rate,
+            next: 0,
+            outcomes: [0; OUTCOMES],
+            statuses: BTreeMap::new(),
+            latency: Histogram::default(),
+            ideal_latency: Histogram::default(),
+            halves: Default::default(),
+            pacing: Histogram::default(),
+            undisturbed: Histogram::default(),
+            reading: Histogram::default(),
+            sent_by_second: vec![0; rate.seconds()],
+            due_by_second: vec![0; rate.seconds()],
+            waited: vec![false; rate.seconds()],
+            neighbours: Vec::new(),
+            held: 0,
+            finished: 0,
+            unsent_own: 0,
+            ideal: Ideal::new(plan.connections),
+            output,
+            before: None,
+            answers: 0,
+        })
+    }
+
+    /// Takes the records that are complete up to the first that is not.
+    pub fn drain(&mut self, ring: &Ring, claimed: u64) -> io::Result<()> {
+        while self.next < claimed {
+            match ring.load(self.next) {
+                Some(record) => self.add(&record)?,
+                None => break,
+            }
+            if self.next % 1024 == 0 {
+                ring.release(self.next);
+            }
+        }
+        ring.release(self.next);
+        Ok(())
+    }
+
+    /// Adds the record of the next request in due order.
+    pub fn add(&mut self, record: &Record) -> io::Result<()> {
+        let number = self.next;
+        let due = self.rate.due(number);
+        self.next += 1;
+        let added = self.ideal.added(due, record.sent, record.last);
+        match &mut self.output {
+            Output::Columns(columns) => columns.add(due, record, added)?,
+            Output::Seconds(seconds) => seconds.add(due, record, added)?,
+        }
+        self.outcomes[record.outcome as usize] += 1;
+        let (due_second, sent_second) = (self.rate.second(due), self.rate.second(record.sent));
+        self.due_by_second[due_second] += 1;
+        self.sent_by_second[sent_second] += 1;
+        if record.sent.saturating_sub(record.pacing) > due {
+            for waited in &mut self.waited[due_second..=sent_second] {
+                *waited = true;
+            }
+        }
+        self.pacing.add(record.pacing);
+        if !record.disturbed {
+            self.undisturbed.add(record.pacing);
+        }
+        self.reading.add(record.read.saturating_sub(record.last));
+        self.held += u128::from(record.read.saturating_sub(record.sent));
+        self.finished = self.finished.max(record.read);
+        let mut latency_of_answer = None;
+        if record.outcome.answered() {
+            let latency = record.last.saturating_sub(due);
+            *self.statuses.entry(record.status).or_insert(0) += 1;
+            self.latency.add(latency);
+            self.ideal_latency.add(latency.saturating_sub(added));
+            self.halves[usize::from(number >= self.rate.scheduled / 2)].add(latency);
+            self.answers += 1;
+            latency_of_answer = Some(latency);
+        }
+        if self.answers <= MOST_NEIGHBOURS {
+            if let Some(pair) = self.before.zip(latency_of_answer) {
+                self.neighbours.push(pair);
+            }
+        }
+        self.before = latency_of_answer;
+        Ok(())
+    }
+
+    /// Adds the requests that were never sent, and writes the file's end.
+    pub fn finish(mut self) -> io::Result<Evaluated> {
+        let (rate, next) = (self.rate, self.next);
+        let unsent = next..rate.scheduled;
+        let dues = unsent.clone().map(|number| rate.due(number));
+        self.unsent_own = self.ideal.unsent(dues.clone(), rate.duration_ns);
+        for due in dues.clone() {
+            self.due_by_second[rate.second(due)] += 1;
+        }
+        match self.output {
+            Output::Columns(columns) => columns.finish()?,
+            Output::Seconds(mut seconds) => {
+                for due in dues {
+                    seconds.add_unsent(due)?;
+                }
+                seconds.finish()?;
+            }
+        }
+        Ok(Evaluated {
+            rate,
+            sent: next,
+            unsent_own: self.unsent_own,
+            outcomes: self.outcomes,
+            statuses: self.statuses,
+            latency: self.latency,
+            ideal_latency: self.ideal_latency,
+            halves: self.halves,
+            pacing: self.pacing,
+            undisturbed: self.undisturbed,
+            reading: self.reading,
+            sent_by_second: self.sent_by_second,
+            due_by_second: self.due_by_second,
+            waited: self.waited,
+            neighbours: self.neighbours,
+            held: self.held,
+            finished: self.finished,
+        })
+    }
+}
+
+/// The result of an evaluation.
+pub struct Evaluated {
+    pub rate: Rate,
+    pub sent: u64,
+    pub unsent_own: u64,
+    pub outcomes: [u64; OUTCOMES],
+    pub statuses: BTreeMap<u16, u64>,
+    pub latency: Histogram,
+    pub ideal_latency: Histogram,
+    pub halves: [Histogram; 2],
+    pub pacing: Histogram,
+    pub undisturbed: Histogram,
+    pub reading: Histogram,
+    pub sent_by_second: Vec<u64>,
+    pub due_by_second: Vec<u64>,
+    pub waited: Vec<bool>,
+    pub neighbours: Vec<(u64, u64)>,
+    pub held: u128,
+    pub finished: u64,
+}
+
+impl Evaluated {
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+}

@@ -1,0 +1,1060 @@
+//! The loop of one thread: it sends what is due, reads what comes, and keeps track of itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Barrier;
+
+use crate::connection::{Carried, Connection, Failure, Link};
+use crate::gaps::{Cause, Gap, Gaps, RunQueue, LEAST_GAP};
+use crate::http::End;
+use crate::plan::Plan;
+use crate::record::{Outcome, Record, Ring};
+use crate::schedule::{Claim, Schedule};
+use crate::sys::{self, Epoll};
+use crate::tls::{Client, Plain};
+
+/// Before a due time the thread polls this long: sleeps end up to so much late.
+const POLLED_NS: u64 = 60_000;
+/// In the last moment it only watches the clock, as an answer read then would delay the request.
+const WATCHED_NS: u64 = 2_000;
+const UPKEEP_NS: u64 = 10_000_000;
+const MOST_EVENTS: usize = 8;
+const MOST_SENDS: usize = 8;
+const MOST_CONNECTING: usize = 64;
+const MOST_OPENING_NS: u64 = 5_000_000_000;
+const BUFFER: usize = 65_536;
+/// How far a receive stamp may lie outside of the possible times.
+const STAMP_TOLERANCE_NS: u64 = 50_000;
+/// A connection that ends unused within this time is opened again only when a request needs it, as
+/// a server that closes whatever it accepts would otherwise keep the thread busy.
+const LEAST_IDLE_NS: u64 = 100_000_000;
+const WAIT_FOR_ROOM_NS: u64 = 100_000;
+
+/// Published by each thread, on a cache line of its own.
+#[repr(align(64))]
+pub struct FreeSince(AtomicU64);
+
+/// What the threads share.
+pub struct Shared<'a> {
+    pub plan: &'a Plan,
+    pub address: SocketAddr,
+    pub client: Option<Client>,
+    pub schedule: Schedule,
+    pub ring: Ring,
+    pub free_since: Vec<FreeSince>,
+    /// The monotonic time at which request 0 is due.
+    pub start: AtomicU64,
+    pub ready: Barrier,
+    pub go: Barrier,
+}
+
+impl<'a> Shared<'a> {
+    pub fn new(plan: &'a Plan, address: SocketAddr, client: Option<Client>, ring: Ring) -> Self {
+        Shared {
+            plan,
+            address,
+            client,
+            schedule: Schedule::new(plan.schedule()),
+            ring,
+            free_since: (0..plan.threads)
+                .map(|_| FreeSince(AtomicU64::new(u64::MAX)))
+                .collect(),
+            start: AtomicU64::new(0),
+            ready: Barrier::new(plan.threads + 1),
+            go: Barrier::new(plan.threads + 1),
+        }
+    }
+}
+
+/// What a thread tells of its load, besides the records.
+pub struct Report {
+    pub gaps: Gaps,
+    pub failures: BTreeMap<Failure, u64>,
+    pub first_protocol_error: String,
+    pub polling: Vec<u64>,
+    /// Integral of the number of requests under way over time.
+    pub under_way: u128,
+    pub cpu: (u64, u64),
+    pub stamped: bool,
+    pub stamps_missing: u64,
+    pub stamps_rejected: u64,
+    pub first_offset: i64,
+    pub last_offset: i64,
+    pub largest_offset_step: u64,
+    pub connects: u64,
+    pub connects_failed: u64,
+    pub connecting_sum: u128,
+    pub connecting_most: u64,
+    pub surplus: u64,
+    pub reopened: u64,
+}
+
+/// CLOCK_REALTIME less CLOCK_MONOTONIC, best of several measurements.
+pub fn clock_offset(attempts: usize) -> (i64, u64) {
+    let mut best = (0, u64::MAX);
+    for _ in 0..attempts {
+        let before = sys::monotonic();
+        let real = sys::realtime();
+        let after = sys::monotonic();
+        if after - before < best.1 {
+            let middle = before + (after - before) / 2;
+            best = (real as i64 - middle as i64, after - before);
+        }
+    }
+    best
+}
+
+pub struct Pacer<'a> {
+    shared: &'a Shared<'a>,
+    index: usize,
+    epoll: Epoll,
+    connections: Vec<Connection>,
+    /// Free connections, longest free first: those that are open, with their generations, and
+    /// those that are not. An open entry is void where its connection has ended since.
+    open: VecDeque<(usize, u32)>,
+    unopened: VecDeque<usize>,
+    buffer: Vec<u8>,
+    plain: Vec<u8>,
+    timeout: u64,
+    start: u64,
+    end: u64,
+    /// The clock as last read.
+    now: u64,
+    /// When the wait for events last returned, and the time of gaps since.
+    work_began: u64,
+    gaps_of_work: u64,
+    /// Start and end of a sleep that an event ended, until its arrival is known.
+    woken: Option<(u64, u64)>,
+    /// Until when the last stop lasted that was not the generator's own.
+    disturbed_from: u64,
+    disturbed_until: u64,
+    offset: i64,
+    run_queue: RunQueue,
+    busy: u64,
+    busy_changed: u64,
+    connecting: usize,
+    no_room_since: Option<u64>,
+    report: Report,
+}
+
+impl<'a> Pacer<'a> {
+    pub fn new(shared: &'a Shared<'a>, index: usize) -> io::Result<Pacer<'a>> {
+        let plan = shared.plan;
+        let count = (plan.connections - index + plan.threads - 1) / plan.threads;
+        let (offset, _) = clock_offset(1000);
+        Ok(Pacer {
+            shared,
+            index,
+            epoll: Epoll::new(MOST_EVENTS)?,
+            connections: (0..count).map(|_| Connection::default()).collect(),
+            open: VecDeque::with_capacity(2 * count),
+            unopened: VecDeque::with_capacity(count + 1),
+            // Written, so that the pages are there.
+            buffer: vec![1; BUFFER],
+            plain: vec![1; BUFFER],
+            timeout: (plan.timeout_s * 1e9) as u64,
+            start: u64::MAX,
+            end: u64::MAX,
+            now: sys::monotonic(),
+            work_began: 0,
+            gaps_of_work: 0,
+            woken: None,
+            disturbed_from: 0,
+            disturbed_until: 0,
+            offset,
+            run_queue: RunQueue::open(),
+            busy: 0,
+            busy_changed: 0,
+            connecting: 0,
+            no_room_since: None,
+            report: Report {
+                gaps: Gaps::default(),
+                failures: BTreeMap::new(),
+                first_protocol_error: String::new(),
+                polling: vec![0; plan.schedule().seconds()],
+                under_way: 0,
+                cpu: (0, 0),
+                stamped: true,
+                stamps_missing: 0,
+                stamps_rejected: 0,
+                first_offset: offset,
+                last_offset: offset,
+                largest_offset_step: 0,
+                connects: 0,
+                connects_failed: 0,
+                connecting_sum: 0,
+                connecting_most: 0,
+                surplus: 0,
+                reopened: 0,
+            },
+        })
+    }
+
+    /// Opens the connections, waits for the others, plays the load.
+    pub fn run(mut self) -> io::Result<Report> {
+        let prepared = self.prepare();
+        self.shared.ready.wait();
+        // The main thread sets the start between the two.
+        self.shared.go.wait();
+        prepared?;
+        self.start = self.shared.start.load(Ordering::Acquire);
+        self.end = self.start + self.shared.schedule.rate.duration_ns;
+        let before = sys::thread_cpu();
+        self.run_queue.growth();
+        self.play()?;
+        let after = sys::thread_cpu();
+        self.report.cpu = (after.0 - before.0, after.1 - before.1);
+        Ok(self.report)
+    }
+
+    fn relative(&self, time: u64) -> u64 {
+        time.saturating_sub(self.start)
+    }
+
+    /// Reads the clock. A step of it is a gap: nothing here takes so long.
+    fn tick(&mut self) -> u64 {
+        let before = self.now;
+        self.now = sys::monotonic();
+        if self.now - before > LEAST_GAP {
+            self.note_gap(before, Some(Cause::Outside));
+        }
+        self.now
+    }
+
+    /// Notes a gap that ends now. `cause` holds unless the thread waited in a run queue.
+    fn note_gap(&mut self, from: u64, cause: Option<Cause>) {
+        let length = self.now - from;
+        let waited = self.run_queue.growth();
+        let cause = if waited * 2 >= length {
+            Cause::OtherThread
+        } else {
+            cause.unwrap_or(Cause::OwnWork)
+        };
+        self.gaps_of_work += length;
+        if self.now <= self.start {
+            return;
+        }
+        if cause != Cause::OwnWork {
+            if from > self.disturbed_until + LEAST_GAP {
+                self.disturbed_from = from;
+            }
+            self.disturbed_until = self.now;
+        }
+        let at = self.relative(from);
+        let length = self.now - from.max(self.start);
+        self.report.gaps.add(Gap { at, length, cause });
+    }
+
+    /// Opens as many connections as it can before the load.
+    fn prepare(&mut self) -> io::Result<()> {
+        let count = self.connections.len();
+        if !self.shared.plan.keepalive {
+            self.unopened.extend(0..count);
+            return Ok(());
+        }
+        let limit = sys::monotonic() + self.timeout.min(MOST_OPENING_NS);
+        let mut next = 0;
+        loop {
+            let now = self.tick();
+            while next < count && self.connecting < MOST_CONNECTING && now < limit {
+                self.connect(next, limit);
+                next += 1;
+            }
+            if now >= limit {
+                for position in 0..count {
+                    if position >= next {
+                        self.unopened.push_back(position);
+                    } else if matches!(
+                        self.connections[position].link,
+                        Link::Connecting | Link::Greeting
+                    ) {
+                        self.fail_connect(position, Failure::ConnectTimeout);
+                    }
+                }
+                return Ok(());
+            }
+            if next == count && self.connecting == 0 {
+                return Ok(());
+            }
+            let events = self.epoll.wait((limit - now).min(UPKEEP_NS))?;
+            self.handle(events)?;
+        }
+    }
+
+    fn play(&mut self) -> io::Result<()> {
+        let scan_every = (self.timeout / 100).clamp(1_000_000, 100_000_000);
+        let mut next_scan = self.start + scan_every;
+        let mut next_upkeep = sys::monotonic();
+        self.now = sys::monotonic();
+        self.busy_changed = self.start;
+        self.work_began = self.now;
+        for connection in &mut self.connections {
+            connection.free_since = self.start;
+        }
+        self.publish();
+        // Since when polls bring nothing.
+        let mut polling: Option<u64> = None;
+        loop {
+            let mut now = self.tick();
+            if let Some(from) = polling.take() {
+                self.count_polling(from, now);
+            }
+            let mut due = self.send_due(now)?;
+            now = self.now;
+            let imminent = due.map_or(false, |due| due < now + 10_000 && now < due + UPKEEP_NS);
+            if now >= next_scan && !imminent {
+                self.scan_timeouts();
+                next_scan = now + scan_every;
+                continue;
+            }
+            if now >= next_upkeep && !imminent {
+                self.keep_up();
+                next_upkeep = now + UPKEEP_NS;
+                continue;
+            }
+            if now >= self.end {
+                if self.busy == 0 {
+                    break;
+                }
+                due = None;
+            }
+            let mut wake = next_scan.min(next_upkeep);
+            if now < self.end {
+                wake = wake.min(self.end);
+            }
+            if self.no_room_since.is_some() {
+                wake = wake.min(now + WAIT_FOR_ROOM_NS);
+            }
+            self.end_work();
+            let polls = due.map_or(false, |due| due < now + POLLED_NS);
+            if polls {
+                let due = due.unwrap_or(0);
+                if due > now && due < now + WATCHED_NS {
+                    while self.now < due {
+                        self.tick();
+                    }
+                    self.count_polling(now, due);
+                    self.work_began = self.now;
+                    continue;
+                }
+                let events = self.epoll.wait(0)?;
+                self.work_began = self.tick();
+                self.gaps_of_work = 0;
+                if events == 0 {
+                    if due > now {
+                        polling = Some(now);
+                    }
+                    continue;
+                }
+                self.handle(events)?;
+            } else {
+                if let Some(due) = due {
+                    wake = wake.min(due - POLLED_NS);
+                }
+                let events = self.epoll.wait(wake.saturating_sub(now))?;
+                self.now = sys::monotonic();
+                self.work_began = self.now;
+                self.gaps_of_work = 0;
+                if self.now > wake + LEAST_GAP {
+                    self.note_gap(wake.max(now), Some(Cause::Outside));
+                    self.gaps_of_work = 0;
+                } else if events > 0 {
+                    self.woken = Some((now, self.now));
+                }
+                self.handle(events)?;
+                self.woken = None;
+            }
+        }
+        self.count_busy(self.now);
+        Ok(())
+    }
+
+    /// Counts the work since the last wait as a gap where it took long in small steps.
+    fn end_work(&mut self) {
+        let from = self.work_began + self.gaps_of_work;
+        if self.now > from + LEAST_GAP {
+            self.note_gap(from, None);
+        }
+    }
+
+    fn count_polling(&mut self, from: u64, until: u64) {
+        if until > self.start {
+            let second = self.shared.schedule.rate.second(self.relative(until));
+            self.report.polling[second] += until - from.max(self.start);
+        }
+    }
+
+    fn count_busy(&mut self, until: u64) {
+        let until = until.max(self.busy_changed);
+        self.report.under_way += u128::from(self.busy) * u128::from(until - self.busy_changed);
+        self.busy_changed = until;
+    }
+
+    fn keep_up(&mut self) {
+        let (offset, width) = clock_offset(5);
+        if width < 2_000 {
+            let step = (offset - self.offset).unsigned_abs();
+            self.report.largest_offset_step = self.report.largest_offset_step.max(step);
+            self.offset = offset;
+            self.report.last_offset = offset;
+        }
+        self.run_queue.growth();
+    }
+
+    fn scan_timeouts(&mut self) {
+        for position in 0..self.connections.len() {
+            let connection = &self.connections[position];
+            if connection.deadline > self.now {
+                continue;
+            }
+            if matches!(connection.link, Link::Connecting | Link::Greeting) {
+                self.fail_connect(position, Failure::ConnectTimeout);
+            } else if connection.request.is_some() {
+                self.fail(position, Outcome::Timeout, Failure::Timeout);
+            }
+        }
+    }
+
+    /// Since when this thread has a free connection.
+    fn longest_free(&mut self) -> Option<u64> {
+        while let Some(&(position, generation)) = self.open.front() {
+            if self.connections[position].generation == generation {
+                break;
+            }
+            self.open.pop_front();
+        }
+        let open = self
+            .open
+            .front()
+            .map(|&(position, _)| self.connections[position].free_since);
+        let unopened = self
+            .unopened
+            .front()
+            .map(|&position| self.connections[position].free_since);
+        match (open, unopened) {
+            (Some(open), Some(unopened)) => Some(open.min(unopened)),
+            (open, unopened) => open.or(unopened),
+        }
+    }
+
+    /// Tells the other threads since when this one has a free connection.
+    fn publish(&mut self) {
+        if self.shared.free_since.len() > 1 {
+            let since = self.longest_free().unwrap_or(u64::MAX);
+            self.shared.free_since[self.index]
+                .0
+                .store(since, Ordering::Relaxed);
+        }
+    }
+
+    /// Sends what is due, if a connection is free. Returns when the next request is due that this
+    /// thread can send.
+    fn send_due(&mut self, now: u64) -> io::Result<Option<u64>> {
+        let shared = self.shared;
+        let mut now = now;
+        for _ in 0..MOST_SENDS {
+            let free_since = match self.longest_free() {
+                Some(time) => time,
+                None => return Ok(None),
+            };
+            if now < self.start {
+                return Ok(Some(self.start));
+            }
+            match shared.schedule.claim(now - self.start, shared.ring.room()) {
+                Claim::Request(number) => {
+                    if let Some(from) = self.no_room_since.take() {
+                        self.note_gap(from, None);
+                    }
+                    self.send(number, now, free_since)?;
+                    now = self.tick();
+                }
+                Claim::Nothing => break,
+                Claim::NoRoom => {
+                    self.no_room_since.get_or_insert(now);
+                    return Ok(None);
+                }
+            }
+        }
+        if self.longest_free().is_none() {
+            return Ok(None);
+        }
+        Ok(shared.schedule.next().map(|(_, due)| self.start + due))
+    }
+
+    fn send(&mut self, number: u64, issued: u64, free_since: u64) -> io::Result<()> {
+        let shared = self.shared;
+        let position = match self.open.pop_front() {
+            Some((position, _)) => position,
+            None => self.unopened.pop_front().unwrap_or(0),
+        };
+        let mut free_since = free_since;
+        for (index, other) in shared.free_since.iter().enumerate() {
+            if index != self.index {
+                free_since = free_since.min(other.0.load(Ordering::Relaxed));
+            }
+        }
+        self.publish();
+        let could = free_since.max(self.start + shared.schedule.rate.due(number));
+        let sent = self.tick();
+        self.count_busy(sent);
+        self.busy += 1;
+        let pacing = sent.saturating_sub(could);
+        // After a stop it takes a while to catch up, at most as long as the stop.
+        let stopped = self.disturbed_until - self.disturbed_from;
+        let disturbed = could < self.disturbed_until + stopped && self.disturbed_from < sent;
+        let connection = &mut self.connections[position];
+        connection.request = Some(Carried {
+            number,
+            issued,
+            sent,
+            pacing,
+            disturbed,
+            first: 0,
+            written: 0,
+        });
+        connection.answer.reset();
+        connection.encrypted = false;
+        connection.used = true;
+        let deadline = sent + self.timeout;
+        if connection.link == Link::Closed {
+            self.connect(position, deadline);
+            Ok(())
+        } else {
+            connection.deadline = deadline;
+            self.write(position)
+        }
+    }
+
+    fn connect(&mut self, position: usize, deadline: u64) {
+        let connection = &mut self.connections[position];
+        connection.deadline = deadline;
+        connection.connect_began = self.now;
+        connection.link = Link::Connecting;
+        self.connecting += 1;
+        self.report.connects += 1;
+        let begun = sys::connect(&self.shared.address).and_then(|(socket, stamped)| {
+            self.report.stamped &= stamped;
+            let token = self.connections[position].token(position);
+            self.epoll.add(&socket, sys::WRITABLE, token)?;
+            Ok(socket)
+        });
+        match begun {
+            Ok(socket) => self.connections[position].socket = Some(socket),
+            Err(error) => self.fail_connect(position, Failure::of_connect(&error)),
+        }
+    }
+
+    /// Goes on where the TCP connection is made, or failed.
+    fn end_connect(&mut self, position: usize) -> io::Result<()> {
+        let error = match &self.connections[position].socket {
+            Some(socket) => sys::connect_error(socket),
+            None => return Ok(()),
+        };
+        if let Some(error) = error {
+            self.fail_connect(position, Failure::of_connect(&error));
+            return Ok(());
+        }
+        self.tick();
+        self.set_writing(position, true, false)?;
+        let session = match &self.shared.client {
+            Some(client) => client.session(),
+            None => return self.finish_connect(position),
+        };
+        match session {
+            Ok(session) => {
+                self.connections[position].session = Some(session);
+                self.connections[position].link = Link::Greeting;
+                self.greet(position)
+            }
+            Err(text) => {
+                self.fail_greeting(position, &text);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_writing(&mut self, position: usize, before: bool, after: bool) -> io::Result<()> {
+        let connection = &mut self.connections[position];
+        connection.writing = after;
+        if before == after {
+            return Ok(());
+        }
+        let token = connection.token(position);
+        let interest = if after {
+            sys::READABLE | sys::WRITABLE
+        } else {
+            sys::READABLE
+        };
+        match &connection.socket {
+            Some(socket) => self.epoll.modify(socket, interest, token),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with the TLS handshake.
+    fn greet(&mut self, position: usize) -> io::Result<()> {
+        let done = match &mut self.connections[position].session {
+            Some(session) => session.handshake(),
+            None => return Ok(()),
+        };
+        // An alert about a failed handshake is sent too.
+        let flushed = self.flush(position)?;
+        self.tick();
+        match done {
+            Err(text) => {
+                self.fail_greeting(position, &text);
+                Ok(())
+            }
+            Ok(true) if flushed.is_ok() => self.finish_connect(position),
+            Ok(_) => {
+                if let Err(error) = flushed {
+                    self.fail_connect(position, Failure::of_connect(&error));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn fail_greeting(&mut self, position: usize, text: &str) {
+        if self.report.first_protocol_error.is_empty() {
+            self.report.first_protocol_error = printable(&format!("TLS: {text}"));
+        }
+        self.fail_connect(position, Failure::Tls);
+    }
+
+    fn finish_connect(&mut self, position: usize) -> io::Result<()> {
+        let now = self.now;
+        let connection = &mut self.connections[position];
+        connection.link = Link::Open;
+        self.connecting -= 1;
+        let took = now.saturating_sub(connection.connect_began);
+        self.report.connecting_sum += u128::from(took);
+        self.report.connecting_most = self.report.connecting_most.max(took);
+        if connection.request.is_some() {
+            return self.write(position);
+        }
+        connection.used = false;
+        connection.deadline = u64::MAX;
+        connection.free_since = now;
+        self.open.push_back((position, connection.generation));
+        self.publish();
+        Ok(())
+    }
+
+    fn fail_connect(&mut self, position: usize, failure: Failure) {
+        self.connecting -= 1;
+        self.report.connects_failed += 1;
+        let connection = &mut self.connections[position];
+        connection.close();
+        connection.deadline = u64::MAX;
+        if connection.request.is_some() {
+            *self.report.failures.entry(failure).or_insert(0) += 1;
+            let now = self.tick();
+            self.end_request(position, Outcome::Connect, now, now);
+        }
+        let now = self.now;
+        self.connections[position].free_since = now;
+        self.unopened.push_back(position);
+        self.publish();
+    }
+
+    /// Sends what is encrypted. The inner error is the socket's.
+    fn flush(&mut self, position: usize) -> io::Result<io::Result<()>> {
+        loop {
+            let connection = &mut self.connections[position];
+            let before = connection.writing;
+            let (session, socket) = match (&mut connection.session, &connection.socket) {
+                (Some(session), Some(socket)) => (session, socket),
+                _ => return Ok(Ok(())),
+            };
+            if session.outgoing().is_empty() {
+                self.set_writing(position, before, false)?;
+                return Ok(Ok(()));
+            }
+            match sys::send(socket, session.outgoing()) {
+                Ok(count) => session.sent(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.set_writing(position, before, true)?;
+                    return Ok(Ok(()));
+                }
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+    }
+
+    /// Writes what the socket takes of the request.
+    fn write(&mut self, position: usize) -> io::Result<()> {
+        let request = &self.shared.plan.kind.request;
+        let error = if self.connections[position].session.is_some() {
+            self.write_encrypted(position)?
+        } else {
+            let connection = &mut self.connections[position];
+            let before = connection.writing;
+            let (carried, socket) = match (&mut connection.request, &connection.socket) {
+                (Some(carried), Some(socket)) => (carried, socket),
+                _ => return Ok(()),
+            };
+            loop {
+                match sys::send(socket, &request[carried.written..]) {
+                    Ok(count) => {
+                        carried.written += count;
+                        if carried.written == request.len() {
+                            self.set_writing(position, before, false)?;
+                            break None;
+                        }
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.set_writing(position, before, true)?;
+                        break None;
+                    }
+                    Err(error) => break Some(error),
+                }
+            }
+        };
+        if error.is_some() {
+            // The server may have answered before it stopped to read.
+            let generation = self.connections[position].generation;
+            self.read(position, true)?;
+            if self.connections[position].generation == generation {
+                self.fail(position, Outcome::Write, Failure::Write);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_encrypted(&mut self, position: usize) -> io::Result<Option<io::Error>> {
+        let request = &self.shared.plan.kind.request;
+        let connection = &mut self.connections[position];
+        if let Some(session) = &mut connection.session {
+            if !connection.encrypted {
+                connection.encrypted = true;
+                if let Err(text) = session.write(request) {
+                    return Ok(Some(io::Error::new(io::ErrorKind::Other, text)));
+                }
+            }
+        }
+        let flushed = self.flush(position)?;
+        let connection = &mut self.connections[position];
+        if let (Some(session), Some(carried)) = (&connection.session, &mut connection.request) {
+            if session.outgoing().is_empty() {
+                carried.written = request.len();
+            }
+        }
+        Ok(flushed.err())
+    }
+
+    fn handle(&mut self, events: usize) -> io::Result<()> {
+        for event in 0..events {
+            let (token, readiness) = self.epoll.event(event);
+            let position = (token & 0xffff_ffff) as usize;
+            let generation = (token >> 32) as u32;
+            if self.connections[position].generation != generation {
+                continue;
+            }
+            if self.connections[position].link == Link::Connecting {
+                self.end_connect(position)?;
+            } else {
+                if readiness & !sys::WRITABLE != 0 {
+                    self.read(position, false)?;
+                }
+                let connection = &self.connections[position];
+                if readiness & sys::WRITABLE != 0
+                    && connection.generation == generation
+                    && connection.writing
+                {
+                    if connection.link == Link::Greeting {
+                        self.greet(position)?;
+                    } else if connection.request.is_some() {
+                        self.write(position)?;
+                    }
+                }
+            }
+            // What has become due meanwhile does not wait for the other events.
+            if event + 1 < events && self.start != u64::MAX {
+                self.send_due(self.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the socket has. `after_write`: writing has failed, so an end without an answer is
+    /// that failure.
+    fn read(&mut self, position: usize, after_write: bool) -> io::Result<()> {
+        let generation = self.connections[position].generation;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = loop {
+            let socket = match &self.connections[position].socket {
+                Some(socket) if self.connections[position].generation == generation => socket,
+                _ => break Ok(()),
+            };
+            let received = sys::receive(socket, &mut buffer);
+            let read = self.tick();
+            match received {
+                Ok((0, _)) => {
+                    if !after_write {
+                        self.end(position, false);
+                    }
+                    break Ok(());
+                }
+                Ok((count, stamp)) => {
+                    let arrival = stamp.map(|real| (real as i64 - self.offset) as u64);
+                    self.note_wake(arrival);
+                    let taken = self.take(position, &buffer[..count], arrival, read);
+                    if taken.is_err() {
+                        break taken;
+                    }
+                    if count < buffer.len() && !after_write {
+                        break Ok(());
+                    }
+                }
+                Err(error) => {
+                    let kind = error.kind();
+                    if kind == io::ErrorKind::Interrupted {
+                        continue;
+                    }
+                    if kind != io::ErrorKind::WouldBlock && !after_write {
+                        self.lose(position, Failure::of_read(&error));
+                    }
+                    break Ok(());
+                }
+            }
+        };
+        self.buffer = buffer;
+        result
+    }
+
+    /// A sleep that an event ended should have ended when it arrived.
+    fn note_wake(&mut self, arrival: Option<u64>) {
+        if let (Some((from, until)), Some(arrival)) = (self.woken.take(), arrival) {
+            let asked = arrival.max(from);
+            if until > asked + LEAST_GAP {
+                let now = self.now;
+                self.now = until;
+                self.note_gap(asked, Some(Cause::Outside));
+                self.now = now;
+                self.gaps_of_work = 0;
+            }
+        }
+    }
+
+    /// Takes bytes as they came over the network.
+    fn take(
+        &mut self,
+        position: usize,
+        bytes: &[u8],
+        arrival: Option<u64>,
+        read: u64,
+    ) -> io::Result<()> {
+        match &mut self.connections[position].session {
+            Some(session) => session.take(bytes),
+            None => {
+                self.take_plain(position, bytes, arrival, read);
+                return Ok(());
+            }
+        }
+        let generation = self.connections[position].generation;
+        if self.connections[position].link == Link::Greeting {
+            self.greet(position)?;
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        while self.connections[position].generation == generation
+            && self.connections[position].link == Link::Open
+        {
+            let result = match &mut self.connections[position].session {
+                Some(session) => session.read(&mut plain),
+                None => break,
+            };
+            match result {
+                Ok(Plain::Bytes(count)) => {
+                    self.take_plain(position, &plain[..count], arrival, read);
+                }
+                Ok(Plain::Nothing) => break,
+                Ok(Plain::End) => self.end(position, true),
+                Err(text) => self.break_protocol(position, &text, bytes),
+            }
+        }
+        self.plain = plain;
+        Ok(())
+    }
+
+    /// When the kernel had what was read: never before the sending, never after the reading.
+    fn arrival(&mut self, stamp: Option<u64>, sent: u64, read: u64) -> u64 {
+        match stamp {
+            None => {
+                self.report.stamps_missing += 1;
+                read
+            }
+            Some(time) if time + STAMP_TOLERANCE_NS < sent || time > read + STAMP_TOLERANCE_NS => {
+                self.report.stamps_rejected += 1;
+                read
+            }
+            Some(time) => time.clamp(sent, read),
+        }
+    }
+
+    fn take_plain(&mut self, position: usize, bytes: &[u8], stamp: Option<u64>, read: u64) {
+        let kind = &self.shared.plan.kind;
+        let sent = match &self.connections[position].request {
+            Some(carried) => carried.sent,
+            None => {
+                self.report.surplus += 1;
+                self.lose(position, Failure::Protocol);
+                return;
+            }
+        };
+        let arrival = self.arrival(stamp, sent, read);
+        let connection = &mut self.connections[position];
+        if let Some(carried) = &mut connection.request {
+            if carried.first == 0 {
+                carried.first = arrival;
+            }
+        }
+        match connection.answer.feed(bytes, kind.head_only, &kind.answer) {
+            Ok(None) => {}
+            Ok(Some(used)) => {
+                let surplus = used < bytes.len();
+                self.report.surplus += u64::from(surplus);
+                self.complete(position, arrival, read, surplus);
+            }
+            Err(text) => self.break_protocol(position, text, bytes),
+        }
+    }
+
+    fn break_protocol(&mut self, position: usize, text: &str, bytes: &[u8]) {
+        if self.connections[position].request.is_none() {
+            self.lose(position, Failure::Protocol);
+            return;
+        }
+        if self.report.first_protocol_error.is_empty() {
+            let bytes = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]);
+            self.report.first_protocol_error = printable(&format!("{text}: {bytes}"));
+        }
+        self.fail(position, Outcome::Read, Failure::Protocol);
+    }
+
+    /// The server will send no more. `announced`: by TLS, so that nothing can have been cut off.
+    fn end(&mut self, position: usize, announced: bool) {
+        let connection = &self.connections[position];
+        if connection.link == Link::Greeting {
+            self.fail_greeting(position, "the server closed the connection");
+            return;
+        }
+        let whole = announced || connection.session.is_none();
+        match connection.answer.end() {
+            End::Complete if connection.request.is_some() && whole => {
+                let now = self.now;
+                self.complete(position, now, now, true);
+            }
+            End::Closed => self.lose(position, Failure::Closed),
+            _ => self.lose(position, Failure::Truncated),
+        }
+    }
+
+    /// A connection is gone, with the request that it carried.
+    fn lose(&mut self, position: usize, failure: Failure) {
+        let connection = &self.connections[position];
+        if connection.link == Link::Greeting {
+            self.fail_connect(position, failure);
+        } else if connection.request.is_some() {
+            self.fail(position, Outcome::Read, failure);
+        } else {
+            self.reopen(position);
+        }
+    }
+
+    fn fail(&mut self, position: usize, outcome: Outcome, failure: Failure) {
+        *self.report.failures.entry(failure).or_insert(0) += 1;
+        let now = self.tick();
+        self.end_request(position, outcome, now, now);
+        self.connections[position].free_since = now;
+        self.reopen(position);
+    }
+
+    fn complete(&mut self, position: usize, last: u64, read: u64, surplus: bool) {
+        let kind = &self.shared.plan.kind;
+        let connection = &self.connections[position];
+        let outcome = connection.answer.outcome(kind.head_only, &kind.answer);
+        let written = connection
+            .request
+            .map_or(false, |carried| carried.written == kind.request.len());
+        let closes = connection.answer.closes || surplus || !written;
+        self.end_request(position, outcome, last, read);
+        let connection = &mut self.connections[position];
+        connection.free_since = last;
+        if closes || !self.shared.plan.keepalive {
+            self.reopen(position);
+        } else {
+            self.open.push_back((position, connection.generation));
+            self.publish();
+        }
+    }
+
+    fn end_request(&mut self, position: usize, outcome: Outcome, last: u64, read: u64) {
+        let threads = self.shared.plan.threads;
+        let start = self.start;
+        self.count_busy(read);
+        self.busy -= 1;
+        let connection = &mut self.connections[position];
+        connection.deadline = u64::MAX;
+        if let Some(carried) = connection.request.take() {
+            let answered = outcome.answered();
+            let answer = &connection.answer;
+            let first = if answered {
+                carried.first
+            } else {
+                carried.sent
+            };
+            self.shared.ring.store(
+                carried.number,
+                &Record {
+                    issued: carried.issued - start,
+                    sent: carried.sent - start,
+                    first: first - start,
+                    last: last - start,
+                    read: read - start,
+                    pacing: carried.pacing,
+                    bytes: answer.bytes,
+                    status: answer.status,
+                    outcome,
+                    connection: (position * threads + self.index) as u32,
+                    disturbed: carried.disturbed,
+                },
+            );
+        }
+    }
+
+    /// Closes a connection that carries no request, and opens it again in the background, unless
+    /// the requests open their own, the load is over, or the server ended it at once.
+    fn reopen(&mut self, position: usize) {
+        let now = self.now;
+        let connection = &mut self.connections[position];
+        let lasted = now.saturating_sub(connection.free_since) >= LEAST_IDLE_NS;
+        connection.close();
+        connection.deadline = u64::MAX;
+        if self.shared.plan.keepalive && now < self.end && (connection.used || lasted) {
+            self.report.reopened += 1;
+            let timeout = self.timeout;
+            self.connect(position, now + timeout);
+        } else {
+            self.unopened.push_back(position);
+        }
+        self.publish();
+    }
+}
+
+/// The first 200 printable characters.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|letter| {
+            if matches!(letter, '\r' | '\n' | '\t') {
+                ' '
+            } else {
+                letter
+            }
+        })
+        .filter(|&letter| !letter.is_control() && letter != '\u{fffd}')
+        .take(200)
+        .collect()
+}

@@ -1,0 +1,106 @@
+//! When requests are due, and which thread sends which.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A constant rate for a duration.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub per_second: f64,
+    pub duration_ns: u64,
+    pub scheduled: u64,
+}
+
+impl Rate {
+    pub fn new(per_second: f64, duration_s: f64) -> Rate {
+        // Round first: 0.1 * 30 in floating point would give 4 requests.
+        let product = (per_second * duration_s * 1e6).round() / 1e6;
+        Rate {
+            per_second,
+            duration_ns: (duration_s * 1e9).round() as u64,
+            scheduled: product.ceil() as u64,
+        }
+    }
+
+    /// Nanoseconds from the start at which a request is due.
+    pub fn due(&self, request: u64) -> u64 {
+        (request as f64 * 1e9 / self.per_second).round() as u64
+    }
+
+    /// Seconds of the load, the last of which may be a part.
+    pub fn seconds(&self) -> usize {
+        ((self.duration_ns + 999_999_999) / 1_000_000_000) as usize
+    }
+
+    /// The second of the load to which a time belongs. What is after the end belongs to the last.
+    pub fn second(&self, time_ns: u64) -> usize {
+        ((time_ns / 1_000_000_000) as usize).min(self.seconds() - 1)
+    }
+}
+
+/// What a thread that wants to send can do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The request is this thread's.
+    Request(u64),
+    /// The next request is not due yet, or none is left.
+    Nothing,
+    /// The next request is due, and there is no room for its record.
+    NoRoom,
+}
+
+/// One schedule for all threads. A request belongs to the thread that claims it, so the requests
+/// leave in the order of their due times whichever threads have free connections.
+pub struct Schedule {
+    pub rate: Rate,
+    next: AtomicU64,
+}
+
+impl Schedule {
+    pub fn new(rate: Rate) -> Schedule {
+        Schedule {
+            rate,
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// The first request that nobody claimed, and when it is due; None after the last.
+    pub fn next(&self) -> Option<(u64, u64)> {
+        let next = self.next.load(Ordering::Relaxed);
+        if next < self.rate.scheduled {
+            Some((next, self.rate.due(next)))
+        } else {
+            None
+        }
+    }
+
+    /// Number of requests claimed so far.
+    pub fn claimed(&self) -> u64 {
+        self.next.load(Ordering::Acquire)
+    }
+
+    /// Claims the next request if it is due. `room`: the number of the first request whose record
+    /// would have no room.
+    pub fn claim(&self, now: u64, room: u64) -> Claim {
+        loop {
+            let next = self.next.load(Ordering::Relaxed);
+            if next >= self.rate.scheduled
+                || now >= self.rate.duration_ns
+                || self.rate.due(next) > now
+            {
+                return Claim::Nothing;
+            }
+            if next >= room {
+                return Claim::NoRoom;
+            }
+            let claimed = self.next.compare_exchange_weak(
+                next,
+                next + 1,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if claimed.is_ok() {
+                return Claim::Request(next);
+            }
+        }
+    }
+}
