@@ -181,9 +181,6 @@ def build(
         argv = argv[1:]
     planned = to_builtins(plan)
     kept = {key: planned[key] for key in _PLANNED}
-    if plan.choice is not None:
-        # An older lab chose nothing.
-        kept["choice"] = planned["choice"]
     return Manifest(
         run_id=plan.run_id,
         started=begun.started,

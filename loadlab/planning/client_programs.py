@@ -1,4 +1,4 @@
-"""Decide whether a client has, or can get, a generator."""
+"""Find why a client cannot have a generator."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from loadlab.hosts import snap
 from loadlab.hosts.probe import HostProbe, program_machine
 
 
-def way(
+def _obstacle(
     host: HostProbe,
     generator: Generator,
     binary: str,
     controller: str,
     fetched: Sequence[str] | None,
-) -> tuple[bool, Reason]:
-    """Return whether a client has or can get a generator, and how, or why not.
+) -> Reason | None:
+    """Return why a client neither has nor can get a generator; None where it has or can.
 
     ``host``: with the program and the snap of the generator. ``binary``: path of the user's own
     executable on the controller, "" where none is named. ``controller``: an executable of the
@@ -28,33 +28,27 @@ def way(
     """
     machine = program_machine(binary or (controller if generator.built else ""))
     if machine not in ("", host.machine):
-        return False, reason("generator_machine", generator, machine=host.machine, made_for=machine)
-    if binary:
-        return True, reason("generator_named", generator)
-    if not generator.snap:
-        return True, reason("generator_obtained", generator)
-    there = host.programs.get(generator.program, "")
-    if there:
-        return True, reason("generator_there", generator, path=there)
+        return _reason("generator_machine", generator, machine=host.machine, made_for=machine)
+    if binary or not generator.snap or host.programs.get(generator.program):
+        return None
     if fetched is not None:
-        return False, reason("snap_offline", generator)
+        return _reason("snap_offline", generator)
     if generator.snap not in host.snaps:
-        return False, reason("snap_no_snapd", generator)
+        return _reason("snap_no_snapd", generator)
     if host.machine not in generator.snap_machines:
-        return False, reason("snap_machine", generator, machine=host.machine)
+        return _reason("snap_machine", generator, machine=host.machine)
     told = host.snaps[generator.snap]
     found = snap.release(told)
     if found is None:
         said = one_line(told)[:200] if "\nchannels:" not in told else "no channel has a release"
-        return False, reason("snap_absent", generator, machine=host.machine, said=said)
-    facts = {"channel": found.channel, "confinement": found.confinement}
+        return _reason("snap_absent", generator, machine=host.machine, said=said)
     if found.confinement == "devmode":
-        return False, reason("snap_devmode", generator, **facts)
-    return True, reason("snap_offered", generator, version=found.version, **facts)
+        facts = {"channel": found.channel, "confinement": found.confinement}
+        return _reason("snap_devmode", generator, **facts)
+    return None
 
 
-def reason(code: str, generator: Generator, **facts: str) -> Reason:
-    """Return a reason about a generator, with its name and its snap among the facts."""
+def _reason(code: str, generator: Generator, **facts: str) -> Reason:
     return Reason(code=code, facts={"generator": generator.name, "snap": generator.snap, **facts})
 
 
@@ -68,10 +62,10 @@ def obstacles(
     """Return why a client cannot have generators; empty where it can have all.
 
     ``binaries``: main variable -> path of the user's own executable, or "". The others as for
-    way(), which see for what is raised.
+    _obstacle(), which see for what is raised.
     """
-    ways = [
-        way(host, entry, binaries.get(entry.binary, ""), controller, fetched)
+    found = [
+        _obstacle(host, entry, binaries.get(entry.binary, ""), controller, fetched)
         for entry in map(registry.get, names)
     ]
-    return [why for possible, why in ways if not possible]
+    return [why for why in found if why is not None]

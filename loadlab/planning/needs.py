@@ -1,12 +1,14 @@
 """The disk and memory that a run needs on its clients, server and controller.
 
-A generator that writes a row for each request keeps it in memory until its end, and the controller
-fetches and reduces the file. Beside that each second of a load leaves recordings. The figures of a
-row are in the generator's entry; those below were measured with tests/fixtures and runs of the lab.
+A generator that writes a row for each request keeps rows in memory until its end, and the
+controller fetches and reads the file. Beside that each second of a load leaves recordings. The
+figures of a row are in the generator's entry; those below were measured with tests/fixtures and
+runs of the lab.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,15 +21,8 @@ from loadlab.scheduling.plan import HostNeeds, Needs
 
 # Bytes of recordings for each second of a load, compressed: telemetry, cores, processes, database.
 RECORDED_BYTES = 10_000
-# Bytes that the controller uses for each row: of the table that it reduces, beside the file; of the
-# sorted copy of the file; in memory (71 MB for 1.8 million rows).
-SPOOL_BYTES = 48
-SORT_BYTES = 80
-REDUCE_BYTES = 40
-# Bytes for each row that the controller keeps, compressed: of the reduction (2.9 of short runs,
-# less of long ones), or of the whole file with keep_requests (34 to 39).
-KEPT_BYTES = 3
-KEPT_WHOLE_BYTES = 40
+# Bytes of a generator's histograms for each second of a load, at most, where it writes no rows.
+HISTOGRAM_BYTES = 12_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +31,22 @@ class Room:
 
     disk_bytes: int
     memory_bytes: int
+
+
+@dataclass(frozen=True)
+class _LoadNeeds:
+    """Bytes that the requests of one load need.
+
+    - raw_bytes: of the generator's file; kept_bytes: of that on the controller
+    - client_bytes: of the generator's memory, on each client
+    - reading_bytes, temporary_bytes: of the controller's memory and disk while it reads the file
+    """
+
+    raw_bytes: float = 0
+    kept_bytes: float = 0
+    client_bytes: float = 0
+    reading_bytes: float = 0
+    temporary_bytes: float = 0
 
 
 def of(
@@ -50,41 +61,59 @@ def of(
     loads = [_load(one) for one in planned]
     if not loads or not remaining:
         return None
-    rows = [_rows(load) for load in loads]
-    most = max(rows)
+    found = [_needs_of(load, options) for load in loads]
     seconds = max(_seconds(load) for load in loads)
-    entry = registry.get(max(zip(rows, loads, strict=True), key=lambda one: one[0])[1].generator)
-    kept = KEPT_WHOLE_BYTES if options.keep_requests else KEPT_BYTES
-    mean = sum(rows) / len(rows)
-    recorded = sum(_seconds(load) for load in loads) / len(loads) * RECORDED_BYTES
-    each = max(1, options.clients)
+    kept = sum(
+        one.kept_bytes + 2 * _seconds(load) * RECORDED_BYTES
+        for one, load in zip(found, loads, strict=True)
+    )
     return Needs(
         # The clients of a server share its rows.
         client=HostNeeds(
-            disk_bytes=round(most / each * entry.row_bytes + seconds * RECORDED_BYTES),
-            memory_bytes=round(most / each * entry.row_memory_bytes),
+            disk_bytes=round(
+                max(one.raw_bytes for one in found) / max(1, options.clients)
+                + seconds * RECORDED_BYTES
+            ),
+            memory_bytes=round(max(one.client_bytes for one in found)),
         ),
         server=HostNeeds(disk_bytes=round(seconds * RECORDED_BYTES), memory_bytes=0),
         controller=HostNeeds(
             disk_bytes=round(
-                pairs * most * entry.row_bytes + remaining * (mean * kept + 2 * recorded)
+                pairs * max(one.raw_bytes for one in found) + remaining * kept / len(loads)
             ),
-            memory_bytes=pairs * most * REDUCE_BYTES,
+            memory_bytes=round(pairs * max(one.reading_bytes for one in found)),
         ),
-        temporary_bytes=pairs * most * (SPOOL_BYTES + SORT_BYTES),
+        temporary_bytes=round(pairs * max(one.temporary_bytes for one in found)),
     )
 
 
 def _load(planned: PlannedExperiment) -> Load:
     """Return the load that makes the most of an experiment."""
-    return max((item.cell.load for item in planned.items), key=_rows)
+    return max((item.cell.load for item in planned.items), key=_requests)
 
 
-def _rows(load: Load) -> int:
-    """Return how many rows the generator writes at most: of the load, or of its warm-up."""
-    if not registry.get(load.generator).row_bytes or load.rate is None:
-        return 0
-    return round(load.rate * max(load.duration_s or 0, load.warmup_s))
+def _needs_of(load: Load, options: Options) -> _LoadNeeds:
+    entry = registry.get(load.generator)
+    requests, clients = _requests(load), max(1, options.clients)
+    if not entry.row_bytes or not requests:
+        return _LoadNeeds()
+    in_memory = min(requests / clients, entry.memory_rows_max or math.inf)
+    memory = in_memory * entry.row_memory_bytes
+    if entry.rows_max and (not options.keep_requests or requests / clients > entry.rows_max):
+        histograms = clients * _seconds(load) * HISTOGRAM_BYTES
+        return _LoadNeeds(raw_bytes=histograms, kept_bytes=histograms, client_bytes=memory)
+    return _LoadNeeds(
+        raw_bytes=requests * entry.row_bytes,
+        kept_bytes=requests * entry.row_kept_bytes,
+        client_bytes=memory,
+        reading_bytes=requests * entry.row_reading_bytes,
+        temporary_bytes=requests * entry.row_temporary_bytes,
+    )
+
+
+def _requests(load: Load) -> int:
+    """Return the requests of a load or, if there are more, of its warm-up; 0 without a rate."""
+    return round((load.rate or 0) * max(load.duration_s or 0, load.warmup_s))
 
 
 def _seconds(load: Load) -> float:

@@ -104,6 +104,8 @@ def options(specs: Specs, given: GivenOptions, clients: int = 1) -> Options:
             values |= {"rate": [], "saturation_rate": saturation_rate(value)}
         else:
             values[name] = convert(name, value, spec)
+    if values["http2"] and not given.get("generator"):
+        values["generator"] = registry.speaking_http2()[0]
     if values["framework"] is None and values["app"] is not None:
         values["framework"] = name_of(str(values["app"]))
     stored = {each.name: each.encode_name for each in fields(Options)}

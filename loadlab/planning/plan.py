@@ -36,7 +36,7 @@ from loadlab.planning.variants import study as variants
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records, schedule
 from loadlab.scheduling.experiments import PlannedExperiment, items
-from loadlab.scheduling.plan import CalibrationLoad, GeneratorChoice, Plan, Run
+from loadlab.scheduling.plan import CalibrationLoad, Plan, Run
 from loadlab.scheduling.records import Records
 from loadlab.tuning import ablation
 from loadlab.tuning.profiles import TuningProfile, tuning_profile
@@ -67,10 +67,7 @@ def _plan(ask: Request) -> Plan:
     stages.refuse_unknown(ask.stage)
     run = resolve_run(ask)
     study = _study(ask, run)
-    given = words(ask, run.given, study)
-    choice = choose(ask, run.recorded, study, given)
-    if choice is not None:
-        given = {**given, "generator": choice.generator}
+    given = words(run.given, study)
     planned = plan_study(ask, study, given) if study else plan_options(ask, run.given, given)
     planned = stages.with_checks(planned, study, ask.stage, run.records)
     seconds = variants.budget(planned.options.budget)
@@ -91,7 +88,7 @@ def _plan(ask: Request) -> Plan:
     ]
     inputs.check(run_id, known_items, run.records)
     placed, aa_controls = place(ask, planned, controls, hashed, run.recorded)
-    draft = _draft(ask, run_id, run.given, planned, made_of, choice)
+    draft = _draft(ask, run_id, run.given, planned, made_of)
     draft = replace(
         draft, experiments=placed, comparisons=controls.comparisons, aa_controls=aa_controls
     )
@@ -121,35 +118,9 @@ def _new_run_id(ask: Request, study: Study | None, chosen: Options) -> str:
     return "-".join([f"{ask.now:%Y%m%d-%H%M%S}", *([named] if named else [])])
 
 
-def words(ask: Request, given: GivenOptions, study: Study | None) -> GivenOptions:
+def words(given: GivenOptions, study: Study | None) -> GivenOptions:
     """Return the options that have a value: the user's and the inventory's, then the study's."""
-    found = {**(study.options if study else {}), **studies.filled(given)}
-    if "default_generator" in found:
-        # The inventory's default; the user's and the study's choices override it.
-        default = found["default_generator"]
-        options.convert("default_generator", default, ask.specs["default_generator"])
-        found = {"generator": default, **found}
-    return found
-
-
-def choose(
-    ask: Request, recorded: Run | None, study: Study | None, given: GivenOptions
-) -> GeneratorChoice | None:
-    """Return the generator for cells of which nothing names one; None where all are named.
-
-    A run keeps the one that it began with, once it is settled.
-    """
-    if "generator" in given or (
-        study is not None and all("generator" in entry.options for entry in study.cells)
-    ):
-        return None
-    if recorded is not None:
-        kept = recorded.plan.choice
-        if kept is None or kept.settled:
-            return kept
-    if ask.generator is None:
-        return None
-    return GeneratorChoice(generator=ask.generator, settled=False, used=False, reasons=[])
+    return {**(study.options if study else {}), **studies.filled(given)}
 
 
 def _tunings(ask: Request, planned: PlannedCells) -> dict[str, TuningProfile]:
@@ -191,7 +162,6 @@ def _draft(
     given: GivenOptions,
     planned: PlannedCells,
     made_of: inputs.Inputs,
-    choice: GeneratorChoice | None,
 ) -> Plan:
     """Return the plan before its experiments are placed and estimated."""
     run = RunDir(ask.root / "results" / run_id)
@@ -201,9 +171,6 @@ def _draft(
     calibrations = [number for one in run.calibrations() for number in one.numbers()]
     default_rate = options.options(ask.specs, {}).rate
     generators = {load.generator for load in loads} or {planned.options.generator}
-    if choice is not None:
-        choice = replace(choice, used=choice.generator in generators)
-        generators -= set() if choice.settled else {choice.generator}
     return Plan(
         run_id=run_id,
         run_dir=str(run.path),
@@ -220,7 +187,6 @@ def _draft(
         tunings={name: dict(profile) for name, profile in made_of.tunings.items()},
         networks={name: dict(profile) for name, profile in made_of.networks.items()},
         generators=sorted(generators),
-        choice=choice,
         no_curve=None
         if planned.study or not measured
         else experiments.no_curve(ask.root, planned.options),

@@ -8,10 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from loadlab.core.catalog import known, names
-from loadlab.core.errors import PlanError
 from loadlab.core.model import GivenOptions, Options, PlannedStudy, Purpose, StudyCell
 from loadlab.core.model.base import Json
-from loadlab.generators import registry, split
+from loadlab.generators import split
 from loadlab.planning import (
     cells,
     experiments,
@@ -87,7 +86,6 @@ def plan_cells(ask: Request, chosen: Options, entry: StudyCell | None = None) ->
         for name, one in contracts_of(ask.root, found["source"], found["app"]).items()
     }
     wanted = cells.endpoints(contracts, chosen, found["app"])
-    _refuse_snap(ask, chosen, wanted)
     also = _background(contracts, chosen, found, entry)
     planned = experiments.experiments(
         ask.root, chosen, cells.items(chosen, found, backlogs, wanted, entry)
@@ -115,19 +113,6 @@ def _refuse(ask: Request, chosen: Options, rules: Iterable[Callable[[Options], N
     known("network", chosen.network, names(ask.root / "files" / "network", "*.yml"))
     for rule in rules:
         rule(chosen)
-
-
-def _refuse_snap(ask: Request, chosen: Options, wanted: Contracts) -> None:
-    """Raise PlanError where a generator that the lab chooses may be a snap, which cannot read the
-    file of a request with a method."""
-    if chosen.generator != ask.generator or not registry.get(chosen.generator).snap:
-        return
-    for name, contract in wanted.items():
-        if contract.get("method", "GET") != "GET":
-            raise PlanError(
-                f"generator: {chosen.generator} from a snap cannot send a {contract['method']}, as "
-                f"{name} is. Give -e generator={registry.first('constant')}."
-            )
 
 
 def _background(

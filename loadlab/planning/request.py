@@ -23,8 +23,6 @@ class Request(Struct, kw_only=True, frozen=True):
     - needs_framework: False for stages that measure nothing, which then plan no cells
     - needs_run: whether the run must exist
     - now: the time, for a new run's id
-    - generator: to plan with where neither the user nor a study names one; None: the option's
-      default, and nothing is chosen
     - python: the server's Python version, None where it is not known yet
     - kind: "study", "lesson" or "ab" (variants) where one must have been given; "matrix" where
       candidates are compared, though the cores of the server may not be known yet
@@ -44,7 +42,6 @@ class Request(Struct, kw_only=True, frozen=True):
     begin: bool = True
     needs_framework: bool = True
     needs_run: bool = False
-    generator: str | None = None
     python: str | None = None
     kind: str | None = None
     stage: str = "run"

@@ -24,6 +24,7 @@ from loadlab.planning.options import Spec, Specs, choices, range_of, specs_of
 ANSIBLE = "ansible_"
 # Options that had another name before: old name -> name.
 RENAMED = {
+    "default_generator": "generator",
     "front": "reverse_proxy",
     "reuse": "python_keepalive",
     "internet": "hosts_online",

@@ -72,7 +72,6 @@ from loadlab.report.words import applications, cost, labels
 from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import verdict as verdict_words
 from loadlab.report.words.labels import Entry, Paths
-from loadlab.scheduling.plan import GeneratorChoice
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -98,7 +97,6 @@ class _PlannedStudy(msgspec.Struct):
 class _Plan(msgspec.Struct):
     """What the page needs of the plan in the manifest."""
 
-    choice: GeneratorChoice | None = None
     endpoints: dict[str, dict[str, Json]] = {}
     options: GivenOptions = {}
     study: _PlannedStudy | None = None
@@ -316,7 +314,7 @@ class _Builder:
             fold_cells=len(self._measured) > _OPEN_CELLS,
             calibration=calibration.build(self._run_dir, self._calibration),
             tunings=tuning.build(self._run_dir, self._study.left_out_keys),
-            manifest=manifest.build(self._manifest, self._plan.options, self._plan.choice),
+            manifest=manifest.build(self._manifest, self._plan.options),
             files=manifest.raw_files(listed),
         )
 

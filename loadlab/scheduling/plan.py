@@ -40,23 +40,6 @@ class CalibrationLoad(Record, kw_only=True, frozen=True):
     connections: Annotated[Positive, doc("Connections.")]
 
 
-class GeneratorChoice(Record, kw_only=True, frozen=True, omit_defaults=False):
-    """The generator of the cells for which neither the user nor a study names one."""
-
-    generator: Annotated[str, doc("The generator of these cells.")]
-    settled: Annotated[
-        bool,
-        doc(
-            "Whether it stays. If not, the clients are asked first, before anything is changed on "
-            "them, and another is taken if one of them cannot have it."
-        ),
-    ]
-    used: Annotated[bool, doc("Whether the plan has a cell of it.")]
-    reasons: Annotated[
-        list[Reason], doc("Why this one, or why not the preferred one; empty before it is settled.")
-    ]
-
-
 class HostNeeds(Record, kw_only=True, frozen=True, omit_defaults=False):
     """What a run needs on one host, at the least."""
 
@@ -97,11 +80,11 @@ class Plan(Record, kw_only=True, frozen=True, omit_defaults=False):
     networks: Annotated[dict[str, dict[str, Json]], doc("Name -> network profile (files/network).")]
     generators: Annotated[
         list[str],
-        doc("Load generators and Python clients, sorted, without one that is not settled."),
+        doc("Load generators and Python clients, sorted."),
     ]
     choice: Annotated[
-        GeneratorChoice | None,
-        doc("Where neither the user nor a study names the generator of every cell; else null."),
+        dict[str, Json] | None,
+        doc("How an earlier version chose the generator of cells of which nothing named it."),
     ] = None
     no_curve: Annotated[
         Reason | None,

@@ -159,7 +159,7 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     run("playbooks/untune.yml")
     assert look() == found
     # Nor is a generator missed, which these hosts cannot have.
-    again = run("playbooks/untune.yml", "-v", default_generator="wrk2")
+    again = run("playbooks/untune.yml", "-v", generator="wrk2")
     assert "changed=0" in again.rpartition("server  ")[2]
 
 

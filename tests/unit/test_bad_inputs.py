@@ -92,7 +92,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "of-several": of_rate({"fraction": 0.8, "of": ["two"]}),
 }
 
-GENERATORS = "oha, wrk2, wrk, python-sync, python-async, python-bounded"
+GENERATORS = "metronome, oha, wrk2, wrk, python-sync, python-async, python-bounded"
 A = "lab.yml -e framework=aiohttp"
 F = "lab.yml -e framework=flask"
 AB = "playbooks/ab.yml -e framework=aiohttp -e endpoint=hello"
@@ -150,7 +150,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e seed=nan", "seed: nan is out of range. Give a number from 0 to 2147483647."),
     (f"{A} -e tls=maybe", "tls: 'maybe' is neither true nor false. Give -e tls=true."),
     (f"{A} -e generator=ab", f"generator: 'ab' is not known. There are: {GENERATORS}."),
-    (f"{A} -e default_generator=ab", "default_generator: 'ab' is not known. There are: oha, wrk2"),
+    (f"{A} -e default_generator=wrk2", "default_generator is now called generator. Use the new na"),
     (
         f"{A} -e reverse_proxy=apache",
         "reverse_proxy: 'apache' is not known. There are: nginx, none.",
@@ -281,10 +281,10 @@ COMMANDS: list[tuple[str, str]] = [
     # What nothing that is measured would read.
     (
         f"{A} -e requests=10",
-        "requests: '10' would change nothing: generator=oha does not read it, ",
+        "requests: '10' would change nothing: generator=metronome does not rea",
     ),
     (f"{A} -e requests=10", "python-sync, python-async, python-bounded alone would. Leave request"),
-    (f"{A} -e open_files=99", "open_files: '99' would change nothing: generator=oha"),
+    (f"{A} -e open_files=99", "open_files: '99' would change nothing: generator=metr"),
     (
         f"{A} -e generator=wrk -e python_keepalive=no",
         "python_keepalive: 'no' would change nothing: generator=wrk",
@@ -297,7 +297,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e generator=python-async -e keepalive=no", "keepalive: 'no' would change nothing"),
     ("playbooks/hosts.yml -e generator=wrk -e rate=9", "rate: '9' would change nothing"),
     ("lab.yml -e study=cell -e framework=flask", "framework: 'flask' would change nothing: each "),
-    ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=oha"),
+    ("lab.yml -e study=cell -e requests=10", "requests: '10' would change nothing: generator=metr"),
     # Variants.
     (f"{AB} -e head=workers=2", "base: none was given. Name what differs from the other options"),
     (f"{AB} -e base=workers=1 -e head=kernel=6.12", "head: 'kernel' cannot differ between varia"),
@@ -454,7 +454,12 @@ PROCESSES: list[tuple[str, list[str]]] = [
     ),
     (
         f"{A} -e generator=wrk2 -e run_id=refused",
-        ["wrk2 is in no package of Debian", "-e wrk2_binary=", "the snap is wrk2", "generator=oha"],
+        [
+            "wrk2 is in no package of Debian",
+            "-e wrk2_binary=",
+            "the snap is wrk2",
+            "generator=metronome",
+        ],
     ),
     (
         f"{A} -i away -e generator=wrk2 -e wrk2_binary=/bin/true -e run_id=refused",
@@ -469,7 +474,7 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ["study: this playbook runs certificate. Leave study out, or give it to"],
     ),
     (
-        f"{A} -e oha_binary=/nosuch/oha -e run_id=refused",
+        f"{A} -e generator=oha -e oha_binary=/nosuch/oha -e run_id=refused",
         ["oha_binary: '/nosuch/oha' is not a file on this machine"],
     ),
     (
@@ -648,7 +653,7 @@ def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, w
         "playbooks/hosts.yml -e generator=wrk -e load_run_request_timeout=2",
         """playbooks/deploy.yml -e framework=aiohttp -e '{"local_hosts_preinstalled": []}'""",
         f"{A} -e generator=python-bounded -e connections=9 -e requests=10 -e open_files=99",
-        f"{A} -e oha_binary=/x -e 'hosts_online=no aws_hosts_max_lifetime=2 mine=3'",
+        f"{A} -e 'generator=oha oha_binary=/x hosts_online=no aws_hosts_max_lifetime=2 mine=3'",
         f"{A} -e aws_hosts_auto_approve=true",
         "lab.yml -e study=cell -e rate=5 -e scale=large -e duration=3",
         "lab.yml -e run_id=done",

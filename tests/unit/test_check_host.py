@@ -37,7 +37,7 @@ def check(*, is_server: bool, options: dict[str, Any] | None = None, **changed: 
 
 def test_a_client_needs_room_for_the_rows_of_its_generator() -> None:
     """1.8 million requests, 80 bytes each on the disk and 360 in oha's memory."""
-    many = {"rate": 6000, "duration": 300}
+    many = {"generator": "oha", "rate": 6000, "duration": 300}
     with pytest.raises(
         ValueError, match=r"/var/lib has 95\.4 MiB free, and a measurement needs 140"
     ):

@@ -11,13 +11,11 @@ from ansible_collections.lab.bench.plugins.action import same_hosts
 
 from loadlab.core.run_dir import RunDir
 from loadlab.hosts import identity
-from loadlab.planning import generator_choice
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.plan import Plan, Run
 from tests.unit import builders
 
 from .planning.test_client_programs import client
-from .planning.test_generator_choice import alternatives
 
 
 def same(run_dir: Path, now: Plan, *, new: bool) -> Run:
@@ -39,11 +37,11 @@ def same(run_dir: Path, now: Plan, *, new: bool) -> Run:
     return plans.read(run_dir)
 
 
-def test_a_new_run_keeps_the_generator_that_its_clients_settled(tmp_path: Path) -> None:
-    found = alternatives()
-    settled = generator_choice.settle(found, {"client": client()}, {"client": None})
+def test_a_new_run_keeps_the_plan_that_its_hosts_settled(tmp_path: Path) -> None:
+    found = builders.plan()
+    settled = msgspec.structs.replace(found, load_seconds=found.load_seconds + 1)
     run_dir = tmp_path / settled.run_id
-    builders.write_plan(run_dir, found.plan)
+    builders.write_plan(run_dir, found)
     written = same(run_dir, settled, new=True)
     assert (written.plan, written.resumed) == (settled, None)
     assert set(written.hosts or {}) == {"server", "client"}

@@ -55,7 +55,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ] = False
     repetitions: Annotated[int, doc("Repetitions of each cell.")]
     generator: Annotated[str, doc("Load generator or Python client.")]
-    default_generator: Annotated[str | None, doc("The inventory's default generator.")]
+    default_generator: Annotated[
+        str | None, doc("The inventory's default generator, in earlier versions; else null.")
+    ] = None
     requests: Annotated[int, doc("Requests of a Python client.")]
     open_files: Annotated[int, doc("Limit of open files of a Python client.")]
     python_keepalive: Annotated[bool, doc("Whether a Python client keeps its connections.")] = (
@@ -76,7 +78,9 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     lesson: Annotated[str | None, doc("Lesson to measure.")]
     scale: Annotated[str | None, doc("Size of the study.")]
     seed: Annotated[int, doc("Seed of the order of measuring.")]
-    keep_requests: Annotated[bool, doc("Whether oha's record of each request is kept.")]
+    keep_requests: Annotated[
+        bool, doc("Whether the generator's record of each request is kept, if it writes one.")
+    ]
     recalibrate: Annotated[bool, doc("Whether a calibration of the last hour is not used again.")]
     run_id: Annotated[str | None, doc("Name of the run's folder; null: by time.")]
     clients: Annotated[int, doc("Clients of each server, from the inventory.")] = 1

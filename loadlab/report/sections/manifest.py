@@ -15,8 +15,7 @@ from loadlab.core.run_dir import MANIFEST, RESULT, RunDir
 from loadlab.generators import registry
 from loadlab.hosts import hardware
 from loadlab.report.html import Cells, Link, Table, link, table
-from loadlab.report.words import certificate, cost, generators, labels
-from loadlab.scheduling.plan import GeneratorChoice
+from loadlab.report.words import certificate, cost, labels
 
 # Programs whose versions are listed first; the full list has the others.
 PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
@@ -43,15 +42,10 @@ class ManifestSection:
     sources: Sequence[Link]
 
 
-def build(
-    manifest: Manifest | None,
-    options: Mapping[str, OptionValue],
-    choice: GeneratorChoice | None,
-) -> ManifestSection | None:
+def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> ManifestSection | None:
     """Return the section; None without manifest.json.
 
-    ``options``: the main variables of the run; None: not given. ``choice``: of the generator, None
-    where it was named.
+    ``options``: the main variables of the run; None: not given.
     """
     if manifest is None:
         return None
@@ -65,7 +59,6 @@ def build(
             Fact("finished", manifest.finished or "not finished"),
             Fact("lab", labels.lab(manifest.lab)),
             Fact("certificate", certificate.reference(manifest.certificate)),
-            *([Fact("generator", generators.choice(choice))] if choice else []),
             *([Fact("cost", cost.sentence(manifest.instances))] if manifest.instances else []),
             Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
         ],

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from loadlab.core import formatting
 from loadlab.core.model import Reason
-from loadlab.report.words import generators
 from loadlab.report.words.quantities import percentile
 from loadlab.report.words.table import Entry, Table
 from loadlab.scheduling.plan import Plan
@@ -40,15 +39,11 @@ TABLE: Table = {
 
 
 def told(found: Plan) -> str:
-    """Return for the terminal which generator is taken where none is named, and why there is no
-    curve; empty where there is nothing to tell."""
-    choice, lines = found.choice, []
-    if choice is not None:
-        lines.append(f"Generator: {generators.choice(choice)}")
-    # Another generator may still be taken.
-    if found.no_curve is not None and (choice is None or choice.settled):
-        lines.append(f"No curve: {TABLE[found.no_curve.code].words(found.no_curve)}")
-    return "\n".join(lines)
+    """Return for the terminal why there is no curve; empty where there is one, or none was asked
+    for."""
+    if found.no_curve is None:
+        return ""
+    return f"No curve: {TABLE[found.no_curve.code].words(found.no_curve)}"
 
 
 def stayed(slo: Mapping[str, float]) -> str:

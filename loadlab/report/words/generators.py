@@ -1,4 +1,4 @@
-"""Words for the reasons why a generator is taken or cannot be had, from loadlab/planning."""
+"""Words for the reasons why a client cannot have a generator, from loadlab/planning."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from loadlab.core.model import Reason
 from loadlab.generators import registry
 from loadlab.generators.proof import Outcome
 from loadlab.report.words.table import Entry, Table
-from loadlab.scheduling.plan import GeneratorChoice
 
 _NAMED = "Name an executable with -e <generator>_binary="
 _OTHER = f"{_NAMED}, or take another with -e generator="
@@ -16,37 +15,13 @@ def _fact(why: Reason, name: str) -> str:
     return str(why.facts[name])
 
 
-def _unfit(why: Reason) -> str:
-    # The first sentence, without what to do about it.
-    reason = _fact(why, "why").partition(". ")[0].rstrip(".")
-    return f"the options do not fit {_fact(why, 'generator')}: {reason}"
-
-
-# Why a client has a generator or can get it.
-WAYS: Table = {
-    "generator_named": Entry(lambda why: "you named an executable of it"),
-    "generator_there": Entry(lambda why: f"it is there, {_fact(why, 'path')}"),
-    "generator_obtained": Entry(lambda why: "the lab installs it"),
-    "snap_offered": Entry(
-        lambda why: (
-            f"the snap {_fact(why, 'snap')} {_fact(why, 'version')} of "
-            f"{_fact(why, 'channel')}, confinement {_fact(why, 'confinement')}"
-        )
-    ),
-}
-# Why it has not.
-OBSTACLES: Table = {
-    "generator_unfit": Entry(_unfit),
+TABLE: Table = {
     "generator_machine": Entry(
         lambda why: (
             f"it is {_fact(why, 'machine')}, and the {_fact(why, 'generator')} that it "
             f"would get from this machine is for {_fact(why, 'made_for')}"
         ),
         "Name one for the client's machine with -e <generator>_binary=",
-    ),
-    "snap_container": Entry(
-        lambda why: f"local hosts are containers, which cannot run the snap {_fact(why, 'snap')}",
-        _NAMED,
     ),
     "snap_offline": Entry(
         lambda why: (
@@ -85,7 +60,6 @@ OBSTACLES: Table = {
         _OTHER,
     ),
 }
-TABLE: Table = {**WAYS, **OBSTACLES}
 
 
 def refusal(why: Reason) -> str:
@@ -102,26 +76,6 @@ def refusal(why: Reason) -> str:
 
 def _instead(other: str) -> str:
     return f"measure with -e generator={other}"
-
-
-def choice(found: GeneratorChoice) -> str:
-    """Return which generator is taken where none was named, and why."""
-    if not found.settled:
-        other = registry.first("constant")
-        return (
-            f"{found.generator} if every client has it or can get it, else {other}. The clients "
-            "are asked for an executable and, of snapd, for channel, architecture and confinement, "
-            "before anything is changed on them; -e generator= decides it now"
-        )
-    reasons = []
-    for why in found.reasons:
-        client = why.facts.get("client")
-        words = TABLE[why.code].words(why)
-        reasons.append(words if client is None else f"{client}: {words}")
-    because = "; ".join(reasons)
-    taken = all(why.code in WAYS for why in found.reasons)
-    named = "" if taken else f", not {registry.preferred()}"
-    return f"{found.generator}{named} ({because})"
 
 
 def proof_refusal(host: str, name: str, found: Outcome) -> str:

@@ -3,9 +3,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,7 @@ from loadlab.analysis import manifest
 from loadlab.analysis.manifest import Locked
 from loadlab.core import documents
 from loadlab.core.model import Command, LabRevision
-from loadlab.scheduling.plan import GeneratorChoice, Run
+from loadlab.scheduling.plan import Run
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -173,17 +171,3 @@ def test_manifest_has_the_command_without_secrets(python: list[str]) -> None:
     assert found.plan["options"]["framework"] == "aiohttp"
     assert json.loads(documents.encode(found))["schema"] == "lab/2"
     assert "/srv" not in str(found)
-
-
-def test_the_choice_of_a_generator_is_kept_where_there_was_one() -> None:
-    run = begun(["ansible-playbook", "lab.yml"])
-    lab = LabRevision(version=None, revision=None, dirty=None)
-
-    def plan_of(choice: GeneratorChoice | None) -> dict[str, Any]:
-        chosen = replace(run, plan=replace(run.plan, choice=choice))
-        return manifest.build(chosen, None, {}, {}, lab, Locked({}, {}), None, None).plan
-
-    # The manifest of a run that an older lab made stays as it is.
-    assert "choice" not in plan_of(None)
-    choice = GeneratorChoice(generator="oha", settled=True, used=True, reasons=[])
-    assert plan_of(choice)["choice"] == msgspec.to_builtins(choice)

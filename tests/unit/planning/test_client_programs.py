@@ -15,12 +15,12 @@ from tests.unit import builders
 SNAPS = Path(__file__).parents[2] / "fixtures" / "snap"
 REMEDY = (
     "Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or measure with "
-    "-e generator=oha."
+    "-e generator=metronome."
 )
 WITHOUT_SNAPD = (
     "the generator wrk2 is not there, and neither is snapd, which could install the snap wrk2. "
     "Name an executable of yours with -e wrk2_binary=/path/to/wrk2, or install the package snapd, "
-    "or measure with -e generator=oha."
+    "or measure with -e generator=metronome."
 )
 WITHOUT_INTERNET = (
     "the generator wrk2 is not there, and snapd cannot install its snap without internet on the "

@@ -70,9 +70,9 @@ def test_a_run_is_repeated_with_what_was_given() -> None:
 
 def test_an_option_beside_it_overrides_and_an_inventory_does_not() -> None:
     before = made(framework="aiohttp", endpoint="index", duration=6)
-    again = repeated(before, {"default_generator": "wrk2", "rate": 77}, duration=9)
+    again = repeated(before, {"generator": "wrk2", "rate": 77}, duration=9)
     options = again.options
-    assert (options.generator, options.rate, options.duration) == ("oha", [1000], 9)
+    assert (options.generator, options.rate, options.duration) == ("metronome", [1000], 9)
 
 
 def test_a_default_of_its_lab_is_kept() -> None:
@@ -98,8 +98,10 @@ def test_a_renamed_option_has_its_new_name() -> None:
 
 
 def test_the_generator_of_its_inventory_is_kept() -> None:
-    before = made(framework="aiohttp", endpoint="index", default_generator="wrk2", duration=30)
+    before = made(framework="aiohttp", endpoint="index", generator="wrk2", duration=30)
     assert repeated(before).options.generator == "wrk2"
+    given = {"framework": "aiohttp", "endpoint": "index", "default_generator": "wrk2"}
+    assert repeated(replace(before, given=given)).options.generator == "wrk2"
 
 
 def test_a_study_is_repeated_at_its_scale() -> None:

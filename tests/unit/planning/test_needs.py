@@ -18,7 +18,7 @@ from loadlab.scheduling.plan import Needs
 from tests.unit import builders
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "oha"
-MANY = {"rate": 6000, "duration": 300, "warmup": 10, "endpoint": "index"}
+MANY = {"generator": "oha", "rate": 6000, "duration": 300, "warmup": 10, "endpoint": "index"}
 ROWS = 1_800_000
 GIB = 2**30
 
@@ -38,7 +38,6 @@ def test_rows_of_a_recorded_file_are_not_larger(name: str, tmp_path: Path) -> No
     # Two pages hold the tables themselves. A path may have 25 characters.
     each = (path.stat().st_size - 8192) / rows + 25 - longest
     assert 0.9 * oha.ROW_BYTES < each <= oha.ROW_BYTES
-    assert len(packed) / rows < needs.KEPT_WHOLE_BYTES
 
 
 def test_needs_grow_with_the_requests_of_one_measurement() -> None:
@@ -56,8 +55,25 @@ def test_more_repetitions_need_more_of_the_controller_alone() -> None:
     one, five = planned(**MANY), planned(**MANY, repetitions=5)
     assert (five.client, five.server) == (one.client, one.server)
     assert five.controller.disk_bytes > one.controller.disk_bytes
-    whole = planned(**MANY, keep_requests=True)
-    assert whole.controller.disk_bytes > one.controller.disk_bytes + 30 * ROWS / 2
+
+
+def test_metronome_needs_as_much_memory_for_a_soak_as_for_an_hour() -> None:
+    many = {**MANY, "generator": "metronome"}
+    found = planned(**many)
+    assert found.client.memory_bytes == ROWS * 64
+    assert found.client.disk_bytes == ROWS * 16 + 310 * needs.RECORDED_BYTES
+    assert (found.controller.memory_bytes, found.temporary_bytes) == (0, 0)
+    soak = {"rate": 10_000, "duration": 86_400, "endpoint": "index"}
+    long = planned(**soak)
+    assert long.client.memory_bytes == 6_000_000 * 64
+    assert long.client.disk_bytes < 2 * GIB
+    room = Room(10 * GIB, GIB)
+    needs.refuse_controller(long, room, room, True, 1, 3 * 10**9)
+    with pytest.raises(PlanError, match="and the run needs"):
+        needs.refuse_controller(planned(**soak, generator="oha"), room, room, True, 1, 3 * 10**9)
+    # Without a record of each request.
+    short = planned(**many, keep_requests=False)
+    assert short.client.disk_bytes == 310 * (needs.RECORDED_BYTES + needs.HISTOGRAM_BYTES)
 
 
 def test_a_generator_without_rows_needs_recordings_alone() -> None:

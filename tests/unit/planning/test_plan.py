@@ -292,7 +292,9 @@ def test_what_is_not_given_has_its_default() -> None:
 
 
 def test_options_have_a_field_for_each_main_variable() -> None:
-    assert {*SPECS} == {*Options.__struct_fields__} - {"clients", "saturation_rate"}
+    assert {*SPECS} == {*Options.__struct_fields__} - {
+        *("clients", "saturation_rate", "default_generator")
+    }
 
 
 @pytest.mark.parametrize(
@@ -588,7 +590,7 @@ def test_a_constant_rate_has_a_short_closed_loop_beside_it(lab: Path) -> None:
         "measure", "closed_loop", measured.cell_id,
     )  # fmt: skip
     constant = Load(
-        generator="oha",
+        generator="metronome",
         mode="constant",
         rate=250.5,
         connections=64,
@@ -767,7 +769,7 @@ def test_an_id_reads_as_what_it_names(lab: Path) -> None:
 
     beta = "beta-native-unix-http-uvloop-b4096-index-production-lan"
     assert ids(framework="beta", rate=99.5) == {
-        f"{beta}-oha-99.5rps-c64-30s-w10s",
+        f"{beta}-metronome-99.5rps-c64-30s-w10s",
         f"{beta}-wrk-closed-c64-5s-w2s-closed_loop",
     }
     sizes = {"workers": 2, "threads": 8, "backlog": 64, "upstream_keepalive": False}
@@ -868,25 +870,34 @@ def test_wrk2_keeps_a_rate_beside_a_short_closed_loop(lab: Path) -> None:
     assert any("-wrk2-1000rps-" in item.cell_id for item in items(found))
 
 
-def test_a_default_generator_gives_way_to_any_other(lab: Path) -> None:
+def test_the_generator_of_cells_that_name_none_follows_their_http_version(lab: Path) -> None:
     def generators(**given: Any) -> list[str]:
-        found: list[str] = make(lab, default_generator="wrk2", **given).generators
+        found: list[str] = make(lab, **given).generators
         return found
 
-    assert generators(framework="alpha") == ["wrk", "wrk2"]
-    assert generators(framework="alpha", generator="") == ["wrk", "wrk2"]
-    assert generators(framework="alpha", generator="oha", duration=5) == ["oha", "wrk"]
-    assert generators(framework="alpha", generator="wrk", duration=5) == ["wrk"]
-    assert make(lab, framework="alpha", default_generator="").generators == ["oha", "wrk"]
-    # A study's own, and that of one of its cells: its 2 s are none of wrk2's.
-    write_study(lab)
-    assert generators(study="one") == ["oha", "wrk"]
-    cells = [{"name": "tuned", "options": {"generator": "oha"}}]
+    assert generators(framework="alpha") == ["metronome", "wrk"]
+    assert generators(framework="alpha", generator="") == ["metronome", "wrk"]
+    assert generators(framework="alpha", generator="wrk2") == ["wrk", "wrk2"]
+    assert generators(framework="alpha", tls=True) == ["metronome", "wrk"]
+    assert generators(framework="alpha", tls=True, http2=True) == ["oha", "wrk"]
+    with pytest.raises(PlanError, match=r"http2: generator=metronome .* Give -e generator=oha"):
+        generators(framework="alpha", tls=True, http2=True, generator="metronome")
+    cells = [{"name": "old"}, {"name": "new", "options": {"tls": True, "http2": True}}]
     options = {"duration": 5, "framework": "alpha", "endpoint": "index"}
     write_study(lab, "lesson", cells=cells, options=options, claims=[], scales={})
-    assert generators(lesson="one") == ["oha"]
-    with pytest.raises(PlanError, match=r"default_generator: 'ab' is not known. There are: oha,"):
-        make(lab, framework="alpha", default_generator="ab")
+    assert generators(lesson="one") == ["metronome", "oha"]
+
+
+def test_a_plan_of_an_earlier_version_is_read_and_resumed(lab: Path) -> None:
+    found = make(lab, framework="alpha", run_id="before")
+    older = replace(
+        found,
+        given={**found.given, "default_generator": "wrk2"},
+        options=replace(found.options, default_generator="wrk2"),
+        choice={"generator": "wrk2", "settled": True, "used": True, "reasons": []},
+    )
+    builders.write_plan(lab / "results" / "before", older)
+    assert make(lab, run_id="before").generators == ["wrk", "wrk2"]
 
 
 STUDY = {

@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -21,12 +20,10 @@ from loadlab.core.model import (
     CellSummary,
     GeneratorProgram,
     Manifest,
-    Reason,
     Result,
     Stall,
     Summary,
 )
-from loadlab.core.model.base import Facts
 from loadlab.core.run_dir import RunDir
 from loadlab.hosts import hardware
 from loadlab.report import page as report
@@ -48,7 +45,7 @@ from loadlab.report.sections.cells import CellSection
 from loadlab.report.sections.comparison import ComparisonSection
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
-from loadlab.scheduling.plan import GeneratorChoice, PlannedComparison
+from loadlab.scheduling.plan import PlannedComparison
 from loadlab.telemetry import kernel_trace
 from tests.unit import builders
 
@@ -335,23 +332,15 @@ def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, 
             assert (run / target).exists(), target
 
 
-def test_the_generators_executable_and_choice_stand_beside_the_hosts(run: Path) -> None:
+def test_the_generators_executable_stands_beside_the_hosts(run: Path) -> None:
     assert "generator oha" not in page(run)
     document = documents.read(run / "manifest.json", Manifest)
     program = GeneratorProgram(version="wrk 4.0.0", sha256="a" * 64, snap_revision="12")
     client = replace(document.hosts["client"], generators={"wrk2": program})
-    facts: Facts = {"generator": "wrk2", "path": "/snap/bin/wrk2", "client": "client"}
-    reason = Reason(code="generator_there", facts=facts)
-    choice = GeneratorChoice(generator="wrk2", settled=True, used=True, reasons=[reason])
-    document = replace(
-        document,
-        hosts={**document.hosts, "client": client},
-        plan={**document.plan, "choice": msgspec.to_builtins(choice)},
-    )
+    document = replace(document, hosts={**document.hosts, "client": client})
     documents.write(run / "manifest.json", documents.encode(document))
     text = page(run)
     assert f"wrk 4.0.0, revision 12 of its snap, SHA-256 {'a' * 64}" in text
-    assert "wrk2 (client: it is there, /snap/bin/wrk2)" in text
 
 
 def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
@@ -370,7 +359,7 @@ def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
     server = replace(document.hosts["server"], hardware=found)
     document = replace(document, hosts={**document.hosts, "server": server})
     documents.write(run / "manifest.json", documents.encode(document))
-    shown = manifest.build(document, {}, None)
+    shown = manifest.build(document, {})
     assert shown
     warnings, hosts = shown.tables[:2]
     assert [row[0].split(":")[0] for row in cells_of(warnings)] == [

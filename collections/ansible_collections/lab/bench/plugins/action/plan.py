@@ -15,7 +15,7 @@ from loadlab.core import documents, revision
 from loadlab.core.errors import PlanError
 from loadlab.core.model import Original
 from loadlab.planning import options
-from loadlab.planning.generator_choice import alternatives
+from loadlab.planning.plan import plan
 from loadlab.planning.request import Request
 from loadlab.report.words import applications, curves, reproduction
 from loadlab.report.words.matrix import sentences
@@ -26,15 +26,7 @@ from loadlab.scheduling.plan import Plan
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         root = Path(args["root"])
-        own = (
-            "root",
-            "specs",
-            "given",
-            "binaries",
-            "can_have_snaps",
-            "original",
-            "made_with",
-        )
+        own = ("root", "specs", "given", "original", "made_with")
         rest = {key: args[key] for key in args if key not in own}
         original = documents.read(Path(args["original"]), Original) if args["original"] else None
         try:
@@ -47,16 +39,12 @@ class ActionModule(ControllerAction):
                 lab=revision.revision(root),
                 original=original,
             )
-            found = alternatives(request, args["binaries"], args["can_have_snaps"])
-            instead = found.instead
-            unlike = [] if original is None else self._unlike(original, found.plan, root, args)
+            found = plan(request)
+            unlike = [] if original is None else self._unlike(original, found, root, args)
             return {
-                "plan": for_ansible(found.plan),
-                "instead": None if instead is None else for_ansible(instead),
-                "told": "\n".join(
-                    filter(None, [sentences.planned(found.plan), curves.told(found.plan)])
-                ),
-                "applications": applications.found(found.plan),
+                "plan": for_ansible(found),
+                "told": "\n".join(filter(None, [sentences.planned(found), curves.told(found)])),
+                "applications": applications.found(found),
                 "unlike": unlike,
             }
         except PlanError as refusal:

@@ -62,7 +62,6 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "generators": registry.described,
-            "generator_choices": registry.choices,
             "calibrating": registry.calibrating,
             "shares": shares,
             "load_run_host": load_run_host,

@@ -58,14 +58,6 @@ options:
     description: The kind of hosts, in words; a run resumes only on the same kind.
     type: str
     default: ""
-  binaries:
-    description: Path of the user's own executable by the main variable that names it, or empty.
-    type: dict
-    default: {}
-  can_have_snaps:
-    description: Whether the hosts are of a kind that can have snaps.
-    type: bool
-    default: true
   inventory_args:
     description: >-
       Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
@@ -96,12 +88,8 @@ plan:
     The plan. Its keys are described in loadlab/scheduling/plan.py, class Plan.
   type: dict
   returned: success
-instead:
-  description: The plan if a client cannot have the generator; null where that is settled.
-  type: dict
-  returned: success
 told:
-  description: Which generator is taken and why, empty where it was named.
+  description: What a matrix compares, and why there is no curve. Empty for neither.
   type: str
   returned: success
 applications:
