@@ -23,25 +23,15 @@ pub fn range(bucket: usize, bits: u32) -> (u64, u64) {
     (scaled << octave, 1 << octave)
 }
 
+const FINE_BITS: u32 = 12;
+
 /// A histogram fine enough for the percentiles of a summary: the largest error is 0.013 %.
+#[derive(Default)]
 pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
     most: u64,
-}
-
-const FINE_BITS: u32 = 12;
-
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram {
-            counts: Vec::new(),
-            count: 0,
-            sum: 0,
-            most: 0,
-        }
-    }
 }
 
 impl Histogram {

@@ -283,7 +283,7 @@ fn parse_kind(value: &JsonValue, lane: &Lane, keepalive: bool) -> Result<Kind, S
                 let limit = "names of letters, digits and hyphens, without CR, LF and NUL";
                 return Err(keys.error("headers", entry, limit));
             }
-            if text.contains(|letter| matches!(letter, '\r' | '\n' | '\0')) {
+            if text.contains(['\r', '\n', '\0']) {
                 return Err(keys.error("headers", entry, "texts without CR, LF and NUL"));
             }
             names.push(name.to_ascii_lowercase());
@@ -337,7 +337,7 @@ impl Plan {
             return Err(keys.error("format", keys.value("format")?, &limit));
         }
         let output = keys.text("output")?;
-        if output.is_empty() || output.starts_with('.') || output.contains(['/', '\0'].as_slice()) {
+        if output.is_empty() || output.starts_with('.') || output.contains(['/', '\0']) {
             let limit = "the beginning of file names, without / and a leading dot";
             return Err(keys.error("output", keys.value("output")?, limit));
         }
