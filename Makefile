@@ -31,7 +31,7 @@ $(installed): requirements.txt
 	@touch $@
 
 # Packages with the programs that the tests run on this machine; the lab's roles install what they need themselves.
-test_packages := chromium curl openssh-client rsync
+test_packages := chromium curl nftables openssh-client rsync
 
 # Without installing the packages, which would start servers on ports 9090 and 9100. Debian 12 has promtool in the package of
 # Prometheus, Debian 13 in its own.

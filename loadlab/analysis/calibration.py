@@ -68,7 +68,7 @@ def derive(
     """
     for name in (CEILING, FLOOR) if _has_floor(generator) else (CEILING,):
         part = folder.part(name, repetition)
-        result.keep(part.path, limits, False)
+        result.keep(part.path, limits)
         built = result.build(part.path, limits, None)
         if built.error is not None:
             raise CalibrationError(f"{part.place}: {built.error}")

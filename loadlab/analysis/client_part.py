@@ -152,13 +152,39 @@ def _read(
         measurement=measurement,
         counters=counters,
         server=host.server(RepetitionDir(rep_dir), scrapes, setup, window),
-        client=host.client(folder, own_scrapes, setup, own_window),
+        client=_working(
+            host.client(folder, own_scrapes, setup, own_window),
+            measurement.polling_s,
+            end - started,
+        ),
         window=window,
         started=started,
         finished=finished,
         clock_offset_s=offset_s,
         exit_code=run.exit_code,
         raw_sha256={f"{below}{name}": sha256 for name, sha256 in hashes(folder.path, raw).items()},
+    )
+
+
+def _working(client: HostTelemetry, polling_s: Sequence[float], seconds: float) -> HostTelemetry:
+    """Return a client's telemetry without the CPU time in which its generator looked for work.
+
+    ``polling_s``: of each second of the load, which lasted ``seconds``.
+    """
+    if not polling_s:
+        return client
+
+    def less(busy: float, polled: float) -> float:
+        return max(0.0, busy - polled / client.cores)
+
+    series = client.per_second
+    if series is not None:
+        polled = [polling_s[min(int(max(t - 0.5, 0)), len(polling_s) - 1)] for t in series.t]
+        working = [less(*pair) for pair in zip(series.cpu_busy, polled, strict=True)]
+        series = replace(series, cpu_busy=working)
+    part = sum(polling_s) / seconds
+    return replace(
+        client, cpu_busy=less(client.cpu_busy, part), polling=part / client.cores, per_second=series
     )
 
 
@@ -200,13 +226,11 @@ def _times(run: GeneratorRun, load: Load, measurement: Measurement) -> tuple[flo
     """Return the start of the load, the end for telemetry, and the finish.
 
     All are unix seconds of the client's clock. Telemetry ends with the duration asked, not at the
-    finish: while the last answers arrive, a full machine would look idle. A batch has no deadline,
-    and its client knows the start better than its process.
+    finish: while the last answers arrive, a full machine would look idle. A batch has no deadline.
+    A generator knows its start better than its process.
     """
-    if measurement.span:
-        started, finished = measurement.span
-        return started, finished, finished
-    end = run.finished
+    started, finished = measurement.span or (run.started, run.finished)
+    end = finished
     if load.duration_s is not None:
-        end = min(end, run.started + load.duration_s)
-    return run.started, end, run.finished
+        end = min(end, started + load.duration_s)
+    return started, end, finished

@@ -38,21 +38,18 @@ from loadlab.scheduling import plan as plans
 from loadlab.scheduling import records
 
 
-def results(run_dir: Path, keep_requests: bool) -> None:
+def results(run_dir: Path) -> None:
     """Write result.json of every repetition that has none, and reduce its raw files."""
     for described in RunDir(run_dir).described():
-        repetition(described.path, keep_requests)
+        repetition(described.path)
 
 
-def repetition(rep_dir: Path, keep_requests: bool) -> None:
-    """Write result.json of cells/<cell_id>/rep-<n> if it is absent, and reduce its raw files.
-
-    ``keep_requests``: whether to keep the generator's whole file of requests.
-    """
+def repetition(rep_dir: Path) -> None:
+    """Write result.json of cells/<cell_id>/rep-<n> if it is absent, and reduce its raw files."""
     path, run_dir = RepetitionDir(rep_dir).result, rep_dir.parents[2]
     limits = plans.read(run_dir).thresholds
     if not path.exists():
-        result.keep(rep_dir, limits, keep_requests)
+        result.keep(rep_dir, limits)
         in_force = calibration.in_force(run_dir, rep_dir, limits)
         built = result.build(rep_dir, limits, *in_force)
         documents.write(path, documents.encode(built))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from loadlab.core.model import Latency
+from loadlab.core.model import Latency, OwnPart, Thresholds
 from loadlab.stats import censoring, histograms
 from loadlab.stats.histograms import Histogram, Summary
 
@@ -24,6 +24,34 @@ def withheld(late: float, late_max: float) -> list[str]:
         for name, percentile in histograms.PERCENTILES.items()
         if percentile > 99 and late > late_max * (100 - percentile) * (1 + 1e-9)
     ]
+
+
+def exceeding(latency: Latency, own: OwnPart | None, limits: Thresholds) -> list[str]:
+    """Return the percentiles of which the generator itself added too much; none without ``own``."""
+    return [
+        name
+        for name in histograms.PERCENTILES
+        if own is not None
+        and (part := getattr(own, name)) is not None
+        and part > max(limits.own_fraction_max * getattr(latency, name), limits.own_least_us)
+    ]
+
+
+def own_part(latency: Latency, ideal: Histogram, censored: Histogram) -> OwnPart:
+    """Return what the generator itself added to each percentile of ``latency``.
+
+    ``latency``: without withheld percentiles. ``ideal``: latencies with a generator that adds
+    nothing. ``censored``: as of over_due.
+    """
+    least = over_due(histograms.summary(ideal), ideal, censored, [])
+    return OwnPart(**{name: _difference(latency, least, name) for name in histograms.PERCENTILES})
+
+
+def _difference(latency: Latency, least: Latency, name: str) -> float | None:
+    value, ideal = getattr(latency, name), getattr(least, name)
+    if value is None or ideal is None or name in latency.at_least:
+        return None
+    return max(0.0, float(value - ideal))
 
 
 def over_due(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace as replace_evidence
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from loadlab.analysis import client_part, response_time
 from loadlab.analysis.client_part import ClientPart
-from loadlab.analysis.due import over_due, withheld
+from loadlab.analysis.due import exceeding, over_due, own_part, withheld
 from loadlab.analysis.validity import disturbance
 from loadlab.analysis.validity.evidence import ClientEvidence, LoadEvidence
 from loadlab.analysis.validity.judgement import judge, judge_together
@@ -23,6 +24,7 @@ from loadlab.core.model import (
     ErrorCounts,
     HostTelemetry,
     Latency,
+    OwnPart,
     Reason,
     RepetitionSetup,
     ResponseTime,
@@ -102,11 +104,11 @@ def _failed(setup: RepetitionSetup, error: str) -> Result:
     )
 
 
-def keep(rep_dir: Path, limits: Thresholds, keep_requests: bool) -> None:
+def keep(rep_dir: Path, limits: Thresholds) -> None:
     """Write, before the result, what is kept of a generator's file of requests.
 
-    That is its reduction or, with ``keep_requests``, the whole of it, compressed. The result is
-    derived from it and has its hash. A file that cannot be reduced stays; the result then says why.
+    The result is derived from it and has its hash. A file that cannot be reduced stays; the result
+    then says why.
     """
     repetition = RepetitionDir(rep_dir)
     for folder, alone in client_part.parts(
@@ -116,7 +118,7 @@ def keep(rep_dir: Path, limits: Thresholds, keep_requests: bool) -> None:
         generator = registry.GENERATORS.get(load.generator)
         if generator and generator.keep:
             with suppress(ValueError):
-                generator.keep(folder.path, load, limits, keep_requests)
+                generator.keep(folder.path, load, limits, False)
 
 
 def discard(rep_dir: Path, limits: Thresholds) -> None:
@@ -155,6 +157,12 @@ def _measured(
         client_part.read(rep_dir, folder, alone, limits, server)
         for folder, alone in client_part.parts(rep_dir, setup)
     ]
+    loads = [one.setup.cell.load for one in offered]
+    censored = [
+        response_time.censored(one.measurement, load, limits)
+        for one, load in zip(offered, loads, strict=True)
+    ]
+    parts = [_own(one.measurement, waiting) for one, waiting in zip(offered, censored, strict=True)]
     evidence = [
         ClientEvidence(
             measurement=one.measurement,
@@ -166,17 +174,14 @@ def _measured(
             exit_code=one.exit_code,
             # Of several clients nginx counts the sum.
             nginx_requests=client_part.counted(offered) if len(offered) == 1 else None,
+            latency=latency,
+            own=own,
         )
-        for one, calibration in zip(offered, calibrations, strict=True)
+        for one, calibration, (latency, own) in zip(offered, calibrations, parts, strict=True)
     ]
     validities = [judge(one) for one in evidence]
-    loads = [one.setup.cell.load for one in offered]
     waits = [
         response_time.summarise(one.measurement.waited, load.rate, limits)
-        for one, load in zip(offered, loads, strict=True)
-    ]
-    censored = [
-        response_time.censored(one.measurement, load, limits)
         for one, load in zip(offered, loads, strict=True)
     ]
     raw = {CELL, recording.name} | processes.raw(rep_dir)
@@ -204,6 +209,8 @@ def _measured(
             limits=limits,
             nginx_requests=client_part.counted(offered),
         )
+        latency, own = _own(whole.measurement, histograms.merge(censored))
+        whole = replace_evidence(whole, latency=latency, own=own)
         found = _together(setup, offered, whole, validities, waits, censored, calibrations)
     return replace(
         found,
@@ -248,8 +255,13 @@ def _result(
         latency_us=_latency(measurement, censored, limits),
         latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
         send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
-        late=None if lateness is None or lateness.hidden else lateness.late,
+        own_us=_own(measurement, censored)[1],
+        stops=measurement.stops,
+        late=None
+        if lateness is None or lateness.hidden or measurement.ideal is not None
+        else lateness.late,
         histogram=response_time.encoded(measurement.histogram),
+        ideal=None if measurement.ideal is None else response_time.encoded(measurement.ideal),
         censored=response_time.encoded(censored) if censored.total_count else None,
         per_second=measurement.per_second,
         client=measurement.client,
@@ -262,12 +274,19 @@ def _latency(measurement: Measurement, censored: Histogram, limits: Thresholds) 
     """Return the latencies over all requests that were due, without withheld percentiles."""
     lateness, scheduled = measurement.lateness, measurement.scheduled
     late = lateness.late / scheduled if lateness and scheduled else 0.0
-    return over_due(
-        measurement.latency_us,
-        measurement.histogram,
-        censored,
-        withheld(late, limits.late_max),
-    )
+    names = withheld(late, limits.late_max)
+    whole, own = _own(measurement, censored)
+    if own is not None:
+        names += exceeding(whole, own, limits)
+    return over_due(measurement.latency_us, measurement.histogram, censored, names)
+
+
+def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPart | None]:
+    """Return the latencies over all requests that were due, nothing withheld, and the generator's
+    part of them; None where it does not report its part."""
+    latency = over_due(measurement.latency_us, measurement.histogram, censored, [])
+    ideal = measurement.ideal
+    return latency, None if ideal is None else own_part(latency, ideal, censored)
 
 
 def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import astuple, replace
 
 from loadlab.analysis import comparison, curves, metrics, ranking, response_time, sweeps_searches
-from loadlab.analysis.due import over_due
+from loadlab.analysis.due import over_due, own_part
 from loadlab.analysis.limits import judgement as limits
 from loadlab.analysis.validity import voids
 from loadlab.core import documents
@@ -21,6 +22,8 @@ from loadlab.core.model import (
     EncodedHistogram,
     ErrorCounts,
     Latency,
+    OwnPart,
+    PercentileIntervals,
     Repetition,
     Result,
     Spread,
@@ -50,11 +53,14 @@ def merge(results: Sequence[Result]) -> Statistics:
     bases = {result.latency_basis for result in valid if result.latency_basis}
     if len(bases) > 1:
         raise ResultError(f"latencies from {' and '.join(sorted(bases))} do not merge")
-    recorded = [one for one in valid if one.histogram is not None or one.censored is not None]
-    several = [_decoded(one.histogram) for one in recorded]
-    censored = [_decoded(one.censored) for one in recorded]
-    histogram = histograms.merge(several)
-    latency = _latency(valid, histogram)
+    pool = _pooled(valid)
+    latency, own, intervals = pool.latency, pool.own, pool.intervals
+    for name in _partly_withheld(valid):
+        kept = [result for result in valid if _known(result, name)]
+        apart = _pooled(kept)
+        latency = replace(latency, **{name: getattr(apart.latency, name)})
+        own = own and apart.own and replace(own, **{name: getattr(apart.own, name)})
+        intervals = replace(intervals, **{name: getattr(apart.intervals, name)})
     return Statistics(
         n=len(valid),
         n_void=len(results) - len(valid),
@@ -72,13 +78,10 @@ def merge(results: Sequence[Result]) -> Statistics:
         ),
         latency_basis=next(iter(bases), None),
         latency_us=latency,
-        latency_interval_us=percentiles.intervals(
-            several,
-            [int(one.total_count) for one in censored],
-            [name for name in histograms.PERCENTILES if getattr(latency, name) is None],
-        ),
+        own_us=own,
+        latency_interval_us=intervals,
         response_time=response_time.merge([one.response_time for one in valid]),
-        percentile_curve=[list(point) for point in histograms.percentile_curve(histogram)],
+        percentile_curve=[list(point) for point in histograms.percentile_curve(pool.histogram)],
         client=_client(valid),
     )
 
@@ -88,20 +91,61 @@ def _decoded(found: EncodedHistogram | None) -> histograms.Histogram:
     return histograms.empty() if found is None else histograms.decode(found.data)
 
 
-def _latency(valid: Sequence[Result], histogram: histograms.Histogram) -> Latency:
-    """Return the latencies over all requests that were due, of valid repetitions together."""
-    censored = histograms.merge(
-        histograms.decode(one.censored.data) for one in valid if one.censored is not None
-    )
-    # Withheld from one repetition, withheld from all together.
-    each = [one.latency_us for one in valid if one.latency_us and one.latency_us.p50 is not None]
+@dataclass(frozen=True)
+class _Pool:
+    """The latencies of repetitions together, and the generator's own part of them."""
+
+    histogram: histograms.Histogram
+    latency: Latency
+    own: OwnPart | None
+    intervals: PercentileIntervals
+
+
+def _pooled(valid: Sequence[Result]) -> _Pool:
+    """Return the latencies over all requests that were due, of valid repetitions together.
+
+    A percentile that all of them withhold is None; so is one that one withholds of which the
+    generator does not report its part.
+    """
+    recorded = [one for one in valid if one.histogram is not None or one.censored is not None]
+    several = [_decoded(one.histogram) for one in recorded]
+    waits = [_decoded(one.censored) for one in recorded]
+    histogram, censored = histograms.merge(several), histograms.merge(waits)
+    answering = [one for one in valid if one.latency_us and one.latency_us.p50 is not None]
     missing = {
         name
         for name in histograms.PERCENTILES
         if percentiles.refusal(histogram.total_count, name)
-        or any(getattr(one, name) is None for one in each)
+        or any(not _known(one, name) for one in answering if one.own_us is None)
+        or (answering and not any(_known(one, name) for one in answering))
     }
-    return over_due(histograms.summary(histogram), histogram, censored, missing)
+    latency = over_due(histograms.summary(histogram), histogram, censored, missing)
+    own = None
+    if answering and all(one.ideal is not None for one in answering):
+        ideal = histograms.merge([_decoded(one.ideal) for one in recorded])
+        own = own_part(latency, ideal, censored)
+    return _Pool(
+        histogram,
+        latency,
+        own,
+        percentiles.intervals(several, [int(one.total_count) for one in waits], sorted(missing)),
+    )
+
+
+def _known(result: Result, name: str) -> bool:
+    """Return whether a repetition has a percentile."""
+    return result.latency_us is not None and getattr(result.latency_us, name) is not None
+
+
+def _partly_withheld(valid: Sequence[Result]) -> list[str]:
+    """Return the percentiles that some repetitions withhold and others do not: the generator
+    disturbed the former, whatever the server did. They are those of the others."""
+    reporting = [one for one in valid if one.own_us is not None]
+    return [
+        name
+        for name in histograms.PERCENTILES
+        if len({_known(one, name) for one in reporting}) == 2 and len(reporting) == len(valid)
+    ]
 
 
 def _errors(several: Sequence[ErrorCounts]) -> ErrorCounts | None:

@@ -321,7 +321,7 @@ class _Again:
         plan.json."""
         again = self.again
         self._make(self._calibrations, "calibration")
-        self._make(lambda: derive.results(again, False), f"{CELLS}/")
+        self._make(lambda: derive.results(again), f"{CELLS}/")
         self._make(lambda: derive.describe_again(again, known), "manifest")
         self._make(
             lambda: derive.summary(again),

@@ -23,7 +23,10 @@ class Request:
     - timeout_s: of a request
     - burst_every_s: seconds between the bursts of a closed loop, 0 for none
     - keepalive: whether connections are kept; http2: whether the load uses HTTP/2
-    - body_bytes: expected length of an answer's body; None where it is not known
+    - status, body_bytes: of a right answer; body_bytes None where its length is not known
+    - body_file: file on the client, in the working directory, with the body of a right answer; None
+      where answers differ
+    - keep_requests: whether a record of each request is kept
     - requests, open_files, reuse: of a batch; None otherwise
     """
 
@@ -39,9 +42,17 @@ class Request:
     burst_every_s: float = 0
     keepalive: bool = True
     http2: bool = False
+    status: int = 200
+    body_file: str | None = None
+    keep_requests: bool = True
     requests: int | None = None
     open_files: int | None = None
     reuse: bool | None = None
+
+    @property
+    def header_options(self) -> list[str]:
+        """The headers as options of curl's form: -H "Name: text"."""
+        return [part for name, text in self.headers.items() for part in ("-H", f"{name}: {text}")]
 
 
 @dataclass(frozen=True)
@@ -54,12 +65,12 @@ class Answer:
 
 
 # Returns the arguments of a generator that offers a request's load for so many seconds (a batch: at
-# most) and names its files by the given name. The headers are appended to it.
+# most) and names its files by the given name.
 Command: TypeAlias = Callable[[Request, float, str], list[str]]
 # Returns the measurement of the raw files in a folder, by the thresholds in force, and the names of
 # the files beside the output that it is from. Raises GeneratorError.
 Measure: TypeAlias = Callable[[Path, Load, Answer, Thresholds], tuple[Measurement, set[str]]]
-# Writes the reduction of the file of requests in a folder beside it or, where the last is true, the
+# Writes what is kept of the file of requests in a folder beside it or, where the last is true, the
 # whole of it, compressed. Raises GeneratorError.
 Keep: TypeAlias = Callable[[Path, Load, Thresholds, bool], None]
 # Removes the file of requests in a folder.
@@ -80,8 +91,6 @@ class Generator:
     - snap: the snap that has it, where no package does; empty otherwise. snap_machines: those on
       which the snap's program works, as `uname -m` prints them. A client that runs it from
       there gives it all rights: a snap needs more to start than the sandbox has
-    - preferred: whether it is taken, where no generator is named, if every client has it or can get
-      it
     - options: main variables that it reads and that another generator does not
     - output: its file in a repetition's folder, the generator's name with an ending
     - prints: whether it prints that file instead of writing it
@@ -91,6 +100,10 @@ class Generator:
     - duration_min_s: shortest duration it can measure; duration_min_why: why, in words
     - row_bytes, row_memory_bytes: of a file with a row for each request, bytes of disk for a row,
       and of the generator's memory; 0 where it writes none
+    - memory_rows_max: rows in its memory at most. rows_max: of more requests, and with
+      keep_requests=false, it writes histograms by second; 0: none of both
+    - row_kept_bytes: of disk for a row on the controller, compressed. row_reading_bytes,
+      row_temporary_bytes: of the controller's memory and temporary files while it reads the file
     - at_once: of a batch, (requests, connections asked) -> requests under way at once; manner: the
       same in words. connections: default of the option connections, None for the common one
     """
@@ -107,7 +120,6 @@ class Generator:
     built: bool = False
     snap: str = ""
     snap_machines: tuple[str, ...] = ()
-    preferred: bool = False
     prints: bool = False
     keep: Keep | None = None
     discard: Discard | None = None
@@ -117,6 +129,11 @@ class Generator:
     duration_min_why: str = ""
     row_bytes: int = 0
     row_memory_bytes: int = 0
+    memory_rows_max: int = 0
+    rows_max: int = 0
+    row_kept_bytes: int = 0
+    row_reading_bytes: int = 0
+    row_temporary_bytes: int = 0
     at_once: Callable[[int, int], int] | None = None
     manner: str = ""
     connections: int | None = None

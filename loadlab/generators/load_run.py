@@ -51,6 +51,8 @@ LOCK_SHARE, LOCK_MAX_S = 0.25, 5
 # the slowest took when all were run at once just before.
 COMMANDS = 2
 _TOOLS = "/usr/local/lib/loadlab"
+# Where run-load.sh leaves the body of the answer that it verified.
+ANSWER_BODY = "answer.body"
 
 
 class Host(Struct):
@@ -113,6 +115,7 @@ class Asked(Record, kw_only=True, frozen=True):
     client: str
     hosts: dict[str, Host]
     request_timeout: int
+    keep_requests: bool
     status: str
     beside: str
     clients: list[str]
@@ -318,6 +321,10 @@ def _offer(
         keepalive=load.keepalive is not False,
         http2=load.http2 is True,
         body_bytes=asked.answer.body_bytes,
+        status=asked.answer.status,
+        # The script has compared it with the verified one.
+        body_file=ANSWER_BODY if asked.answer.sha256 else None,
+        keep_requests=asked.keep_requests,
         requests=load.requests,
         open_files=load.open_files,
         reuse=load.reuse,
@@ -388,9 +395,8 @@ def _recorder(folder: str) -> str:
 
 def command(generator: Generator, request: Request, seconds: float, name: str) -> str:
     """Return a generator's whole command, quoted for a shell."""
-    headers = [part for name, text in request.headers.items() for part in ("-H", f"{name}: {text}")]
     limit = plain(seconds + request.timeout_s + LATE_S)
-    return shlex.join(["timeout", limit, *generator.command(request, seconds, name), *headers])
+    return shlex.join(["timeout", limit, *generator.command(request, seconds, name)])
 
 
 def rights(snap: bool, folder: str = "") -> str:

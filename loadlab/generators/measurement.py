@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadlab.core.model import PerSecond, PythonClient, Reason
+from loadlab.core.model import PerSecond, PythonClient, Reason, Stops
 from loadlab.stats.histograms import Histogram, Integers, Summary
 
 ERROR_CLASSES = (
@@ -60,6 +60,11 @@ class Measurement:
     - send_delay_us: summary in µs of how long requests that were due waited for the generator
       though a connection was free; None where it is unknown
     - lateness: how many requests the generator itself made later; None without a record of each
+    - ideal: latencies in µs that the same answers would have had with a generator that adds
+      nothing; None where the generator does not report them
+    - stops: times in which the generator itself stood still; None where it does not report them
+    - polling_s: CPU time of each second of the load, seconds, in which the generator looked for
+      work and had none; empty where it does not report it
     - waited: outcomes of the scheduled requests, for analysis/response_time; None without a
       schedule, or where right answers cannot be separated from wrong ones
     - span: (start, end) in unix seconds of the client's clock; None where the generator does not
@@ -86,6 +91,9 @@ class Measurement:
     per_second: PerSecond | None = None
     send_delay_us: Summary | None = None
     lateness: Lateness | None = None
+    ideal: Histogram | None = None
+    stops: Stops | None = None
+    polling_s: Sequence[float] = ()
     waited: Waited | None = None
     span: tuple[float, float] | None = None
     client: PythonClient | None = None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadlab.core.model import PerSecond
+from loadlab.core.model import PerSecond, Stops
 from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total
 from loadlab.stats import histograms, latency_bins
+from loadlab.stats.histograms import Histogram
 
 
 def merge(parts: Sequence[Measurement]) -> Measurement:
@@ -40,6 +41,8 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
         latency_us=histograms.summary(histogram),
         latency_from=parts[0].latency_from,
         lateness=_lateness([part.lateness for part in parts]),
+        ideal=_ideal([part.ideal for part in parts]),
+        stops=_longest([part.stops for part in parts]),
         per_second=_series([part.per_second for part in parts]),
     )
 
@@ -55,6 +58,19 @@ def _lateness(found: Sequence[Lateness | None]) -> Lateness | None:
         left_out=sum(one.left_out for one in known),
         hidden=any(one.hidden for one in known),
     )
+
+
+def _ideal(histogram_of_clients: Sequence[Histogram | None]) -> Histogram | None:
+    """Add the ideal latencies; None where a client does not know them."""
+    if any(histogram is None for histogram in histogram_of_clients):
+        return None
+    return histograms.merge(histogram_of_clients)
+
+
+def _longest(stops_of_clients: Sequence[Stops | None]) -> Stops | None:
+    """Return the stops of the client that stood still the longest; None where none knows."""
+    known = [stops for stops in stops_of_clients if stops is not None]
+    return max(known, key=lambda stops: stops.total_s, default=None)
 
 
 def _series(found: Sequence[PerSecond | None]) -> PerSecond | None:

@@ -15,7 +15,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,11 +24,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from loadlab.core import documents
-from loadlab.core.model import LatencyBins
 from loadlab.core.run_dir import CELL
 from loadlab.generators.attribution import Attribution, Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
-from loadlab.stats import histograms, latency_bins
+from loadlab.generators.tally import AnswerSeries, Seconds, Values, rounded, tally
+from loadlab.stats import histograms
 
 FORMAT = "oha requests/3"
 # The file that oha writes, its reduction, and the whole of it, compressed.
@@ -42,12 +41,8 @@ COLUMNS = 6
 # oha's timer ticks once a millisecond and rounds up, so all requests of a load may be issued later
 # by the same time, which differs from load to load: up to two ticks.
 OFFSET_MAX_S = 0.002
-# Latencies up to here are kept to the microsecond, longer ones with 4 significant digits, µs.
-EXACT_US = 10_000
-
 Floats = npt.NDArray[np.float64]
 Pairs = list[tuple[int, int]]
-Values = tuple[int, ...]
 
 
 class Limits(Struct, frozen=True):
@@ -91,23 +86,6 @@ class Lateness(Struct):
     left_out: int
     hidden: bool
     delay_us: Pairs
-
-
-class AnswerSeries(Struct):
-    """Series by second in which a request was due.
-
-    intended: requests of the schedule; answers: [status, body bytes, count] of each second.
-    latency_bins: the answers of each second by latency.
-    """
-
-    second: list[int]
-    intended: list[int]
-    answers: list[list[tuple[int, int, int]]]
-    p50_us: list[int | None]
-    p99_us: list[int | None]
-    max_us: list[int | None]
-    # Absent in reductions of earlier runs.
-    latency_bins: LatencyBins | None = None
 
 
 class Reduction(Struct):
@@ -249,7 +227,7 @@ class _Totals:
         self.schedule, self.missing = schedule, missing
         self._limits, self._offset_s = limits, offset_s
         self._attribution = Attribution(schedule, missing)
-        self._seconds = _Seconds(schedule)
+        self._seconds = Seconds(schedule)
         self._answers: Counter[Values] = Counter()
         self._in_time: Counter[Values] = Counter()
         self._opening = schedule.opening(limits.opening_s)
@@ -272,18 +250,18 @@ class _Totals:
         late = added > np.maximum(limits.least_s, limits.least_fraction * ideal)
         late &= ~opening
         us = np.rint(np.maximum(end - due, 0) * 1e6).astype(np.int64)
-        kept_us = _rounded(us)
+        kept_us = rounded(us)
         in_time = end <= self.schedule.duration_s
-        self._answers.update(_tally(status, length))
-        self._in_time.update(_tally(status[in_time], length[in_time]))
+        self._answers.update(tally(status, length))
+        self._in_time.update(tally(status[in_time], length[in_time]))
         for found, rows in ((self._latencies, ~opening), (self._opening_latencies, opening)):
-            found.update(_tally(status[rows], length[rows], kept_us[rows]))
-        self._delays.update(_tally(_rounded(np.rint(delay[~opening] * 1e6).astype(np.int64))))
+            found.update(tally(status[rows], length[rows], kept_us[rows]))
+        self._delays.update(tally(rounded(np.rint(delay[~opening] * 1e6).astype(np.int64))))
         self._seconds.add(turn, us, status, length)
         self._service_s += float((end - start).sum())
         self._issue_s += float((issued - due).sum())
         self._fastest_s = min(self._fastest_s, float((end - start).min()))
-        self._late.update(_tally(kept_us[late]))
+        self._late.update(tally(kept_us[late]))
 
     def reduction(self) -> Reduction:
         """Return the reduction of all rows."""
@@ -337,23 +315,6 @@ class _Totals:
         return 0
 
 
-def _rounded(us: histograms.Integers) -> histograms.Integers:
-    """Round values above EXACT_US to 4 significant digits."""
-    step = 10 ** np.searchsorted(EXACT_US * 10 ** np.arange(14), us, side="right")
-    found: histograms.Integers = (us + step // 2) // step * step
-    return found
-
-
-def _tally(*columns: histograms.Integers) -> dict[Values, int]:
-    """Return how often each combination of values occurs."""
-    if not len(columns[0]):
-        return {}
-    table = np.stack(columns)[:, np.lexsort(columns[::-1])]
-    begins = np.flatnonzero(np.append(True, (table[:, 1:] != table[:, :-1]).any(axis=0)))
-    counts = np.diff(np.append(begins, table.shape[1])).tolist()
-    return dict(zip(zip(*table[:, begins].tolist(), strict=True), counts, strict=True))
-
-
 def _by_kind(latencies: Counter[Values]) -> list[tuple[int, int, Pairs]]:
     found: list[tuple[int, int, Pairs]] = []
     for (status, length, us), count in sorted(latencies.items()):
@@ -361,61 +322,6 @@ def _by_kind(latencies: Counter[Values]) -> list[tuple[int, int, Pairs]]:
             found.append((status, length, []))
         found[-1][2].append((us, count))
     return found
-
-
-class _Seconds:
-    """Builds the series by second from rows in order of their turn."""
-
-    def __init__(self, schedule: Schedule) -> None:
-        self._edges = [
-            schedule.before(s) if s else 0 for s in range(math.ceil(schedule.duration_s))
-        ]
-        self._edges.append(schedule.scheduled)
-        self._open: list[npt.NDArray[np.int64]] = []
-        self._series = AnswerSeries(
-            second=[],
-            intended=[after - before for before, after in pairwise(self._edges)],
-            answers=[],
-            p50_us=[],
-            p99_us=[],
-            max_us=[],
-        )
-        self._bins: list[latency_bins.Second] = []
-
-    def add(self, turn: histograms.Integers, *columns: histograms.Integers) -> None:
-        """Add rows: their turns, latencies in µs, statuses and body lengths."""
-        table = np.stack(columns)
-        begin = 0
-        while begin < table.shape[1]:
-            end = int(np.searchsorted(turn, self._edges[len(self._series.second) + 1]))
-            self._open.append(table[:, begin:end])
-            begin = end
-            if end < table.shape[1]:
-                self._close()
-
-    def _close(self) -> None:
-        us, statuses, lengths = np.concatenate(self._open or [np.zeros((3, 0), np.int64)], axis=1)
-        self._open = []
-        series = self._series
-        series.second.append(len(series.second))
-        answers = _tally(statuses, lengths).items()
-        series.answers.append([(status, length, count) for (status, length), count in answers])
-        p50 = p99 = highest = None
-        if us.size:
-            p50, p99, highest = (
-                int(value) for value in np.percentile(us, [50, 99, 100], method="inverted_cdf")
-            )
-        series.p50_us.append(p50)
-        series.p99_us.append(p99)
-        series.max_us.append(highest)
-        self._bins.append(latency_bins.counted(us))
-
-    def series(self) -> AnswerSeries:
-        """Return the series, after all rows."""
-        while len(self._series.second) < len(self._edges) - 1:
-            self._close()
-        self._series.latency_bins = latency_bins.record(self._bins)
-        return self._series
 
 
 def read(folder: Path, schedule: Schedule, missing: int, limits: Limits) -> tuple[Reduction, str]:

@@ -21,8 +21,8 @@ SECONDS = 1
 RATE = 10
 CONNECTIONS = 2
 TIMEOUT_S = 2
-# A word of the command that the script replaces.
-URL = "{url}"
+# The script replaces the address.
+URL = "http://{address}/"
 _SCRIPT = "/usr/local/lib/loadlab/prove-generator.py"
 
 

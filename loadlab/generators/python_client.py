@@ -269,6 +269,7 @@ def _command(client: str, request: Request, seconds: float, name: str) -> list[s
         *("--reuse", str(request.reuse).lower(), "--body-bytes", str(request.body_bytes or 0)),
         *("--timeout", plain(request.timeout_s), "--output", f"{name}.json.gz"),
         *("--progress", STATUS),
+        *request.header_options,
     ]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadlab.core.errors import PlanError
-from loadlab.generators import oha, python_client, wrk, wrk2
+from loadlab.generators import metronome, oha, python_client, wrk, wrk2
 from loadlab.generators.generator import Generator, Mode
 
 # A generator is added here. Of several that can do the same, messages suggest the first.
-_MODULES = (oha, wrk2, wrk, python_client)
+_MODULES = (metronome, oha, wrk2, wrk, python_client)
 GENERATORS: dict[str, Generator] = {
     entry.name: entry for module in _MODULES for entry in module.GENERATORS
 }
@@ -30,12 +30,6 @@ def names(*modes: Mode) -> list[str]:
 def first(mode: Mode) -> str:
     """Return the generator that the lab itself takes for a mode, and suggests."""
     return names(mode)[0]
-
-
-def preferred() -> str | None:
-    """Return the constant-rate generator to take, where none is named, if every client can have it;
-    None where there is none."""
-    return next((name for name in names("constant") if GENERATORS[name].preferred), None)
 
 
 def saturating() -> str:
@@ -69,17 +63,13 @@ def speaking_http2() -> list[str]:
 
 def choices(option: str) -> list[str]:
     """Return the values of an option that names a generator; none for another option."""
-    return {
-        "generator": [*GENERATORS],
-        "default_generator": names("constant", "closed"),
-    }.get(option, [])
+    return [*GENERATORS] if option == "generator" else []
 
 
 def described(used: Sequence[str]) -> list[dict[str, object]]:
     """Return what roles and playbooks need to know of these generators.
 
-    Each has name, role, on_controller, built, snap, binary and program of its entry, and `instead`,
-    the generator to suggest where it cannot be had.
+    Each has name, role, on_controller, built, snap, binary and program of its entry.
     """
     return [
         {
@@ -90,7 +80,6 @@ def described(used: Sequence[str]) -> list[dict[str, object]]:
             "snap": entry.snap,
             "binary": entry.binary,
             "program": entry.program,
-            "instead": first("constant"),
         }
         for entry in map(get, used)
     ]

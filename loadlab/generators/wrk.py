@@ -252,6 +252,7 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),
         *("-s", "/usr/local/lib/loadlab/report.lua", request.url),
+        *request.header_options,
     ]
 
 

@@ -410,6 +410,7 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
         *([] if request.keepalive else ["-H", "Connection: close"]),
         *script,
         request.url,
+        *request.header_options,
     ]
 
 
@@ -430,8 +431,6 @@ GENERATORS = (
         # Where char is unsigned, as on aarch64, wrk2 takes the end of its options for an unknown
         # one: each call prints the usage.
         snap_machines=("x86_64",),
-        # The generator of the published studies.
-        preferred=True,
         options=("rate", "duration", "warmup", "keepalive", "connections", "wrk2_binary"),
         output=OUTPUT,
         prints=True,

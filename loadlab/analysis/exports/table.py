@@ -136,6 +136,8 @@ def _latencies(rep: Repetition) -> Columns:
         "response_time_p99_ms": waits and _ms(waits.p99_us),
         "service_time_mean_ms": _ms(rep.mean_service_time_us),
         "send_delay_p99_ms": delay and _ms(delay.p99),
+        "generator_p50_ms": rep.own_us and _ms(rep.own_us.p50),
+        "generator_p99_ms": rep.own_us and _ms(rep.own_us.p99),
     }
 
 

@@ -8,7 +8,16 @@ from typing import TypeAlias
 
 import msgspec
 
-from loadlab.core.model import Calibration, Cell, ErrorCounts, HostTelemetry, Reason, Thresholds
+from loadlab.core.model import (
+    Calibration,
+    Cell,
+    ErrorCounts,
+    HostTelemetry,
+    Latency,
+    OwnPart,
+    Reason,
+    Thresholds,
+)
 from loadlab.generators.measurement import Measurement
 
 
@@ -20,6 +29,8 @@ class LoadEvidence:
     - server: the server's telemetry during the load
     - nginx_requests: requests that nginx counted; None where it did not, or for one of several
       clients
+    - latency: over all requests that were due, nothing withheld; own: the generator's part of it.
+      None where the generator does not report its part
     """
 
     measurement: Measurement
@@ -27,6 +38,8 @@ class LoadEvidence:
     server: HostTelemetry
     limits: Thresholds
     nginx_requests: int | None = None
+    latency: Latency | None = None
+    own: OwnPart | None = None
 
     @property
     def errors(self) -> ErrorCounts:

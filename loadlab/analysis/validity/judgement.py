@@ -85,6 +85,8 @@ VOIDING: tuple[ClientRule, ...] = (
     disturbance.telemetry_gap,
     requests.connections,
     disturbance.link,
+    schedule.generator_stopped,
+    schedule.own_median,
     schedule.generator_late,
     schedule.rate_missed,
 )
@@ -105,6 +107,7 @@ FINDING: tuple[ClientRule, ...] = (
 # The same of counts; for several clients they are applied to the whole load.
 COUNTING: tuple[LoadRule, ...] = (
     schedule.saturated,
+    schedule.own_part,
     schedule.late_tail,
     schedule.late_hidden,
     schedule.unsent,
@@ -115,6 +118,6 @@ COUNTING: tuple[LoadRule, ...] = (
 )
 
 COUNTED = frozenset({
-    *("saturated", "late_tail", "late_hidden", "unsent", "aborted", "errors", "counts_differ"),
-    "littles_law",
+    *("saturated", "own_part", "late_tail", "late_hidden", "unsent", "aborted", "errors"),
+    *("counts_differ", "littles_law"),
 })  # fmt: skip

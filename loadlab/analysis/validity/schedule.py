@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadlab.analysis.due import withheld
+from loadlab.analysis.due import exceeding, withheld
 from loadlab.analysis.validity import disturbance
 from loadlab.analysis.validity.evidence import LoadEvidence
 from loadlab.core.model import Facts, Load, Reason
@@ -39,6 +39,59 @@ def usable_connections(measurement: Measurement, load: Load) -> float:
     growth = (load.rate or 0.0) - measurement.rate_achieved
     filling = min(load.connections / growth, duration) if growth > 0 else duration
     return load.connections * (duration - filling / 2 + (span - duration) / 2) / span
+
+
+def generator_stopped(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator stood still for too long, once or in all."""
+    stops, limits = evidence.measurement.stops, evidence.limits
+    if stops is None:
+        return
+    part = stops.total_s / evidence.measurement.duration_s
+    facts: Facts = {"total_s": stops.total_s, "longest_s": stops.longest_s, **stops.causes}
+    if stops.longest_s > limits.stop_max_s:
+        yield Reason(
+            code="generator_stopped", value=stops.longest_s, limit=limits.stop_max_s, facts=facts
+        )
+    elif part > limits.stops_max:
+        yield Reason(code="generator_stops", value=part, limit=limits.stops_max, facts=facts)
+
+
+def own_median(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where too much of the median is the generator's own."""
+    for name in _own(evidence):
+        if name == "p50":
+            yield _part(evidence, name)
+
+
+def own_part(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where percentiles are withheld as too much of them is the generator's own."""
+    names = [name for name in _own(evidence) if name != "p50"]
+    if names:
+        part = _part(evidence, names[0])
+        yield Reason(
+            code="own_part",
+            value=part.value,
+            limit=part.limit,
+            facts={**part.facts, "percentiles": names},
+        )
+
+
+def _own(evidence: LoadEvidence) -> list[str]:
+    if evidence.latency is None:
+        return []
+    return exceeding(evidence.latency, evidence.own, evidence.limits)
+
+
+def _part(evidence: LoadEvidence, name: str) -> Reason:
+    """Return the generator's part of a percentile, µs, as a reason."""
+    latency: float = getattr(evidence.latency, name)
+    limits = evidence.limits
+    return Reason(
+        code="own_median",
+        value=getattr(evidence.own, name),
+        limit=max(limits.own_fraction_max * latency, limits.own_least_us),
+        facts={"latency_us": latency, "percentile": name},
+    )
 
 
 def generator_late(found: LoadEvidence) -> Iterator[Reason]:

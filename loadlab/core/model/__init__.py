@@ -37,9 +37,11 @@ from loadlab.core.model.latency import (
     EncodedHistogram,
     Latency,
     LatencyBins,
+    OwnPart,
     PercentileInterval,
     PercentileIntervals,
     ResponseTime,
+    Stops,
 )
 from loadlab.core.model.lesson import (
     CheckResult,
@@ -316,6 +318,7 @@ __all__ = [
     "OptionValue",
     "Options",
     "Original",
+    "OwnPart",
     "Part",
     "PerSecond",
     "PercentileInterval",
@@ -369,6 +372,7 @@ __all__ = [
     "Spread",
     "Stall",
     "Statistics",
+    "Stops",
     "Study",
     "StudyCell",
     "StudyClaim",

@@ -64,6 +64,35 @@ class Latency(Record, kw_only=True, frozen=True):
     ] = field(default_factory=list)
 
 
+class OwnPart(Record, kw_only=True, frozen=True):
+    """What the generator itself added to each percentile, µs, 0 or more: the percentile less that
+    of the same requests with a generator that adds nothing. Null where the percentile is unknown,
+    or a lower bound.
+    """
+
+    p50: Annotated[NotNegative | None, doc("Part of the 50th percentile, µs.")]
+    p75: Annotated[NotNegative | None, doc("Part of the 75th percentile, µs.")]
+    p90: Annotated[NotNegative | None, doc("Part of the 90th percentile, µs.")]
+    p95: Annotated[NotNegative | None, doc("Part of the 95th percentile, µs.")]
+    p99: Annotated[NotNegative | None, doc("Part of the 99th percentile, µs.")]
+    p99_9: Annotated[NotNegative | None, doc("Part of the 99.9th percentile, µs.")]
+    p99_99: Annotated[NotNegative | None, doc("Part of the 99.99th percentile, µs.")]
+
+
+class Stops(Record, kw_only=True, frozen=True):
+    """Times of more than 0.2 ms in which the loop of the generator stood still."""
+
+    total_s: Annotated[NotNegative, doc("Their sum, seconds; of several threads, of all.")]
+    longest_s: Annotated[NotNegative, doc("The longest, seconds.")]
+    causes: Annotated[
+        dict[str, NotNegative],
+        doc(
+            "Seconds by cause. own_work: it had that much to do. other_thread: another thread had "
+            "its core. outside: neither, so the hypervisor, or a signal that stopped it."
+        ),
+    ]
+
+
 class LatencyBins(Record, kw_only=True, frozen=True):
     """Answers of each second by latency: the cells of a heat map. Bin 0 holds latencies below
     edges_us[0], bin k those from edges_us[k-1] to below edges_us[k], the last bin all others.

@@ -17,7 +17,14 @@ from loadlab.core.model.base import (
     doc,
 )
 from loadlab.core.model.cell import Cell, InputHashes, Purpose
-from loadlab.core.model.latency import EncodedHistogram, Latency, LatencyBins, ResponseTime
+from loadlab.core.model.latency import (
+    EncodedHistogram,
+    Latency,
+    LatencyBins,
+    OwnPart,
+    ResponseTime,
+    Stops,
+)
 from loadlab.core.model.limits import KernelTrace
 from loadlab.core.model.telemetry import HostTelemetry, PySpyProfile, Telemetry
 
@@ -295,8 +302,8 @@ class Repetition(Record, kw_only=True, frozen=True):
         doc(
             "Latencies of all requests that were due, µs; without a schedule, of all answers. "
             "Python clients: ok answers only. wrk2: requests after its calibration of 10 s. oha: "
-            "requests after the opening of its connections. A percentile is null where the "
-            "generator made so many requests later that it may be of the generator's making."
+            "requests after the opening of its connections. metronome: until the client's kernel "
+            "had the answer. A percentile is null where it may be of the generator's making."
         ),
     ]
     latency_basis: Annotated[
@@ -314,12 +321,23 @@ class Repetition(Record, kw_only=True, frozen=True):
             "clients together."
         ),
     ]
+    own_us: Annotated[
+        OwnPart | None,
+        doc(
+            "What the generator itself added to each percentile of latency_us; absent where it "
+            "does not report it."
+        ),
+    ] = None
+    stops: Annotated[
+        Stops | None,
+        doc("Times in which the generator stood still; absent where it does not report them."),
+    ] = None
     late: Annotated[
         Count | None,
         doc(
-            "Requests that the generator itself made markedly later than an ideal generator, to "
-            "the median or above, or did not send although that would have; absent where the "
-            "generator keeps no record of each request, or where failed requests hide it."
+            "Requests that oha itself made markedly later than an ideal generator, to the median "
+            "or above, or did not send although that would have; absent for another generator, "
+            "which has own_us or no record of each request, or where failed requests hide it."
         ),
     ] = None
     telemetry: Annotated[
@@ -397,6 +415,13 @@ class Result(Repetition, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=Tr
     per_second: Annotated[
         PerSecond | None, doc("Series by second; null where the generator has none.")
     ]
+    ideal: Annotated[
+        EncodedHistogram | None,
+        doc(
+            "Histogram of the latencies that the same answers would have had with a generator that "
+            "adds nothing; absent where the generator does not report them."
+        ),
+    ] = None
     censored: Annotated[
         EncodedHistogram | None,
         doc(

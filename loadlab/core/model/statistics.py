@@ -14,7 +14,7 @@ from loadlab.core.model.base import (
     Record,
     doc,
 )
-from loadlab.core.model.latency import Latency, PercentileIntervals, ResponseTime
+from loadlab.core.model.latency import Latency, OwnPart, PercentileIntervals, ResponseTime
 from loadlab.core.model.result import ErrorCounts
 
 
@@ -75,9 +75,16 @@ class Statistics(Record, kw_only=True, frozen=True):
         Latency,
         doc(
             "Latencies from the added histograms, µs; a percentile is null where the sample is "
-            "too small for it."
+            "too small for it, or where it may be of the generator's making."
         ),
     ]
+    own_us: Annotated[
+        OwnPart | None,
+        doc(
+            "What the generator itself added to each percentile, from the added histograms; absent "
+            "where it does not report it."
+        ),
+    ] = None
     latency_interval_us: Annotated[
         PercentileIntervals,
         doc("95 % interval of each percentile, µs, from the differences between repetitions. "),

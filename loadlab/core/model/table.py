@@ -144,6 +144,12 @@ class RepetitionRow(Record, kw_only=True, frozen=True):
         NotNegative | None, doc("Mean time from a request's actual start to its end, ms.")
     ]
     send_delay_p99_ms: Annotated[NotNegative | None, doc("p99 of the send delay, ms.")]
+    generator_p50_ms: Annotated[
+        NotNegative | None, doc("What the generator itself added to p50_ms, ms.")
+    ]
+    generator_p99_ms: Annotated[
+        NotNegative | None, doc("What the generator itself added to p99_ms, ms.")
+    ]
 
     cpu_us_per_request: Annotated[
         NotNegative | None,

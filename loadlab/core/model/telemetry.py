@@ -353,6 +353,14 @@ class HostTelemetry(Record, kw_only=True, frozen=True):
         Fraction,
         doc("Busy time: all modes except idle and iowait, including steal; fraction 0 to 1."),
     ]
+    polling: Annotated[
+        Fraction | None,
+        doc(
+            "Part of the CPU time, fraction, in which the generator looked for work and had none; "
+            "cpu_busy, also by the second, does not contain it. Absent for another generator or "
+            "host."
+        ),
+    ] = None
     cpu_busiest_core: Annotated[
         Fraction | None,
         doc(

@@ -40,6 +40,24 @@ class Thresholds(Record, kw_only=True, frozen=True, omit_defaults=False):
         NotNegative,
         doc("Part of the latency with an ideal generator that the generator added, fraction."),
     ] = 0.1
+    own_fraction_max: Annotated[
+        Fraction,
+        doc(
+            "A percentile is withheld above: the generator's own part of it, fraction, if that is "
+            "more than own_least_us too. Void if it is the median. Where the generator reports its "
+            "part."
+        ),
+    ] = 1.0
+    own_least_us: Annotated[
+        NotNegative, doc("The generator's own part up to which a percentile is kept, µs.")
+    ] = 0.0
+    stop_max_s: Annotated[
+        NotNegative, doc("Void above: longest time in which the generator stood still, seconds.")
+    ] = 86_400.0
+    stops_max: Annotated[
+        Fraction,
+        doc("Void above: time in which the generator stood still / duration, of each thread."),
+    ] = 1.0
     opening_connection_s: Annotated[
         NotNegative,
         doc(

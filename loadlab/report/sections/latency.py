@@ -88,12 +88,14 @@ def intervals(found: Statistics) -> Table | None:
         one: PercentileInterval = getattr(known, name)
         value = bounded(found.latency_us, name)
         shown = words.reason(one.reason) if one.reason else quantities.bounds(one)
-        rows.append([quantities.percentile(name), value, shown])
+        part = ms(getattr(found.own_us, name, None)) if found.own_us else formatting.NONE
+        rows.append([quantities.percentile(name), value, part, shown])
     return html.table(
         f"Percentiles of all valid repetitions with their {inference.LEVEL * 100:.0f} % intervals, "
         "which come from the differences between repetitions, not from the number of answers: "
-        "answers of one queue are not independent.",
-        ["percentile", "ms", "interval, ms"],
+        "answers of one queue are not independent. The generator's part is what it added itself: a "
+        "generator that adds nothing would have measured that much less.",
+        ["percentile", "ms", "of which generator, ms", "interval, ms"],
         rows,
-        " n",
+        " nn",
     )

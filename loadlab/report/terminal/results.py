@@ -148,7 +148,8 @@ def _numbers(rep: Repetition) -> str:
         us = getattr(found, name)
         if us is None or name in unsupported:
             return formatting.NONE
-        return f"{'≥' if name in found.at_least else ''}{us / 1000:.2f}ms"
+        digits = 2 if us >= 1000 else 3
+        return f"{'≥' if name in found.at_least else ''}{us / 1000:.{digits}f}ms"
 
     unsent = formatting.NONE if rep.unsent is None else str(rep.unsent)
     return (

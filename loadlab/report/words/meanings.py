@@ -46,6 +46,18 @@ MEANINGS: dict[str, Meaning] = {
         "The load used so much of the link that the link may have been the limit.",
         ("link_max", "link_seconds_max"),
     ),
+    "generator_stopped": Meaning(
+        "The generator stood still for so long that the server was not asked what was due.",
+        ("stop_max_s",),
+    ),
+    "generator_stops": Meaning(
+        "The generator stood still for too much of the load.",
+        ("stops_max",),
+    ),
+    "own_median": Meaning(
+        "The generator itself made too much of the median latency.",
+        ("own_fraction_max", "own_least_us"),
+    ),
     "generator_late": Meaning(
         "The generator made so many requests later than an ideal generator that the p99 may be "
         "its own.",
@@ -63,6 +75,11 @@ MEANINGS: dict[str, Meaning] = {
         "The server did not keep the rate: its CPU was full, or all connections waited for it.",
         ("sent_min", "server_cpu_full", "connections_busy_min"),
     ),
+    "own_part": Meaning(
+        "The generator itself made too much of these percentiles, so they are withheld.",
+        ("own_fraction_max", "own_least_us"),
+    ),
+    "self_check": Meaning("A check of the generator on itself failed."),
     "late_tail": Meaning(
         "The generator made requests later: p99.9 or p99.99 may be its own and are withheld.",
         ("late_max",),
@@ -190,7 +207,7 @@ MEANINGS: dict[str, Meaning] = {
         "Requests without an answer reach up to the percentile, so it or its interval is not known."
     ),
     "percentile_withheld": Meaning(
-        "The generator made requests later (late_tail), so the percentile may be its own."
+        "The generator made too much of the percentile (own_part, late_tail)."
     ),
     "side_failed": Meaning(
         "Requests of one cell failed, and only latencies of answers are known. Requests that fail "
@@ -236,8 +253,8 @@ MEANINGS: dict[str, Meaning] = {
         "failed never meets a limit on latency."
     ),
     "slo_withheld": Meaning(
-        "A percentile is above the objective and may be the generator's own (late_tail), so the "
-        "measurement decides nothing."
+        "A percentile is above the objective and may be the generator's own (own_part, late_tail), "
+        "so the measurement decides nothing."
     ),
     "slo_unknown": Meaning(
         "Requests without an answer reach up to the percentile, so the measurement decides nothing."
@@ -254,13 +271,7 @@ MEANINGS: dict[str, Meaning] = {
     "curve_no_saturation": Meaning("The closed loop, whose goodput the rates follow, is void."),
     "curve_unmeasured": Meaning("The run ended before the curve, or each measurement failed."),
     # Generators.
-    "generator_named": Meaning("You named an executable of the generator."),
-    "generator_there": Meaning("The client has the generator."),
-    "generator_obtained": Meaning("The lab installs the generator on the client."),
-    "snap_offered": Meaning("snapd on the client can install the generator's snap."),
-    "generator_unfit": Meaning("The generator cannot carry out what the options ask for."),
     "generator_machine": Meaning("The executable is for another machine than the client's."),
-    "snap_container": Meaning("Local hosts are containers and cannot run snaps."),
     "snap_offline": Meaning("The client has no internet, so that snapd cannot install the snap."),
     "snap_no_snapd": Meaning("The client has neither the generator nor snapd."),
     "snap_machine": Meaning("The generator's snap does not work on the client's machine."),

@@ -36,6 +36,70 @@ def _late(why: Reason) -> str:
     )
 
 
+# What stopped the generator, by the names of Stops.causes.
+_CAUSES = {
+    "own_work": "its own work",
+    "other_thread": "another thread on its core",
+    "outside": "the hypervisor, or a signal",
+}
+
+
+def _stopped(why: Reason) -> str:
+    facts = why.facts
+    causes = [
+        f"{_number(facts[name]) * 1000:,.0f} ms by {words}"
+        for name, words in _CAUSES.items()
+        if _number(facts.get(name) or 0) >= 0.0005
+    ]
+    return (
+        f"its loop stood still for {_number(facts['total_s']) * 1000:,.0f} ms in all "
+        f"({', '.join(causes)}), {_number(facts['longest_s']) * 1000:,.1f} ms at most"
+    )
+
+
+def _generator_stopped(why: Reason) -> str:
+    return f"{_stopped(why)}, limit {_number(why.limit) * 1000:,.0f} ms"
+
+
+def _generator_stops(why: Reason) -> str:
+    return f"{_stopped(why)}: {_number(why.value):.1%} of the load, limit {_number(why.limit):.0%}"
+
+
+def _own_part(why: Reason) -> str:
+    facts = why.facts
+    return (
+        f"{quantities.percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
+        f"generator {_us(why.value)}, limit {_us(why.limit)}"
+    )
+
+
+def _withheld(why: Reason) -> str:
+    names = why.facts["percentiles"]
+    assert isinstance(names, list)
+    return f"{' and '.join(map(quantities.percentile, names))} withheld: {_own_part(why)}"
+
+
+def _us(value: object) -> str:
+    number = _number(value)
+    return f"{number / 1000:,.2f} ms" if number >= 1000 else f"{number:.0f} µs"
+
+
+def _self_check(why: Reason) -> str:
+    return (
+        f"{_SELF_CHECKS[str(why.facts['check'])]}: {_number(why.value):,.3g}, limit "
+        f"{_number(why.limit):,.3g}"
+    )
+
+
+# Checks of metronome on itself, by its names.
+_SELF_CHECKS = {
+    "schedule": "p99 of the time by which it sent late, outside of its stops, µs",
+    "counts": "largest difference between requests sent and due in a second, requests",
+    "littles_law": ("requests under way by count against rate times mean latency differ, fraction"),
+    "halves": "medians of the two halves of the load differ, fraction",
+}
+
+
 def _generator_late(why: Reason) -> str:
     part, limit = (formatting.part_of(_number(one)) for one in (why.value, why.limit))
     return f"{_late(why)}; {part} of all, limit {limit}"
@@ -198,6 +262,16 @@ VOID: Table = {
         "See why the server refused or closed connections: its limits and its log",
     ),
     "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
+    "generator_stopped": Entry(
+        _generator_stopped, "Stop other work on the client's machine, and measure again"
+    ),
+    "generator_stops": Entry(
+        _generator_stops,
+        "Stop other work on the client's machine, give it more cores, or ask for less",
+    ),
+    "own_median": Entry(
+        _own_part, "Give the client more cores, stop its other work, or ask for less"
+    ),
     "generator_late": Entry(
         _generator_late,
         "Give the client more cores or memory, stop its other work, or ask for less",
@@ -214,6 +288,8 @@ VOID: Table = {
 # Findings. An expected void reason is a finding too.
 FINDINGS: Table = {
     "saturated": Entry(_saturated, "Ask for less where the latency below saturation is wanted"),
+    "own_part": Entry(_withheld, "Stop other work on the client's machine, and measure again"),
+    "self_check": Entry(_self_check, "See the summary of the generator, metronome.json"),
     "late_tail": Entry(_late_tail, "Stop other work on the client, or give it more cores"),
     "late_hidden": Entry(
         template(

@@ -1,6 +1,6 @@
 """Runs the command of a load generator against a server on this host: prove-generator.py COMMAND...
 
-A word {url} of COMMAND becomes the server's URL. Prints as JSON exit_code, the number of requests
+{address} in a word of COMMAND becomes the address of the server. Prints as JSON exit_code, the number of requests
 that were answered, and what the command said.
 """
 
@@ -36,10 +36,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def main(command: list[str]) -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_address[1]}/"
+    address = f"127.0.0.1:{server.server_address[1]}"
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [url if word == "{url}" else word for word in command],
+            [word.replace("{address}", address) for word in command],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -61,8 +61,8 @@ def run_dir(tmp_path: Path) -> Path:
     return run
 
 
-def everything(run_dir: Path, keep: bool = False) -> str:
-    derive.results(run_dir, keep)
+def everything(run_dir: Path) -> str:
+    derive.results(run_dir)
     derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
     return results.tables(*derive.summary(run_dir))
 
@@ -72,27 +72,22 @@ def content(run_dir: Path) -> dict[str, bytes]:
     return {str(path.relative_to(run_dir)): path.read_bytes() for path in paths}
 
 
-@pytest.mark.parametrize(
-    ("keep", "left"), [(False, oha_database.REDUCED), (True, oha_database.KEPT)]
-)
-def test_every_repetition_has_a_result_and_no_database(
-    run_dir: Path, keep: bool, left: str
-) -> None:
-    derive.results(run_dir, keep)
+def test_every_repetition_has_a_result_and_no_database(run_dir: Path) -> None:
+    derive.results(run_dir)
     found = {place: result(run_dir, place) for place in (OHA, FAILED, WRK)}
     assert [one.error for one in found.values()] == [None, "gunicorn did not start", None]
     assert found[OHA].requests == 1594
     assert not list(run_dir.rglob(oha_database.DATABASE))
-    assert (run_dir / OHA / left).exists()
+    assert (run_dir / OHA / oha_database.REDUCED).exists()
     # Of a failed one the evidence is kept whole.
     assert (run_dir / FAILED / oha_database.KEPT).exists()
 
 
 def test_a_result_that_is_there_is_not_made_again(run_dir: Path) -> None:
-    derive.results(run_dir, False)
+    derive.results(run_dir)
     before = content(run_dir)
     (run_dir / OHA / "oha.json").write_text("{")
-    derive.results(run_dir, False)
+    derive.results(run_dir)
     assert content(run_dir) == {**before, f"{OHA}/oha.json": b"{"}
 
 
@@ -120,7 +115,7 @@ def test_the_link_of_the_runs_calibration_counts(run_dir: Path) -> None:
         gzip.decompress(scrapes.read_bytes()).decode(),
     )
     scrapes.write_bytes(gzip.compress(pages.encode()))
-    derive.results(run_dir, True)
+    derive.results(run_dir)
     validity = result(run_dir, OHA).validity
     assert "uncalibrated" in [finding.code for finding in validity.findings]
     slow = builders.calibration_at(1000.0)
@@ -131,7 +126,7 @@ def test_the_link_of_the_runs_calibration_counts(run_dir: Path) -> None:
     earlier = {"started": began - 9, "finished": began - 1, "exit_code": 0}
     (before / "run.json").write_text(json.dumps(earlier))
     (run_dir / OHA / "result.json").unlink()
-    derive.results(run_dir, True)
+    derive.results(run_dir)
     validity = result(run_dir, OHA).validity
     links = [reason.facts for reason in validity.reasons if reason.code == "link"]
     assert "client_to_server" in [facts["direction"] for facts in links]
@@ -141,13 +136,13 @@ def test_the_link_of_the_runs_calibration_counts(run_dir: Path) -> None:
 def test_a_result_that_the_schema_does_not_know_is_not_written(run_dir: Path) -> None:
     edit(run_dir / OHA / "cell.json", purpose="leisure")
     with pytest.raises(ResultError, match=r"cell.json: Invalid .*'leisure' - at `\$.purpose`"):
-        derive.results(run_dir, False)
+        derive.results(run_dir)
     assert not (run_dir / OHA / "result.json").exists()
     assert (run_dir / OHA / oha_database.DATABASE).exists()
 
 
 def test_the_manifest_of_a_run(run_dir: Path) -> None:
-    derive.results(run_dir, False)
+    derive.results(run_dir)
     derive.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
     found = documents.read(run_dir / "manifest.json", Manifest)
     # The last to end was wrk's, at 1795194780.33; the failed one has no end.
@@ -188,7 +183,7 @@ def test_the_manifest_of_a_run_on_instances_has_them_with_their_cost(run_dir: Pa
     assert [one.instance_id for one in document.instances] == ["i-1", "i-2"]
     for each in document.instances:
         assert each.usd == pytest.approx(each.hours * (each.usd_per_hour or 0))
-    section = manifest_section.build(document, {}, None)
+    section = manifest_section.build(document, {})
     assert section
     assert [fact.value for fact in section.facts if fact.name == "cost"] == [
         cost.sentence(document.instances)
@@ -232,7 +227,7 @@ def test_a_summary_and_its_table(run_dir: Path) -> None:
 
 
 def test_a_result_in_anothers_folder_stops_the_summary(run_dir: Path) -> None:
-    derive.results(run_dir, False)
+    derive.results(run_dir)
     edit(run_dir / WRK / "result.json", repetition=7)
     with pytest.raises(ResultError, match="is of aiohttp-wrk-closed, repetition 7"):
         derive.summary(run_dir)
@@ -267,7 +262,7 @@ def test_what_was_under_way_is_kept_as_cut_off(run_dir: Path) -> None:
     error = repetitions.cut_off(found.step, found.unfetched)
     assert error == "cut off: the controller went away, last seen measuring"
     found.fail(error)
-    derive.results(run_dir, False)
+    derive.results(run_dir)
     assert result(run_dir, "cells/aiohttp-oha-400rps/rep-3").error == error
     # A load that came to its end counts, whoever saw it.
     assert documents.read(over / "result.json", Result).error is None
@@ -285,7 +280,7 @@ def test_what_could_not_be_fetched_is_failed_though_its_load_was_over(run_dir: P
 
 
 def test_what_came_of_a_repetition_in_a_line(run_dir: Path) -> None:
-    derive.results(run_dir, False)
+    derive.results(run_dir)
     assert re.fullmatch(
         r"[\d.]+ requests/s, p50 [\d.]+ ms, p99 [\d.]+ ms, no errors, (valid|void: .*)",
         results.result(result(run_dir, OHA)),

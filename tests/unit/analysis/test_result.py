@@ -108,7 +108,7 @@ def test_a_wrk_repetition(wrk_dir: Path) -> None:
     assert "wrk.txt" in found.raw_sha256
     before = sorted(path.name for path in wrk_dir.iterdir())
     (wrk_dir / "result.json").write_bytes(documents.encode(found))
-    result.keep(wrk_dir, LIMITS, keep_requests=False)
+    result.keep(wrk_dir, LIMITS)
     result.discard(wrk_dir, LIMITS)
     assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
 
@@ -150,7 +150,7 @@ def test_a_python_clients_repetition(python_dir: Path) -> None:
     assert "python-async.json.gz" in found.raw_sha256
     (python_dir / "result.json").write_bytes(documents.encode(found))
     before = content(python_dir)
-    result.keep(python_dir, LIMITS, keep_requests=False)
+    result.keep(python_dir, LIMITS)
     result.discard(python_dir, LIMITS)
     assert content(python_dir) == before
 
@@ -240,16 +240,12 @@ def content(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("keep", "left"),
-    [(False, oha_database.REDUCED), (True, oha_database.KEPT)],
-    ids=["reduced", "kept"],
-)
-def test_the_same_result_after_reducing(oha_dir: Path, keep: bool, left: str) -> None:
+def test_the_same_result_after_reducing(oha_dir: Path) -> None:
+    left = oha_database.REDUCED
     first = build(oha_dir)
     documents.write(oha_dir / "result.json", documents.encode(first))
     size = (oha_dir / oha_database.DATABASE).stat().st_size
-    result.keep(oha_dir, LIMITS, keep_requests=keep)
+    result.keep(oha_dir, LIMITS)
     again = build(oha_dir)
     # The hash is of the file that is kept.
     kept = {left: documents.digest((oha_dir / left).read_bytes())}
@@ -260,12 +256,12 @@ def test_the_same_result_after_reducing(oha_dir: Path, keep: bool, left: str) ->
         assert not (oha_dir / oha_database.DATABASE).exists()
         assert (oha_dir / left).stat().st_size < size * 0.6
         assert build(oha_dir) == again
-        result.keep(oha_dir, LIMITS, keep_requests=keep)
+        result.keep(oha_dir, LIMITS)
 
 
 def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
     (oha_dir / "oha.json").write_text("{")
-    result.keep(oha_dir, LIMITS, keep_requests=False)
+    result.keep(oha_dir, LIMITS)
     documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
     result.discard(oha_dir, LIMITS)
     assert (oha_dir / oha_database.KEPT).exists()
@@ -274,7 +270,7 @@ def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
 
 def test_requests_of_what_failed_otherwise_are_kept_whole_too(oha_dir: Path) -> None:
     (oha_dir / "nginx-after.txt").write_text("<html>")
-    result.keep(oha_dir, LIMITS, keep_requests=False)
+    result.keep(oha_dir, LIMITS)
     assert (oha_dir / oha_database.REDUCED).exists()
     documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
     result.discard(oha_dir, LIMITS)
@@ -284,7 +280,7 @@ def test_requests_of_what_failed_otherwise_are_kept_whole_too(oha_dir: Path) -> 
 
 def altered(directory: Path, change: Callable[[dict[str, Any]], None]) -> Result:
     """Return the result after a change of the reduction, with its own SQLite file gone."""
-    result.keep(directory, LIMITS, keep_requests=False)
+    result.keep(directory, LIMITS)
     (directory / oha_database.DATABASE).unlink()
     path = directory / oha_database.REDUCED
     document = json.loads(gzip.decompress(path.read_bytes()))

@@ -122,7 +122,7 @@ def derive_all(run: Path) -> None:
     """Derive every document of the run as the lab that made it does."""
     found = calibration.derive(CalibrationDir(run / "calibration"), 1, "oha", THRESHOLDS)
     files.write(run / "calibration.json", files.encode(found))
-    derive.results(run, False)
+    derive.results(run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(revision, "of", lambda root: CLEAN)
         derive.describe(run, ROOT, {}, {"python": "3.11"}, {})

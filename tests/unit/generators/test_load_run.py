@@ -62,6 +62,7 @@ def run(load: dict[str, Any], **changed: Any) -> LoadRun:
         "client": "client",
         "hosts": HOSTS,
         "request_timeout": 2,
+        "keep_requests": True,
         "status": "http://10.0.0.1/lab/status",
         "beside": "",
         "clients": [],

@@ -249,17 +249,17 @@ def test_two_clients_make_one_result(rep_dir: Path) -> None:
 
 def test_it_comes_out_the_same_from_what_is_kept(rep_dir: Path) -> None:
     found = build(rep_dir)
-    for keep, name in ((False, oha_database.REDUCED), (True, oha_database.KEPT)):
-        copy = Path(shutil.copytree(rep_dir, rep_dir.parent / name))
-        (copy / "result.json").write_bytes(documents.encode(found))
-        result.keep(copy, LIMITS, keep)
-        result.discard(copy, LIMITS)
-        for client in CLIENTS:
-            assert (copy / "clients" / client / name).exists()
-            assert not (copy / "clients" / client / oha_database.DATABASE).exists()
-        again = build(copy)
-        assert f"clients/clientb/{name}" in again.raw_sha256
-        assert msgspec.structs.replace(again, raw_sha256=found.raw_sha256) == found
+    name = oha_database.REDUCED
+    copy = Path(shutil.copytree(rep_dir, rep_dir.parent / name))
+    (copy / "result.json").write_bytes(documents.encode(found))
+    result.keep(copy, LIMITS)
+    result.discard(copy, LIMITS)
+    for client in CLIENTS:
+        assert (copy / "clients" / client / name).exists()
+        assert not (copy / "clients" / client / oha_database.DATABASE).exists()
+    again = build(copy)
+    assert f"clients/clientb/{name}" in again.raw_sha256
+    assert msgspec.structs.replace(again, raw_sha256=found.raw_sha256) == found
 
 
 def test_clients_that_began_apart_are_void(rep_dir: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from loadlab.generators import oha, oha_database
+from loadlab.generators import oha, oha_database, tally
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError, Lateness, Measurement
 from loadlab.stats import histograms
@@ -376,7 +376,7 @@ def test_messages_of_tls_and_http2(message: str, kind: str) -> None:
      (999_951, 1_000_000), (30_004_999, 30_000_000)],
 )  # fmt: skip
 def test_long_latencies_are_kept_with_four_digits(us: int, kept: int) -> None:
-    assert oha_database._rounded(np.array([us])).tolist() == [kept]
+    assert tally.rounded(np.array([us])).tolist() == [kept]
 
 
 def test_parts_of_a_file_give_what_the_whole_gives(

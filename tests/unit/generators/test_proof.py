@@ -46,14 +46,16 @@ def test_a_program_that_only_prints_its_usage_is_refused() -> None:
         "client: wrk2 does not work there. In one second of load against a server on the host "
         "itself 0 requests were answered, it ended with 1 and said 'Usage: wrk <options> "
         "<url>[31m'. Name another with -e wrk2_binary=/path/to/wrk2, or measure with "
-        "-e generator=oha. No load was offered."
+        "-e generator=metronome. No load was offered."
     )
     assert "0 requests were answered, it ended with 0 and" in generators.proof_refusal(
-        "client", "oha", outcome("true")
+        "client", "metronome", outcome("true")
     )
     failed = outcome("sh", "-c", f"{shlex.quote(sys.executable)} -c '{ASKS}' $0; exit 3", proof.URL)
     assert (failed.exit_code, failed.answered) == (3, 3)
-    assert "Measure with -e generator=oha" in generators.proof_refusal("client", "wrk", failed)
+    assert "Measure with -e generator=metronome" in generators.proof_refusal(
+        "client", "wrk", failed
+    )
 
 
 def test_each_generator_proves_itself_with_its_own_command_and_rights() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,16 +27,15 @@ each_generator = pytest.mark.parametrize("name", registry.GENERATORS)
 
 
 def test_the_generators_have_their_order() -> None:
-    assert registry.names("constant") == ["oha", "wrk2"]
+    assert registry.names("constant") == ["metronome", "oha", "wrk2"]
     assert registry.names("closed") == ["wrk"]
     assert registry.names("batch") == ["python-sync", "python-async", "python-bounded"]
     assert registry.choices("generator") == [*registry.GENERATORS]
-    assert registry.choices("default_generator") == ["oha", "wrk2", "wrk"]
     assert registry.choices("framework") == []
 
 
 def test_an_unknown_generator_is_refused() -> None:
-    with pytest.raises(PlanError, match="There are: oha, wrk2, wrk, python-"):
+    with pytest.raises(PlanError, match="There are: metronome, oha, wrk2, wrk, python-"):
         registry.get("ab")
 
 
@@ -43,6 +43,7 @@ def test_an_unknown_generator_is_refused() -> None:
     ("used", "found"),
     [
         (["wrk", "oha"], "oha"),
+        (["oha", "metronome"], "metronome"),
         (["wrk2", "oha"], "oha"),
         (["wrk2"], "wrk2"),
         (["wrk"], "wrk"),
@@ -54,8 +55,10 @@ def test_the_calibration_is_for_the_constant_rate(used: list[str], found: str) -
 
 
 def test_an_option_has_its_readers() -> None:
-    assert registry.readers("rate") == ["oha", "wrk2"]
-    assert registry.readers("connections") == ["oha", "wrk2", "wrk", "python-bounded"]
+    assert registry.readers("rate") == ["metronome", "oha", "wrk2"]
+    assert registry.readers("connections") == [
+        *("metronome", "oha", "wrk2", "wrk", "python-bounded"),
+    ]
     assert registry.readers("tuning") == []
 
 
@@ -76,9 +79,15 @@ def test_an_entry_matches_its_role_and_options(name: str) -> None:
 
 
 @each_generator
-def test_a_command_names_its_files_and_ends_with_what_headers_follow(name: str) -> None:
+def test_a_command_names_its_url_and_its_files(name: str) -> None:
     entry = registry.get(name)
     argv = entry.command(REQUEST, 10, "warmup")
+    if name == "metronome":
+        plan = json.loads(argv[-1])
+        kind = plan["kinds"][0]
+        assert plan["lanes"][0]["url"] + kind["path"] == REQUEST.url
+        assert plan["output"] == "warmup"
+        return
     assert REQUEST.url in argv
     _, _, ending = entry.output.partition(".")
     assert entry.prints != (f"warmup.{ending}" in argv)
@@ -109,4 +118,3 @@ def test_an_entry_is_described_for_roles() -> None:
     assert oha["on_controller"] == ["check", "begin", "finish"]
     assert (oha["binary"], oha["built"], oha["snap"]) == ("oha_binary", True, "")
     assert (wrk2["binary"], wrk2["built"], wrk2["snap"]) == ("wrk2_binary", False, "wrk2")
-    assert wrk2["instead"] == "oha"

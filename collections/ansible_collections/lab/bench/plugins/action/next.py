@@ -87,7 +87,7 @@ class ActionModule(ControllerAction):
     ) -> bool:
         """Derive the last measurement and print its result; return whether it failed."""
         repetition = run.repetition(item.cell_id, item.repetition)
-        derive.repetition(repetition.path, args["keep_requests"])
+        derive.repetition(repetition.path)
         found = documents.read(repetition.result, Result)
         several = len({one.pair for one in plan.experiments}) > 1
         path = applications.paths(plan.endpoints).get(item.cell.endpoint, f"/{item.cell.endpoint}")

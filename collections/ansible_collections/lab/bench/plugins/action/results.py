@@ -23,7 +23,7 @@ class ActionModule(ControllerAction):
         try:
             for host, log in args["logs"].items():
                 documents.write(run.log(host), log.encode(errors="backslashreplace"))
-            derive.results(run_dir, args["keep_requests"])
+            derive.results(run_dir)
             instances = {name: one for name, one in args["instances"].items() if one}
             derive.describe(run_dir, root, args["hosts"], args["controller"], instances)
             table = run_end.derived(run_dir, *derive.summary(run_dir))

@@ -18,5 +18,5 @@ class ActionModule(ControllerAction):
         for one in lost:
             one.fail(repetitions.cut_off(one.step, one.unfetched))
             tell(f"{one.repetition.place} was cut off, and is kept as failed.")
-        derive.results(run_dir, args["keep_requests"])
+        derive.results(run_dir)
         return {"changed": bool(lost)}

@@ -76,6 +76,10 @@ options:
     description: Database of the server to record; empty for none.
     type: str
     default: ""
+  keep_requests:
+    description: Whether the generator keeps a record of each request.
+    type: bool
+    default: true
   request_timeout:
     description: Request timeout, in seconds.
     type: int

@@ -10,10 +10,6 @@ options:
     description: The run's directory.
     type: path
     required: true
-  keep_requests:
-    description: Keep the times of every request, compressed.
-    type: bool
-    default: false
   pair:
     description: Number of the host pair, from 0.
     type: int

@@ -16,10 +16,6 @@ options:
     description: Top directory of the lab.
     type: path
     required: true
-  keep_requests:
-    description: Keep the times of every request, compressed.
-    type: bool
-    default: false
   hosts:
     description: Description of each host for the manifest, by inventory name.
     type: dict

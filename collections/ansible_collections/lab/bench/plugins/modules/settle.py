@@ -8,10 +8,6 @@ options:
     description: The run's directory, with everything fetched from the hosts.
     type: path
     required: true
-  keep_requests:
-    description: Keep the times of every request, compressed.
-    type: bool
-    default: false
   unfetched:
     description: Keys server (of its pair) and reason of each host whose files could not be fetched.
     type: list

@@ -1,0 +1,526 @@
+"""metronome: write its plan, and turn its summary and its records into a Measurement.
+
+metronome is the program of the folder metronome/. It sends request i when it is due, i/rate seconds
+after the start, on a connection that is free. Of each request it records when it was due, sent,
+when the client's kernel had the answer and when the program read it.
+
+- Latency counts from when a request was due to when the client's kernel had the whole answer. So a
+  generator that reads late does not make an answer look slow. Service time counts from the sending.
+- The ideal latency is that of a generator that adds nothing: the same requests with the same
+  service times on as many connections, each sent when it was due and a connection was free. What
+  the latency exceeds it by is the generator's own part.
+- Of each request it records whether its answer was right: status, length and content of the body.
+- metronome.requests has a record of each request. Where none are kept, or of a load of more than 20
+  million requests, metronome.seconds has histograms of each second instead, with an error of 0.2 %.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import shutil
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedIOBase
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from loadlab.core import documents
+from loadlab.core.model import Load, PerSecond, Reason, Stops, Thresholds
+from loadlab.generators.attribution import Schedule
+from loadlab.generators.generator import Answer, Generator, Request
+from loadlab.generators.measurement import (
+    ERROR_CLASSES,
+    GeneratorError,
+    Lateness,
+    Measurement,
+    Waited,
+)
+from loadlab.generators.tally import Seconds, rounded
+from loadlab.stats import histograms
+from loadlab.stats.histograms import Integers
+
+NAME = "metronome"
+OUTPUT = f"{NAME}.json"
+RECORDS, SECONDS = f"{NAME}.requests", f"{NAME}.seconds"
+# The same, compressed: what is kept.
+KEPT = {RECORDS: f"{RECORDS}.gz", SECONDS: f"{SECONDS}.gz"}
+SUMMARY_FORMAT = "metronome summary/1"
+# What is read from a file at once; a block of records is smaller.
+CHUNK = 1 << 20
+# Units of a recorded time in a microsecond and in a second.
+UNITS_US, UNITS_S = 10, 10_000_000
+# Columns of a record: LEB128 numbers; of the first, zigzag differences from the record before.
+DIFFERENCES = ("status", "bytes", "connection")
+COLUMNS = (
+    *("outcome", *DIFFERENCES, "issued", "sent", "first", "last", "read", "pacing", "added"),
+)
+# Outcome of a request, as the records number them, and its class of errors; a wrong status is
+# classed by its hundreds.
+OUTCOMES = ("right", "body", "status", "connect", "read", "write", "timeout")
+ANSWERED = 3
+# Sub-buckets of an octave in the histograms of a second.
+SUB_BUCKETS = 256
+
+Counts = tuple[Integers, Integers]
+
+
+class Gaps(Struct):
+    """Times in which the generator's loop stood still for more than 0.2 ms, seconds."""
+
+    total_s: float
+    longest_s: float
+    causes: dict[str, dict[str, float]]
+
+
+class Check(Struct):
+    """A check of the generator on itself: whether it was kept, and by what."""
+
+    check: str
+    kept: bool
+    value: float
+    limit: float
+
+
+class Summary(Struct):
+    """What metronome.json says of a load. Times are in seconds unless named otherwise."""
+
+    format: str
+    scheduled: int
+    sent: int
+    unsent: int
+    unsent_own: int
+    started: float
+    finished: float
+    outcomes: dict[str, int]
+    statuses: dict[str, int]
+    failures: dict[str, int]
+    gaps: Gaps
+    polling_by_second: list[float]
+    checks: list[Check]
+    receive_stamps: bool
+
+
+@dataclass
+class Totals:
+    """The requests of a load, counted: values of times in units of 0.1 µs.
+
+    right, wrong: latencies of right and of other answers; ideal: of all answers; pacing: of all
+    that were sent. in_time: answers, and right ones, that came before the deadline.
+    """
+
+    outcomes: list[int]
+    in_time: int
+    right_in_time: int
+    service: int
+    fastest: int | None
+    right: Counted
+    wrong: Counted
+    ideal: Counted
+    pacing: Counted
+
+
+class Counted:
+    """Counts of whole microseconds, of which many values are added."""
+
+    def __init__(self) -> None:
+        self._parts: list[Counts] = []
+        self._size = 0
+
+    def add(self, units: Integers, counts: Integers | None = None) -> None:
+        """Add values in units of 0.1 µs, ``counts`` times each, or once."""
+        us = rounded(np.maximum((units + UNITS_US // 2) // UNITS_US, histograms.LOWEST_US))
+        part = histograms.add_up(us, np.ones_like(us) if counts is None else counts)
+        self._parts.append(part)
+        self._size += len(part[0])
+        if len(self._parts) > 1 and self._size > 4 * len(self._parts[0][0]) + CHUNK // 8:
+            self._merge()
+
+    def _merge(self) -> None:
+        values, counts = zip(*self._parts, strict=True)
+        self._parts = [histograms.add_up(np.concatenate(values), np.concatenate(counts))]
+        self._size = len(self._parts[0][0])
+
+    @property
+    def exact(self) -> Counts:
+        """(distinct values in µs, ascending; their counts)."""
+        if not self._parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._merge()
+        return self._parts[0]
+
+
+def leb128(raw: bytes, count: int) -> Integers:
+    """Return the ``count`` LEB128 numbers of some bytes. Raises GeneratorError for others."""
+    octets = np.frombuffer(raw, np.uint8)
+    ends = np.flatnonzero(octets < 128)
+    if len(ends) != count or (count and ends[-1] != len(octets) - 1):
+        raise GeneratorError(f"truncated: {len(ends)} numbers in a column of {count}")
+    starts = np.concatenate([[0], ends[:-1] + 1]) if count else ends
+    lengths = ends - starts + 1
+    numbers = np.zeros(count, np.int64)
+    for at in range(int(lengths.max(initial=0))):
+        rows = lengths > at
+        numbers[rows] |= (octets[starts[rows] + at] & 127).astype(np.int64) << (7 * at)
+    return numbers
+
+
+def zigzag(numbers: Integers) -> Integers:
+    """Return the signed numbers of zigzag ones."""
+    signed: Integers = (numbers >> 1) ^ -(numbers & 1)
+    return signed
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records of successive requests, the first of which has the number ``first`` in the
+    schedule: name of COLUMNS -> an entry for each."""
+
+    first: int
+    columns: Mapping[str, Integers]
+
+
+def blocks(stream: BufferedIOBase) -> Iterator[Block]:
+    """Yield the blocks of metronome.requests. Raises GeneratorError where it is truncated."""
+    header = json.loads(stream.readline())
+    if header.get("format") != "metronome requests/1" or tuple(header["columns"]) != COLUMNS:
+        raise GeneratorError(f"{RECORDS} has another format: {header}")
+    first = 0
+    while first < header["rows"]:
+        rows = _size(stream)
+        columns = {}
+        for name in COLUMNS:
+            numbers = leb128(_exactly(stream, _size(stream)), rows)
+            columns[name] = np.cumsum(zigzag(numbers)) if name in DIFFERENCES else numbers
+        yield Block(first, columns)
+        first += rows
+
+
+def _exactly(stream: BufferedIOBase, size: int) -> bytes:
+    raw = stream.read(size)
+    if len(raw) < size:
+        raise GeneratorError(f"truncated: {len(raw)} bytes of {size}")
+    return raw
+
+
+def _size(stream: BufferedIOBase) -> int:
+    return int.from_bytes(_exactly(stream, 4), "little")
+
+
+class _Reader:
+    """Counts the requests of a load, and by the second in which each was due."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._end = round(schedule.duration_s * UNITS_S)
+        self.seconds = Seconds(schedule)
+        self.statuses: Counter[int] = Counter()
+        self.totals = Totals(
+            [0] * len(OUTCOMES), 0, 0, 0, None, Counted(), Counted(), Counted(), Counted()
+        )
+
+    def add(self, block: Block) -> None:
+        """Add the records of a block."""
+        columns, totals = block.columns, self.totals
+        outcome = columns["outcome"]
+        turn = block.first + np.arange(len(outcome))
+        # As the generator rounds: to nanoseconds, then to units.
+        due = (np.rint(turn * (1e9 / self._schedule.rate)).astype(np.int64) + 50) // 100
+        service = columns["first"] + columns["last"]
+        latency = columns["issued"] + columns["sent"] + service
+        answered, right = outcome < ANSWERED, outcome == 0
+        for number, count in zip(*np.unique(outcome, return_counts=True), strict=True):
+            totals.outcomes[int(number)] += int(count)
+        self.statuses.update(columns["status"][answered].tolist())
+        in_time = due + latency <= self._end
+        totals.in_time += int((answered & in_time).sum())
+        totals.right_in_time += int((right & in_time).sum())
+        totals.right.add(latency[right])
+        totals.wrong.add(latency[answered & ~right])
+        totals.ideal.add((latency - columns["added"])[answered])
+        totals.pacing.add(columns["pacing"])
+        if answered.any():
+            self._serve(int(service[answered].sum()), int(service[answered].min()))
+        us = (latency[answered] + UNITS_US // 2) // UNITS_US
+        self.seconds.add(turn[answered], us, right[answered].astype(np.int64), 0 * us)
+
+    def _serve(self, total: int, fastest: int) -> None:
+        totals = self.totals
+        totals.service += total
+        totals.fastest = fastest if totals.fastest is None else min(fastest, totals.fastest)
+
+    def add_second(self, second: int, numbers: Iterator[int]) -> None:
+        """Add the histograms of a second; ``numbers``: of the file, from its begin on."""
+        totals = self.totals
+        _, _ = next(numbers), next(numbers)
+        for outcome in range(len(OUTCOMES)):
+            totals.outcomes[outcome] += next(numbers)
+        totals.right_in_time += next(numbers)
+        totals.in_time += next(numbers)
+        service = next(numbers)
+        right, wrong, ideal, pacing, served = (_histogram(numbers) for _ in range(5))
+        totals.right.add(*right)
+        totals.wrong.add(*wrong)
+        totals.ideal.add(*ideal)
+        totals.pacing.add(*pacing)
+        if len(served[0]):
+            self._serve(service, int(served[0].min()))
+        values, counts = (np.concatenate(part) for part in zip(right, wrong, strict=True))
+        us = np.repeat((values + UNITS_US // 2) // UNITS_US, counts)
+        kind = np.repeat([1, 0], [int(right[1].sum()), int(wrong[1].sum())])
+        turn = np.full(len(us), self._schedule.before(second) if second else 0)
+        self.seconds.add(turn, us, kind, 0 * us)
+
+
+def _histogram(numbers: Iterator[int]) -> Counts:
+    """Return (middle of each bucket in units, counts) of the next histogram."""
+    size = next(numbers)
+    pairs = np.fromiter((next(numbers) for _ in range(2 * size)), np.int64, 2 * size)
+    index, counts = np.cumsum(pairs[0::2]), pairs[1::2]
+    exponent = np.maximum(index // SUB_BUCKETS - 1, 0)
+    low = (index - SUB_BUCKETS * exponent) << exponent
+    return low + ((1 << exponent) >> 1), counts
+
+
+def _numbers(stream: BufferedIOBase) -> Iterator[int]:
+    """Yield the LEB128 numbers of a stream. Raises GeneratorError at its end."""
+    number = shift = 0
+    while chunk := stream.read(CHUNK):
+        for octet in chunk:
+            number |= (octet & 127) << shift
+            shift += 7
+            if octet < 128:
+                yield number
+                number = shift = 0
+    raise GeneratorError(f"{SECONDS} is truncated")
+
+
+def read(folder: Path, schedule: Schedule) -> tuple[_Reader, str]:
+    """Count the requests in a folder; return them and the name of the file that they are from.
+
+    Raises GeneratorError where there is no file, and for one that is truncated.
+    """
+    for name, packed in KEPT.items():
+        for path in (folder / packed, folder / name):
+            if not path.exists():
+                continue
+            reader = _Reader(schedule)
+            try:
+                with gzip.open(path) if path.name == packed else path.open("rb") as stream:
+                    _count(stream, name, schedule, reader)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise GeneratorError(f"{path.name} is truncated: {error}") from error
+            return reader, path.name
+    raise GeneratorError(f"none of {', '.join((*KEPT, *KEPT.values()))} is there")
+
+
+def _count(stream: BufferedIOBase, name: str, schedule: Schedule, reader: _Reader) -> None:
+    if name == RECORDS:
+        for block in blocks(stream):
+            reader.add(block)
+        return
+    header = json.loads(stream.readline())
+    if header.get("format") != "metronome seconds/1" or header["sub_buckets"] != SUB_BUCKETS:
+        raise GeneratorError(f"{SECONDS} has another format: {header}")
+    numbers = _numbers(stream)
+    for second in range(math.ceil(schedule.duration_s)):
+        reader.add_second(second, numbers)
+
+
+def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
+    """Return the Measurement of the files in a folder, and the name of the file of requests.
+
+    Rates count the answers before the deadline, divided by the deadline minus the fastest service
+    time: no answer can arrive during that first time.
+
+    Raises GeneratorError where a file is absent or truncated, and where two do not agree.
+    """
+    try:
+        summary = msgspec.json.decode((folder / OUTPUT).read_bytes(), type=Summary)
+    except msgspec.DecodeError as error:
+        raise GeneratorError(f"{OUTPUT} is truncated or not understood: {error}") from error
+    if summary.format != SUMMARY_FORMAT or summary.scheduled != schedule.scheduled:
+        raise GeneratorError(
+            f"{OUTPUT} is {summary.format!r} of {summary.scheduled} requests, not "
+            f"{SUMMARY_FORMAT!r} of {schedule.scheduled}"
+        )
+    reader, name = read(folder, schedule)
+    totals = reader.totals
+    if totals.outcomes != [summary.outcomes[kind] for kind in OUTCOMES]:
+        raise GeneratorError(f"{name} has {totals.outcomes}, {OUTPUT} has {summary.outcomes}")
+    answered = sum(totals.outcomes[:ANSWERED])
+    exact = histograms.add_up(
+        *map(np.concatenate, zip(totals.right.exact, totals.wrong.exact, strict=True))
+    )
+    histogram = histograms.from_counts(*exact)
+    pacing = totals.pacing.exact
+    fastest_s = (totals.fastest or 0) / UNITS_S if totals.in_time else 0.0
+    span_s = schedule.duration_s - fastest_s
+    return Measurement(
+        generator=NAME,
+        requests=summary.sent,
+        responses=answered,
+        ok=totals.outcomes[0],
+        errors=_errors(summary),
+        aborted=0,
+        scheduled=summary.scheduled,
+        unsent=summary.unsent,
+        duration_s=max(schedule.duration_s, summary.finished - summary.started),
+        rate_achieved=totals.in_time / span_s,
+        goodput=totals.right_in_time / span_s,
+        mean_service_us=totals.service / UNITS_US / answered if answered else None,
+        histogram=histogram,
+        latency_us=histograms.summary(histogram, exact),
+        latency_from="intended",
+        ideal=histograms.from_counts(*totals.ideal.exact),
+        per_second=_per_second(reader.seconds),
+        send_delay_us=histograms.summary(histograms.from_counts(*pacing), pacing)
+        if len(pacing[0])
+        else None,
+        lateness=Lateness(0, 0, summary.unsent_own, hidden=False),
+        waited=Waited(
+            totals.right.exact,
+            totals.wrong.exact,
+            unanswered=summary.sent - answered,
+            unsent=summary.unsent,
+            left_out=summary.unsent_own,
+        ),
+        span=(summary.started, summary.finished),
+        stops=Stops(
+            total_s=summary.gaps.total_s,
+            longest_s=summary.gaps.longest_s,
+            causes={name: cause["total_s"] for name, cause in summary.gaps.causes.items()},
+        ),
+        polling_s=summary.polling_by_second,
+        findings=[
+            Reason(
+                code="self_check",
+                value=check.value,
+                limit=check.limit,
+                facts={"check": check.check},
+            )
+            for check in summary.checks
+            if not check.kept
+        ],
+    ), name
+
+
+def _errors(summary: Summary) -> dict[str, int]:
+    errors = dict.fromkeys(ERROR_CLASSES, 0)
+    for outcome in ("body", *OUTCOMES[ANSWERED:]):
+        errors[outcome] = summary.outcomes[outcome]
+    wrong = Counter[str]()
+    for status, count in summary.statuses.items():
+        hundreds = int(status) // 100
+        wrong[f"status_{hundreds}xx" if hundreds in (4, 5) else "status_other"] += count
+    # Answers with the right status are among status_other.
+    errors |= {kind: wrong[kind] for kind in ("status_4xx", "status_5xx")}
+    errors["status_other"] = summary.outcomes["status"] - wrong["status_4xx"] - wrong["status_5xx"]
+    return errors
+
+
+def _per_second(seconds: Seconds) -> PerSecond:
+    series = seconds.series()
+    return PerSecond(
+        second=series.second,
+        scheduled=series.intended,
+        responses=[sum(count for _, _, count in second) for second in series.answers],
+        ok=[sum(count for right, _, count in second if right) for second in series.answers],
+        p50_us=series.p50_us,
+        p99_us=series.p99_us,
+        max_us=series.max_us,
+        latency_bins=series.latency_bins,
+    )
+
+
+def _plan(request: Request, seconds: float, name: str) -> str:
+    """Return the plan of a load, as JSON."""
+    url = urlsplit(request.url)
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    answer = {"status": request.status, "bytes": request.body_bytes, "body": request.body_file}
+    plan = {
+        "format": "metronome plan/1",
+        "output": name,
+        "lanes": [{"url": f"{url.scheme}://{url.netloc}"}],
+        "kinds": [
+            {
+                "method": request.method,
+                "path": path,
+                "headers": [[header, text] for header, text in request.headers.items()],
+                "body": request.body,
+                "answer": answer,
+            }
+        ],
+        "schedule": {"rate": request.rate, "duration_s": seconds},
+        "connections": request.connections,
+        "threads": request.threads,
+        "keepalive": request.keepalive,
+        "timeout_s": request.timeout_s,
+        "keep_requests": request.keep_requests,
+    }
+    return json.dumps(plan, separators=(",", ":"))
+
+
+def _command(request: Request, seconds: float, name: str) -> list[str]:
+    return [NAME, _plan(request, seconds, name)]
+
+
+def _schedule(load: Load) -> Schedule:
+    if load.rate is None or load.duration_s is None:
+        raise GeneratorError(f"{NAME} ran without a rate or a duration")
+    return Schedule(load.rate, load.duration_s, load.connections)
+
+
+def _measured(
+    folder: Path, load: Load, answer: Answer, thresholds: Thresholds
+) -> tuple[Measurement, set[str]]:
+    measurement, name = measure(folder, _schedule(load))
+    return measurement, {name}
+
+
+def _keep(folder: Path, load: Load, thresholds: Thresholds, whole: bool) -> None:
+    for name, packed in KEPT.items():
+        if (folder / name).exists() and not (folder / packed).exists():
+            documents.fill(folder / packed, partial(_pack, folder / name))
+
+
+def _pack(path: Path, target: BinaryIO) -> None:
+    # Without a name and a time, equal files give equal bytes.
+    with path.open("rb") as source, gzip.GzipFile("", "wb", 1, target, mtime=0) as packed:
+        shutil.copyfileobj(source, packed)
+
+
+def _discard(folder: Path) -> None:
+    for name in KEPT:
+        (folder / name).unlink(missing_ok=True)
+
+
+GENERATORS = (
+    Generator(
+        name=NAME,
+        mode="constant",
+        role=NAME,
+        on_controller=("check", "begin", "finish"),
+        program=NAME,
+        options=("rate", "duration", "warmup", "keepalive", "connections", "keep_requests"),
+        output=OUTPUT,
+        command=_command,
+        measure=_measured,
+        keep=_keep,
+        discard=_discard,
+        row_bytes=16,
+        row_memory_bytes=64,
+        memory_rows_max=6_000_000,
+        rows_max=20_000_000,
+        row_kept_bytes=16,
+    ),
+)
