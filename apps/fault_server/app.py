@@ -38,6 +38,8 @@ import work
 
 # Seconds without a request after which a load has ended.
 IDLE_S = 1.0
+# Seconds before an answer is due from which on the loop polls: its timers have whole milliseconds.
+POLL_S = 0.002
 
 
 def cpu_s() -> float:
@@ -146,12 +148,21 @@ class FaultServer(asyncio.Protocol):
         load.last = now
         load.open += 1
         at = load.answer_at(now)
-        if at <= now:
-            self.answer(load, line.split()[1], now, close)
-        else:
-            delay = at - now
+        path = line.split()[1]
+        if at - now > POLL_S:
             asyncio.get_running_loop().call_later(
-                delay, self.answer, load, line.split()[1], now, close
+                at - now - POLL_S, self.answer_when_due, at, load, path, now, close
+            )
+        else:
+            self.answer_when_due(at, load, path, now, close)
+
+    def answer_when_due(self, at: float, load: Load, path: str, since: float, close: bool) -> None:
+        """Answer a request once it is time; until then, let the loop do what else there is."""
+        if at <= time.monotonic():
+            self.answer(load, path, since, close)
+        else:
+            asyncio.get_running_loop().call_soon(
+                self.answer_when_due, at, load, path, since, close
             )
 
     def answer(self, load: Load, path: str, since: float, close: bool) -> None:

@@ -87,12 +87,17 @@ def newest(run_dir: Path) -> CertificateReference | None:
                 CertificateReference(
                     run_id=certificate.run_id,
                     finished=certificate.finished,
-                    tests=len(certificate.tests),
-                    failed=[test.name for test in certificate.tests if not test.passed],
-                    void=[test.name for test in certificate.tests if is_void(test)],
+                    tests=len(certified(certificate)),
+                    failed=[test.name for test in certified(certificate) if not test.passed],
+                    void=[test.name for test in certified(certificate) if is_void(test)],
                 )
             )
     return max(found, key=lambda one: one.finished, default=None)
+
+
+def certified(certificate: Certificate) -> list[CertifiedTest]:
+    """Return the tests of a certificate, without those of other generators."""
+    return [test for test in certificate.tests if not test.beside]
 
 
 def is_void(test: CertifiedTest) -> bool:
@@ -114,7 +119,7 @@ def build(
         finished=finished,
         tests=tests,
         noise=summary.noise_floor,
-        passed=all(test.passed for test in tests),
+        passed=all(test.passed for test in tests if not test.beside),
     )
 
 
@@ -141,6 +146,7 @@ def _test(
         reasons=_reasons(expected, rep) if rep else [],
         figures=figures,
         passed=_is_as_expected(expected, rep) and all(figure.passed for figure in figures),
+        beside=expected.beside,
     )
 
 

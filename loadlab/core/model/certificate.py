@@ -50,6 +50,9 @@ class CertifiedTest(Record, kw_only=True, frozen=True):
     ]
     figures: Annotated[list[CertifiedFigure], doc("Its figures whose true value is known.")]
     passed: Annotated[bool, doc("Whether validity, reasons, findings and figures are as expected.")]
+    beside: Annotated[
+        bool, doc("Whether it is another generator's, shown beside the tests of the certificate.")
+    ] = False
 
 
 class Certificate(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):

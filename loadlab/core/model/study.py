@@ -127,6 +127,9 @@ class Expectation(Record, kw_only=True, frozen=True):
     truths: Annotated[list[Truth], doc("Figures whose true value is known.")] = field(
         default_factory=list
     )
+    beside: Annotated[
+        bool, doc("Whether it is only shown beside the others: what another generator reports.")
+    ] = False
     valid: Annotated[bool, doc("Whether the repetition has to be valid.")] = True
     reasons: Annotated[
         list[str], doc("Codes of void reasons, one of which a void repetition has to have.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loadlab.analysis.certificate import certified
 from loadlab.core import formatting
 from loadlab.core.model import Certificate, CertifiedTest, NoiseFloor
 from loadlab.core.run_dir import CERTIFICATE
@@ -20,6 +21,7 @@ class CertificateSection:
 
     headline: Headline
     figures: Table
+    beside: Table | None
     validity: Table
     noise: Table | None
 
@@ -32,19 +34,50 @@ def build(certificate: Certificate | None) -> CertificateSection | None:
     return CertificateSection(
         Headline(state, words.sentence(certificate)),
         _figures(certificate),
+        _beside(certificate),
         _validity(certificate),
         _noise(certificate),
     )
 
 
 def _figures(certificate: Certificate) -> Table:
-    rows = [row for test in certificate.tests for row in _figures_of(test)]
+    rows = [row for test in certified(certificate) for row in _figures_of(test)]
     return table(
         "What the lab reports of each known fault, beside the true value: what the server logged "
         "by its own clock, or what the fault is by its definition.",
         ["test", "fault", "figure", "reported", "true", "error", "largest error", "result"],
         rows,
         "   nnnn ",
+        sources=[link(CERTIFICATE)],
+    )
+
+
+def _beside(certificate: Certificate) -> Table | None:
+    """Return what each generator reports of the same truths; None without another's."""
+    others = [test for test in certificate.tests if test.beside]
+    if not others:
+        return None
+    faults = {test.fault for test in others}
+    rows: list[Cells] = [
+        [
+            test.generator,
+            test.fault,
+            test.name,
+            figure.metric,
+            words.value(figure.metric, figure.reported),
+            words.value(figure.metric, figure.true),
+            words.error(figure),
+        ]
+        for test in certificate.tests
+        if test.beside or test.fault in faults
+        for figure in test.figures
+        if figure.metric.startswith("latency_us.")
+    ]
+    return table(
+        "What each generator reports of the same truths. Those of other generators decide nothing.",
+        ["generator", "fault", "test", "figure", "reported", "true", "error"],
+        rows,
+        "    nnn",
         sources=[link(CERTIFICATE)],
     )
 
@@ -68,7 +101,7 @@ def _figures_of(test: CertifiedTest) -> list[Row]:
 def _validity(certificate: Certificate) -> Table:
     rows: list[Cells] = [
         [test.name, test.fault, words.expected(test), words.reported(test), _result(test.passed)]
-        for test in certificate.tests
+        for test in certified(certificate)
     ]
     return table(
         "Whether each measurement is valid. A fault of the server never makes one void; a fault of "

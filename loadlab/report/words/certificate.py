@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadlab.analysis.certificate import is_void
+from loadlab.analysis.certificate import certified, is_void
 from loadlab.core.formatting import NONE, plural
 from loadlab.core.model import Certificate, CertificateReference, CertifiedFigure, CertifiedTest
 from loadlab.report import words
@@ -14,13 +14,14 @@ from loadlab.report.words import quantities
 def sentence(certificate: Certificate) -> str:
     """Return how many of the tests passed, which did not, and which say nothing as they are
     void."""
-    count = plural(len(certificate.tests), "test")
-    failed = [test for test in certificate.tests if not test.passed]
+    tests = certified(certificate)
+    count = plural(len(tests), "test")
+    failed = [test for test in tests if not test.passed]
     if not failed:
         return f"Certificate {certificate.run_id}: the lab reported the truth in all of {count}."
     void = [test for test in failed if is_void(test)]
     untrue = ", ".join(test.name for test in failed if test not in void)
-    passed = len(certificate.tests) - len(failed)
+    passed = len(tests) - len(failed)
     return " ".join(
         [
             f"Certificate {certificate.run_id}: the lab reported the truth in {passed} of {count}.",
