@@ -41,11 +41,11 @@ exec setpriv --bounding-set=-net_admin --inh-caps=-net_admin chroot "$0" sh -c "
 COMMAND = """
 cd /root/lab
 make lab framework=aiohttp && exit 1
-cd /var/cache/loadlab/oha
+cd /var/cache/loadlab/metronome/*
 flock lock true
 dpkg --search "$(command -v cargo)"
-tail -n 3 */build.log
-*/bin/oha --version
+tail -n 3 build.log
+./metronome --version
 """
 
 
@@ -110,5 +110,5 @@ def test_the_first_command_sets_all_up_on_a_bare_debian(machine: Path) -> None:
     assert re.findall(r"TASK \[(.*)\]", output)[-1].startswith("local_hosts : Boot the hosts"), (
         output
     )
-    assert "cargo-web: /usr/bin/cargo" in output, output
-    assert re.search(r"(?m)^oha \d+\.\d+\.\d+$", output), output
+    assert re.search(r"(?m)^cargo(-web)?: /usr/bin/cargo$", output), output
+    assert re.search(r"(?m)^metronome \d+\.\d+\.\d+$", output), output

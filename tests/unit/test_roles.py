@@ -16,6 +16,7 @@ from loadlab.stacks.contract import expected_body
 from loadlab.tuning import ledger, profiles
 
 ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "roles/metronome/files/build.sh"
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 APPS = sorted(path for path in (ROOT / "apps").iterdir() if path.is_dir())
 MANIFESTS: dict[str, Any] = {
@@ -439,6 +440,7 @@ def test_what_is_installed_is_what_was_pinned() -> None:
     built = load_yaml(ROOT / "roles/oha/vars/main.yml")["__oha_cargo"]
     assert "--locked" in built
     assert built[-1] == "oha@{{ oha_version }}"
+    assert "cargo build --release --locked " in BUILD.read_text()
     installs = re.compile(r"\b(pip3?|npm|cargo) (install|ci)\b|\bwget\b|\| *(ba)?sh\b")
     shell = [path for path in ROOT.glob("roles/*/files/*.sh") if installs.search(path.read_text())]
     assert shell == []
