@@ -161,9 +161,7 @@ class FaultServer(asyncio.Protocol):
         if at <= time.monotonic():
             self.answer(load, path, since, close)
         else:
-            asyncio.get_running_loop().call_soon(
-                self.answer_when_due, at, load, path, since, close
-            )
+            asyncio.get_running_loop().call_soon(self.answer_when_due, at, load, path, since, close)
 
     def answer(self, load: Load, path: str, since: float, close: bool) -> None:
         """Answer a request of a load that was complete at ``since``."""
