@@ -1,0 +1,617 @@
+//! Loads offered to servers whose truth is known.
+
+mod common;
+
+use common::{call, load, pause, Server, Told, HELLO};
+use metronome::columns::take_varint;
+use metronome::sys::allowed_cpus;
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+fn constant() -> Server {
+    Server::start(|exchange| exchange.answer(HELLO))
+}
+
+/// All requests were sent, none before it was due, and each is in the rows once.
+fn is_whole(told: &Told, scheduled: u64) {
+    assert_eq!(told.number(&["scheduled"]) as u64, scheduled);
+    assert_eq!(told.number(&["sent"]) as u64, scheduled);
+    assert_eq!(told.number(&["unsent"]), 0.0);
+    assert_eq!(told.rows.len() as u64, scheduled);
+    for row in &told.rows {
+        assert!(row.due <= row.sent && row.sent <= row.first);
+        assert!(row.first <= row.last && row.last <= row.read);
+        assert!(row.pacing <= row.sent - row.due + 100);
+        assert!(row.added <= row.latency() + 100);
+    }
+}
+
+#[test]
+fn constant_server() {
+    let server = constant();
+    let mut plan = load(&server.url());
+    plan.expected = Some(b"hello");
+    plan.bytes = "5";
+    let told = plan.play();
+    is_whole(&told, 400);
+    assert_eq!(told.outcome("right"), 400);
+    assert_eq!(server.requests(), 400);
+    told.agrees_with(&server);
+    assert_eq!(told.number(&["connects", "count"]), 8.0);
+    let (counted, by_latency) = (
+        told.number(&["under_way", "counted"]),
+        told.number(&["under_way", "by_latency"]),
+    );
+    assert!((counted - by_latency).abs() <= by_latency * 0.05 + 0.1);
+}
+
+#[test]
+fn slow_server() {
+    let server = Server::start(|exchange| {
+        pause(20);
+        exchange.answer(HELLO)
+    });
+    let mut plan = load(&server.url());
+    plan.connections = 40;
+    let told = plan.play();
+    is_whole(&told, 400);
+    assert_eq!(told.outcome("right"), 400);
+    told.agrees_with(&server);
+    assert!(told.rows.iter().all(|row| row.latency() >= 20_000_000));
+}
+
+/// A server that stops to answer between two times after its first request.
+fn stall(from_ms: u64, until_ms: u64) -> (Server, Told) {
+    let begin: Arc<AtomicU64> = Arc::default();
+    let server = Server::start(move |exchange| {
+        let now = common::wall_clock();
+        let _ = begin.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
+        let since = (now - begin.load(Ordering::SeqCst)) / 1_000_000;
+        if (from_ms..until_ms).contains(&since) {
+            pause(until_ms - since);
+        }
+        exchange.answer(HELLO)
+    });
+    let told = load(&server.url()).play();
+    assert_eq!(told.outcome("right"), told.number(&["sent"]) as u64);
+    told.agrees_with(&server);
+    // The server's clock starts with its first request, so after due time 0.
+    for row in &told.rows {
+        let due = row.due / 1_000_000;
+        if due > from_ms + 100 && due < until_ms - 50 {
+            assert!(row.latency() >= (until_ms - due - 5) * 1_000_000, "{row:?}");
+        }
+    }
+    (server, told)
+}
+
+#[test]
+fn stall_in_the_middle() {
+    let (_, told) = stall(300, 600);
+    is_whole(&told, 400);
+    // The wait is the server's: the ideal generator would have had most of it too.
+    let waited = told.rows.iter().filter(|row| row.latency() > 100_000_000);
+    let (count, own) = waited.fold((0, 0), |(count, own), row| {
+        (count + 1, own + u64::from(row.added > row.latency() / 2))
+    });
+    assert!(count >= 50, "{count}");
+    assert!(own * 4 <= count, "{own} of {count}");
+}
+
+#[test]
+fn stall_at_the_end() {
+    let (_, told) = stall(800, 1300);
+    // All 8 connections wait until after the end, so the last requests are never sent.
+    assert!(told.number(&["unsent"]) >= 20.0);
+    assert!(told.number(&["unsent_own"]) <= told.number(&["unsent"]) / 2.0);
+    assert!(told.rows.iter().any(|row| row.latency() > 400_000_000));
+}
+
+#[test]
+fn too_few_connections() {
+    let server = Server::start(|exchange| {
+        pause(20);
+        exchange.answer(HELLO)
+    });
+    let mut plan = load(&server.url());
+    plan.connections = 2;
+    let told = plan.play();
+    assert!(told.number(&["unsent"]) >= 250.0);
+    told.agrees_with(&server);
+    let mut latencies: Vec<u64> = told.rows.iter().map(|row| row.latency()).collect();
+    let mut added: Vec<u64> = told.rows.iter().map(|row| row.added).collect();
+    latencies.sort_unstable();
+    added.sort_unstable();
+    let middle = told.rows.len() / 2;
+    assert!(added[middle] * 4 < latencies[middle]);
+}
+
+#[test]
+fn errors_and_wrong_bodies() {
+    let server = Server::start(|exchange| match exchange.number % 20 {
+        3 => exchange.answer(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
+        7 => exchange.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhallo"),
+        9 => exchange.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhell"),
+        _ => exchange.answer(HELLO),
+    });
+    let mut plan = load(&server.url());
+    plan.expected = Some(b"hello");
+    let told = plan.play();
+    is_whole(&told, 400);
+    assert_eq!(told.outcome("status"), 20);
+    assert_eq!(told.outcome("body"), 40);
+    assert_eq!(told.outcome("right"), 340);
+    assert_eq!(told.number(&["statuses", "500"]), 20.0);
+    assert_eq!(told.number(&["statuses", "200"]), 380.0);
+    assert_eq!(told.number(&["connects", "count"]), 8.0);
+    told.agrees_with(&server);
+    let shorter = told.rows.iter().filter(|row| row.bytes == 4).count();
+    assert_eq!(shorter, 20);
+}
+
+#[test]
+fn resets_and_truncations() {
+    let server = Server::start(|exchange| match exchange.number % 20 {
+        7 => {
+            exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello");
+            false
+        }
+        9 => {
+            exchange.write(b"SMTP");
+            true
+        }
+        11 => false,
+        _ => exchange.answer(HELLO),
+    });
+    let told = load(&server.url()).play();
+    is_whole(&told, 400);
+    assert_eq!(told.outcome("right"), 340);
+    assert_eq!(told.outcome("read"), 60);
+    assert_eq!(told.failures("truncated"), 20);
+    assert_eq!(told.failures("protocol"), 20);
+    assert_eq!(told.failures("closed"), 20);
+    let text: &String = told.json["first_protocol_error"].get().unwrap();
+    assert!(text.contains("SMTP"), "{text}");
+    assert!(told.number(&["reopened"]) >= 50.0);
+}
+
+#[test]
+fn reset_with_unread_request() {
+    // The server looks at the request without reading it and closes.
+    let server = Server::start_with(
+        |stream| {
+            let mut peeked = [0; 1];
+            matches!(stream.peek(&mut peeked), Ok(1))
+        },
+        |_| false,
+    );
+    let mut plan = load(&server.url());
+    plan.rate = 100.0;
+    let told = plan.play();
+    is_whole(&told, 100);
+    assert_eq!(told.failures("reset"), 100);
+    assert_eq!(told.outcome("read"), 100);
+}
+
+#[test]
+fn refused() {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    for keepalive in [true, false] {
+        let mut plan = load(&format!("http://{address}"));
+        plan.keepalive = keepalive;
+        plan.duration_s = 0.25;
+        let told = plan.play();
+        is_whole(&told, 100);
+        assert_eq!(told.outcome("connect"), 100);
+        assert_eq!(told.failures("refused"), 100);
+    }
+}
+
+#[test]
+fn framings() {
+    let chunked: &[&[u8]] = &[
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n",
+        b"\r\nHTTP/1.1 200 OK\r\nTransfer-Enc",
+        b"oding: chunked\r\n\r\n3;a=b\r\nhel\r",
+        b"\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r",
+    ];
+    let server = Server::start(move |exchange| match exchange.number % 3 {
+        0 => {
+            for piece in chunked {
+                exchange.write(piece);
+                pause(1);
+            }
+            exchange.answer(b"\n")
+        }
+        1 => {
+            exchange
+                .answer(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
+            false
+        }
+        _ => {
+            // Without a length: until the connection closes.
+            exchange.answer(b"HTTP/1.1 200 OK\r\n\r\nhello");
+            false
+        }
+    });
+    let mut plan = load(&server.url());
+    plan.rate = 300.0;
+    plan.expected = Some(b"hello");
+    let told = plan.play();
+    is_whole(&told, 300);
+    assert_eq!(told.outcome("right"), 300, "{:?}", told.json["failures"]);
+    assert_eq!(told.number(&["surplus"]), 0.0);
+    assert!(told.rows.iter().all(|row| row.bytes == 5));
+}
+
+#[test]
+fn heads_without_bodies() {
+    let server = Server::start(|exchange| {
+        exchange.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
+    });
+    let mut plan = load(&server.url());
+    plan.method = "HEAD";
+    plan.bytes = "500";
+    plan.duration_s = 0.25;
+    let told = plan.play();
+    assert_eq!(told.outcome("right"), 100);
+    assert_eq!(told.number(&["connects", "count"]), 8.0);
+    let server = Server::start(|exchange| exchange.answer(b"HTTP/1.1 204 No Content\r\n\r\n"));
+    let mut plan = load(&server.url());
+    plan.status = "null";
+    plan.bytes = "0";
+    plan.duration_s = 0.25;
+    let told = plan.play();
+    assert_eq!(told.outcome("right"), 100);
+    assert_eq!(told.number(&["connects", "count"]), 8.0);
+}
+
+#[test]
+fn surplus() {
+    let server = Server::start(|exchange| {
+        exchange.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, world")
+    });
+    let mut plan = load(&server.url());
+    plan.duration_s = 0.25;
+    let told = plan.play();
+    assert_eq!(told.outcome("right"), 100);
+    assert_eq!(told.number(&["surplus"]), 100.0);
+}
+
+#[test]
+fn connection_for_each_request() {
+    let server = constant();
+    let mut plan = load(&server.url());
+    plan.keepalive = false;
+    let told = plan.play();
+    is_whole(&told, 400);
+    assert_eq!(told.outcome("right"), 400);
+    assert_eq!(told.number(&["connects", "count"]), 400.0);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 400);
+    told.agrees_with(&server);
+}
+
+#[test]
+fn early_answer_to_a_large_body() {
+    let server = Server::start_with(
+        |stream| {
+            let mut buffer = [0; 512];
+            matches!(stream.read(&mut buffer), Ok(count) if count > 0)
+        },
+        |exchange| {
+            exchange.answer(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+            // The rest of the request stays unread while the client has the answer.
+            pause(200);
+            false
+        },
+    );
+    let mut plan = load(&server.url());
+    plan.method = "POST";
+    // More than the buffers of both sockets take; an argument has at most 128 kB.
+    plan.body = "x".repeat(120_000);
+    plan.status = "413";
+    plan.rate = 20.0;
+    plan.connections = 20;
+    let told = plan.play();
+    is_whole(&told, 20);
+    assert_eq!(told.outcome("right"), 20);
+}
+
+#[test]
+fn body_larger_than_all_buffers() {
+    // One server reads all of a request, one answers after its beginning and reads no more.
+    for reads in [true, false] {
+        let server = Server::start_with(
+            |stream| {
+                let mut buffer = [0; 512];
+                matches!(stream.read(&mut buffer), Ok(count) if count > 0)
+            },
+            move |exchange| {
+                let mut buffer = [0; 65_536];
+                while reads && !buffer.starts_with(b"!") {
+                    match exchange.stream.read(&mut buffer[1..]) {
+                        Ok(0) | Err(_) => return false,
+                        // The body ends with an exclamation mark.
+                        Ok(count) if buffer[count] == b'!' => buffer[0] = b'!',
+                        Ok(_) => {}
+                    }
+                }
+                exchange.answer(HELLO) && reads
+            },
+        );
+        let mut plan = load(&server.url());
+        plan.method = "POST";
+        plan.body = "x".to_string();
+        plan.rate = 20.0;
+        let told = plan.play_changed(|plan| {
+            let body = vec![b'x'; 20_000_000];
+            let head = String::from_utf8(plan.kind.request.clone()).unwrap();
+            plan.kind.request = head
+                .replace(
+                    "Content-Length: 1\r\n\r\nx",
+                    "Content-Length: 20000001\r\n\r\n",
+                )
+                .into_bytes();
+            plan.kind.request.extend_from_slice(&body);
+            plan.kind.request.push(b'!');
+        });
+        // The server closes after an early answer, and its reset may be there before the answer.
+        assert!(told.number(&["sent"]) >= 3.0);
+        let sent = told.number(&["sent"]) as u64;
+        if reads {
+            assert_eq!(told.outcome("right"), sent);
+        } else {
+            let lost = told.failures("reset") + told.failures("write");
+            assert_eq!(told.outcome("right") + lost, sent);
+            assert!(told.outcome("right") > 0);
+        }
+    }
+}
+
+#[test]
+fn timeouts() {
+    let server = Server::start(|_| {
+        pause(5000);
+        false
+    });
+    let mut plan = load(&server.url());
+    plan.timeout_s = 0.2;
+    plan.rate = 40.0;
+    plan.connections = 20;
+    let told = plan.play();
+    is_whole(&told, 40);
+    assert_eq!(told.outcome("timeout"), 40);
+    assert_eq!(told.failures("timeout"), 40);
+    for row in &told.rows {
+        assert!(row.last - row.sent >= 200_000_000);
+    }
+}
+
+#[test]
+fn two_threads_share_a_schedule() {
+    let server = constant();
+    let mut plan = load(&server.url());
+    plan.threads = allowed_cpus().len().min(2);
+    plan.rate = 2000.0;
+    let told = plan.play();
+    is_whole(&told, 2000);
+    assert_eq!(told.outcome("right"), 2000);
+    assert_eq!(server.requests(), 2000);
+    told.agrees_with(&server);
+}
+
+#[test]
+fn stopped_generator() {
+    let server = Server::start(|exchange| {
+        pause(30);
+        exchange.answer(HELLO)
+    });
+    let mut plan = load(&server.url());
+    plan.duration_s = 1.5;
+    plan.connections = 30;
+    let running = plan.start();
+    let signal = |name: &str| {
+        let command = format!("kill -{name} {}", running.child.id());
+        assert!(Command::new("sh")
+            .arg("-c")
+            .arg(command)
+            .status()
+            .unwrap()
+            .success());
+    };
+    while server.requests() < 100 {
+        pause(5);
+    }
+    signal("STOP");
+    pause(500);
+    signal("CONT");
+    let told = running.finish();
+    assert_eq!(told.outcome("right"), told.number(&["sent"]) as u64);
+    // The kernel had the answers while the process was stopped, and so they are told.
+    told.agrees_with(&server);
+    let late = told
+        .rows
+        .iter()
+        .filter(|row| row.read - row.last > 200_000_000);
+    assert!(late.count() >= 1);
+    assert!(told.number(&["gaps", "causes", "outside", "longest_s"]) >= 0.4);
+    let added = told.rows.iter().map(|row| row.added).max().unwrap();
+    let pacing = told.rows.iter().map(|row| row.pacing).max().unwrap();
+    assert!(added >= 400_000_000, "{added}");
+    assert!(pacing >= 400_000_000, "{pacing}");
+}
+
+#[test]
+fn histograms_by_second() {
+    let server = Server::start(|exchange| match exchange.number % 10 {
+        3 => exchange.answer(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
+        7 => false,
+        _ => exchange.answer(HELLO),
+    });
+    let mut plan = load(&server.url());
+    plan.keep_requests = false;
+    plan.duration_s = 1.5;
+    let told = plan.play();
+    assert!(told.rows.is_empty());
+    let end = told.seconds.iter().position(|&byte| byte == b'\n').unwrap();
+    let header: tinyjson::JsonValue = std::str::from_utf8(&told.seconds[..end])
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(header["seconds"].get::<f64>(), Some(&2.0));
+    let mut rest = &told.seconds[end + 1..];
+    let mut number = || take_varint(&mut rest).unwrap();
+    let mut outcomes = [0; 7];
+    for due in [400, 200] {
+        assert_eq!(number(), due);
+        assert_eq!(number(), 0);
+        let counts: Vec<u64> = (0..7).map(|_| number()).collect();
+        assert_eq!(counts.iter().sum::<u64>(), due);
+        let answers: u64 = counts[..3].iter().sum();
+        let (right, all) = (number(), number());
+        assert!(right <= counts[0] && all <= answers && right <= all);
+        let service = number();
+        assert!(service >= answers);
+        let sums: Vec<u64> = (0..5)
+            .map(|_| {
+                (0..number())
+                    .map(|_| {
+                        number();
+                        number()
+                    })
+                    .sum()
+            })
+            .collect();
+        assert_eq!(
+            sums,
+            [counts[0], counts[1] + counts[2], answers, due, answers]
+        );
+        for (total, count) in outcomes.iter_mut().zip(counts) {
+            *total += count;
+        }
+    }
+    assert_eq!(number(), 2);
+    assert_eq!([number(), number(), number()], [200, 5, outcomes[0]]);
+    number();
+    assert_eq!([number(), number(), number()], [500, 0, outcomes[2]]);
+    number();
+    assert!(rest.is_empty());
+    assert_eq!(outcomes, [480, 0, 60, 0, 60, 0, 0]);
+}
+
+#[test]
+fn closing_server_does_not_keep_the_thread_busy() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted: Arc<AtomicU64> = Arc::default();
+    let over: Arc<AtomicBool> = Arc::default();
+    let (count, end) = (accepted.clone(), over.clone());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            drop(stream);
+            count.fetch_add(1, Ordering::SeqCst);
+            if end.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    });
+    let mut plan = load(&format!("http://{address}"));
+    plan.rate = 50.0;
+    let told = plan.play();
+    over.store(true, Ordering::SeqCst);
+    is_whole(&told, 50);
+    assert_eq!(told.outcome("right"), 0);
+    assert!(accepted.load(Ordering::SeqCst) < 500);
+}
+
+#[test]
+fn hostile_answers_end_in_time() {
+    let megabyte = {
+        let mut bytes = b"HTTP/1.1 200 OK\r\n".to_vec();
+        while bytes.len() < 1_000_000 {
+            bytes.extend_from_slice(b"X-Header: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n");
+        }
+        bytes
+    };
+    let server = Server::start(move |exchange| {
+        let answers: [&[u8]; 8] = [
+            &megabyte,
+            b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello",
+            b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+            b"\x00\xff\xfe\n\r\n\r\n",
+        ];
+        exchange.write(answers[(exchange.number % 8) as usize]);
+        true
+    });
+    let mut plan = load(&server.url());
+    plan.rate = 160.0;
+    plan.timeout_s = 5.0;
+    let began = Instant::now();
+    let told = plan.play();
+    is_whole(&told, 160);
+    assert_eq!(told.outcome("read"), 160);
+    assert_eq!(
+        told.failures("protocol"),
+        160,
+        "{:?}",
+        told.json["failures"]
+    );
+    assert!(began.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn calls() {
+    let version = call(&["--version"]);
+    assert_eq!(version.stdout, b"metronome 0.1.0\n");
+    let plan = load("http://127.0.0.1:1").plan();
+    let wrong = [
+        (plan.replace("400", "0"), "rate"),
+        (
+            plan.replace("\"threads\": 1", "\"threads\": 99999"),
+            "threads",
+        ),
+        (
+            plan.replace("\"connections\": 8", "\"connections\": 0"),
+            "connections",
+        ),
+        (plan.replace("*/*", "a\\r\\nb"), "headers"),
+        (plan.replace("Accept", "Acc ept"), "headers"),
+        (plan.replace("\"/x\"", "\"x\""), "path"),
+        (plan.replace("http:", "ftp:"), "url"),
+        (plan.replace(":1\"", ":1/path\""), "url"),
+        (plan.replace(":1\"", ":99999\""), "url"),
+        (plan.replace("\"told\"", "\"../told\""), "output"),
+        (plan.replace("timeout_s", "timeout"), "timeout"),
+        (plan.replace("plan/1", "plan/2"), "format"),
+        (plan.replace("{\"status\"", "{\"state\""), "state"),
+        (
+            plan.replace("\"body\": null", "\"body\": \"absent\""),
+            "absent",
+        ),
+        ("{".to_string(), "JSON"),
+        ("--help".to_string(), "call"),
+    ];
+    for (plan, word) in wrong {
+        let output = call(&[&plan]);
+        let message = String::from_utf8_lossy(&output.stderr).to_string();
+        assert_eq!(output.status.code(), Some(2), "{plan}");
+        assert!(message.contains(word), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    assert_eq!(call(&[]).status.code(), Some(2));
+    assert_eq!(call(&["{}", "{}"]).status.code(), Some(2));
+    let nowhere = load("http://name.invalid").plan();
+    assert_eq!(call(&[&nowhere]).status.code(), Some(1));
+}

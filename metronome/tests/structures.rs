@@ -1,0 +1,337 @@
+//! The structures of the program, without sockets.
+
+mod common;
+
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use common::{folder, load, Random};
+use metronome::columns::{put_varint, read_rows, take_varint, units, unzigzag, zigzag, Columns};
+use metronome::evaluation::Evaluation;
+use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
+use metronome::ideal::Ideal;
+use metronome::plan::Plan;
+use metronome::record::{Outcome, Record, Ring};
+use metronome::schedule::{Claim, Rate, Schedule};
+use metronome::summary::rank_correlation;
+
+#[test]
+fn schedules() {
+    assert_eq!(Rate::new(0.1, 30.0).scheduled, 3);
+    assert_eq!(Rate::new(2000.0, 10.0).scheduled, 20_000);
+    assert_eq!(Rate::new(3.0, 1.1).scheduled, 4);
+    assert_eq!(Rate::new(1.0, 0.5).scheduled, 1);
+    let mut random = Random::new(1);
+    for _ in 0..1000 {
+        let rate = Rate::new(
+            random.below(1_000_000) as f64 / 7.0 + 0.01,
+            random.below(1000) as f64 / 3.0 + 0.1,
+        );
+        // The last request is due before the end, and another would not be.
+        assert!(rate.due(rate.scheduled - 1) < rate.duration_ns + 1000);
+        assert!(rate.due(rate.scheduled) + 1000 >= rate.duration_ns);
+        assert!(rate.second(rate.due(rate.scheduled - 1)) < rate.seconds());
+    }
+}
+
+#[test]
+fn two_threads_claim_each_request_once() {
+    let rate = Rate::new(1e7, 1.0);
+    let schedule = Schedule::new(rate);
+    let clock = AtomicU64::new(0);
+    let claims: Vec<Vec<u64>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut claims = Vec::new();
+                    loop {
+                        let now = clock.fetch_add(50, Ordering::Relaxed);
+                        match schedule.claim(now, u64::MAX) {
+                            Claim::Request(number) => {
+                                assert!(rate.due(number) <= now);
+                                claims.push(number);
+                            }
+                            _ if now >= rate.duration_ns || schedule.next().is_none() => {
+                                return claims
+                            }
+                            _ => {}
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let mut seen = vec![0u8; rate.scheduled as usize];
+    for claims in &claims {
+        assert!(claims.windows(2).all(|pair| pair[0] < pair[1]));
+        for &number in claims {
+            seen[number as usize] += 1;
+        }
+    }
+    assert_eq!(seen.len(), 10_000_000);
+    assert!(seen.iter().all(|&count| count == 1));
+}
+
+#[test]
+fn claims_have_limits() {
+    let schedule = Schedule::new(Rate::new(10.0, 1.0));
+    assert_eq!(schedule.claim(0, 0), Claim::NoRoom);
+    assert_eq!(schedule.claim(0, 1), Claim::Request(0));
+    assert_eq!(schedule.claim(99_999_999, 100), Claim::Nothing);
+    assert_eq!(schedule.claim(100_000_000, 100), Claim::Request(1));
+    assert_eq!(schedule.claim(1_000_000_000, 100), Claim::Nothing);
+    assert_eq!(schedule.claimed(), 2);
+}
+
+#[test]
+fn numbers_round_trip() {
+    let mut random = Random::new(2);
+    for _ in 0..100_000 {
+        let value = random.next() >> random.below(64);
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, value);
+        let mut rest = bytes.as_slice();
+        assert_eq!(take_varint(&mut rest), Some(value));
+        assert!(rest.is_empty());
+        assert_eq!(unzigzag(zigzag(value as i64)), value as i64);
+        // A value is in the range of its bucket, which is narrow.
+        for bits in [FILE_BITS, 12] {
+            let (least, width) = range(bucket(value, bits), bits);
+            assert!(least <= value && value - least < width);
+            assert!(width == 1 || width << bits <= least);
+        }
+    }
+    assert_eq!(bucket(511, 8), 511);
+    assert_eq!(bucket(512, 8), 512);
+    assert_eq!(bucket(1023, 8), 767);
+    assert_eq!(bucket(1024, 8), 768);
+    assert_eq!(bucket(u64::MAX, 8), 55 * 256 + 511);
+    for bucket_before in 0..14_000 {
+        let (least, width) = range(bucket_before, 8);
+        assert_eq!(bucket(least, 8), bucket_before);
+        assert_eq!(bucket(least + width - 1, 8), bucket_before);
+        assert_eq!(bucket(least + width, 8), bucket_before + 1);
+    }
+}
+
+#[test]
+fn quantiles() {
+    let mut histogram = Histogram::default();
+    for value in 1..=100_000u64 {
+        histogram.add(value * 37);
+    }
+    for fraction in [0.001, 0.5, 0.9, 0.99, 0.999] {
+        let truth = fraction * 100_000.0 * 37.0;
+        let told = histogram.quantile(fraction);
+        assert!((told - truth).abs() <= truth * 0.0002, "{told} {truth}");
+    }
+    assert_eq!(histogram.most(), 3_700_000);
+    assert!((histogram.mean() - 37.0 * 50_000.5).abs() < 0.001);
+    assert_eq!(Histogram::default().quantile(0.5), 0.0);
+}
+
+#[test]
+fn rank_correlations() {
+    let mut random = Random::new(3);
+    let rising: Vec<(u64, u64)> = (0..200).map(|value| (value, value * value)).collect();
+    let falling: Vec<(u64, u64)> = (0..200).map(|value| (value, 1000 - value)).collect();
+    let unrelated: Vec<(u64, u64)> = (0..5000)
+        .map(|_| (random.below(50), random.below(50)))
+        .collect();
+    assert!((rank_correlation(&rising).unwrap() - 1.0).abs() < 1e-9);
+    assert!((rank_correlation(&falling).unwrap() + 1.0).abs() < 1e-9);
+    assert!(rank_correlation(&unrelated).unwrap().abs() < 0.1);
+    assert_eq!(rank_correlation(&rising[..99]), None);
+    assert_eq!(rank_correlation(&vec![(1, 1); 200]), None);
+}
+
+/// A run of requests by some generator: due, sent and last.
+fn random_run(random: &mut Random, connections: usize) -> Vec<(u64, u64, u64)> {
+    let mut free = vec![0; connections];
+    let mut due = 0;
+    (0..500)
+        .map(|_| {
+            due += random.below(100);
+            free.sort_unstable();
+            let sent = due.max(free[0]) + random.below(20) * random.below(3);
+            let last = sent + random.below(300);
+            free[0] = last;
+            (due, sent, last)
+        })
+        .collect()
+}
+
+#[test]
+fn ideal_run_agrees_with_a_slow_model() {
+    let mut random = Random::new(4);
+    for round in 0..40 {
+        let connections = 1 + round % 7;
+        let mut ideal = Ideal::new(connections);
+        let mut ends: Vec<u64> = Vec::new();
+        for (due, sent, last) in random_run(&mut random, connections) {
+            // A request starts once fewer than all connections carry one at that time.
+            let mut start = due;
+            loop {
+                let carried = ends.iter().copied().filter(|&end| end > start);
+                if carried.clone().count() < connections {
+                    break;
+                }
+                start = carried.min().unwrap();
+            }
+            let end = start + (last - sent);
+            ends.push(end);
+            assert_eq!(ideal.added(due, sent, last), last.saturating_sub(end));
+        }
+    }
+}
+
+#[test]
+fn perfect_generator_adds_nothing() {
+    let mut random = Random::new(5);
+    for connections in 1..8 {
+        let mut ideal = Ideal::new(connections);
+        let mut free = vec![0u64; connections];
+        let mut due = 0;
+        for _ in 0..2000 {
+            due += random.below(100);
+            free.sort_unstable();
+            let sent = due.max(free[0]);
+            let last = sent + random.below(500);
+            free[0] = last;
+            assert_eq!(ideal.added(due, sent, last), 0);
+        }
+    }
+}
+
+#[test]
+fn unsent_requests_of_the_ideal_generator() {
+    let mut ideal = Ideal::new(1);
+    // It holds its connection for 10 from 0 on, so of those due at 1, 2, ... it starts another
+    // at 10, 20 and so on, before 45.
+    ideal.added(0, 0, 10);
+    assert_eq!(ideal.unsent(1..1000, 45), 4);
+    assert_eq!(Ideal::new(3).unsent(0..10, 5), 5);
+}
+
+fn random_record(random: &mut Random, due: u64) -> Record {
+    let outcome = Outcome::ALL[random.below(7) as usize];
+    let issued = due + random.below(100_000);
+    let sent = issued + random.below(1000);
+    let first = sent + random.below(50_000_000);
+    let last = first + random.below(1_000_000);
+    Record {
+        issued,
+        sent,
+        first,
+        last,
+        read: last + random.below(100_000),
+        pacing: random.below(10_000),
+        bytes: random.below(1 << 40),
+        status: 200 + random.below(400) as u16,
+        outcome,
+        connection: random.below(10_000) as u32,
+        disturbed: random.below(2) == 1,
+    }
+}
+
+#[test]
+fn columns_round_trip() {
+    let mut random = Random::new(6);
+    let path = folder().join("rows");
+    let mut columns = Columns::create(&path).unwrap();
+    let mut records = Vec::new();
+    for number in 0..70_000u64 {
+        let due = number * 1234;
+        let record = random_record(&mut random, due);
+        columns.add(due, &record, number).unwrap();
+        records.push((due, record));
+    }
+    columns.finish().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let header = bytes.split(|&byte| byte == b'\n').next().unwrap();
+    let header: tinyjson::JsonValue = std::str::from_utf8(header).unwrap().parse().unwrap();
+    assert_eq!(header["rows"].get::<f64>(), Some(&70_000.0));
+    let rows = read_rows(&bytes).unwrap();
+    assert_eq!(rows.len(), records.len());
+    for (number, (row, (due, record))) in rows.iter().zip(&records).enumerate() {
+        assert_eq!(row[0], record.outcome as u64);
+        assert_eq!(row[1], u64::from(record.status));
+        assert_eq!(row[2], record.bytes);
+        assert_eq!(row[3], u64::from(record.connection));
+        // The sum of differences is the rounded time itself.
+        let mut time = units(*due);
+        let times = [
+            record.issued,
+            record.sent,
+            record.first,
+            record.last,
+            record.read,
+        ];
+        for (step, truth) in row[4..9].iter().zip(times) {
+            time += step;
+            assert_eq!(time, units(truth));
+        }
+        assert_eq!(row[9], units(record.pacing));
+        assert_eq!(row[10], units(number as u64));
+    }
+}
+
+#[test]
+fn rings_keep_records() {
+    let mut random = Random::new(7);
+    let ring = Ring::new(100);
+    for number in 0..1000 {
+        assert!(number < ring.room());
+        assert_eq!(ring.load(number), None);
+        let record = random_record(&mut random, number);
+        ring.store(number, &record);
+        assert_eq!(ring.load(number), Some(record));
+        if number >= 50 {
+            ring.release(number - 50);
+        }
+    }
+}
+
+/// Bytes of memory of this process.
+fn resident() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+#[test]
+fn memory_stays_fixed() {
+    let mut plan = load("http://127.0.0.1:1");
+    plan.rate = 10_000.0;
+    plan.duration_s = 150.0;
+    plan.keep_requests = false;
+    let plan = Plan::parse(&plan.plan()).unwrap();
+    let path = folder().join("seconds");
+    let mut evaluation = Evaluation::create(&plan, &path).unwrap();
+    let ring = Ring::new(50_000);
+    let mut random = Random::new(8);
+    let rate = plan.schedule();
+    let mut after_warm_up = 0;
+    for number in 0..rate.scheduled {
+        ring.store(number, &random_record(&mut random, rate.due(number)));
+        if ring.room() - number < 20_000 {
+            evaluation.drain(&ring, number + 1).unwrap();
+        }
+        if number == rate.scheduled / 5 {
+            after_warm_up = resident();
+        }
+    }
+    // The other tests of this process have their memory too, but none as much in the end.
+    evaluation.drain(&ring, rate.scheduled).unwrap();
+    let evaluated = evaluation.finish().unwrap();
+    assert_eq!(evaluated.sent, 1_500_000);
+    let _ = fs::remove_file(&path);
+    let grown = resident().saturating_sub(after_warm_up);
+    assert!(grown < 200 << 20, "{grown}");
+}
