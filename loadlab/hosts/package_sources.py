@@ -1,13 +1,16 @@
 """Find where this machine gets packages, for hosts without internet, from its tools' own settings.
 
-apt is read from its files; pip, npm and Go are asked, so that a default of theirs counts too.
+apt and cargo are read from their files; pip, npm and Go are asked, so that a default of theirs
+counts too. cargo's default is in the lock file of the lab's own crate.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
@@ -30,8 +33,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """What this machine fetches from.
 
     - sources: "name:port" of each server, as SSH's PermitRemoteOpen takes it
-    - environment: the variables that lead pip, npm and Go on a host to the same servers
-    - missing: language of applications -> why their packages cannot be fetched, and the remedy
+    - environment: the variables that lead pip, npm, Go and the build of the lab's crate on a host
+      to the same servers
+    - missing: language, of applications or of the lab's crate -> why its packages cannot be
+      fetched, and the remedy
     """
 
     sources: list[str]
@@ -58,11 +63,14 @@ def name_and_port(url: str) -> str:
     return f"{name}:{parts.port or PORTS[parts.scheme]}"
 
 
-def find(ask: Ask, read: Read, environ: Mapping[str, str], apt: Path, home: Path) -> Found:
+def find(
+    ask: Ask, read: Read, environ: Mapping[str, str], apt: Path, home: Path, lock: Path
+) -> Found:
     """Return what this machine fetches from.
 
     ``environ``: its environment; ``apt``: the directory of apt's settings, which may be absent;
-    ``home``: the user's own directory. Raises ValueError for an invalid port in apt's settings.
+    ``home``: the user's own directory; ``lock``: Cargo.lock of the lab's crate. Raises ValueError
+    for an invalid port in apt's settings.
     """
     sources = {name_and_port(url) for url in apt_urls(apt)}
     environment, missing = dict[str, str](), dict[str, str]()
@@ -70,6 +78,7 @@ def find(ask: Ask, read: Read, environ: Mapping[str, str], apt: Path, home: Path
         "python": lambda: _pip(ask, read),
         "node": lambda: _npm(ask, environ, home),
         "go": lambda: _go(ask, environ),
+        "rust": lambda: _cargo(read, environ, home, lock),
     }
     for language, tool in tools.items():
         try:
@@ -235,3 +244,43 @@ def _go_sums(database: str) -> Iterable[str]:
     """Return the address of a GOSUMDB: "name", "name+key" or "name+key address"; or "off"."""
     name, _, place = database.partition(" ")
     return [] if name in ("", "off") else [place or f"https://{name.partition('+')[0]}"]
+
+
+def _cargo(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> _Tool:
+    """Read cargo's settings for the registry in place of its own, and ask it for its files."""
+    own = cargo_registry(Path(environ.get("CARGO_HOME") or home / ".cargo"))
+    index = (own or cargo_default(lock)).removeprefix("sparse+")
+    if urlsplit(index).scheme not in PORTS:
+        raise ValueError(
+            f"cargo reads its index from {index}, which is no sparse one. Set a registry "
+            "sparse+https://... in its config.toml."
+        )
+    _refuse_password(index, "registry in cargo's config.toml")
+    page = f"{index.rstrip('/')}/config.json"
+    try:
+        place, text = read(page, "")
+        files = str(json.loads(text)["dl"])
+    except (OSError, ValueError, KeyError) as problem:
+        raise ValueError(f"The registry of cargo does not answer: {page}: {problem}.") from problem
+    return _Tool([index, place, files], {"LAB_CARGO_INDEX": own} if own else {})
+
+
+def cargo_registry(folder: Path) -> str:
+    """Return the registry that cargo's settings put in place of the default, or ""."""
+    paths = [path for name in ("config", "config.toml") if (path := folder / name).exists()]
+    settings = tomllib.loads(paths[0].read_text(encoding="utf-8")) if paths else {}
+    sources, name = settings.get("source", {}), "crates-io"
+    while "replace-with" in sources.get(name, {}):
+        name = sources.pop(name)["replace-with"]
+    own = sources.get(name, {}).get("registry")
+    return str(own or settings.get("registries", {}).get(name, {}).get("index", ""))
+
+
+def cargo_default(lock: Path) -> str:
+    """Return the sparse form of the registry that a lock file names by its git index."""
+    named = re.search(
+        r'"registry\+https://[^"]*/([a-z.]+)-index"', lock.read_text(encoding="utf-8")
+    )
+    if not named:
+        raise ValueError(f"{lock.name} names no registry.")
+    return f"https://index.{named[1]}/"

@@ -28,6 +28,10 @@ SAID = {
 }
 
 
+# cargo's default index is then that of pip.
+LOCK = 'source = "registry+https://git.example.org/up/example.org-index"\n'
+
+
 def apt(folder: Path, **files: str) -> Path:
     (folder / "sources.list.d").mkdir()
     for name, text in files.items():
@@ -37,14 +41,20 @@ def apt(folder: Path, **files: str) -> Path:
     return folder
 
 
-def find(home: Path, *, said: dict[str, str] = SAID, **environ: str) -> ps.Found:
+def find(home: Path, *, said: dict[str, str] = SAID, lock: str = LOCK, **environ: str) -> ps.Found:
     """What is found on a machine without apt whose tools print this."""
 
+    (home / "Cargo.lock").write_text(lock)
+
     def read(url: str, certificates: str) -> tuple[str, str]:
+        if url.endswith("/config.json"):
+            return url, '{"dl": "https://files.example.org/crates", "api": null}'
         assert certificates == ps.pip_settings(said["list"]).get("cert", "")
         return url, PAGE
 
-    return ps.find(lambda command: said[command[-1]], read, environ, home / "none", home)
+    return ps.find(
+        lambda command: said[command[-1]], read, environ, home / "none", home, home / "Cargo.lock"
+    )
 
 
 def test_apt_reads_one_line_sources(tmp_path: Path) -> None:
@@ -125,11 +135,13 @@ def test_a_mirror_of_pip_is_the_hosts_too(tmp_path: Path) -> None:
         "install.index-url='http://mirror.example.org:3141/root/pypi/+simple/'\n"
         "global.extra-index-url='\\nhttps://one.example.org/simple\\nhttps://two.example.org/simple'\n"
     )
-    found = find(tmp_path, said={**SAID, "list": listed})
+    near = LOCK.replace("example.org-", "near.example.org-")
+    found = find(tmp_path, said={**SAID, "list": listed}, lock=near)
     assert {"mirror.example.org:3141", "one.example.org:443", "two.example.org:443"} <= set(
         found.sources
     )
     assert "index.example.org:443" not in found.sources
+    assert "index.near.example.org:443" in found.sources
     assert found.environment["PIP_INDEX_URL"] == "http://mirror.example.org:3141/root/pypi/+simple/"
     assert found.environment["PIP_TRUSTED_HOST"] == "mirror.example.org"
     extra = "https://one.example.org/simple https://two.example.org/simple"
@@ -188,6 +200,34 @@ def test_tools_that_are_absent_leave_their_settings(tmp_path: Path) -> None:
     assert "c.example.org:80" in found.sources
     assert "npm.example.org:4873" not in found.sources
     assert sorted(found.missing) == ["go"]
+
+
+def test_a_registry_in_place_of_cargos_own_is_the_hosts_too(tmp_path: Path) -> None:
+    (tmp_path / ".cargo").mkdir()
+    settings = tmp_path / ".cargo" / "config.toml"
+    settings.write_text(
+        '[source.crates-io]\nreplace-with = "near"\n'
+        '[source.near]\nregistry = "sparse+https://crates.example.org:8443/index/"\n'
+    )
+    found = find(tmp_path)
+    assert "crates.example.org:8443" in found.sources
+    own = "sparse+https://crates.example.org:8443/index/"
+    assert found.environment["LAB_CARGO_INDEX"] == own
+    settings.write_text('[source.crates-io]\nreplace-with = "crates-io"\n')
+    assert "LAB_CARGO_INDEX" not in find(tmp_path).environment
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "config").write_text(
+        '[source.crates-io]\nreplace-with = "near"\n'
+        '[registries.near]\nindex = "https://me:secret@git.example.org/index"\n'
+    )
+    found = find(tmp_path, CARGO_HOME=str(tmp_path / "elsewhere"))
+    assert "secret" not in repr(found)
+    assert "Set registry in cargo's config.toml to an address without" in found.missing["rust"]
+    settings.write_text(
+        settings.read_text().replace('"crates-io"\n', '"near"\n') + "[source.near]\n"
+        'directory = "/srv/crates"\n'
+    )
+    assert find(tmp_path).missing == {}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +290,8 @@ def test_pip_itself_says_which_index_it_uses(
     def ask(command: list[str]) -> str:
         return lookup.ask(command) if command[0] == ps.PIP[0] else ""
 
-    found = ps.find(ask, lookup.read, {}, tmp_path / "none", tmp_path)
+    (tmp_path / "lock").write_text("")
+    found = ps.find(ask, lookup.read, {}, tmp_path / "none", tmp_path, tmp_path / "lock")
     port = index.split(":")[2].partition("/")[0]
     assert found.sources == [f"127.0.0.1:{port}", "files.example.org:443"]
     assert found.environment == {"PIP_INDEX_URL": index}
@@ -264,7 +305,11 @@ def test_pip_itself_says_which_index_it_uses(
 def test_an_index_that_does_not_answer_is_named(tmp_path: Path) -> None:
     listed = "global.index-url='http://127.0.0.1:9/simple'\n"
     said = {**SAID, "list": listed}
-    found = ps.find(lambda command: said[command[-1]], lookup.read, {}, tmp_path / "none", tmp_path)
+    (tmp_path / "lock").write_text(LOCK.replace("example.org-index", "invalid-index"))
+    found = ps.find(
+        lambda command: said[command[-1]], lookup.read, {}, tmp_path, tmp_path, tmp_path / "lock"
+    )
+    assert "does not answer: https://index.invalid/config.json" in found.missing["rust"]
     assert "http://127.0.0.1:9/simple/gunicorn/" in found.missing["python"]
     assert "npm.example.org:443" in found.sources
 

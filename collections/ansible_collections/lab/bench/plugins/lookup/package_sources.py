@@ -19,10 +19,10 @@ from loadlab.hosts import package_sources
 
 DOCUMENTATION = """
 name: package_sources
-short_description: Find where the controller gets packages, by its settings of apt, pip, npm and Go
+short_description: Find where the controller gets packages, by the settings of its tools
 description:
-  - Reads apt's files, asks pip, npm and Go, and asks pip's index which servers have its files.
-    Takes about a second.
+  - Reads the files of apt and cargo, asks pip, npm and Go, and asks the registries of pip and cargo
+    which servers have their files. Takes about a second.
   - Returns C(sources), C(environment) and C(missing), see loadlab/hosts/package_sources.py.
 author: the lab's developers
 """
@@ -53,7 +53,8 @@ def read(url: str, certificates: str) -> tuple[str, str]:
 @functools.cache
 def found() -> package_sources.Found:
     """Return what this machine fetches from; one task may ask several times."""
-    return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home())
+    lock = Path(package_sources.__file__).parents[2] / "metronome" / "Cargo.lock"
+    return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home(), lock)
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
