@@ -19,6 +19,9 @@ use crate::tls::{Client, Plain};
 const POLLED_NS: u64 = 60_000;
 /// In the last moment it only watches the clock, as an answer read then would delay the request.
 const WATCHED_NS: u64 = 2_000;
+/// A thread that polls more of the time does not ask to run before others: the kernel stops a
+/// real-time thread that hardly sleeps.
+const MOST_POLLED_FIRST: f64 = 0.5;
 const UPKEEP_NS: u64 = 10_000_000;
 const MOST_EVENTS: usize = 8;
 const MOST_SENDS: usize = 8;
@@ -77,6 +80,8 @@ pub struct Report {
     /// Integral of the number of requests under way over time.
     pub under_way: u128,
     pub cpu: (u64, u64),
+    /// Whether the thread ran before others.
+    pub first: bool,
     pub stamped: bool,
     pub stamps_missing: u64,
     pub stamps_rejected: u64,
@@ -176,6 +181,7 @@ impl<'a> Pacer<'a> {
                 polling: vec![0; plan.schedule().seconds()],
                 under_way: 0,
                 cpu: (0, 0),
+                first: false,
                 stamped: true,
                 stamps_missing: 0,
                 stamps_rejected: 0,
@@ -201,6 +207,9 @@ impl<'a> Pacer<'a> {
         prepared?;
         self.start = self.shared.start.load(Ordering::Acquire);
         self.end = self.start + self.shared.schedule.rate.duration_ns;
+        let plan = self.shared.plan;
+        let polled = plan.rate / plan.threads as f64 * POLLED_NS as f64 / 1e9;
+        self.report.first = polled < MOST_POLLED_FIRST && sys::run_first();
         let before = sys::thread_cpu();
         self.run_queue.growth();
         self.play()?;

@@ -371,7 +371,10 @@ pub fn text(plan: &Plan, run: &Run, load: &Evaluated, reports: &[Report]) -> Str
             "stamps_rejected",
             sum(reports, |report| report.stamps_rejected).to_string(),
         ),
-        ("fifo", "false".to_string()),
+        (
+            "fifo",
+            reports.iter().all(|report| report.first).to_string(),
+        ),
         ("memory_locked", run.memory_locked.to_string()),
         (
             "clock_offset",

@@ -298,6 +298,13 @@ pub fn lock_memory() -> bool {
     unsafe { libc::mlockall(libc::MCL_CURRENT) == 0 }
 }
 
+/// Lets this thread run before all that are not real-time. Says whether that was allowed.
+pub fn run_first() -> bool {
+    let mut parameter: libc::sched_param = unsafe { mem::zeroed() };
+    parameter.sched_priority = 50;
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) == 0 }
+}
+
 /// Lets this thread run only when nothing else would.
 pub fn yield_to_others() {
     let parameter: libc::sched_param = unsafe { mem::zeroed() };
