@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{call, load, pause, Server, Told, HELLO};
+use common::{call, load, pause, Measured, Server, HELLO};
 use metronome::columns::take_varint;
 use metronome::sys::allowed_cpus;
 use std::io::Read;
@@ -18,12 +18,12 @@ fn constant() -> Server {
 }
 
 /// All requests were sent, none before it was due, and each is in the rows once.
-fn is_whole(told: &Told, scheduled: u64) {
-    assert_eq!(told.number(&["scheduled"]) as u64, scheduled);
-    assert_eq!(told.number(&["sent"]) as u64, scheduled);
-    assert_eq!(told.number(&["unsent"]), 0.0);
-    assert_eq!(told.rows.len() as u64, scheduled);
-    for row in &told.rows {
+fn is_whole(measured: &Measured, scheduled: u64) {
+    assert_eq!(measured.number(&["scheduled"]) as u64, scheduled);
+    assert_eq!(measured.number(&["sent"]) as u64, scheduled);
+    assert_eq!(measured.number(&["unsent"]), 0.0);
+    assert_eq!(measured.rows.len() as u64, scheduled);
+    for row in &measured.rows {
         assert!(row.due <= row.sent && row.sent <= row.first);
         assert!(row.first <= row.last && row.last <= row.read);
         assert!(row.pacing <= row.sent - row.due + 100);
@@ -37,15 +37,15 @@ fn constant_server() {
     let mut plan = load(&server.url());
     plan.expected = Some(b"hello");
     plan.bytes = "5";
-    let told = plan.play();
-    is_whole(&told, 400);
-    assert_eq!(told.outcome("right"), 400);
+    let measured = plan.play();
+    is_whole(&measured, 400);
+    assert_eq!(measured.outcome("right"), 400);
     assert_eq!(server.requests(), 400);
-    told.agrees_with(&server);
-    assert_eq!(told.number(&["connects", "count"]), 8.0);
+    measured.agrees_with(&server);
+    assert_eq!(measured.number(&["connects", "count"]), 8.0);
     let (counted, by_latency) = (
-        told.number(&["under_way", "counted"]),
-        told.number(&["under_way", "by_latency"]),
+        measured.number(&["under_way", "counted"]),
+        measured.number(&["under_way", "by_latency"]),
     );
     assert!((counted - by_latency).abs() <= by_latency * 0.05 + 0.1);
 }
@@ -58,15 +58,15 @@ fn slow_server() {
     });
     let mut plan = load(&server.url());
     plan.connections = 40;
-    let told = plan.play();
-    is_whole(&told, 400);
-    assert_eq!(told.outcome("right"), 400);
-    told.agrees_with(&server);
-    assert!(told.rows.iter().all(|row| row.latency() >= 20_000_000));
+    let measured = plan.play();
+    is_whole(&measured, 400);
+    assert_eq!(measured.outcome("right"), 400);
+    measured.agrees_with(&server);
+    assert!(measured.rows.iter().all(|row| row.latency() >= 20_000_000));
 }
 
 /// A server that stops to answer between two times after its first request.
-fn stall(from_ms: u64, until_ms: u64) -> (Server, Told) {
+fn stall(from_ms: u64, until_ms: u64) -> (Server, Measured) {
     let begin: Arc<AtomicU64> = Arc::default();
     let server = Server::start(move |exchange| {
         let now = common::wall_clock();
@@ -77,25 +77,28 @@ fn stall(from_ms: u64, until_ms: u64) -> (Server, Told) {
         }
         exchange.answer(HELLO)
     });
-    let told = load(&server.url()).play();
-    assert_eq!(told.outcome("right"), told.number(&["sent"]) as u64);
-    told.agrees_with(&server);
+    let measured = load(&server.url()).play();
+    assert_eq!(measured.outcome("right"), measured.number(&["sent"]) as u64);
+    measured.agrees_with(&server);
     // The server's clock starts with its first request, so after due time 0.
-    for row in &told.rows {
+    for row in &measured.rows {
         let due = row.due / 1_000_000;
         if due > from_ms + 100 && due < until_ms - 50 {
             assert!(row.latency() >= (until_ms - due - 5) * 1_000_000, "{row:?}");
         }
     }
-    (server, told)
+    (server, measured)
 }
 
 #[test]
 fn stall_in_the_middle() {
-    let (_, told) = stall(300, 600);
-    is_whole(&told, 400);
+    let (_, measured) = stall(300, 600);
+    is_whole(&measured, 400);
     // The wait is the server's: the ideal generator would have had most of it too.
-    let waited = told.rows.iter().filter(|row| row.latency() > 100_000_000);
+    let waited = measured
+        .rows
+        .iter()
+        .filter(|row| row.latency() > 100_000_000);
     let (count, own) = waited.fold((0, 0), |(count, own), row| {
         (count + 1, own + u64::from(row.added > row.latency() / 2))
     });
@@ -105,11 +108,11 @@ fn stall_in_the_middle() {
 
 #[test]
 fn stall_at_the_end() {
-    let (_, told) = stall(800, 1300);
+    let (_, measured) = stall(800, 1300);
     // All 8 connections wait until after the end, so the last requests are never sent.
-    assert!(told.number(&["unsent"]) >= 20.0);
-    assert!(told.number(&["unsent_own"]) <= told.number(&["unsent"]) / 2.0);
-    assert!(told.rows.iter().any(|row| row.latency() > 400_000_000));
+    assert!(measured.number(&["unsent"]) >= 20.0);
+    assert!(measured.number(&["unsent_own"]) <= measured.number(&["unsent"]) / 2.0);
+    assert!(measured.rows.iter().any(|row| row.latency() > 400_000_000));
 }
 
 #[test]
@@ -120,14 +123,14 @@ fn too_few_connections() {
     });
     let mut plan = load(&server.url());
     plan.connections = 2;
-    let told = plan.play();
-    assert!(told.number(&["unsent"]) >= 250.0);
-    told.agrees_with(&server);
-    let mut latencies: Vec<u64> = told.rows.iter().map(|row| row.latency()).collect();
-    let mut added: Vec<u64> = told.rows.iter().map(|row| row.added).collect();
+    let measured = plan.play();
+    assert!(measured.number(&["unsent"]) >= 250.0);
+    measured.agrees_with(&server);
+    let mut latencies: Vec<u64> = measured.rows.iter().map(|row| row.latency()).collect();
+    let mut added: Vec<u64> = measured.rows.iter().map(|row| row.added).collect();
     latencies.sort_unstable();
     added.sort_unstable();
-    let middle = told.rows.len() / 2;
+    let middle = measured.rows.len() / 2;
     assert!(added[middle] * 4 < latencies[middle]);
 }
 
@@ -141,16 +144,16 @@ fn errors_and_wrong_bodies() {
     });
     let mut plan = load(&server.url());
     plan.expected = Some(b"hello");
-    let told = plan.play();
-    is_whole(&told, 400);
-    assert_eq!(told.outcome("status"), 20);
-    assert_eq!(told.outcome("body"), 40);
-    assert_eq!(told.outcome("right"), 340);
-    assert_eq!(told.number(&["statuses", "500"]), 20.0);
-    assert_eq!(told.number(&["statuses", "200"]), 380.0);
-    assert_eq!(told.number(&["connects", "count"]), 8.0);
-    told.agrees_with(&server);
-    let shorter = told.rows.iter().filter(|row| row.bytes == 4).count();
+    let measured = plan.play();
+    is_whole(&measured, 400);
+    assert_eq!(measured.outcome("status"), 20);
+    assert_eq!(measured.outcome("body"), 40);
+    assert_eq!(measured.outcome("right"), 340);
+    assert_eq!(measured.number(&["statuses", "500"]), 20.0);
+    assert_eq!(measured.number(&["statuses", "200"]), 380.0);
+    assert_eq!(measured.number(&["connects", "count"]), 8.0);
+    measured.agrees_with(&server);
+    let shorter = measured.rows.iter().filter(|row| row.bytes == 4).count();
     assert_eq!(shorter, 20);
 }
 
@@ -168,16 +171,16 @@ fn resets_and_truncations() {
         11 => false,
         _ => exchange.answer(HELLO),
     });
-    let told = load(&server.url()).play();
-    is_whole(&told, 400);
-    assert_eq!(told.outcome("right"), 340);
-    assert_eq!(told.outcome("read"), 60);
-    assert_eq!(told.failures("truncated"), 20);
-    assert_eq!(told.failures("protocol"), 20);
-    assert_eq!(told.failures("closed"), 20);
-    let text: &String = told.json["first_protocol_error"].get().unwrap();
+    let measured = load(&server.url()).play();
+    is_whole(&measured, 400);
+    assert_eq!(measured.outcome("right"), 340);
+    assert_eq!(measured.outcome("read"), 60);
+    assert_eq!(measured.failures("truncated"), 20);
+    assert_eq!(measured.failures("protocol"), 20);
+    assert_eq!(measured.failures("closed"), 20);
+    let text: &String = measured.json["first_protocol_error"].get().unwrap();
     assert!(text.contains("SMTP"), "{text}");
-    assert!(told.number(&["reopened"]) >= 50.0);
+    assert!(measured.number(&["reopened"]) >= 50.0);
 }
 
 #[test]
@@ -192,10 +195,10 @@ fn reset_with_unread_request() {
     );
     let mut plan = load(&server.url());
     plan.rate = 100.0;
-    let told = plan.play();
-    is_whole(&told, 100);
-    assert_eq!(told.failures("reset"), 100);
-    assert_eq!(told.outcome("read"), 100);
+    let measured = plan.play();
+    is_whole(&measured, 100);
+    assert_eq!(measured.failures("reset"), 100);
+    assert_eq!(measured.outcome("read"), 100);
 }
 
 #[test]
@@ -208,10 +211,10 @@ fn refused() {
         let mut plan = load(&format!("http://{address}"));
         plan.keepalive = keepalive;
         plan.duration_s = 0.25;
-        let told = plan.play();
-        is_whole(&told, 100);
-        assert_eq!(told.outcome("connect"), 100);
-        assert_eq!(told.failures("refused"), 100);
+        let measured = plan.play();
+        is_whole(&measured, 100);
+        assert_eq!(measured.outcome("connect"), 100);
+        assert_eq!(measured.failures("refused"), 100);
     }
 }
 
@@ -245,11 +248,16 @@ fn framings() {
     let mut plan = load(&server.url());
     plan.rate = 300.0;
     plan.expected = Some(b"hello");
-    let told = plan.play();
-    is_whole(&told, 300);
-    assert_eq!(told.outcome("right"), 300, "{:?}", told.json["failures"]);
-    assert_eq!(told.number(&["surplus"]), 0.0);
-    assert!(told.rows.iter().all(|row| row.bytes == 5));
+    let measured = plan.play();
+    is_whole(&measured, 300);
+    assert_eq!(
+        measured.outcome("right"),
+        300,
+        "{:?}",
+        measured.json["failures"]
+    );
+    assert_eq!(measured.number(&["surplus"]), 0.0);
+    assert!(measured.rows.iter().all(|row| row.bytes == 5));
 }
 
 #[test]
@@ -261,17 +269,17 @@ fn heads_without_bodies() {
     plan.method = "HEAD";
     plan.bytes = "500";
     plan.duration_s = 0.25;
-    let told = plan.play();
-    assert_eq!(told.outcome("right"), 100);
-    assert_eq!(told.number(&["connects", "count"]), 8.0);
+    let measured = plan.play();
+    assert_eq!(measured.outcome("right"), 100);
+    assert_eq!(measured.number(&["connects", "count"]), 8.0);
     let server = Server::start(|exchange| exchange.answer(b"HTTP/1.1 204 No Content\r\n\r\n"));
     let mut plan = load(&server.url());
     plan.status = "null";
     plan.bytes = "0";
     plan.duration_s = 0.25;
-    let told = plan.play();
-    assert_eq!(told.outcome("right"), 100);
-    assert_eq!(told.number(&["connects", "count"]), 8.0);
+    let measured = plan.play();
+    assert_eq!(measured.outcome("right"), 100);
+    assert_eq!(measured.number(&["connects", "count"]), 8.0);
 }
 
 #[test]
@@ -281,9 +289,9 @@ fn surplus() {
     });
     let mut plan = load(&server.url());
     plan.duration_s = 0.25;
-    let told = plan.play();
-    assert_eq!(told.outcome("right"), 100);
-    assert_eq!(told.number(&["surplus"]), 100.0);
+    let measured = plan.play();
+    assert_eq!(measured.outcome("right"), 100);
+    assert_eq!(measured.number(&["surplus"]), 100.0);
 }
 
 #[test]
@@ -291,12 +299,12 @@ fn connection_for_each_request() {
     let server = constant();
     let mut plan = load(&server.url());
     plan.keepalive = false;
-    let told = plan.play();
-    is_whole(&told, 400);
-    assert_eq!(told.outcome("right"), 400);
-    assert_eq!(told.number(&["connects", "count"]), 400.0);
+    let measured = plan.play();
+    is_whole(&measured, 400);
+    assert_eq!(measured.outcome("right"), 400);
+    assert_eq!(measured.number(&["connects", "count"]), 400.0);
     assert_eq!(server.connections.load(Ordering::SeqCst), 400);
-    told.agrees_with(&server);
+    measured.agrees_with(&server);
 }
 
 #[test]
@@ -320,9 +328,9 @@ fn early_answer_to_a_large_body() {
     plan.status = "413";
     plan.rate = 20.0;
     plan.connections = 20;
-    let told = plan.play();
-    is_whole(&told, 20);
-    assert_eq!(told.outcome("right"), 20);
+    let measured = plan.play();
+    is_whole(&measured, 20);
+    assert_eq!(measured.outcome("right"), 20);
 }
 
 #[test]
@@ -351,7 +359,7 @@ fn body_larger_than_all_buffers() {
         plan.method = "POST";
         plan.body = "x".to_string();
         plan.rate = 20.0;
-        let told = plan.play_changed(|plan| {
+        let measured = plan.play_changed(|plan| {
             let body = vec![b'x'; 20_000_000];
             let head = String::from_utf8(plan.kind.request.clone()).unwrap();
             plan.kind.request = head
@@ -364,14 +372,14 @@ fn body_larger_than_all_buffers() {
             plan.kind.request.push(b'!');
         });
         // The server closes after an early answer, and its reset may be there before the answer.
-        assert!(told.number(&["sent"]) >= 3.0);
-        let sent = told.number(&["sent"]) as u64;
+        assert!(measured.number(&["sent"]) >= 3.0);
+        let sent = measured.number(&["sent"]) as u64;
         if reads {
-            assert_eq!(told.outcome("right"), sent);
+            assert_eq!(measured.outcome("right"), sent);
         } else {
-            let lost = told.failures("reset") + told.failures("write");
-            assert_eq!(told.outcome("right") + lost, sent);
-            assert!(told.outcome("right") > 0);
+            let lost = measured.failures("reset") + measured.failures("write");
+            assert_eq!(measured.outcome("right") + lost, sent);
+            assert!(measured.outcome("right") > 0);
         }
     }
 }
@@ -386,11 +394,11 @@ fn timeouts() {
     plan.timeout_s = 0.2;
     plan.rate = 40.0;
     plan.connections = 20;
-    let told = plan.play();
-    is_whole(&told, 40);
-    assert_eq!(told.outcome("timeout"), 40);
-    assert_eq!(told.failures("timeout"), 40);
-    for row in &told.rows {
+    let measured = plan.play();
+    is_whole(&measured, 40);
+    assert_eq!(measured.outcome("timeout"), 40);
+    assert_eq!(measured.failures("timeout"), 40);
+    for row in &measured.rows {
         assert!(row.last - row.sent >= 200_000_000);
     }
 }
@@ -401,11 +409,11 @@ fn two_threads_share_a_schedule() {
     let mut plan = load(&server.url());
     plan.threads = allowed_cpus().len().min(2);
     plan.rate = 2000.0;
-    let told = plan.play();
-    is_whole(&told, 2000);
-    assert_eq!(told.outcome("right"), 2000);
+    let measured = plan.play();
+    is_whole(&measured, 2000);
+    assert_eq!(measured.outcome("right"), 2000);
     assert_eq!(server.requests(), 2000);
-    told.agrees_with(&server);
+    measured.agrees_with(&server);
 }
 
 #[test]
@@ -433,18 +441,18 @@ fn stopped_generator() {
     signal("STOP");
     pause(500);
     signal("CONT");
-    let told = running.finish();
-    assert_eq!(told.outcome("right"), told.number(&["sent"]) as u64);
-    // The kernel had the answers while the process was stopped, and so they are told.
-    told.agrees_with(&server);
-    let late = told
+    let measured = running.finish();
+    assert_eq!(measured.outcome("right"), measured.number(&["sent"]) as u64);
+    // The kernel had the answers while the process was stopped, and so their latencies are right.
+    measured.agrees_with(&server);
+    let late = measured
         .rows
         .iter()
         .filter(|row| row.read - row.last > 200_000_000);
     assert!(late.count() >= 1);
-    assert!(told.number(&["gaps", "causes", "outside", "longest_s"]) >= 0.4);
-    let added = told.rows.iter().map(|row| row.added).max().unwrap();
-    let pacing = told.rows.iter().map(|row| row.pacing).max().unwrap();
+    assert!(measured.number(&["gaps", "causes", "outside", "longest_s"]) >= 0.4);
+    let added = measured.rows.iter().map(|row| row.added).max().unwrap();
+    let pacing = measured.rows.iter().map(|row| row.pacing).max().unwrap();
     assert!(added >= 400_000_000, "{added}");
     assert!(pacing >= 400_000_000, "{pacing}");
 }
@@ -459,15 +467,19 @@ fn histograms_by_second() {
     let mut plan = load(&server.url());
     plan.keep_requests = false;
     plan.duration_s = 1.5;
-    let told = plan.play();
-    assert!(told.rows.is_empty());
-    let end = told.seconds.iter().position(|&byte| byte == b'\n').unwrap();
-    let header: tinyjson::JsonValue = std::str::from_utf8(&told.seconds[..end])
+    let measured = plan.play();
+    assert!(measured.rows.is_empty());
+    let end = measured
+        .seconds
+        .iter()
+        .position(|&byte| byte == b'\n')
+        .unwrap();
+    let header: tinyjson::JsonValue = std::str::from_utf8(&measured.seconds[..end])
         .unwrap()
         .parse()
         .unwrap();
     assert_eq!(header["seconds"].get::<f64>(), Some(&2.0));
-    let mut rest = &told.seconds[end + 1..];
+    let mut rest = &measured.seconds[end + 1..];
     let mut number = || take_varint(&mut rest).unwrap();
     let mut outcomes = [0; 7];
     for due in [400, 200] {
@@ -525,10 +537,10 @@ fn closing_server_does_not_keep_the_thread_busy() {
     });
     let mut plan = load(&format!("http://{address}"));
     plan.rate = 50.0;
-    let told = plan.play();
+    let measured = plan.play();
     over.store(true, Ordering::SeqCst);
-    is_whole(&told, 50);
-    assert_eq!(told.outcome("right"), 0);
+    is_whole(&measured, 50);
+    assert_eq!(measured.outcome("right"), 0);
     assert!(accepted.load(Ordering::SeqCst) < 500);
 }
 
@@ -559,14 +571,14 @@ fn hostile_answers_end_in_time() {
     plan.rate = 160.0;
     plan.timeout_s = 5.0;
     let began = Instant::now();
-    let told = plan.play();
-    is_whole(&told, 160);
-    assert_eq!(told.outcome("read"), 160);
+    let measured = plan.play();
+    is_whole(&measured, 160);
+    assert_eq!(measured.outcome("read"), 160);
     assert_eq!(
-        told.failures("protocol"),
+        measured.failures("protocol"),
         160,
         "{:?}",
-        told.json["failures"]
+        measured.json["failures"]
     );
     assert!(began.elapsed().as_secs() < 5);
 }
@@ -592,7 +604,7 @@ fn calls() {
         (plan.replace("http:", "ftp:"), "url"),
         (plan.replace(":1\"", ":1/path\""), "url"),
         (plan.replace(":1\"", ":99999\""), "url"),
-        (plan.replace("\"told\"", "\"../told\""), "output"),
+        (plan.replace("\"measured\"", "\"../measured\""), "output"),
         (plan.replace("timeout_s", "timeout"), "timeout"),
         (plan.replace("plan/1", "plan/2"), "format"),
         (plan.replace("{\"status\"", "{\"state\""), "state"),

@@ -127,8 +127,11 @@ fn quantiles() {
     }
     for fraction in [0.001, 0.5, 0.9, 0.99, 0.999] {
         let truth = fraction * 100_000.0 * 37.0;
-        let told = histogram.quantile(fraction);
-        assert!((told - truth).abs() <= truth * 0.0002, "{told} {truth}");
+        let measured = histogram.quantile(fraction);
+        assert!(
+            (measured - truth).abs() <= truth * 0.0002,
+            "{measured} {truth}"
+        );
     }
     assert_eq!(histogram.most(), 3_700_000);
     assert!((histogram.mean() - 37.0 * 50_000.5).abs() < 0.001);

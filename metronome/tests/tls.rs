@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use common::{folder, load, Told};
+use common::{folder, load, Measured};
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
 use openssl::ec::{EcGroup, EcKey};
@@ -97,7 +97,7 @@ fn start(name: &str, address: &str, ending: Ending) -> (u16, PathBuf) {
     (port, path)
 }
 
-fn play(host: &str, port: u16, certificates: Option<PathBuf>) -> Told {
+fn play(host: &str, port: u16, certificates: Option<PathBuf>) -> Measured {
     let mut plan = load(&format!("https://{host}:{port}"));
     plan.bytes = "300000";
     plan.rate = 50.0;
@@ -109,11 +109,16 @@ fn play(host: &str, port: u16, certificates: Option<PathBuf>) -> Told {
 fn verified_server() {
     let (port, path) = start("localhost", "127.0.0.1", Ending::Never);
     for host in ["localhost", "127.0.0.1"] {
-        let told = play(host, port, Some(path.clone()));
-        assert_eq!(told.outcome("right"), 50, "{:?}", told.json["failures"]);
-        assert_eq!(told.number(&["connects", "count"]), 8.0);
-        assert_eq!(told.number(&["stamps_missing"]), 0.0);
-        assert_eq!(told.number(&["surplus"]), 0.0);
+        let measured = play(host, port, Some(path.clone()));
+        assert_eq!(
+            measured.outcome("right"),
+            50,
+            "{:?}",
+            measured.json["failures"]
+        );
+        assert_eq!(measured.number(&["connects", "count"]), 8.0);
+        assert_eq!(measured.number(&["stamps_missing"]), 0.0);
+        assert_eq!(measured.number(&["surplus"]), 0.0);
     }
 }
 
@@ -121,10 +126,10 @@ fn verified_server() {
 fn server_with_another_name() {
     let (port, path) = start("example.org", "127.0.0.2", Ending::Never);
     for host in ["localhost", "127.0.0.1"] {
-        let told = play(host, port, Some(path.clone()));
-        assert_eq!(told.outcome("connect"), 50);
-        assert_eq!(told.failures("tls"), 50);
-        let text: &String = told.json["first_protocol_error"].get().unwrap();
+        let measured = play(host, port, Some(path.clone()));
+        assert_eq!(measured.outcome("connect"), 50);
+        assert_eq!(measured.failures("tls"), 50);
+        let text: &String = measured.json["first_protocol_error"].get().unwrap();
         assert!(text.contains("mismatch"), "{text}");
     }
 }
@@ -132,21 +137,26 @@ fn server_with_another_name() {
 #[test]
 fn unknown_certificate() {
     let (port, _) = start("localhost", "127.0.0.1", Ending::Never);
-    let told = play("127.0.0.1", port, None);
-    assert_eq!(told.outcome("connect"), 50);
-    assert_eq!(told.failures("tls"), 50);
+    let measured = play("127.0.0.1", port, None);
+    assert_eq!(measured.outcome("connect"), 50);
+    assert_eq!(measured.failures("tls"), 50);
 }
 
 #[test]
 fn answers_until_close() {
     let (port, path) = start("localhost", "127.0.0.1", Ending::Announced);
-    let told = play("127.0.0.1", port, Some(path));
-    assert_eq!(told.outcome("right"), 50, "{:?}", told.json["failures"]);
+    let measured = play("127.0.0.1", port, Some(path));
+    assert_eq!(
+        measured.outcome("right"),
+        50,
+        "{:?}",
+        measured.json["failures"]
+    );
     // Who cuts the connection must not be able to shorten an answer.
     let (port, path) = start("localhost", "127.0.0.1", Ending::Abrupt);
-    let told = play("127.0.0.1", port, Some(path));
-    assert_eq!(told.outcome("right"), 0);
-    assert_eq!(told.failures("truncated"), 50);
+    let measured = play("127.0.0.1", port, Some(path));
+    assert_eq!(measured.outcome("right"), 0);
+    assert_eq!(measured.failures("truncated"), 50);
 }
 
 #[test]
@@ -155,7 +165,7 @@ fn server_without_tls() {
         |stream| matches!(stream.read(&mut [0; 4096]), Ok(count) if count > 0),
         |exchange| exchange.answer(common::HELLO),
     );
-    let told = play("127.0.0.1", server.address.port(), None);
-    assert_eq!(told.outcome("connect"), 50);
-    assert_eq!(told.failures("tls"), 50);
+    let measured = play("127.0.0.1", server.address.port(), None);
+    assert_eq!(measured.outcome("connect"), 50);
+    assert_eq!(measured.failures("tls"), 50);
 }

@@ -183,7 +183,7 @@ pub struct Running {
 impl Load {
     pub fn plan(&self) -> String {
         format!(
-            r#"{{"format": "metronome plan/1", "output": "told", "lanes": [{{"url": "{}"}}],
+            r#"{{"format": "metronome plan/1", "output": "measured", "lanes": [{{"url": "{}"}}],
             "kinds": [{{"method": "{}", "path": "/x", "headers": [["Accept", "*/*"]],
             "body": "{}",
             "answer": {{"status": {}, "bytes": {}, "body": {}}}}}],
@@ -232,18 +232,18 @@ impl Load {
         }
     }
 
-    pub fn play(&self) -> Told {
+    pub fn play(&self) -> Measured {
         self.start().finish()
     }
 
     /// Plays it in this process, with changes that no call can say.
-    pub fn play_changed(&self, change: impl FnOnce(&mut Plan)) -> Told {
+    pub fn play_changed(&self, change: impl FnOnce(&mut Plan)) -> Measured {
         let folder = folder();
         let mut plan = Plan::parse(&self.plan()).unwrap();
         change(&mut plan);
-        plan.output = folder.join("told").to_str().unwrap().to_string();
+        plan.output = folder.join("measured").to_str().unwrap().to_string();
         run::play(&plan).unwrap();
-        Told::read(&folder, self.rate)
+        Measured::read(&folder, self.rate)
     }
 }
 
@@ -277,8 +277,8 @@ impl Row {
     }
 }
 
-/// What the program told.
-pub struct Told {
+/// What the program measured.
+pub struct Measured {
     pub json: JsonValue,
     pub rows: Vec<Row>,
     pub seconds: Vec<u8>,
@@ -287,20 +287,20 @@ pub struct Told {
 }
 
 impl Running {
-    pub fn finish(self) -> Told {
+    pub fn finish(self) -> Measured {
         let output = self.child.wait_with_output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).to_string();
         assert!(output.status.success(), "{error}");
-        Told::read(&self.folder, self.rate)
+        Measured::read(&self.folder, self.rate)
     }
 }
 
-impl Told {
-    fn read(folder: &Path, rate: f64) -> Told {
-        let text = fs::read_to_string(folder.join("told.json")).unwrap();
+impl Measured {
+    fn read(folder: &Path, rate: f64) -> Measured {
+        let text = fs::read_to_string(folder.join("measured.json")).unwrap();
         let json: JsonValue = text.parse().unwrap();
-        let bytes = fs::read(folder.join("told.requests")).unwrap_or_default();
-        let seconds = fs::read(folder.join("told.seconds")).unwrap_or_default();
+        let bytes = fs::read(folder.join("measured.requests")).unwrap_or_default();
+        let seconds = fs::read(folder.join("measured.seconds")).unwrap_or_default();
         let mut rows = Vec::new();
         if !bytes.is_empty() {
             let read = read_rows(&bytes).unwrap();
@@ -333,7 +333,7 @@ impl Told {
             .unwrap();
         let digits: String = line.chars().filter(char::is_ascii_digit).collect();
         let _ = fs::remove_dir_all(folder);
-        Told {
+        Measured {
             json,
             rows,
             seconds,
@@ -364,25 +364,25 @@ impl Told {
             .map_or(0, |count| *count as u64)
     }
 
-    /// The answers as told, in the order of their ends, lie between the times before and after the
+    /// The measured answers, in the order of their ends, lie between the times before and after the
     /// server's writes, but for the clocks' tolerance.
     pub fn agrees_with(&self, server: &Server) {
         let mut log = server.log.lock().unwrap().clone();
-        let mut told: Vec<u64> = self
+        let mut measured: Vec<u64> = self
             .rows
             .iter()
             .filter(|row| row.outcome < 3)
             .map(|row| self.started + row.last)
             .collect();
-        told.sort_unstable();
-        assert_eq!(told.len(), log.len());
+        measured.sort_unstable();
+        assert_eq!(measured.len(), log.len());
         let tolerance = 1_000_000;
         let mut befores: Vec<u64> = log.iter().map(|entry| entry.0).collect();
         befores.sort_unstable();
         log.sort_unstable_by_key(|entry| entry.1);
-        for (told, (before, (_, after))) in told.iter().zip(befores.iter().zip(&log)) {
-            assert!(told + tolerance >= *before, "{told} {before}");
-            assert!(*told <= after + tolerance, "{told} {after}");
+        for (measured, (before, (_, after))) in measured.iter().zip(befores.iter().zip(&log)) {
+            assert!(measured + tolerance >= *before, "{measured} {before}");
+            assert!(*measured <= after + tolerance, "{measured} {after}");
         }
     }
 }
