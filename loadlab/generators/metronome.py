@@ -203,6 +203,9 @@ def blocks(stream: BufferedIOBase) -> Iterator[Block]:
             columns[name] = np.cumsum(zigzag(numbers)) if name in DIFFERENCES else numbers
         yield Block(first, columns)
         first += rows
+    # A compressed file ends with its checksum.
+    if stream.read(1):
+        raise GeneratorError(f"{RECORDS} has more than its {first} records")
 
 
 def _exactly(stream: BufferedIOBase, size: int) -> bytes:
@@ -234,7 +237,7 @@ class _Reader:
         outcome = columns["outcome"]
         turn = block.first + np.arange(len(outcome))
         # As the generator rounds: to nanoseconds, then to units.
-        due = (np.rint(turn * (1e9 / self._schedule.rate)).astype(np.int64) + 50) // 100
+        due = (np.floor(turn * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50) // 100
         service = columns["first"] + columns["last"]
         latency = columns["issued"] + columns["sent"] + service
         answered, right = outcome < ANSWERED, outcome == 0
@@ -409,7 +412,8 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
                 facts={"check": check.check},
             )
             for check in summary.checks
-            if not check.kept
+            # The medians of a queue that grows on the server differ.
+            if not check.kept and not (check.check == "halves" and summary.unsent)
         ],
     ), name
 

@@ -37,6 +37,11 @@ def saturating() -> str:
     return first("closed")
 
 
+def cross_checking() -> str:
+    """Return the generator of cross-checks: that of the published studies."""
+    return "wrk2"
+
+
 def calibrating(used: Iterable[str]) -> str:
     """Return the generator to calibrate for among those of a run.
 

@@ -40,8 +40,9 @@ LIMITS: dict[str, tuple[float, float, str]] = {
 }
 # Options of a run as a whole, which no cell of a study has.
 OF_RUNS = frozenset(
-    ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "matrix", "run_id")
-)
+    ("study", "lesson", "scale", "like", "base", "head", "baseline", "budget", "matrix", "run_id",
+     "cross_check")
+)  # fmt: skip
 # The endpoint that the Python clients ask by default.
 CLIENTS_ENDPOINT = "book"
 # (server, protocol, upstream_keepalive) of the stack with a separate HTTP router.

@@ -17,6 +17,7 @@ from loadlab.core.model import GivenOptions, Options, Study
 from loadlab.core.run_dir import RunDir
 from loadlab.hosts.qdisc import network_profile
 from loadlab.planning import (
+    cross_check,
     experiments,
     inputs,
     like,
@@ -76,6 +77,8 @@ def _plan(ask: Request) -> Plan:
         planned = variants.with_blocks(ask.root, planned, seconds, before)
     if study and study.candidates:
         planned = matrix.as_matrix(ask, study, planned, given, run)
+    if ask.cross_check:
+        planned = cross_check.beside(planned, study)
     run_id = run.run_id or _new_run_id(ask, study, planned.options)
     if planned.experiments:
         _refuse_other_clients(run_id, run.recorded, ask.clients)

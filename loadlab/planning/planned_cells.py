@@ -61,7 +61,13 @@ def plan_options(ask: Request, given: GivenOptions, filled: GivenOptions) -> Pla
         _refuse(ask, chosen, _LOAD_RULES)
         planned = PlannedCells(options=chosen, stacks={}, endpoints={}, experiments=[])
     if planned.experiments or "generator" in ask.user:
-        user_options.refuse_unused(ask.user, given, "the run", [((), chosen.generator)])
+        user_options.refuse_unused(
+            ask.user,
+            given,
+            "the run",
+            [((), chosen.generator)],
+            ask.cross_check and chosen.cross_check,
+        )
     return planned
 
 

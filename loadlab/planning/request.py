@@ -23,6 +23,7 @@ class Request(Struct, kw_only=True, frozen=True):
     - needs_framework: False for stages that measure nothing, which then plan no cells
     - needs_run: whether the run must exist
     - now: the time, for a new run's id
+    - cross_check: whether each client has the generator of cross-checks
     - python: the server's Python version, None where it is not known yet
     - kind: "study", "lesson" or "ab" (variants) where one must have been given; "matrix" where
       candidates are compared, though the cores of the server may not be known yet
@@ -42,6 +43,7 @@ class Request(Struct, kw_only=True, frozen=True):
     begin: bool = True
     needs_framework: bool = True
     needs_run: bool = False
+    cross_check: bool = False
     python: str | None = None
     kind: str | None = None
     stage: str = "run"

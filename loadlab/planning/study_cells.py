@@ -57,7 +57,8 @@ def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells
         first = first or planned.options
         # The user's options leave fewer candidates, and each has those.
         unused.append((() if study.candidates else entry.options, planned.options.generator))
-    user_options.refuse_unused(ask.user, filled, f"the {study.kind} {study.name}", unused)
+    checked = ask.cross_check and first is not None and first.cross_check
+    user_options.refuse_unused(ask.user, filled, f"the {study.kind} {study.name}", unused, checked)
     if first is None:
         raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")
     try:

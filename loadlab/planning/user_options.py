@@ -236,11 +236,13 @@ def refuse_unused(
     given: GivenOptions,
     what: str,
     cells: Sequence[tuple[Iterable[str], str]],
+    cross_check: bool,
 ) -> None:
     """Raise PlanError for an option that was given but that no cell uses.
 
     ``cells``: for each the names of its own options, which nothing overrides, and its generator.
-    ``what``: what the cells belong to, for the message.
+    ``what``: what the cells belong to, for the message. ``cross_check``: whether cells at a
+    constant rate have a cross-check, whose generator uses options too.
     """
     for name in asked:
         value = f"'{given[name]}'" if name in given else "it"
@@ -251,7 +253,8 @@ def refuse_unused(
                 f"Leave {name} out."
             )
         users = registry.readers(name) or free
-        if not set(users) & set(free):
+        constant = cross_check and set(registry.names("constant")) & set(free)
+        if not set(users) & {*free, *([registry.cross_checking()] if constant else [])}:
             raise PlanError(
                 f"{name}: {value} would change nothing: generator={'|'.join(dict.fromkeys(free))} "
                 f"does not read it, {', '.join(users)} alone would. Leave {name} out, or give "

@@ -15,7 +15,7 @@ from loadlab.scheduling.records import Records, measured, valid
 OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
 # No statistics use these, so one measurement is enough. A check measures the hosts as they are at
 # that moment, and needs a valid measurement.
-ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check")
+ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check", "cross_check")
 
 
 class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):

@@ -112,6 +112,7 @@ def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> st
 _PURPOSES = {
     "aa_control": "A/A control",
     "check": "check",
+    "cross_check": "cross-check",
     "curve": "curve",
     "py_spy": "flame graph",
     "trace": "trace",

@@ -8,7 +8,8 @@ consists of visits, each with the experiments of one set-up of the hosts; A/A co
 of their own.
 The seed and the block's number decide the order of visits and experiments, so it stays the same
 when a run is resumed. A void repetition is made again at once, in its own block. A lesson keeps the
-order of its file, where a remedy follows the failure.
+order of its file, where a remedy follows the failure. A cross-check is the end of its set-up's
+visit in the last block.
 """
 
 from __future__ import annotations
@@ -91,8 +92,12 @@ def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
         rng = random.Random(f"{plan.options.seed} {block}")
         turns = list(visits.values())
         rng.shuffle(turns)
+        last = block == plan.options.repetitions
         for visit in turns:
-            yield from ((block, experiment) for experiment in rng.sample(visit, len(visit)))
+            checks = [one for one in visit if one.items[0].purpose == "cross_check"]
+            those = [one for one in visit if one not in checks]
+            those = [*rng.sample(those, len(those)), *(checks if last else ())]
+            yield from ((block, experiment) for experiment in those)
 
 
 def consecutive_failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:

@@ -19,6 +19,7 @@ Purpose = Literal[
     "calibration",
     "injection",
     "check",
+    "cross_check",
 ]
 
 

@@ -81,6 +81,13 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     keep_requests: Annotated[
         bool, doc("Whether the generator's record of each request is kept, if it writes one.")
     ]
+    cross_check: Annotated[
+        bool,
+        doc(
+            "Whether each constant rate is measured once more with wrk2, where every client has "
+            "it; absent in earlier versions: false."
+        ),
+    ] = False
     recalibrate: Annotated[bool, doc("Whether a calibration of the last hour is not used again.")]
     run_id: Annotated[str | None, doc("Name of the run's folder; null: by time.")]
     clients: Annotated[int, doc("Clients of each server, from the inventory.")] = 1

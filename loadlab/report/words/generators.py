@@ -84,7 +84,9 @@ def proof_refusal(host: str, name: str, found: Outcome) -> str:
         return ""
     generator, other = registry.get(name), registry.first("constant")
     own = f"Name another with -e {generator.binary}=/path/to/{name}" if generator.binary else ""
-    else_ = f"{_instead(other)}" if name != other else ""
+    else_ = _instead(other) if name != other else ""
+    if name == registry.cross_checking():
+        else_ += " -e cross_check=false"
     remedy = ", or ".join(one for one in (own, else_) if one)
     said = found.said or "nothing"
     return (

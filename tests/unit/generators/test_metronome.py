@@ -1,0 +1,191 @@
+"""metronome's plan, and its files as a Measurement. The files are of real loads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.analysis import due
+from loadlab.generators import metronome
+from loadlab.generators.attribution import Schedule
+from loadlab.generators.generator import Request
+from loadlab.generators.measurement import GeneratorError, Measurement
+from loadlab.stats import histograms
+from tests.unit import builders
+
+FIXTURES = Path(__file__).parents[2] / "fixtures/metronome"
+FLAKY, OVERLOAD = Schedule(400, 2.5, 8), Schedule(400, 2, 1)
+LIMITS = builders.thresholds()
+
+
+def measured(name: str, schedule: Schedule = FLAKY) -> Measurement:
+    return metronome.measure(FIXTURES / name, schedule)[0]
+
+
+def said(name: str) -> dict[str, dict[str, float]]:
+    """Return what the program itself computed of a load."""
+    summary: dict[str, dict[str, float]] = json.loads(
+        (FIXTURES / name / "metronome.json").read_text()
+    )
+    return summary
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "records", tmp_path / "load"))
+
+
+@pytest.mark.parametrize("name", ["records", "seconds"])
+def test_each_outcome_has_its_class(name: str) -> None:
+    measurement = measured(name)
+    assert (measurement.requests, measurement.responses, measurement.ok) == (1000, 976, 916)
+    assert {kind: count for kind, count in measurement.errors.items() if count} == {
+        "read": 20,
+        "timeout": 4,
+        "status_4xx": 20,
+        "status_5xx": 20,
+        "body": 20,
+    }
+    assert (measurement.scheduled, measurement.unsent, measurement.aborted) == (1000, 0, 0)
+    assert measurement.rate_achieved == pytest.approx(976 / 2.5, rel=0.01)
+    assert measurement.goodput == pytest.approx(916 / 2.5, rel=0.01)
+    series = measurement.per_second
+    assert series is not None
+    assert (series.scheduled, sum(series.responses), sum(series.ok)) == ([400, 400, 200], 976, 916)
+
+
+@pytest.mark.parametrize(("name", "error"), [("records", 1e-3), ("seconds", 4e-3)])
+def test_the_percentiles_are_those_that_the_program_computes(name: str, error: float) -> None:
+    measurement, summary = measured(name), said(name)
+    assert measurement.ideal is not None
+    ideal = histograms.summary(measurement.ideal)
+    for key in ("p50", "p90", "mean", "max"):
+        latency, added = summary["latency_us"][key], summary["added_us"][key]
+        assert measurement.latency_us[key] == pytest.approx(latency, rel=error, abs=1)
+        assert ideal[key] == pytest.approx(latency - added, rel=error + 1e-3, abs=2)
+
+
+def test_what_is_kept_gives_the_same(folder: Path) -> None:
+    before, name = metronome.measure(folder, FLAKY)
+    assert name == "metronome.requests"
+    entry = metronome.GENERATORS[0]
+    assert entry.keep is not None
+    assert entry.discard is not None
+    load = builders.load(generator="metronome", rate=400, duration_s=2.5, connections=8)
+    entry.keep(folder, load, LIMITS, False)
+    entry.discard(folder)
+    assert [path.name for path in sorted(folder.iterdir())] == [
+        *("metronome.json", "metronome.requests.gz"),
+    ]
+    after, name = metronome.measure(folder, FLAKY)
+    assert name == "metronome.requests.gz"
+    assert after.latency_us == before.latency_us
+    # Less than the 16 bytes a request that are asked of it.
+    assert (folder / name).stat().st_size < 16 * 1000
+
+
+def test_a_load_that_one_connection_cannot_carry(tmp_path: Path) -> None:
+    measurement = measured("overload", OVERLOAD)
+    assert measurement.scheduled == 800
+    assert measurement.unsent == 800 - measurement.requests > 0
+    waited, lateness = measurement.waited, measurement.lateness
+    assert waited is not None
+    assert lateness is not None
+    assert (waited.unsent, lateness.unsent) == (measurement.unsent, 0)
+    # What waited, waited for the server: the generator has a small part of it.
+    assert measurement.ideal is not None
+    latency = due.over_due(measurement.latency_us, measurement.histogram, histograms.empty(), [])
+    own = due.own_part(latency, measurement.ideal, histograms.empty())
+    assert own.p50 is not None
+    assert latency.p50 is not None
+    assert own.p50 < 0.05 * latency.p50
+
+
+def test_a_truncated_file_is_refused(folder: Path) -> None:
+    path = folder / "metronome.requests"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(GeneratorError, match="truncated: "):
+        metronome.measure(folder, FLAKY)
+    path.unlink()
+    (folder / "metronome.requests.gz").write_bytes(gzip.compress(whole)[:-9])
+    with pytest.raises(GeneratorError, match=r"metronome\.requests\.gz is truncated"):
+        metronome.measure(folder, FLAKY)
+    (folder / "metronome.requests.gz").unlink()
+    with pytest.raises(GeneratorError, match=r"none of metronome\.requests, metronome\.seconds"):
+        metronome.measure(folder, FLAKY)
+
+
+def test_another_load_is_refused(folder: Path) -> None:
+    with pytest.raises(GeneratorError, match=r"of 1000 requests, not .* of 2500"):
+        metronome.measure(folder, Schedule(1000, 2.5, 8))
+    shutil.copy(FIXTURES / "overload" / "metronome.requests", folder)
+    with pytest.raises(GeneratorError, match=r"metronome\.requests has \[511, "):
+        metronome.measure(folder, FLAKY)
+
+
+def test_a_plan_has_what_was_asked_for() -> None:
+    request = Request(
+        url="https://10.0.0.1:8443/agents?a=1",
+        connections=64,
+        threads=2,
+        timeout_s=2,
+        body_bytes=17,
+        rate=0.5,
+        method="POST",
+        body="{}",
+        headers={"X-b": "it's"},
+        keepalive=False,
+        status=201,
+        body_file="answer.body",
+        keep_requests=False,
+    )
+    name, text = metronome.GENERATORS[0].command(request, 2.5, "warmup")
+    assert (name, json.loads(text)) == (
+        "metronome",
+        {
+            "format": "metronome plan/1",
+            "output": "warmup",
+            "lanes": [{"url": "https://10.0.0.1:8443"}],
+            "kinds": [
+                {
+                    "method": "POST",
+                    "path": "/agents?a=1",
+                    "headers": [["X-b", "it's"]],
+                    "body": "{}",
+                    "answer": {"status": 201, "bytes": 17, "body": "answer.body"},
+                }
+            ],
+            "schedule": {"rate": 0.5, "duration_s": 2.5},
+            "connections": 64,
+            "threads": 2,
+            "keepalive": False,
+            "timeout_s": 2,
+            "keep_requests": False,
+        },
+    )
+
+
+@given(st.lists(st.integers(0, 2**62)))
+def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
+    raw = bytearray()
+    for number in numbers:
+        rest = number
+        while rest > 127:
+            raw.append(rest & 127 | 128)
+            rest >>= 7
+        raw.append(rest)
+    assert metronome.leb128(bytes(raw), len(numbers)).tolist() == numbers
+
+
+@given(st.lists(st.integers(-(2**61), 2**61)))
+def test_differences_keep_their_sign(numbers: list[int]) -> None:
+    signed = np.array(numbers, np.int64)
+    assert metronome.zigzag((signed << 1) ^ (signed >> 63)).tolist() == numbers
