@@ -10,6 +10,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     for_ansible,
 )
+from msgspec.structs import replace
 
 from loadlab.core import documents, revision
 from loadlab.core.errors import PlanError
@@ -26,7 +27,7 @@ from loadlab.scheduling.plan import Plan
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         root = Path(args["root"])
-        own = ("root", "specs", "given", "original", "made_with")
+        own = ("root", "specs", "given", "cross_check_binary", "original", "made_with")
         rest = {key: args[key] for key in args if key not in own}
         original = documents.read(Path(args["original"]), Original) if args["original"] else None
         try:
@@ -38,11 +39,15 @@ class ActionModule(ControllerAction):
                 now=datetime.datetime.now(),
                 lab=revision.revision(root),
                 original=original,
+                cross_check=bool(args["cross_check_binary"]),
             )
             found = plan(request)
+            checked = found if request.cross_check else plan(replace(request, cross_check=True))
+            more = len(checked.experiments) > len(found.experiments)
             unlike = [] if original is None else self._unlike(original, found, root, args)
             return {
                 "plan": for_ansible(found),
+                "cross_checked": for_ansible(checked) if more else None,
                 "told": "\n".join(filter(None, [sentences.planned(found), curves.told(found)])),
                 "applications": applications.found(found),
                 "unlike": unlike,

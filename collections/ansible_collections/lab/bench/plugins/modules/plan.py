@@ -58,6 +58,12 @@ options:
     description: The kind of hosts, in words; a run resumes only on the same kind.
     type: str
     default: ""
+  cross_check_binary:
+    description: >-
+      Path of the user's own executable of the generator of cross-checks, which every client then
+      gets; empty if the clients decide.
+    type: str
+    default: ""
   inventory_args:
     description: >-
       Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
@@ -86,6 +92,10 @@ RETURN = """
 plan:
   description: >-
     The plan. Its keys are described in loadlab/scheduling/plan.py, class Plan.
+  type: dict
+  returned: success
+cross_checked:
+  description: The plan if every client has the generator of cross-checks; null if it is the same.
   type: dict
   returned: success
 told:
