@@ -27,7 +27,7 @@ from loadlab.scheduling.plan import Plan
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         root = Path(args["root"])
-        own = ("root", "specs", "given", "cross_check_binary", "original", "made_with")
+        own = ("root", "specs", "given", "original", "made_with")
         rest = {key: args[key] for key in args if key not in own}
         original = documents.read(Path(args["original"]), Original) if args["original"] else None
         try:
@@ -39,7 +39,6 @@ class ActionModule(ControllerAction):
                 now=datetime.datetime.now(),
                 lab=revision.revision(root),
                 original=original,
-                cross_check=bool(args["cross_check_binary"]),
             )
             found = plan(request)
             checked = found if request.cross_check else plan(replace(request, cross_check=True))

@@ -58,12 +58,12 @@ options:
     description: The kind of hosts, in words; a run resumes only on the same kind.
     type: str
     default: ""
-  cross_check_binary:
+  cross_check:
     description: >-
-      Path of the user's own executable of the generator of cross-checks, which every client then
-      gets; empty if the clients decide.
-    type: str
-    default: ""
+      Whether every client has or gets the generator of cross-checks. If it is not known yet, the
+      clients decide.
+    type: bool
+    default: false
   inventory_args:
     description: >-
       Command-line options that reach these hosts, such as C(-i inventory/aws); none by default.
