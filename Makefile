@@ -6,7 +6,7 @@
 # make lab passes every name=value to the playbook.
 SHELL := /bin/bash
 .DEFAULT_GOAL := lab
-.PHONY: lab test test-all lint unit unit-packages unit-whole aws molecule core lock generate screenshots setup site tools
+.PHONY: lab test test-all lint unit unit-packages unit-whole aws metronome molecule core lock generate screenshots setup site tools
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Lets Molecule and the tests find the lab's settings from any directory.
@@ -57,7 +57,7 @@ site: setup
 
 # Targets that measure nothing run in parallel, the longest first.
 test: tools
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages aws unit-whole lint
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line molecule unit-packages metronome aws unit-whole lint
 	@$(MAKE) --no-print-directory core
 
 # A part is a test file. With only= it runs completely, including its tests from make test.
@@ -91,6 +91,19 @@ unit-packages: tools
 
 unit-whole: tools
 	pytest tests/unit/test_*.py $(profile)
+
+# Tests the generator, with the cargo that the lab would build it with.
+metronome_packages := ca-certificates gcc libc6-dev libssl-dev libzstd-dev pkg-config zlib1g-dev
+metronome: tools
+	@set -e; set -- $$(roles/metronome/files/find-cargo.sh openssl $(metronome_packages)); \
+	[ $$# -gt 0 ] || { echo "No Rust 1.63 here, and no right to install it" >&2; exit 2; }; \
+	export PATH="$$1:$$PATH" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-$(CURDIR)/metronome/target}"; shift; \
+	[ $$# = 0 ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$$@" >/dev/null; \
+	cd metronome; \
+	if command -v cargo-clippy >/dev/null && command -v cargo-fmt >/dev/null; then \
+	  cargo fmt --check && cargo clippy --quiet --locked --all-targets --features tls -- -D warnings; \
+	else echo "This cargo has no clippy and no rustfmt: metronome is not linted"; fi; \
+	cargo test --quiet --locked --features tls
 
 # Tests the AWS calls against a local moto server.
 aws: tools
