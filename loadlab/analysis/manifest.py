@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,8 @@ _PIN = re.compile(
 _PLANNED = (
     "options", "stack", "stacks", "tunings", "networks", "endpoints", "experiments", "study",
 )  # fmt: skip
+# Of a generator that is a crate of the lab.
+_CRATES = "Cargo.lock"
 _REQUIREMENTS = "requirements.txt"
 # Ending of a lock file of Python.
 _PINS = ".txt"
@@ -59,7 +61,9 @@ def sources(cells: Iterable[Cell]) -> dict[str, str]:
     }
 
 
-def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_spy: bool) -> Locked:
+def locked(
+    root: Path, apps: Mapping[str, str], generators: Collection[str], py_spy: bool
+) -> Locked:
     """Return what the lab in ``root`` pins of the controller, these applications, their servers and
     generators, and the profiler.
 
@@ -74,6 +78,7 @@ def locked(root: Path, apps: Mapping[str, str], generators: Iterable[str], py_sp
     if py_spy:
         folders["profiler"] = root / "files" / "profiler"
     paths = {name: [folder / _REQUIREMENTS] for name, folder in folders.items()}
+    paths |= {name: [root / name / _CRATES] for name in generators}
     paths |= {
         name: [root / source / _REQUIREMENTS]
         if source.startswith(FOLDER)

@@ -197,5 +197,7 @@ def test_the_plan_of_this_lab_has_the_recipe_that_its_documents_have(run_dir: Pa
     assert {"application aiohttp", "tuning profile production"} < planned.inputs.keys()
     assert "requirements.txt" in (planned.locks or {})
     assert "apps/aiohttp/requirements.txt" in (planned.locks or {})
-    assert planned.pins["oha/oha_version"]
+    assert "metronome/Cargo.lock" in (planned.locks or {})
+    other = recipe.of_plan(builders.plan(generator="oha"), builders.ROOT, {})
+    assert other.pins["oha/oha_version"]
     assert planned.made_with == {"local_hosts_release": "x"}

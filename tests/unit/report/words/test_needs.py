@@ -8,7 +8,7 @@ from tests.unit.builders import present
 
 
 def test_what_a_run_needs_is_told_in_round_figures() -> None:
-    many = builders.plan(rate=6000, duration=300, warmup=10, endpoint="index")
+    many = builders.plan(generator="oha", rate=6000, duration=300, warmup=10, endpoint="index")
     assert needs.told(present(many.needs)) == (
         "Needs at least 140 MiB of disk and 620 MiB of memory on each client; 370 MiB of disk here"
     )
