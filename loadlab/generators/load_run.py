@@ -403,7 +403,7 @@ def rights(snap: bool, folder: str = "") -> str:
     """Return the properties of the service that runs a generator.
 
     It reads untrusted answers. In the sandbox it can write only to this folder and to a /tmp of its
-    own, and its only capability is binding low ports. A snap has its own sandbox, which only root
+    own, and its only capabilities are binding low ports and running before other programs. A snap has its own sandbox, which only root
     may set up. The OOM killer selects it first.
     """
     sandbox = [
@@ -413,8 +413,9 @@ def rights(snap: bool, folder: str = "") -> str:
         "ProtectHome=true",
         "PrivateTmp=true",
         *([f"ReadWritePaths={folder}"] if folder else []),
-        "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
-        "AmbientCapabilities=CAP_NET_BIND_SERVICE",
+        "CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_SYS_NICE",
+        "AmbientCapabilities=CAP_NET_BIND_SERVICE CAP_SYS_NICE",
+        "LimitMEMLOCK=infinity",
     ]
     properties = ["OOMScoreAdjust=1000", *([] if snap else sandbox)]
     return shlex.join(f"--property={one}" for one in properties)

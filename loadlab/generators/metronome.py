@@ -6,9 +6,9 @@ when the client's kernel had the answer and when the program read it.
 
 - Latency counts from when a request was due to when the client's kernel had the whole answer. So a
   generator that reads late does not make an answer look slow. Service time counts from the sending.
-- The ideal latency is that of a generator that adds nothing: the same requests with the same
-  service times on as many connections, each sent when it was due and a connection was free. What
-  the latency exceeds it by is the generator's own part.
+- The generator's own part of a latency is what the request, though due, waited for the generator
+  while a connection was free, and what those before it did so slowed the line. The ideal latency
+  is without it (metronome/src/own.rs).
 - Of each request it records whether its answer was right: status, length and content of the body.
 - metronome.requests has a record of each request. Where none are kept, or of a load of more than 20
   million requests, metronome.seconds has histograms of each second instead, with an error of 0.2 %.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::columns::Columns;
 use crate::histogram::Histogram;
-use crate::ideal::Ideal;
+use crate::own::Own;
 use crate::plan::Plan;
 use crate::record::{Outcome, Record, Ring, OUTCOMES};
 use crate::schedule::Rate;
@@ -42,7 +42,7 @@ pub struct Evaluation {
     pub held: u128,
     pub finished: u64,
     pub unsent_own: u64,
-    ideal: Ideal,
+    own: Own,
     output: Output,
     before: Option<u64>,
     answers: usize,
@@ -74,7 +74,7 @@ impl Evaluation {
             held: 0,
             finished: 0,
             unsent_own: 0,
-            ideal: Ideal::new(plan.connections),
+            own: Own::new(plan.connections),
             output,
             before: None,
             answers: 0,
@@ -101,7 +101,7 @@ impl Evaluation {
         let number = self.next;
         let due = self.rate.due(number);
         self.next += 1;
-        let added = self.ideal.added(due, record.sent, record.last);
+        let added = self.own.added(due, record.sent, record.pacing);
         match &mut self.output {
             Output::Columns(columns) => columns.add(due, record, added)?,
             Output::Seconds(seconds) => seconds.add(due, record, added)?,
@@ -146,7 +146,7 @@ impl Evaluation {
         let (rate, next) = (self.rate, self.next);
         let unsent = next..rate.scheduled;
         let dues = unsent.clone().map(|number| rate.due(number));
-        self.unsent_own = self.ideal.unsent(dues.clone(), rate.duration_ns);
+        self.unsent_own = self.own.unsent(dues.clone(), rate.duration_ns);
         for due in dues.clone() {
             self.due_by_second[rate.second(due)] += 1;
         }

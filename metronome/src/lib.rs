@@ -8,7 +8,7 @@ pub mod evaluation;
 pub mod gaps;
 pub mod histogram;
 pub mod http;
-pub mod ideal;
+pub mod own;
 pub mod pacer;
 pub mod plan;
 pub mod record;

@@ -19,9 +19,9 @@ use crate::tls::{Client, Plain};
 const POLLED_NS: u64 = 60_000;
 /// In the last moment it only watches the clock, as an answer read then would delay the request.
 const WATCHED_NS: u64 = 2_000;
-/// A thread that polls more of the time does not ask to run before others: the kernel stops a
-/// real-time thread that hardly sleeps.
-const MOST_POLLED_FIRST: f64 = 0.5;
+/// A thread that polls more of the time does not ask to run before others, but for the largest
+/// share: the kernel stops a real-time thread that hardly sleeps.
+const MOST_POLLED_FIRST: f64 = 0.6;
 const UPKEEP_NS: u64 = 10_000_000;
 const MOST_EVENTS: usize = 8;
 const MOST_SENDS: usize = 8;
@@ -209,7 +209,10 @@ impl<'a> Pacer<'a> {
         self.end = self.start + self.shared.schedule.rate.duration_ns;
         let plan = self.shared.plan;
         let polled = plan.rate / plan.threads as f64 * POLLED_NS as f64 / 1e9;
-        self.report.first = polled < MOST_POLLED_FIRST && sys::run_first();
+        self.report.first = polled <= MOST_POLLED_FIRST && sys::run_first();
+        if !self.report.first {
+            sys::take_largest_share();
+        }
         let before = sys::thread_cpu();
         self.run_queue.growth();
         self.play()?;

@@ -184,9 +184,9 @@ fn checks(load: &Evaluated, counted: f64, by_latency: f64) -> String {
         let change = (second.quantile(0.5) / first.quantile(0.5) - 1.0).abs();
         checks.push(check(
             "halves",
-            change <= 0.2,
+            change <= 0.5,
             rounded(change),
-            rounded(0.2),
+            rounded(0.5),
         ));
     }
     list(checks)

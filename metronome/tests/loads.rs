@@ -94,7 +94,7 @@ fn stall(from_ms: u64, until_ms: u64) -> (Server, Measured) {
 fn stall_in_the_middle() {
     let (_, measured) = stall(300, 600);
     is_whole(&measured, 400);
-    // The wait is the server's: the ideal generator would have had most of it too.
+    // The wait is the server's.
     let waited = measured
         .rows
         .iter()

@@ -10,7 +10,7 @@ use common::{folder, load, Random};
 use metronome::columns::{put_varint, read_rows, take_varint, units, unzigzag, zigzag, Columns};
 use metronome::evaluation::Evaluation;
 use metronome::histogram::{bucket, range, Histogram, FILE_BITS};
-use metronome::ideal::Ideal;
+use metronome::own::Own;
 use metronome::plan::Plan;
 use metronome::record::{Outcome, Record, Ring};
 use metronome::schedule::{Claim, Rate, Schedule};
@@ -153,42 +153,46 @@ fn rank_correlations() {
     assert_eq!(rank_correlation(&vec![(1, 1); 200]), None);
 }
 
-/// A run of requests by some generator: due, sent and last.
+/// A run of requests by some generator: due, sent and pacing.
 fn random_run(random: &mut Random, connections: usize) -> Vec<(u64, u64, u64)> {
     let mut free = vec![0; connections];
-    let mut due = 0;
+    let (mut due, mut before) = (0, 0);
     (0..500)
         .map(|_| {
             due += random.below(100);
             free.sort_unstable();
-            let sent = due.max(free[0]) + random.below(20) * random.below(3);
-            let last = sent + random.below(300);
-            free[0] = last;
-            (due, sent, last)
+            let ready = due.max(free[0]);
+            let sent = before.max(ready + random.below(20) * random.below(3));
+            before = sent;
+            free[0] = sent + random.below(300);
+            (due, sent, sent - ready)
         })
         .collect()
 }
 
 #[test]
-fn ideal_run_agrees_with_a_slow_model() {
+fn own_part_agrees_with_a_slow_model() {
     let mut random = Random::new(4);
     for round in 0..40 {
         let connections = 1 + round % 7;
-        let mut ideal = Ideal::new(connections);
-        let mut ends: Vec<u64> = Vec::new();
-        for (due, sent, last) in random_run(&mut random, connections) {
-            // A request starts once fewer than all connections carry one at that time.
-            let mut start = due;
-            loop {
-                let carried = ends.iter().copied().filter(|&end| end > start);
-                if carried.clone().count() < connections {
-                    break;
-                }
-                start = carried.min().unwrap();
-            }
-            let end = start + (last - sent);
-            ends.push(end);
-            assert_eq!(ideal.added(due, sent, last), last.saturating_sub(end));
+        let mut own = Own::new(connections);
+        let mut before: Vec<(u64, u64)> = Vec::new();
+        for (due, sent, pacing) in random_run(&mut random, connections) {
+            let ready = sent - pacing;
+            let unused: u64 = before
+                .iter()
+                .filter(|(_, sent)| *sent > due)
+                .map(|&(ready, sent)| sent - ready.max(due))
+                .sum();
+            let expected = if ready <= due {
+                sent - due
+            } else {
+                (pacing + unused / connections as u64).min(sent - due)
+            };
+            assert_eq!(own.added(due, sent, pacing), expected);
+            // Sent in order, each ready no earlier than those before.
+            let last = before.last().map_or(0, |&(ready, _)| ready);
+            before.push((ready.max(last).min(sent), sent));
         }
     }
 }
@@ -197,28 +201,78 @@ fn ideal_run_agrees_with_a_slow_model() {
 fn perfect_generator_adds_nothing() {
     let mut random = Random::new(5);
     for connections in 1..8 {
-        let mut ideal = Ideal::new(connections);
+        let mut own = Own::new(connections);
         let mut free = vec![0u64; connections];
         let mut due = 0;
         for _ in 0..2000 {
             due += random.below(100);
             free.sort_unstable();
             let sent = due.max(free[0]);
-            let last = sent + random.below(500);
-            free[0] = last;
-            assert_eq!(ideal.added(due, sent, last), 0);
+            free[0] = sent + random.below(500);
+            assert_eq!(own.added(due, sent, 0), 0);
+        }
+    }
+}
+
+/// A server whose one core serves a request in `service`, behind a generator that is `late` with
+/// each answer and stands still in a time. Returns wait and own part of each request.
+fn served(service: u64, interval: u64, late: u64, stop: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+    let mut own = Own::new(8);
+    let mut free = [0u64; 8];
+    let mut core = 0;
+    (0..4000)
+        .map(|number| {
+            let due = number * interval;
+            free.sort_unstable();
+            let ready = due.max(free[0]);
+            let mut sent = if free[0] > due { ready + late } else { ready };
+            if stop.contains(&sent) {
+                sent = stop.end;
+            }
+            core = sent.max(core) + service;
+            free[0] = core;
+            (sent - due, own.added(due, sent, sent - ready))
+        })
+        .collect()
+}
+
+#[test]
+fn stop_of_the_generator_is_its_own() {
+    let stop = 200_000..700_000;
+    for (number, (wait, added)) in served(50, 1000, 0, stop.clone()).into_iter().enumerate() {
+        let due = number as u64 * 1000;
+        if stop.contains(&due) {
+            // What waits behind the stop waits for the generator, but for the queue after it.
+            assert!(
+                added >= stop.end - due && added <= wait,
+                "{due}: {added} of {wait}"
+            );
+        } else if due < stop.start {
+            assert_eq!(added, 0);
         }
     }
 }
 
 #[test]
-fn unsent_requests_of_the_ideal_generator() {
-    let mut ideal = Ideal::new(1);
-    // It holds its connection for 10 from 0 on, so of those due at 1, 2, ... it starts another
-    // at 10, 20 and so on, before 45.
-    ideal.added(0, 0, 10);
-    assert_eq!(ideal.unsent(1..1000, 45), 4);
-    assert_eq!(Ideal::new(3).unsent(0..10, 5), 5);
+fn wait_for_a_full_server_is_not_the_generators() {
+    // 11 % more is due than it serves, and each answer is read a fifth of a service time late.
+    let served = served(1000, 900, 200, 0..0);
+    let (wait, added) = served[3999];
+    assert!(wait > 300_000);
+    assert!(added < wait / 5, "{added} of {wait}");
+}
+
+#[test]
+fn unsent_requests_of_a_stopped_generator() {
+    let mut own = Own::new(1);
+    for number in 0..10 {
+        own.added(number * 10, number * 10, 0);
+    }
+    // Nothing was slowed, so what was not sent waited for the server.
+    assert_eq!(own.unsent(100..200, 100), 0);
+    // It stood still from 100 to 150 with its only connection.
+    own.added(100, 150, 50);
+    assert_eq!(own.unsent((11..16).map(|number| number * 10), 160), 2);
 }
 
 fn random_record(random: &mut Random, due: u64) -> Record {
