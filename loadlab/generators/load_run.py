@@ -403,8 +403,8 @@ def rights(snap: bool, folder: str = "") -> str:
     """Return the properties of the service that runs a generator.
 
     It reads untrusted answers. In the sandbox it can write only to this folder and to a /tmp of its
-    own, and its only capabilities are binding low ports and running before other programs. A snap has its own sandbox, which only root
-    may set up. The OOM killer selects it first.
+    own, and its only capabilities are binding low ports and running before other programs. A snap
+    has its own sandbox, which only root may set up. The OOM killer selects it first.
     """
     sandbox = [
         "User=loadlab",

@@ -405,17 +405,31 @@ def measure(folder: Path, schedule: Schedule) -> tuple[Measurement, str]:
         ),
         polling_s=summary.polling_by_second,
         findings=[
-            Reason(
-                code="self_check",
-                value=check.value,
-                limit=check.limit,
-                facts={"check": check.check},
-            )
-            for check in summary.checks
-            # The medians of a queue that grows on the server differ.
-            if not check.kept and not (check.check == "halves" and summary.unsent)
+            *_failure_kinds(summary),
+            *(
+                Reason(
+                    code="self_check",
+                    value=check.value,
+                    limit=check.limit,
+                    facts={"check": check.check},
+                )
+                for check in summary.checks
+                # The medians of a queue that grows on the server differ.
+                if not check.kept and not (check.check == "halves" and summary.unsent)
+            ),
         ],
     ), name
+
+
+def _failure_kinds(summary: Summary) -> Iterator[Reason]:
+    """Yield how requests without an answer failed, the most frequent kind first."""
+    if summary.failures:
+        kinds = sorted(summary.failures.items(), key=lambda kind: (-kind[1], kind[0]))
+        yield Reason(
+            code="failure_kinds",
+            value=sum(summary.failures.values()),
+            facts={"kinds": [f"{count:,} {name}" for name, count in kinds]},
+        )
 
 
 def _errors(summary: Summary) -> dict[str, int]:

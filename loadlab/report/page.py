@@ -397,6 +397,7 @@ class _Builder:
             baseline=baseline,
             flame_graph=graph,
             trace=kernel_trace.section(entry.cell, self._summary.cells),
+            cross_check=cells.cross_check(entry.cell, self._summary.cells),
             each=self._drawn <= _MOST_DRAWN,
         )
 

@@ -23,7 +23,7 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     short = {"duration": 3, "warmup": 1}
     run("lab.yml", inventory="inventory/local_clients", **asked, **short, run_id=run_id)
     found = results(run_id)
-    assert set(found) == {"oha hello", "wrk hello"}
+    assert set(found) == {"metronome hello", "wrk hello"}
     for result in found.values():
         documents.decode(result, Result, "result.json")
         assert result["error"] is None
@@ -41,7 +41,7 @@ def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
         assert result["validity"]["valid"] == all(one["validity"]["valid"] for one in clients)
         for one in clients:
             assert one["validity"]["valid"] == (not one["validity"]["reasons"])
-    constant = found["oha hello"]
+    constant = found["metronome hello"]
     assert [one["rate"] for one in constant["clients"]] == [201, 200]
     assert constant["scheduled"] == 401 * 3
     # What the server counted is what the clients counted together, to the request.

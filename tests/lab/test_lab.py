@@ -54,7 +54,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
     assert {each["sha256"] for each in generators.values()} <= set(proven)
     found = results(RUN_ID)
     endpoints = ("index", "agents", "sleep")
-    constant, closed = ([f"{name} {each}" for each in endpoints] for name in ("oha", "wrk"))
+    constant, closed = ([f"{name} {each}" for each in endpoints] for name in ("metronome", "wrk"))
     assert set(found) == {*constant, *closed}
     for result in found.values():
         documents.decode(result, Result, "result.json")
@@ -75,7 +75,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         # The closed loop cuts what is under way at its end: one request a connection at most.
         assert 0 <= found[name]["nginx_requests"] - found[name]["requests"] <= 64
     # 50 ms asleep come out as 50 ms; uvloop counts whole milliseconds, and may wake up one early.
-    slept = found["oha sleep"]["latency_us"]
+    slept = found["metronome sleep"]["latency_us"]
     assert slept["min"] >= 49_000
     assert 50_000 <= slept["p50"] <= 55_000
 
@@ -94,7 +94,7 @@ def test_whole_lab(whole: str, tmp_path: Path) -> None:
         assert all(len(one["depth"]) == len(server["per_second"]["t"]) for one in queues)
         assert all(None not in one["depth"] and one["limit"] > 0 for one in queues)
     pool = yaml.safe_load((ROOT / "apps/aiohttp/app.yml").read_text())["pool_size"]
-    for name in ("oha agents", "wrk agents"):
+    for name in ("metronome agents", "wrk agents"):
         database = servers[name]["database"]
         assert database["connections_max"] == pool * servers[name]["cores"]
         statement = database["statements"][0]
@@ -246,10 +246,17 @@ def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
 
 @pytest.mark.core
 def test_a_generator_that_does_not_run_on_the_client_is_refused(whole: str) -> None:
-    """Of another C library, or no generator at all; the next run has the right one again."""
-    process = playbook("playbooks/load.yml", run_id=RUN_ID, oha_binary="/bin/true")
-    output, _ = process.communicate(timeout=120)
+    """No generator at all; the next run has the right one again."""
+    cache = Path("/var/cache/loadlab/metronome")
+    built = max(cache.glob("*/metronome"), key=lambda path: path.stat().st_mtime)
+    right = built.read_bytes()
+    built.write_bytes(Path("/bin/true").read_bytes())
+    try:
+        process = playbook("playbooks/load.yml", run_id=RUN_ID)
+        output, _ = process.communicate(timeout=120)
+    finally:
+        built.write_bytes(right)
     assert process.returncode != 0
     told = " ".join(output.split())
-    assert "client: the oha of this machine, /bin/true, does not run there" in told
+    assert "The generator metronome does not run on client." in told
     assert "No load was offered" in told

@@ -304,7 +304,7 @@ def test_limit_that_is_known_is_named(name: str, run_id: str, tmp_path: Path) ->
 
 def test_no_limit_is_named_of_healthy_cells(run_id: str, tmp_path: Path) -> None:
     """A rate that the stack and the generator keep easily, over and over."""
-    load = {"generator": "oha", "rate": 5000, "duration": 3, "warmup": 1}
+    load = {"rate": 5000, "duration": 3, "warmup": 1}
     case = Case("none", options={"framework": "aiohttp", "endpoint": "hello", **load})
     measure(case, run_id, tmp_path, repetitions=HEALTHY)
     found = summary.summary(ROOT / "results" / run_id)

@@ -28,7 +28,7 @@ TELL = (
 def test_clients_ask_the_application_server_itself(run_id: str) -> None:
     """Gunicorn and uWSGI here; aiohttp's own server is what test_studies.py's clients ask."""
     cells = {
-        "kept": {"server": "gunicorn", "generator": "oha"},
+        "kept": {"server": "gunicorn", "generator": "metronome"},
         # One connection for each request.
         "unkept": {"server": "uwsgi", "generator": "wrk", "upstream_keepalive": False},
     }
@@ -36,7 +36,7 @@ def test_clients_ask_the_application_server_itself(run_id: str) -> None:
         run("lab.yml", study=name, run_id=run_id)
     assert "10.77.1.11:8000" in ssh(SERVER, "ss -Hltnp src 10.77.1.11")
     found = results(run_id)
-    assert set(found) == {"oha index", "wrk index"}
+    assert set(found) == {"metronome index", "wrk index"}
     for one in found.values():
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0
@@ -100,7 +100,7 @@ def test_pypy_answers_the_requests_of_other_boards(run_id: str) -> None:
     main = "$(systemctl show --value -p MainPID loadlab-app)"
     assert "pypy3" in ssh(SERVER, f"readlink /proc/{main}/exe")
     found = results(run_id)
-    assert set(found) == {f"{name} {each}" for name in ("oha", "wrk") for each in endpoints}
+    assert set(found) == {f"{name} {each}" for name in ("metronome", "wrk") for each in endpoints}
     for one in found.values():
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0

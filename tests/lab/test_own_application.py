@@ -170,7 +170,7 @@ def test_application_from_outside_is_measured(name: str, tmp_path: Path, run_id:
     answers = json.loads((ROOT / "results" / run_id / "answers.json").read_text())
     assert set(answers) == {"static", *TWO[name]}
     cells = results(run_id)
-    assert set(cells) == {f"{tool} {one}" for tool in ("oha", "wrk") for one in TWO[name]}
+    assert set(cells) == {f"{tool} {one}" for tool in ("metronome", "wrk") for one in TWO[name]}
     for one in cells.values():
         assert one["error"] is None
         assert one["ok"] == one["responses"] > 0

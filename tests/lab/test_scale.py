@@ -51,7 +51,7 @@ def test_four_clients_begin_together_and_offer_one_load(run_id: str, tmp_path: P
     finally:
         run("playbooks/teardown.yml", inventory=four)
     found = results(run_id)
-    assert set(found) == {"oha hello", "wrk hello"}
+    assert set(found) == {"metronome hello", "wrk hello"}
     names = [f"client1{letter}" for letter in "abcd"]
     for result in found.values():
         documents.decode(result, Result, "result.json")
@@ -64,7 +64,7 @@ def test_four_clients_begin_together_and_offer_one_load(run_id: str, tmp_path: P
         begun = [one["started"] - one["clock_offset_s"] for one in clients]
         with figures():
             assert max(begun) - min(begun) < TOGETHER_S
-    constant = found["oha hello"]
+    constant = found["metronome hello"]
     assert [one["rate"] for one in constant["clients"]] == [101, 101, 100, 100]
     assert constant["scheduled"] == 402 * 4
     # What the server counted is what the clients counted together, to the request.

@@ -55,7 +55,8 @@ odd=$(printf 'a\033[31mb')
 rep=cells/{cell}/rep-1
 mkdir -p $rep/clients/client cells/other/more/rep-1 "cells/$odd/rep-1" report.html/a/rep-1
 cd $rep
-for name in oha.json wrk.txt cell.json run.json result.json clients/client/oha.json "$odd"; do
+for name in metronome.json wrk.txt cell.json run.json result.json clients/client/metronome.json \
+    "$odd"; do
     echo forged >"$name"
 done
 ln -s /etc/passwd profile.txt
@@ -320,7 +321,7 @@ def test_a_server_that_answers_anything_is_refused(attacked: Attacked) -> None:
 def test_a_load_of_it_ends_and_is_a_result(attacked: Attacked) -> None:
     assert not CONTROL.search(attacked.loading)
     found = results(RUN_ID)
-    one = found["oha hello"]
+    one = found["metronome hello"]
     assert one["errors"]["status_5xx"] > 0, one
     assert one["errors"]["timeout"] > 0, one
     assert one["ok"] == 0

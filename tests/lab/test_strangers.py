@@ -137,7 +137,7 @@ def on(home: Path, user: str, address: str, command: str) -> subprocess.Complete
 def told(home: Path, server: dict[str, Any], client: dict[str, Any]) -> str:
     """What the refused hosts stage says, on one line."""
     process = playbook(
-        "playbooks/hosts.yml", inventory=str(inventory(home, server, client)), generator="oha"
+        "playbooks/hosts.yml", inventory=str(inventory(home, server, client))
     )
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0, output
@@ -219,7 +219,7 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
     )
     asked = {"inventory": str(folder), "hosts_online": False, "run_id": run_id}
     output = finish(
-        playbook("lab.yml", framework="aiohttp", endpoint="index", generator="oha", rate=200,
+        playbook("lab.yml", framework="aiohttp", endpoint="index", rate=200,
                  duration=3, warmup=1, **asked)
     )  # fmt: skip
     place = ROOT / "results" / run_id
@@ -227,7 +227,7 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
     warnings = output.partition("Warnings about this hardware:")[2]
     assert "server, client: no machine of its own" in warnings
     found = results(run_id)
-    assert set(found) == {"oha index", "wrk index"}
+    assert set(found) == {"metronome index", "wrk index"}
     for result in found.values():
         assert result["error"] is None
         assert sum(result["errors"].values()) == 0
@@ -273,7 +273,7 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
 
     # Another stack, whose packages come the same way.
     shutil.rmtree(ROOT / "results" / f"{run_id}-wsgi", ignore_errors=True)
-    finish(playbook("playbooks/deploy.yml", framework="plain_wsgi", generator="oha",
+    finish(playbook("playbooks/deploy.yml", framework="plain_wsgi",
                     endpoint="index", **{**asked, "run_id": f"{run_id}-wsgi"}))  # fmt: skip
     answers = json.loads((ROOT / "results" / f"{run_id}-wsgi" / "answers.json").read_text())
     assert set(answers) == {"index", "static"}

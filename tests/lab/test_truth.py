@@ -39,13 +39,13 @@ def test_stalled_server(run_id: str) -> None:
     with study_file({"stalled": {}}, **asked) as study:
         whole = stages("hosts", "tune", "deploy", "load", "collect")
         loading = playbook(*whole, study=study, run_id=run_id)
-        wait_until_measuring(loading, run_id, "-oha-")
+        wait_until_measuring(loading, run_id, "-metronome-")
         time.sleep(4)
         ssh(SERVER, "pkill -STOP nginx; sleep 2; pkill -CONT nginx")
         finish(loading)
 
     # On a busy machine the measurement may be void, and is then repeated without the stall.
-    (path,) = (ROOT / "results" / run_id).glob("cells/*-oha-*/rep-1/result.json")
+    (path,) = (ROOT / "results" / run_id).glob("cells/*-metronome-*/rep-1/result.json")
     result = json.loads(path.read_text())
     assert result["latency_basis"] == "scheduled"
     assert result["nginx_requests"] == result["requests"]

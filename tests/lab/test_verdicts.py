@@ -74,16 +74,16 @@ class Lever:
     after: str = ""
 
 
-OHA = [
-    Lever("oha_plain", "measuring", CLIENT, "true"),
+METRONOME = [
+    Lever("plain", "measuring", CLIENT, "true"),
     Lever(
         "generator_cpu", "warming up", CLIENT,
         "systemd-run --quiet --collect --property=RuntimeMaxSec=6 sh -c "
         "'for each in 1 2 3 4 5 6; do while :; do :; done & done; wait'",
     ),
     Lever(
-        "generator_late", "measuring", CLIENT,
-        "sleep 0.5; pkill -STOP -x oha; sleep 2.5; pkill -CONT -x oha",
+        "generator_stopped", "measuring", CLIENT,
+        "sleep 0.5; pkill -STOP -x metronome; sleep 0.5; pkill -CONT -x metronome",
     ),
     Lever(
         "nothing_answered", "warming up", SERVER,
@@ -154,7 +154,7 @@ def pull(levers: dict[str, list[Lever]]) -> dict[str, Path]:
         wait(lambda: bool(begun()), loading, 60, f"no repetition after {len(seen)}")
         (cell,) = begun()
         seen.add(cell)
-        waiting = left["wrk" if "-wrk-" in cell.parts[-3] else "oha"]
+        waiting = left["wrk" if "-wrk-" in cell.parts[-3] else "metronome"]
         if not waiting:
             continue
         lever, place = waiting.pop(0), cell.parent
@@ -204,7 +204,7 @@ def measure() -> dict[str, dict[str, Any]]:
         iperf3_seconds=3,
     )
     shaped = shapes()
-    where = pull({"oha": OHA, "wrk": WRK})
+    where = pull({"metronome": METRONOME, "wrk": WRK})
     run(*stages("load", "collect", "tune"), **STORM)
     results = {name: documents.load(path / "result.json") for name, path in where.items()}
     for path in FOLDER.glob("cells/*/rep-*/result.json"):
@@ -229,7 +229,7 @@ def codes(one: dict[str, Any], kind: str = "reasons") -> set[str]:
     return {reason["code"] for reason in one["validity"][kind]}
 
 
-@pytest.mark.parametrize("name", ["oha_plain", "wrk_plain"])
+@pytest.mark.parametrize("name", ["plain", "wrk_plain"])
 def test_what_nothing_disturbs_is_valid(measured: Levers, name: str) -> None:
     one = measured.found[name]
     assert one["error"] is None
@@ -240,7 +240,7 @@ def test_what_nothing_disturbs_is_valid(measured: Levers, name: str) -> None:
 
 
 def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
-    one = measured.found["oha_plain"]
+    one = measured.found["plain"]
     assert one["response_time"]["failed"] == 0
     assert one["response_time"]["mean_us"] == pytest.approx(one["latency_us"]["mean"])
     assert measured.found["wrk_plain"].get("response_time") is None
@@ -248,7 +248,7 @@ def test_the_calm_load_is_what_its_clients_wait_for(measured: Levers) -> None:
 
 @pytest.mark.parametrize(
     "reason",
-    ["generator_cpu", "generator_late", "short", "connections"],
+    ["generator_cpu", "generator_stopped", "short", "connections"],
 )
 def test_each_reason_voids_for_real(measured: Levers, reason: str) -> None:
     one = measured.found[reason]
@@ -289,7 +289,7 @@ def test_a_link_that_is_full_voids(measured: Levers) -> None:
 
 
 def test_a_server_at_its_limit_is_a_finding(measured: Levers) -> None:
-    one = measured.found["oha lookup"]
+    one = measured.found["metronome lookup"]
     with figures():
         assert codes(one) <= NOT_OURS, one["validity"]
         assert "saturated" in codes(one, "findings")
@@ -386,7 +386,7 @@ def test_what_is_put_into_recorded_telemetry_voids(
     measured: Levers, reason: str, host: str, tmp_path: Path
 ) -> None:
     copy = tmp_path / "rep-1"
-    shutil.copytree(measured.found["folder"]["oha_plain"], copy)
+    shutil.copytree(measured.found["folder"]["plain"], copy)
     calibration = documents.read(FOLDER / "calibration.json", Calibration)
     before = result.build(copy, LIMITS, calibration)
     assert documents.encode(before) == (copy / "result.json").read_bytes()

@@ -10,7 +10,10 @@ from loadlab.analysis.ranking import HELD_FROM
 from loadlab.core.model import Reason, TcpConnections
 
 # A generator that could not do more; a Python client's own limits.
-_CLIENT = ("generator_cpu", "generator_late", "rate_missed")
+_CLIENT = (
+    *("generator_cpu", "generator_stopped", "generator_stops", "own_median", "generator_late"),
+    "rate_missed",
+)
 _CLIENT_LIMITS = ("open_files", "local_ports")
 SEGMENT = 1448  # bytes of an answer in one Ethernet frame
 # A mean round trip so many times as long as the fastest request was spent in a queue.

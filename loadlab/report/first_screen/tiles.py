@@ -136,7 +136,9 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
     basis = "from the intended send time" if found.latency_basis == "scheduled" else ""
     curve = _curve(summary, entry)
     at = f"at {formatting.asked(entry.cell.cell.load)} requests/s" if curve else ""
-    remark = ", ".join(filter(None, [at, interval or basis]))
+    part = getattr(found.own_us, name, None)
+    own = "" if part is None else f"of which generator {formatting.ms(part)} ms"
+    remark = ", ".join(filter(None, [at, interval or basis, own]))
     return Tile(name, formatting.bounded(found.latency_us, name), "ms", remark)
 
 

@@ -15,7 +15,7 @@ from loadlab.core.run_dir import HERE, RESULT
 from loadlab.generators import registry
 from loadlab.planning import inputs
 from loadlab.report import words
-from loadlab.report.html import Headline, Row, Table, TableCell, link, links, table
+from loadlab.report.html import Cells, Headline, Row, Table, TableCell, link, links, table
 from loadlab.report.sections import cell_figures, clients, headlines, latency
 from loadlab.report.sections.cell_figures import Baseline, CellFigures
 from loadlab.report.sections.observed.flame_graph import FlameGraph
@@ -82,6 +82,7 @@ class CellSection:
     flame_graph: FlameGraph | None
     trace: TraceSection | None
     clients: Table | None
+    cross_check: Table | None = None
 
 
 def cpu(telemetry: Sequence[HostTelemetry]) -> str:
@@ -296,6 +297,7 @@ def section(
     baseline: Baseline | None = None,
     flame_graph: FlameGraph | None = None,
     trace: TraceSection | None = None,
+    cross_check: Table | None = None,
     each: bool = True,
 ) -> CellSection:
     """Return the section of a measured stack; ``each`` as for cell_figures.of_cell."""
@@ -315,4 +317,30 @@ def section(
         flame_graph=flame_graph,
         trace=trace,
         clients=clients.section(entry.cell),
+        cross_check=cross_check,
+    )
+
+
+def cross_check(cell: CellSummary, cells: Sequence[CellSummary]) -> Table | None:
+    """Return what another generator reports of a cell; None where none measured it."""
+    checks = [
+        other for other in cells if other.purpose == "cross_check" and other.base == cell.cell_id
+    ]
+    if not checks:
+        return None
+    rows: list[Cells] = []
+    for measured in (cell, *checks):
+        merged = measured.statistics
+        rows.append([
+            measured.cell.load.generator,
+            formatting.count(merged.goodput.median) if merged.goodput else NONE,
+            *latency.cells_of(merged, ("p50", "p99"), merged.responses),
+            f"{merged.n} of {merged.n + merged.n_void}",
+        ])  # fmt: skip
+    return table(
+        "Cross-check: the same load by another generator, measured once. It is in no other figure. "
+        "wrk2 sends up to a millisecond late, and that is in its latencies.",
+        ["generator", "goodput, /s", "p50, ms", "p99, ms", "valid"],
+        rows,
+        " nnn ",
     )

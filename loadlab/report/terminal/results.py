@@ -18,6 +18,7 @@ _PURPOSES = {
     "py_spy": "flame graph",
     "trace": "trace",
     "check": "check",
+    "cross_check": "cross-check",
 }
 _HEAD = (
     f"{'endpoint':<12}{'load':<18}{'goodput':>9}{'p50':>11}{'p99':>11}{'p99.9':>11}"

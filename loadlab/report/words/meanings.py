@@ -79,6 +79,7 @@ MEANINGS: dict[str, Meaning] = {
         "The generator itself made too much of these percentiles, so they are withheld.",
         ("own_fraction_max", "own_least_us"),
     ),
+    "failure_kinds": Meaning("How requests without an answer failed."),
     "self_check": Meaning("A check of the generator on itself failed."),
     "late_tail": Meaning(
         "The generator made requests later: p99.9 or p99.99 may be its own and are withheld.",

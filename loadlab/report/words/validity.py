@@ -79,6 +79,32 @@ def _withheld(why: Reason) -> str:
     return f"{' and '.join(map(quantities.percentile, names))} withheld: {_own_part(why)}"
 
 
+# How requests failed, by the names of metronome.
+_KINDS = {
+    "no_port": "found no free local port (EADDRNOTAVAIL)",
+    "no_descriptor": "found no free file descriptor (EMFILE)",
+    "connect_timeout": "timed out while connecting",
+    "closed": "lost their connection before an answer",
+    "truncated": "lost their connection within an answer",
+    "protocol": "got no valid HTTP",
+    "timeout": "timed out",
+    "reset": "were reset",
+    "refused": "were refused",
+    "unreachable": "found no route to the server",
+    "write": "could not be sent",
+    "tls": "failed in the TLS handshake",
+}
+
+
+def _failure_kinds(why: Reason) -> str:
+    kinds = why.facts["kinds"]
+    assert isinstance(kinds, list)
+    parts = (kind.split(" ", 1) for kind in kinds)
+    return "of the failed requests " + ", ".join(
+        f"{count} {_KINDS.get(name, name)}" for count, name in parts
+    )
+
+
 def _us(value: object) -> str:
     number = _number(value)
     return f"{number / 1000:,.2f} ms" if number >= 1000 else f"{number:.0f} µs"
@@ -289,6 +315,7 @@ VOID: Table = {
 FINDINGS: Table = {
     "saturated": Entry(_saturated, "Ask for less where the latency below saturation is wanted"),
     "own_part": Entry(_withheld, "Stop other work on the client's machine, and measure again"),
+    "failure_kinds": Entry(_failure_kinds),
     "self_check": Entry(_self_check, "See the summary of the generator, metronome.json"),
     "late_tail": Entry(_late_tail, "Stop other work on the client, or give it more cores"),
     "late_hidden": Entry(

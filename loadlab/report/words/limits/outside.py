@@ -16,6 +16,9 @@ from loadlab.report.words.limits.wording import (
 
 _CLIENT = {
     "generator_cpu": "its CPU was full",
+    "generator_stopped": "the generator stood still",
+    "generator_stops": "the generator stood still for a part of the load",
+    "own_median": "the generator sent requests late",
     "generator_late": "the generator sent requests late",
     "rate_missed": "the generator did not keep its schedule",
     "open_files": "it had no free file descriptor (EMFILE)",
