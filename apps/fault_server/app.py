@@ -17,7 +17,8 @@ The header Inject of a request names the load and asks for faults, separated by 
 A request without the header gets the endpoint's answer at once.
 
 When a load has ended, the server prints one line of JSON, `{"injected": …}`: what it did to each
-request of the load, by its own clock. Times are µs from the complete request to the answer's write.
+request of the load, by its own clock. Times are µs from when its kernel had the request to the
+answer's write. So they include what a request waits for this program.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ import os
 import resource
 import signal
 import socket
+import struct
 import time
 from collections.abc import Mapping
-from typing import cast
 
 import uvloop
 import work
@@ -40,6 +41,8 @@ import work
 IDLE_S = 1.0
 # Seconds before an answer is due from which on the loop polls: its timers have whole milliseconds.
 POLL_S = 0.002
+# Asks for the time at which the kernel had what a read returns; Python names it from 3.14 on.
+SO_TIMESTAMPNS = 35
 
 
 def cpu_s() -> float:
@@ -110,29 +113,49 @@ class Load:
         }
 
 
-class FaultServer(asyncio.Protocol):
+class FaultServer:
     """One connection."""
 
     load: Load | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self.buffer = b""
-        self.transport: asyncio.Transport
+        self.connection = connection
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        connection.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, True)
+        asyncio.get_running_loop().add_reader(connection, self.read)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        # uvloop's transports are no subclass of asyncio's.
-        self.transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
+    def read(self) -> None:
         """Answer each complete request."""
+        try:
+            data, stamps, _, _ = self.connection.recvmsg(65536, socket.CMSG_SPACE(16))
+        except BlockingIOError:
+            return
+        except OSError:
+            data, stamps = b"", []
+        if not data:
+            self.close()
+            return
+        # The kernel's clock is that of the day, and the rest counts by the one that never steps.
+        since = time.monotonic()
+        for level, kind, stamp in stamps:
+            if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                seconds, nanoseconds = struct.unpack("qq", stamp)
+                since -= max(0, time.time_ns() - seconds * 10**9 - nanoseconds) / 1e9
         self.buffer += data
         while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
             head, self.buffer = self.buffer[:end].decode("latin-1"), self.buffer[end + 4 :]
-            self.requested(head)
+            self.requested(head, since)
 
-    def requested(self, head: str) -> None:
-        """Answer one request at its time."""
+    def close(self) -> None:
+        """Close the connection, if it is open."""
+        if self.connection.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self.connection)
+            self.connection.close()
+
+    def requested(self, head: str, now: float) -> None:
+        """Answer one request, which was complete at ``now``, at its time."""
         line, *lines = head.split("\r\n")
         headers = {
             key.lower(): value.strip() for key, _, value in (one.partition(":") for one in lines)
@@ -143,15 +166,15 @@ class FaultServer(asyncio.Protocol):
         if header is None or headers.get("user-agent", "").startswith("curl/"):
             self.write(line.split()[1], "right", close, {})
             return
-        now = time.monotonic()
         load = FaultServer.current(header, now)
         load.last = now
         load.open += 1
         at = load.answer_at(now)
         path = line.split()[1]
-        if at - now > POLL_S:
+        left = at - time.monotonic()
+        if left > POLL_S:
             asyncio.get_running_loop().call_later(
-                at - now - POLL_S, self.answer_when_due, at, load, path, now, close
+                left - POLL_S, self.answer_when_due, at, load, path, now, close
             )
         else:
             self.answer_when_due(at, load, path, now, close)
@@ -168,7 +191,7 @@ class FaultServer(asyncio.Protocol):
         load.burn()
         kind = load.kind()
         load.open -= 1
-        if self.transport.is_closing():
+        if self.connection.fileno() < 0:
             kind = "abandoned"
         else:
             self.write(path, kind, close, load.asked)
@@ -189,20 +212,24 @@ class FaultServer(asyncio.Protocol):
         sent = body[: len(body) // 2] if kind == "truncated" else body
         last = close or kind == "truncated"
         if "nagle" in asked:
-            connection = self.transport.get_extra_info("socket")
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not asked["nagle"])
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not asked["nagle"])
         if asked.get("split"):
             self.send(head, False)
-            # In the next round of the loop, for uvloop joins what it writes in one.
             asyncio.get_running_loop().call_soon(self.send, sent, last)
         else:
             self.send(head + sent, last)
 
     def send(self, data: bytes, last: bool) -> None:
         """Write a part of an answer, and close after the last part where nothing follows."""
-        self.transport.write(data)
+        if self.connection.fileno() < 0:
+            return
+        try:
+            # An answer is smaller than a socket's buffer.
+            self.connection.send(data)
+        except OSError:
+            last = True
         if last:
-            self.transport.close()
+            self.close()
 
     @classmethod
     def current(cls, header: str, now: float) -> Load:
@@ -229,13 +256,22 @@ class FaultServer(asyncio.Protocol):
                 cls.end()
 
 
+def accept(listening: socket.socket) -> None:
+    """Take the connections that wait."""
+    while True:
+        try:
+            FaultServer(listening.accept()[0])
+        except BlockingIOError:
+            return
+
+
 async def main() -> None:
     """Serve until the service is stopped, which also ends a load."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
-    queue = int(os.environ["LAB_BACKLOG"])
-    await loop.create_server(FaultServer, sock=work.listen(), backlog=queue)
+    listening = work.listen()
+    loop.add_reader(listening, accept, listening)
     watching = asyncio.create_task(FaultServer.watch())
     work.ready()
     await stopped.wait()
