@@ -136,9 +136,7 @@ def on(home: Path, user: str, address: str, command: str) -> subprocess.Complete
 
 def told(home: Path, server: dict[str, Any], client: dict[str, Any]) -> str:
     """What the refused hosts stage says, on one line."""
-    process = playbook(
-        "playbooks/hosts.yml", inventory=str(inventory(home, server, client))
-    )
+    process = playbook("playbooks/hosts.yml", inventory=str(inventory(home, server, client)))
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0, output
     return " ".join(output.split())

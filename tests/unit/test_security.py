@@ -34,7 +34,7 @@ from loadlab.core.catalog import load_yaml
 from loadlab.core.formatting import printable
 from loadlab.core.model import Reason, Result, Validity
 from loadlab.core.run_dir import RunDir
-from loadlab.generators import oha, oha_database, wrk, wrk2
+from loadlab.generators import oha, oha_database, tally, wrk, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
@@ -299,7 +299,7 @@ def test_what_is_said_of_any_output_is_printable(text: str) -> None:
         service_s=oha_database.ServiceTime(0, None),
         issue_s=0,
         lateness=oha_database.Lateness(0, 0, 0, False, []),
-        per_second=oha_database.AnswerSeries([], [], [], [], [], []),
+        per_second=tally.AnswerSeries([], [], [], [], [], []),
     )
     schedule = Schedule(1, 30, 1)
     for parse in (

@@ -1,7 +1,7 @@
 """Runs the command of a load generator against a server on this host: prove-generator.py COMMAND...
 
-{address} in a word of COMMAND becomes the address of the server. Prints as JSON exit_code, the number of requests
-that were answered, and what the command said.
+{address} in a word of COMMAND becomes the address of the server. Prints as JSON exit_code, the
+number of requests that were answered, and what the command said.
 """
 
 import http.server

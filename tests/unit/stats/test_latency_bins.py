@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadlab.core.model import LatencyBins
-from loadlab.generators import oha_database
+from loadlab.generators import oha_database, tally
 from loadlab.generators.attribution import Schedule
 from loadlab.stats import latency_bins
 from tests import simulated
@@ -59,7 +59,7 @@ def padded(seconds: list[list[int]], length: int) -> list[list[int]]:
     return [*seconds, *([] for _ in range(length - len(seconds)))]
 
 
-def reduced(server: simulated.Server, rate: float, duration_s: float) -> oha_database.AnswerSeries:
+def reduced(server: simulated.Server, rate: float, duration_s: float) -> tally.AnswerSeries:
     """The series of a simulated load, from the file that oha would have written."""
     offered = simulated.offer(rate, 64, duration_s, server)
     with tempfile.TemporaryDirectory() as directory:
