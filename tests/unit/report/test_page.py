@@ -1024,6 +1024,10 @@ def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
     table = section(run, INDEX).percentiles
     rows = {row[0]: row[1:] for row in cells_of(table)}
     assert rows["p99"] == ["1.84", "-", "1.67 to 2.10"]
-    assert rows["p99.99"] == ["-", "5,997 answers, a p99.99 takes 100,000: 10 must lie above it"]
+    assert rows["p99.99"] == [
+        "-",
+        "-",
+        "5,997 answers, a p99.99 takes 100,000: 10 must lie above it",
+    ]
     repetition(run, INDEX, 1, void)
     assert section(run, INDEX).percentiles is None

@@ -197,7 +197,7 @@ def test_paths_of_requests_that_are_alike_have_their_names() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"generator": "python-async"}, "Give -e generator=oha"),
+        ({"generator": "python-async"}, "Give -e generator=metronome"),
         ({"http2": True, "tls": True}, "the header Host, which HTTP/2 replaces"),
         ({"server": "hypercorn"}, "hypercorn runs no WSGI applications"),
         ({"endpoint": "index"}, "There are: root"),
