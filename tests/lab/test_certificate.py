@@ -16,18 +16,15 @@ def test_every_injected_fault_comes_out_as_what_it_is(run_id: str) -> None:
     output = run("playbooks/certify.yml", run_id=run_id, repetitions=1)
     certificate = json.loads((ROOT / "results" / run_id / "certificate.json").read_text())
     tests = {test["name"]: test for test in certificate["tests"]}
-    assert len(tests) == 15
+    assert len(tests) == 15 + 6 + 8
     # What is injected is counted exactly, on whatever machine.
     counted = [figure for test in tests.values() for figure in test["figures"]]
+    assert {test["generator"] for test in tests.values()} == {"metronome", "oha", "wrk"}
     for figure in counted:
         if figure["metric"].startswith("errors."):
             assert figure["passed"], figure
     assert f"Certificate {run_id}: the lab " in output
     with figures():
         for name, test in tests.items():
-            assert test["valid"] == test["expected_valid"], (name, test["reasons"])
-            for figure in test["figures"]:
-                # oha issues a request 1 to 6 ms late here, which is 2 % of longer latencies only.
-                late = 10_000 if figure["metric"].startswith("latency_us.") else 0
-                error = abs(figure["reported"] - figure["true"])
-                assert error <= figure["limit"] + late, (name, figure)
+            if not test.get("beside"):
+                assert test["passed"], (name, test["reasons"], test["figures"])
