@@ -137,7 +137,7 @@ class FaultServer:
         if not data:
             self.close()
             return
-        # The kernel's clock is that of the day, and the rest counts by the one that never steps.
+        # The kernel stamps by the wall clock; everything else here uses the monotonic clock.
         since = time.monotonic()
         for level, kind, stamp in stamps:
             if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):

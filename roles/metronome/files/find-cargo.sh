@@ -1,6 +1,6 @@
 #!/bin/sh
 # Finds a cargo that can build metronome on this machine: find-cargo.sh LIBRARY PACKAGE...
-# LIBRARY: one that the build links, by its name for pkg-config, or empty. PACKAGE...: Debian's packages that the build
+# LIBRARY: pkg-config's name of the library that the build links, or empty. PACKAGE...: Debian packages that the build
 # needs besides cargo. Prints the directory of cargo and the packages to install first, and nothing where there is no
 # way.
 set -u
