@@ -132,8 +132,28 @@ def none(found: Evidence) -> Check | None:
 
 
 def connections(found: Evidence) -> Check | None:
-    """Look whether a closed loop has too few connections to use the server up."""
-    if found.cell.load.mode != "closed" or found.mean_us is None:
+    """Look whether the load has too few connections to use the server up.
+
+    At a constant rate all of them were in use while requests were due; in a closed loop the
+    server's parts explain the time of a request.
+    """
+    load = found.cell.load
+    if load.mode == "constant":
+        short = [one for one in found.reasons("saturated") if one.facts["resource"] == "connections"]
+        if not short:
+            return None
+        used, usable = (
+            float(str(short[0].facts[name])) for name in ("connections_used", "connections_usable")
+        )
+        return check(
+            "connections",
+            not found.full and not found.failed,
+            used / usable,
+            connections=load.connections,
+            busy=found.busy,
+            rate=load.rate,
+        )
+    if load.mode != "closed" or found.mean_us is None:
         return None
     explained = 1 - account.elsewhere_us(found) / found.mean_us if found.mean_us else 0.0
     return check(
@@ -141,6 +161,6 @@ def connections(found: Evidence) -> Check | None:
         not found.full and not found.failed and explained >= found.rule.limit_explained,
         explained,
         found.rule.limit_explained,
-        connections=found.cell.load.connections,
+        connections=load.connections,
         busy=found.busy,
     )

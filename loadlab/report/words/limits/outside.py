@@ -82,10 +82,14 @@ def _link(why: Reason) -> str:
 
 
 def _connections(why: Reason) -> str:
-    return (
-        f"the load: a closed loop of {int(fact(why, 'connections')):,} connections leaves "
-        f"{formatting.percent(1 - fact(why, 'busy'))} of the server's CPU idle, and nothing waited"
-    )
+    number = int(fact(why, "connections"))
+    idle = f"{formatting.percent(1 - fact(why, 'busy'))} of the server's CPU"
+    if "rate" in why.facts:
+        return (
+            f"the load: all of its {formatting.plural(number, 'connection')} waited for answers "
+            f"while requests of {fact(why, 'rate'):,g}/s were due, and {idle} was idle"
+        )
+    return f"the load: a closed loop of {number:,} connections leaves {idle} idle, and nothing waited"
 
 
 _QUEUE = "a shorter queue or smaller answers; ping during the load shows the queue"
@@ -127,7 +131,7 @@ LIMITS: Limits = {
     ),
     "connections": Limit(
         _connections, always(""),
-        "A closed loop had too few connections to use the server up.",
+        "The load had too few connections to use the server up.",
         lambda why: f"-e connections={2 * int(fact(why, 'connections'))}",
         always("knee"),
     ),

@@ -247,6 +247,30 @@ CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
         None,
     ),
     "the generator is late": ("client", slow(validity=void("generator_late")), None),
+    "a rate needs more connections than the load has": (
+        "connections",
+        slow(
+            50_000,
+            rate_achieved=160.0,
+            goodput=160.0,
+            validity=Validity(
+                valid=True,
+                reasons=[],
+                findings=[
+                    Reason(
+                        code="saturated",
+                        value=0.53,
+                        facts={
+                            "resource": "connections",
+                            "connections_used": 8.0,
+                            "connections_usable": 8,
+                        },
+                    )
+                ],
+            ),
+        ),
+        builders.cell(load=replace(CLOSED, mode="constant", rate=300.0, connections=8)),
+    ),
     "the line is full": (
         "link",
         slow(validity=void("link", bits_per_second=2e7)),

@@ -97,7 +97,7 @@ def test_many_short_stops_are_one_long_one() -> None:
     stops = Stops(total_s=9.0, longest_s=0.05, causes={"other_thread": 9.0})
     found = judged(replace(measurement([1000] * 1000, [1000] * 1000), stops=stops))
     assert codes(found.reasons) == ["generator_stops"]
-    assert "30.0% of the load, limit 2%" in words.reason(found.reasons[0])
+    assert "30.0% of the load, limit 10%" in words.reason(found.reasons[0])
 
 
 def test_a_lower_bound_has_no_part() -> None:
