@@ -41,6 +41,12 @@ def restart(started: Sequence[str], restarted: Sequence[str], again: bool) -> st
     )
 
 
+def prepare(restart: str, recording: str) -> str:
+    """Return the command that runs both, the second if the first succeeds; ``restart`` may be
+    empty."""
+    return f"{{ {restart}; }} && {recording}" if restart else recording
+
+
 def restart_early(restarted: Sequence[str]) -> str:
     """Return the command that begins the restart for the next measurement; empty for no units."""
     if not restarted:

@@ -154,9 +154,9 @@ class LoadRun(Struct):
     - until: shell command for the first client that prints its progress and succeeds when the load
       is over
     - scrape: recording on the controller -> the host
-    - restart, restart_early: shell commands for the server: before this measurement, and at its end
-      for the next one; empty where nothing is to be restarted
-    - recording: shell command for the server that starts its recorder
+    - prepare: shell command for the server that restarts the stack and starts the recorder
+    - restart_early: shell command for the server at the end, for the next measurement; empty where
+      nothing is to be restarted
     - observer: name of the script that observes the server during the load; empty for none
     - observer_options: options of systemd-run for it
     - observer_most_s: seconds after which it is ended
@@ -171,9 +171,8 @@ class LoadRun(Struct):
     most_s: float
     until: str
     scrape: dict[str, Scraped]
-    restart: str
+    prepare: str
     restart_early: str
-    recording: str
     observer: str
     observer_options: str
     observer_most_s: float
@@ -222,9 +221,11 @@ def load_run(asked: Asked) -> LoadRun:
             path: Scraped(name, asked.hosts[name].exporter)
             for path, name in zip(recordings, [asked.server, *names], strict=True)
         },
-        restart=host_commands.restart(asked.started, asked.restart, asked.again),
+        prepare=host_commands.prepare(
+            host_commands.restart(asked.started, asked.restart, asked.again),
+            host_commands.record(_server_recorder(asked, remote), most_s),
+        ),
         restart_early=host_commands.restart_early(asked.restart),
-        recording=host_commands.record(_server_recorder(asked, remote), most_s),
         # It starts with the load, takes about a second to get ready, and ends before the load does.
         observer=OBSERVERS.get(asked.item.purpose, ""),
         observer_options=_set(

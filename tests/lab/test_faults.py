@@ -103,7 +103,7 @@ def test_whatever_is_killed_costs_one_repetition(run_id: str) -> None:
     assert errors[2].startswith(words)
     assert "wrk" in errors[3]
     # Without its server's recording it is no measurement.
-    assert errors[7].startswith("End the recording: "), errors[7]
+    assert errors[7].startswith("End the load and the recordings: "), errors[7]
     assert "no processes.txt.gz: " in errors[7]
     assert "Failed with result 'signal'" in errors[7]
     assert "[2/" in output

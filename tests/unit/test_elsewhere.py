@@ -65,10 +65,13 @@ def playbook(folder: Path, task: dict[str, Any], *names: str) -> subprocess.Pope
 
 def test_commands_run_at_once_and_their_failures_are_named(tmp_path: Path) -> None:
     commands = {"one": "exit 0", "two": "echo broken >&2; exit 3", "three": "exit 4"}
-    began = playbook(tmp_path, {"lab.bench.at_once": {"commands": commands}}, *commands)
+    then = {"one": f"touch {tmp_path}/then"}
+    task = {"lab.bench.at_once": {"commands": commands, "then": then}}
+    began = playbook(tmp_path, task, *commands)
     told = began.communicate(timeout=120)[0]
     assert began.returncode != 0
     assert "two: broken; three: exit status 4" in told
+    assert not (tmp_path / "then").exists()
     connected = (tmp_path / "connected").read_text().split()
     assert sorted(connected[-3:]) == ["at-one", "at-three", "at-two"]
 

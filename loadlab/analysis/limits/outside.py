@@ -139,11 +139,11 @@ def connections(found: Evidence) -> Check | None:
     """
     load = found.cell.load
     if load.mode == "constant":
-        short = [one for one in found.reasons("saturated") if one.facts["resource"] == "connections"]
-        if not short:
+        saturated = first(found.reasons("saturated"))
+        if saturated is None or saturated.facts["resource"] != "connections":
             return None
         used, usable = (
-            float(str(short[0].facts[name])) for name in ("connections_used", "connections_usable")
+            float(str(saturated.facts[name])) for name in ("connections_used", "connections_usable")
         )
         return check(
             "connections",

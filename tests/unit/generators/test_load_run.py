@@ -251,6 +251,7 @@ def test_the_stack_is_restarted(
         f"""#!/bin/sh
 cd {tmp_path}
 case $1 in
+--quiet) exit 3 ;;
 show) for unit in nginx.service postgresql@17-main.service; do
     printf 'Id=%s\nInvocationID=%s\n\n' $unit "$(cat $unit 2>/dev/null)"; done ;;
 *)  echo "$*" >>done; [ "$1" != start ] || [ -z "{down}" ] || echo 2 >{down}.service ;;
@@ -258,10 +259,11 @@ esac
 """
     )
     (tmp_path / "systemctl").chmod(0o755)
+    (tmp_path / "systemd-run").symlink_to("/bin/true")
     mark = tmp_path / "restarted"
     if early:
         mark.touch()
-    command = found.restart.replace("/run/loadlab-restarted", str(mark))
+    command = found.prepare.replace("/run/loadlab-restarted", str(mark))
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", command], env=environment, check=True)
     assert not restart or not mark.exists()
@@ -272,7 +274,7 @@ esac
 def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
     found = run({**CONSTANT, "stall": {"after_s": 3, "duration_s": 2}})
     session = "SESSION=$(sed -n 's/^0:://p' /proc/self/cgroup)"
-    assert words_of(found.recording, "loadlab-record", "--setenv=") == [
+    assert words_of(found.prepare, "loadlab-record", "--setenv=") == [
         session,
         f"DIR={REMOTE}",
         "SUFFIX=",
@@ -280,7 +282,7 @@ def test_the_hosts_are_recorded_and_the_server_profiled() -> None:
         "DATABASE=loadlab",
     ]
     ends = ["KillMode=mixed", "RuntimeMaxSec=104"]
-    assert words_of(found.recording, "loadlab-record", "--property=") == ends
+    assert words_of(found.prepare, "loadlab-record", "--property=") == ends
     (offer,) = found.offers
     assert words_of(offer.begin, "loadlab-record", "--setenv=") == [
         session,

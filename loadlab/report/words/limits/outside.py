@@ -89,7 +89,9 @@ def _connections(why: Reason) -> str:
             f"the load: all of its {formatting.plural(number, 'connection')} waited for answers "
             f"while requests of {fact(why, 'rate'):,g}/s were due, and {idle} was idle"
         )
-    return f"the load: a closed loop of {number:,} connections leaves {idle} idle, and nothing waited"
+    return (
+        f"the load: a closed loop of {number:,} connections leaves {idle} idle, and nothing waited"
+    )
 
 
 _QUEUE = "a shorter queue or smaller answers; ping during the load shows the queue"

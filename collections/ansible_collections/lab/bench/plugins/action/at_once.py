@@ -12,6 +12,9 @@ class ActionModule(ControllerAction):
     _requires_connection = True
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        commands = args["commands"]
-        at_once({name: Elsewhere(self, name, self.variables) for name in commands}, commands)
+        commands, then = args["commands"], args["then"]
+        hosts = {name: Elsewhere(self, name, self.variables) for name in (*commands, *then)}
+        at_once(hosts, commands)
+        if then:
+            at_once(hosts, then)
         return {"changed": True}

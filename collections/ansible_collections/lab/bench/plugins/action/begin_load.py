@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.begin_load: lets the clients of one load begin it together."""
+"""Action plugin lab.bench.begin_load: prepares the server, and begins one load on all clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         commands = {one["name"]: one["begin"] for one in args["offers"]}
-        hosts = {name: Elsewhere(self, name, self.variables) for name in commands}
+        first = args["first"]
+        hosts = {name: Elsewhere(self, name, self.variables) for name in (*first, *commands)}
+        if first:
+            at_once(hosts, first)
         if len(commands) == 1:
             at_once(hosts, {name: f"BEGIN_AT=; {text}" for name, text in commands.items()})
             return {"changed": True}

@@ -11,6 +11,10 @@ options:
     description: Shell command of each host by inventory name.
     type: dict
     required: true
+  then:
+    description: The same, for when all of I(commands) have ended well.
+    type: dict
+    default: {}
 author: the lab's developers
 """
 

@@ -2,8 +2,9 @@
 
 DOCUMENTATION = """
 module: begin_load
-short_description: Let the clients of one load begin it together
+short_description: Prepare the server, and let the clients of one load begin it together
 description:
+  - Runs the commands of I(first), and when all of them have ended well those of the clients.
   - Runs each client's command, all at once. Fails with the reasons of all that fail.
   - Several clients get an agreed start, each by its own clock, as the shell variable C(BEGIN_AT),
     unix seconds; a single client gets an empty one. The clocks are read from node_exporter, over
@@ -18,6 +19,10 @@ options:
     type: list
     elements: dict
     required: true
+  first:
+    description: Shell command of each host, by inventory name, before the load.
+    type: dict
+    default: {}
   seconds:
     description: Seconds from the return of this action to the start of the measurement.
     type: float
