@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,8 +47,14 @@ PARTS = [
 
 
 def spelled(text: str, names: set[str]) -> list[str]:
-    patterns = [*(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.j2)" for name in names), *PARTS]
-    return [found[0] for pattern in patterns if (found := re.search(pattern, text))]
+    return [match[0] for match in _pattern(frozenset(names)).finditer(text)]
+
+
+@functools.cache
+def _pattern(names: frozenset[str]) -> re.Pattern[str]:
+    # The longest first, which begin as shorter ones do.
+    of_names = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.compile("|".join([rf"(?<![\w.-])(?:{of_names})(?![\w-]|\.j2)", *PARTS]))
 
 
 def constants(path: Path) -> Iterator[tuple[int, str]]:

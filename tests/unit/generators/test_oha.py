@@ -3,8 +3,6 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -394,29 +392,3 @@ def test_parts_of_a_file_give_what_the_whole_gives(
         assert parts.issue_s == pytest.approx(whole.issue_s)
         parts.service_s, parts.issue_s = whole.service_s, whole.issue_s
         assert parts == whole
-
-
-BIG = """
-import resource, sys
-from pathlib import Path
-from loadlab.generators import oha_database
-from loadlab.generators.attribution import Schedule
-limits = oha_database.Limits(0.005, 0.1, 0.01)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-oha_database.write(Path(sys.argv[1]), Schedule(30_000, int(sys.argv[2]) / 30_000, 64), 0, limits)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-def test_memory_does_not_grow_with_the_requests(tmp_path: Path) -> None:
-    """A million rows, 40 MB as numbers and 130 MB as a file."""
-    count = 1_000_000
-    random = np.random.default_rng(1)
-    due = np.arange(count) / 30_000
-    end = due + 0.0005 + random.lognormal(-6, 1, count)
-    times = zip(due.tolist(), end.tolist(), strict=True)
-    database(tmp_path / oha_database.DATABASE, ((d, d + 0.0005, e, 200, 13) for d, e in times))
-    argv = [sys.executable, "-c", BIG, str(tmp_path), str(count)]
-    used = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    assert int(used) < 150 * 1024
-    assert (tmp_path / oha_database.REDUCED).stat().st_size < 2_000_000
