@@ -191,7 +191,7 @@ def test_the_stages_of_a_run_are_planned_once() -> None:
             assert "preflight" not in roles or path.name == "preflight.yml", path
             if each.get("ansible.builtin.include_role", {}).get("name") == "preflight":
                 asked.append((path.name, each["when"]))
-    guarded = ("context.yml", "hosts.yml", "report.yml")
+    guarded = ("context.yml", "hosts.yml", "untune.yml", "report.yml")
     assert set(asked) == {(name, "preflight_plan is not defined") for name in guarded}
 
 
