@@ -20,7 +20,7 @@ from loadlab.core.model.base import Json
 from loadlab.hosts.identity import MEMORY_DIFFERS
 
 # Options that are of one run alone or have no effect of their own.
-_OWN = ("run_id", "like", "recalibrate", "scale")
+_OWN = ("run_id", "like", "recalibrate", "untune", "scale")
 # Fields of a host that are not compared as its hardware.
 _NO_HARDWARE = ("role", "kernel", "os", "packages", "hardware")
 # Properties of a host and of a network card that change without any meaning.

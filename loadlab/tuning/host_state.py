@@ -15,7 +15,7 @@ from loadlab.tuning.ledger import Change, Reading, Wanted
 # Printed by tunables.sh where the same profile was applied before, with the present values.
 SETTLED = "settled"
 # Keys that are no kernel parameter; tunables.sh describes the forms.
-_NO_SYSCTL = re.compile(r"/|swap$|(unit|limit|nic|boot)\.")
+_NO_SYSCTL = re.compile(r"/|swap$|(unit|snap|limit|nic|boot)\.")
 _READING = re.compile(r"[wr] ")
 _MAXIMUM = re.compile(r"m (\S+) (.+)")
 # systemd's default hard limit of open files.

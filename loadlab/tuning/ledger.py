@@ -283,6 +283,8 @@ def _row(
         stayed = now == (was if wanted.restore else original)
         clamped = _NUMBERS.fullmatch(wanted.text) and not stayed
         state = "clamped" if clamped else "rejected"
+        if wanted.text == "off" and wanted.key == "swap":
+            reason = "what is swapped out does not fit into the available memory, so swap stays on"
     return LedgerRow(
         key=wanted.key,
         requested=wanted.instead_of or wanted.text,

@@ -24,6 +24,7 @@ LOOK = r"""
     sysctl -a 2>/dev/null | grep -v -E \
         '^(fs.(aio-nr|dentry-state|file-nr|inode-)|kernel.(ns_last_pid|pty.nr|random)|.*_count )'
     find /etc /usr/lib/systemd /var/lib/loadlab-tuning -type f | sort | xargs -r sha256sum
+    find /etc -printf '%p %M %u:%g %l\n' | sort
     systemctl list-unit-files --no-legend --plain
     systemctl list-units --all --no-legend --plain --type=timer | awk '{ print $1, $3 }'
     systemctl list-units --no-legend --plain --type=service --state=active \
@@ -161,6 +162,24 @@ def test_taken_back_whole(found: dict[str, list[str]]) -> None:
     # Nor is a generator missed, which these hosts cannot have.
     again = run("playbooks/untune.yml", "-v", generator="wrk2")
     assert "changed=0" in again.rpartition("server  ")[2]
+
+
+def test_a_host_of_ones_own_gets_its_units_back_without_the_controller(
+    found: dict[str, list[str]],
+) -> None:
+    timer = "systemd-tmpfiles-clean.timer"
+    told = tune("production", hosts_role="", host_tuning_hand_back_s=1)
+    assert "stopped services and swap of server, client. The hosts start them again at 20" in told
+    wait_for(f"systemctl is-active {timer}")
+    assert sysctl(SERVER, "net.core.somaxconn") == "16384"
+    # The next run stops them again, and has the timer wait longer.
+    tune("production", hosts_role="")
+    assert states()[f"unit.{timer}"] == "applied"
+    left = "systemctl list-timers loadlab-hand-back.timer --output=json"
+    (row,) = json.loads(ssh(SERVER, left))
+    assert 3500e6 < row["next"] - time.time() * 1e6 < 3700e6
+    run("playbooks/untune.yml", hosts_role="")
+    assert look() == found
 
 
 def wait_for(moment: str) -> None:

@@ -486,6 +486,13 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ["base: 'refused' is no run with a summary.json in results/", "Nothing was written."],
     ),
     (
+        f"{A} -i away -e generator=wrk -e tuning=mitigations-off -e run_id=refused",
+        [
+            "tuning: mitigations-off takes effect only when the hosts are booted again, which",
+            "server, client may not be. Set host_tuning_may_reboot to true in the inventory, or",
+        ],
+    ),
+    (
         f"{A} -i one-address -e generator=wrk -e run_id=refused",
         ["has the hosts a and b at one address, 127.0.0.1", "See inventory/bare_metal/hosts.yml"],
     ),

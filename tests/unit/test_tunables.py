@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -76,6 +78,7 @@ PROGRAMS = {
             printf 'LoadState=loaded\\nActiveState=active\\n\\n'
             printf 'LoadState=not-found\\nActiveState=inactive\\n\\n'
             printf 'LoadState=masked\\nActiveState=failed\\n' ;;
+        --quiet) [ "$2" != is-active ] || [ -e "$SAID.armed" ]; exit ;;
         *) echo "systemctl $*" >>"$SAID" ;;
         esac""",
     "snap": """
@@ -84,13 +87,24 @@ PROGRAMS = {
         get*) echo 'error: snap "core" has no such option' >&2; exit 1 ;;
         *) echo "snap $*" >>"$SAID" ;;
         esac""",
-    "systemd-run": "echo 1024",
+    "systemd-run": """
+        case $* in
+        *hand-back*) echo "systemd-run $*" >>"$SAID"; touch "$SAID.armed" ;;
+        *) echo 1024 ;;
+        esac""",
     "su": "exit 1",
     "swapon": 'echo "swapon $*" >>"$SAID"',
     "systemd-detect-virt": "exit ${CONTAINER-1}",
     "update-grub": 'echo update-grub >>"$SAID"',
     "swapoff": 'echo "swapoff $*" >>"$SAID"',
 }
+
+
+def meminfo(available: int, used: int) -> str:
+    """MiB of 10,000, of which a tenth is to stay available."""
+    figures = {"MemTotal": 10_000, "MemAvailable": available, "SwapTotal": 4000}
+    figures["SwapFree"] = 4000 - used
+    return "\n".join(f"{name}: {value * 1024} kB" for name, value in figures.items())
 
 
 @pytest.fixture
@@ -105,6 +119,7 @@ def host(tmp_path: Path) -> Path:
         "proc/sys/net/ipv4/ip_local_port_range": "32768\t60999",
         "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet mitigations=auto mitigations=off",
         "proc/swaps": "Filename Type Size Used Priority",
+        "proc/meminfo": meminfo(available=2000, used=999),
         "sys/thp/enabled": "always [madvise] never",
         "sys/cpu/cpu0/governor": "powersave",
         "sys/cpu/cpu1/governor": "ondemand",
@@ -324,6 +339,63 @@ def test_put_calls_the_program_that_applies_a_setting(
 ) -> None:
     run(host, command)
     assert (host / "said").read_text().splitlines() == said
+
+
+@pytest.mark.parametrize(("available", "used"), [(2000, 1000), (5000, 4000), (900, 0)])
+def test_swap_stays_on_where_memory_cannot_take_it(host: Path, available: int, used: int) -> None:
+    (host / "proc/meminfo").write_text(meminfo(available, used))
+    run(host, "put swap off")
+    assert not (host / "said").exists()
+
+
+ARMED = "systemd-run --quiet --unit=loadlab-hand-back --on-active={} --on-unit-inactive=3600 sh {}"
+
+
+def test_a_host_gets_back_what_was_stopped(host: Path) -> None:
+    kept = host / "kept"
+    kept.mkdir()
+    # Without a stopped unit there is nothing to give back.
+    (kept / "found").write_text("net.core.somaxconn = 4096\nlimit.pam.nofile = 64\n")
+    assert run(host, "arm 60 </dev/null", "renew 60") == []
+    assert [path.name for path in kept.iterdir()] == ["found"]
+
+    (host / "area").touch()
+    found = [
+        "net.core.somaxconn = 128",
+        "snap.refresh.hold = none",
+        f"swap = {host}/area:5 /dev/gone",
+        "unit.cron.service = active",
+        "unit.fstrim.timer = inactive",
+    ]
+    (kept / "found").write_text("\n".join([*found, ""]))
+    (when,) = run(host, "echo hand_back | arm 60")
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", when)
+    assert run(host, "renew 90")[0][:2] == "20"
+    assert (kept / "hand-back.sh").read_text() == "hand_back\n"
+
+    runs = host / "runs"
+    runs.mkdir()
+    hand_back = f"find() {{ command find {runs} $2 $3 $4 $5; }}; hand_back"
+    # It measured a moment ago.
+    run(host, hand_back)
+    script = f"{kept}/hand-back.sh"
+    said = [ARMED.format(60, script), ARMED.format(90, script)]
+    assert (host / "said").read_text().splitlines() == said
+
+    os.utime(runs, (0, 0))
+    run(host, hand_back)
+    assert (host / "said").read_text().splitlines() == [
+        *said,
+        "snap unset system refresh.hold",
+        f"swapon -p 5 {host}/area",
+        "systemctl start cron.service",
+        "systemctl stop loadlab-hand-back.timer",
+    ]
+    (host / "said.armed").unlink()
+    assert run(host, "renew 60") == ["over"]
+    # What untune restored needs no timer.
+    assert run(host, "forget </dev/null") == ["forgotten"]
+    assert not kept.exists()
 
 
 def test_a_limit_in_force_is_not_brought_into_force_again(host: Path) -> None:

@@ -90,6 +90,10 @@ class Options(Record, kw_only=True, frozen=True, omit_defaults=False):
     ] = False
     recalibrate: Annotated[bool, doc("Whether a calibration of the last hour is not used again.")]
     run_id: Annotated[str | None, doc("Name of the run's folder; null: by time.")]
+    untune: Annotated[
+        bool,
+        doc("Whether the hosts' settings are restored at the end; absent in earlier versions."),
+    ] = False
     clients: Annotated[int, doc("Clients of each server, from the inventory.")] = 1
     saturation_rate: Annotated[
         SaturationRate | None, doc("A study's rate that is not known yet; else null.")

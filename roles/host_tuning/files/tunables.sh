@@ -157,6 +157,12 @@ tunables() {
     [ -z "$units" ] || read_units $units
 }
 
+# Whether the available memory takes what is swapped out, and a tenth of all memory stays available.
+swap_fits() {
+    awk '{ kib[$1] = $2 }
+         END { exit kib["MemAvailable:"] - kib["MemTotal:"] / 10 <= kib["SwapTotal:"] - kib["SwapFree:"] }' /proc/meminfo
+}
+
 put() { # key, value
     key=$1
     # Several words if each file, area or card has its own value.
@@ -173,7 +179,7 @@ put() { # key, value
     swap)
         for area in "$@"; do
             case $area in
-            off) swapoff -a ;;
+            off) swap_fits && swapoff -a ;;
             *:*) swapon -p "${area##*:}" "${area%:*}" ;;
             *) swapon "$area" ;;
             esac
@@ -254,7 +260,8 @@ forget() (
     keep
     rm -f "$KEPT/settled"
     if ! [ -s "$KEPT/found" ]; then
-        rm "$KEPT/found"
+        systemctl --quiet stop loadlab-hand-back.timer 2>/dev/null || true
+        rm -f "$KEPT/found" "$KEPT/hand-back.sh"
         rmdir --ignore-fail-on-non-empty "$KEPT"
     fi
     echo forgotten
@@ -273,4 +280,38 @@ settle() {
     echo "$seen"
     mkdir -p "$KEPT"
     outcome "$seen" >"$KEPT/settled"
+}
+
+# Whether the lab stopped units, swap or snapd.
+stopped() { grep -qE '^(unit|snap)[.]|^swap ' "$KEPT/found" 2>/dev/null; }
+
+# Has the script that is standard input, which ends with hand_back, run in $1 seconds, and then each hour until it has acted.
+# Prints when. Does nothing where nothing is stopped.
+arm() {
+    stopped || return 0
+    cat >"$KEPT/hand-back.sh"
+    wind "$1"
+}
+
+# Has it run $1 seconds from now on. Prints "over" where it has acted already.
+renew() {
+    stopped || return 0
+    if systemctl --quiet is-active loadlab-hand-back.timer; then wind "$1"; else echo over; fi
+}
+
+wind() {
+    systemctl --quiet stop loadlab-hand-back.timer 2>/dev/null
+    systemd-run --quiet --unit=loadlab-hand-back --on-active="$1" --on-unit-inactive=3600 sh "$KEPT/hand-back.sh" &&
+        date -u -d "+$1 seconds" '+%F %H:%M UTC'
+}
+
+# Gives the host its units, swap and snaps back, unless it measured in the last hour.
+hand_back() {
+    [ -z "$(find /var/lib/loadlab-runs -mmin -60 -print -quit 2>/dev/null)" ] || return 0
+    originals | while read -r _ key _ value; do
+        case "$key $value" in
+        'unit.'*' active' | 'swap /'* | 'snap.'*) put "$key" "$value" ;;
+        esac
+    done
+    systemctl stop loadlab-hand-back.timer
 }

@@ -48,6 +48,12 @@ def sums(state: HostState) -> list[str]:
     ]
 
 
+def test_what_snapd_holds_is_no_kernel_parameter() -> None:
+    state = decide([wanted("snap.refresh.hold", "forever")], "w 644 snap.refresh.hold none")
+    assert [change.key for change in state.changes] == ["snap.refresh.hold"]
+    assert state.files == {}
+
+
 def test_decide_saves_and_sets_what_differs() -> None:
     state = decide(PROFILE, *STOCK)
     assert state.originals == {}

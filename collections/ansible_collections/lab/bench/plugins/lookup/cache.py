@@ -1,0 +1,26 @@
+"""Lookup lab.bench.cache; loadlab/hosts/cache.py does the work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.lookup import LookupBase
+
+from loadlab.hosts import cache
+
+DOCUMENTATION = """
+name: cache
+short_description: Find the controller's folder for what it built or downloaded
+description:
+  - Returns /var/cache/loadlab for root, and loadlab below XDG_CACHE_HOME or ~/.cache for any other user.
+author: the lab's developers
+"""
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]
+    def run(
+        self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[str]:
+        return [str(cache.folder(os.geteuid(), os.environ, Path.home()))]
