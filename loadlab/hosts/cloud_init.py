@@ -7,8 +7,12 @@ from msgspec import Struct, field
 
 from loadlab.core.formatting import one_line
 
-# cloud-init still does what a deprecated key asks, so its remark on one is no fault of the boot.
-DEPRECATED = "DEPRECATED"
+# Levels of cloud-init's log that are errors. A deprecated key is obeyed, and what a warning names
+# was done or is of the image: Debian's daily images end their boot with one.
+_ERRORS = {"ERROR", "CRITICAL"}
+_IGNORED = {"DEPRECATED"}
+# The lab asks for package lists, so it is an error if only a warning says that they were not read.
+_LISTS = "package update failed"
 
 
 class _Status(Struct, frozen=True, kw_only=True):
@@ -24,8 +28,15 @@ class _Status(Struct, frozen=True, kw_only=True):
     recoverable_errors: dict[str, list[str]] = field(default_factory=dict)
 
 
-def refusal(status_json: str) -> str:
-    """Return why a host's first boot is not accepted; "" where cloud-init did all it was asked.
+class FirstBoot(Struct, frozen=True):
+    """Why the boot is not accepted ("" where it is), and what cloud-init warned of."""
+
+    refusal: str
+    warnings: list[str]
+
+
+def first_boot(status_json: str) -> FirstBoot:
+    """Judge a first boot.
 
     ``status_json``: what `cloud-init status --format=json` printed.
     """
@@ -33,16 +44,17 @@ def refusal(status_json: str) -> str:
         found = msgspec.json.decode(status_json, type=_Status)
     except msgspec.DecodeError as problem:
         said = one_line(status_json) or "nothing"
-        return f"The status of cloud-init is not readable ({problem}). It printed: {said}"
-    warned = [
-        f"{level}: {message}"
-        for level, messages in found.recoverable_errors.items()
-        if level != DEPRECATED
-        for message in messages
-    ]
+        return FirstBoot(
+            f"The status of cloud-init is not readable ({problem}). It printed: {said}", []
+        )
     # One fault may be an error of its stage and a warning, or an error of two stages.
-    faults = list(dict.fromkeys(one_line(one) for one in [*found.errors, *warned]))
-    if found.status == "done" and not faults:
-        return ""
-    reasons = "; ".join(faults) or one_line(found.detail) or "it gives no reason"
-    return f"cloud-init says '{found.status}' of the first boot: {reasons}"
+    errors = dict.fromkeys(map(one_line, found.errors))
+    warnings: dict[str, None] = {}
+    for level, messages in found.recoverable_errors.items():
+        for message in () if level in _IGNORED else map(one_line, messages):
+            error = level in _ERRORS or _LISTS in message.lower()
+            (errors if error else warnings)[f"{level}: {message}"] = None
+    if found.status == "done" and not errors:
+        return FirstBoot("", list(warnings))
+    reasons = "; ".join([*errors, *warnings]) or one_line(found.detail) or "it gives no reason"
+    return FirstBoot(f"cloud-init says '{found.status}' of the first boot: {reasons}", [])

@@ -44,7 +44,7 @@ class FilterModule:
             "hardware_warnings": lambda hosts: hardware.warnings(
                 decode(hosts, dict[str, HostDescription])
             ),
-            "cloud_init_refusal": lambda text: cloud_init.refusal(plain(text)),
+            "first_boot": lambda text: msgspec.to_builtins(cloud_init.first_boot(plain(text))),
             "fingerprint": fingerprint.fingerprint,
             "of_roles": lambda root, names: fingerprint.of_roles(Path(root), names),
             "of_play": lambda root, *play: fingerprint.of_play(Path(root), *play),
