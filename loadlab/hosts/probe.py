@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -180,13 +181,18 @@ def parse(text: str) -> HostProbe:
         raise ValueError(f"the probe did not report {missing}: {text[:200]!r}") from None
 
 
+def ssh_reason(said: str) -> str:
+    """Return SSH's own words from the text of Ansible's error, on one line."""
+    words = re.sub(r"^.*?(via ssh|over ssh): ", "", one_line(said), flags=re.IGNORECASE)
+    return words.removeprefix("Task failed: ").rstrip(".")
+
+
 def out_of_reach(address: str, said: str, make: str) -> str:
     """Return the message for a host that does not answer over SSH.
 
     ``said``: the error's text. ``make``: the command that creates the host, "" for a user's own
     host.
     """
-    reason = one_line(said).removeprefix("Failed to connect to the host via ssh: ").rstrip(".")
     remedy = (
         f"Where it is not there yet, {make} makes it."
         if make
@@ -194,8 +200,8 @@ def out_of_reach(address: str, said: str, make: str) -> str:
         f"host key is in your known_hosts, and that `ssh {address}` as the same user logs in."
     )
     return (
-        f"{address} does not answer over SSH: {reason}. {remedy} Then run the same command again. "
-        "Nothing was changed on the hosts."
+        f"{address} does not answer over SSH: {ssh_reason(said)}. {remedy} Then run the same "
+        "command again. Nothing was changed on the hosts."
     )
 
 

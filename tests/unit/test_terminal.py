@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.lab.bench.plugins.callback.terminal import refuses
 from msgspec import to_builtins
 
 from loadlab.core import documents
 from loadlab.core.model import Variant, Verdict
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
+from loadlab.report.words.failures import refuses
 from tests.terminal import CLEAR, ROOT, left, seen
 from tests.unit import builders
 

@@ -19,7 +19,8 @@ class ActionModule(ControllerAction):
             said = self._low_level_execute_command(args["script"], executable=False)
         except AnsibleConnectionFailure as problem:
             address = str(self._connection.get_option("host"))
-            raise ValueError(probe.out_of_reach(address, str(problem), args["make"])) from None
+            told = probe.out_of_reach(address, str(problem), args["make"])
+            raise AnsibleConnectionFailure(told) from None
         if said["rc"] != 0:
             raise ValueError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
         return {"stdout": said["stdout"]}

@@ -9,7 +9,9 @@ import shutil
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,10 +19,13 @@ from ansible import context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.plugins.loader import filter_loader
+from msgspec import structs
 
 from loadlab.core.formatting import printable
+from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 from loadlab.report.terminal.wrapping import wrapped
+from loadlab.report.words.failures import Failure, failure, last_lines
 
 DOCUMENTATION = """
 name: terminal
@@ -29,6 +34,8 @@ short_description: Shows stages with a clock, and a status line for the running 
 description:
   - On a terminal the status line is redrawn in place. In a file or a pipe it is printed at
     intervals, without control characters.
+  - The last lines of a playbook that failed are the cause and the remedy, for each host that failed
+    or was lost.
   - C(ansible-playbook) ends with the status that C(lab.bench.verdict) or C(lab.bench.compare)
     returned.
   - A terminal gets long lines broken between words; a command stays whole, to be copied.
@@ -49,22 +56,25 @@ author: the lab's developers
 """
 
 
-# Actions whose failure message the lab wrote itself.
-REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
 # Their results have the exit status of the playbook.
 GATES = ("lab.bench.verdict", "lab.bench.compare")
+# A host that it does not reach is refused with the remedy.
+FIRST_CONTACT = "lab.bench.first_contact"
+# Ends a run that lost a host; what happened to the host is the cause.
+CONSEQUENCE = "lab.bench.refuse_dropped"
 # Clears the line that the cursor is on.
 CLEAR = "\r\x1b[K"
 TICK_S = 0.5
 
 
-def refuses(action: str, message: Any) -> bool:
-    """Return whether a failed task's message is the lab's own, which needs no task name beside it.
-
-    Ansible itself reports a task that could not run at all, with "Task failed: ".
-    """
-    own = isinstance(message, str) and not message.startswith("Task failed: ")
-    return own and action.startswith(REFUSING)
+def failure_of(result: Any, lost: bool) -> Failure:
+    """Return what a failed task tells, of the host that it was delegated to where there is one."""
+    found, action = result.result, result.task.action
+    delegated = found.get("_ansible_delegated_vars", {}).get("ansible_delegated_host")
+    host = found.get("lost") or delegated or result.host.get_name()
+    failed = failure(host, {"name": result.task.name, "action": action}, found)
+    own = failed.refusal and (not lost or action == FIRST_CONTACT)
+    return structs.replace(failed, lost=lost, refusal=own)
 
 
 class Screen:
@@ -84,6 +94,8 @@ class Screen:
         self._live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._drawn = ""
         self._heading = ""
+        # The last messages that were printed.
+        self.recent: deque[str] = deque(maxlen=100)
         self._process = os.getpid()
         self._ended = threading.Event()
         display.display = self.display
@@ -106,6 +118,7 @@ class Screen:
             with contextlib.suppress(BrokenPipeError):
                 self._head()
                 self._print(self._fitting(msg), *args, **kwargs)
+            self.recent.append(msg)
             # Flush, so that a log shows it at once.
             self._write("")
             self._under_way.printed(time.monotonic())
@@ -195,7 +208,9 @@ class CallbackModule(Default):  # type: ignore[misc]
         super().__init__()
         self._begun = time.monotonic()
         self._shown: set[str] = set()
-        self._refused: set[str] = set()
+        # Of each host the last failure: a host that fails without a rescue does nothing more.
+        self._failures: dict[str, Failure] = {}
+        self._plan: dict[str, Any] = {}
         self._status = 0
         self._screen = Screen(self._display, self._asked)
 
@@ -244,6 +259,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         if result.task.action in GATES:
             self._status = result.result["exit_status"]
+        if result.task.action == "lab.bench.plan":
+            self._plan = result.result["plan"]
         if self._all():
             super().v2_runner_on_ok(result)
         else:
@@ -260,20 +277,41 @@ class CallbackModule(Default):  # type: ignore[misc]
         super().v2_runner_on_skipped(result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._screen.ends(result.host.get_name())
-        super().v2_runner_on_unreachable(result)
+        self._failed(result, lost=True)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        self._failed(result, lost=False)
+
+    def _failed(self, result: Any, lost: bool) -> None:
         host = result.host.get_name()
         self._screen.ends(host)
-        message = result.result.get("msg")
-        if self._display.verbosity or not refuses(result.task.action, message):
-            super().v2_runner_on_failed(result, ignore_errors)
+        failed = failure_of(result, lost)
+        if result.task.action != CONSEQUENCE:
+            # The latest is the last, also where the host had one before.
+            self._failures.pop(host, None)
+            self._failures[host] = failed
+        elif not self._display.verbosity:
             return
-        # A refusal is one sentence for the user, without quotes or braces around it.
-        self._refused.add(host)
+        if failed.refusal and not self._display.verbosity:
+            # A refusal is one sentence for the user, without quotes or braces around it.
+            self._tell([failed])
+        elif lost:
+            super().v2_runner_on_unreachable(result)
+        else:
+            super().v2_runner_on_failed(result)
+
+    def _tell(self, failures: list[Failure]) -> None:
+        """Print the cause and the remedy of each, where they are not the last lines already."""
+        run_dir = self._plan.get("run_dir")
+        measured = bool(run_dir and RunDir(Path(run_dir)).measured())
         # The message may contain a server's text.
-        self._display.display(printable(f"{host}: {message}"), color="red")
+        lines = [
+            printable(line)
+            for line in last_lines(failures, measured, self._plan.get("resume_args", ""))
+        ]
+        if list(self._screen.recent)[-len(lines) :] != lines:
+            for line in lines:
+                self._display.display(line, color="red")
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
         if self._all():
@@ -281,9 +319,12 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._screen.stage("")
+        ended = {*stats.failures, *stats.dark}
+        causes = [one for host, one in self._failures.items() if host in ended]
         # A refusal needs no recap. Any other failure may have left a host half changed.
-        if self._all() or {*stats.failures, *stats.dark} - self._refused:
+        if self._all() or not all(one.refusal for one in causes):
             super().v2_playbook_on_stats(stats)
+        self._tell(causes)
         if self._status and not (stats.failures or stats.dark):
             # Ansible has no status of a playbook's own. It cleans up, and passes this one on.
             raise SystemExit(self._status)

@@ -1,18 +1,21 @@
-"""Filter ablation_power, from loadlab/report/words/outcomes.py."""
+"""Filters ablation_power and failure, from loadlab/report/words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.core.model import AblationPower
-from loadlab.report.words import outcomes
+from loadlab.report.words import failures, outcomes
 
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "ablation_power": lambda found: outcomes.ablation_power(decode(found, AblationPower))
+            "ablation_power": lambda found: outcomes.ablation_power(decode(found, AblationPower)),
+            "failure": lambda result, task: failures.reason(
+                failures.failure("", plain(task), plain(result))
+            ),
         }

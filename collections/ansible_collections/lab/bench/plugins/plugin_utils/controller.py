@@ -15,6 +15,7 @@ import msgspec
 import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import HostLost
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
 from loadlab.core import documents
@@ -62,7 +63,7 @@ def _whole(value: Any) -> Any:
 class ControllerAction(ActionBase):  # type: ignore[misc]
     """Checks the arguments against the documented options and returns the result of work().
 
-    A ValueError of work() fails the task with its text.
+    A ValueError of work() fails the task with its text. HostLost names the host in ``lost``.
     """
 
     TRANSFERS_FILES = False
@@ -94,3 +95,5 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
             return {**result, "changed": False, **self.work(plain(args))}
         except ValueError as problem:
             return {**result, "failed": True, "msg": str(problem)}
+        except HostLost as lost:
+            return {**result, "unreachable": True, "msg": str(lost), "lost": lost.host}

@@ -27,6 +27,14 @@ class Said(Struct, frozen=True):
         return self.errors.strip() or self.output.strip() or f"exit status {self.code}"
 
 
+class HostLost(AnsibleConnectionFailure):  # type: ignore[misc]
+    """A host that is not the task's own is out of reach; ``host``: its name."""
+
+    def __init__(self, host: str, problem: AnsibleConnectionFailure) -> None:
+        super().__init__(str(problem))
+        self.host = host
+
+
 class Elsewhere:
     """A host as an action reaches it with delegate_to.
 
@@ -76,16 +84,16 @@ class Elsewhere:
 def at_once(hosts: Mapping[str, Elsewhere], commands: Mapping[str, str]) -> dict[str, Said]:
     """Run a command on each of several hosts, all at once, and wait for all.
 
-    Raises AnsibleConnectionFailure where a host is out of reach, and else ValueError with the
-    reasons of all that fail; with the hosts' names where there are several.
+    Raises HostLost where a host is out of reach, and else ValueError with the reasons of all that
+    fail; with the hosts' names where there are several.
     """
     with ThreadPoolExecutor(len(commands)) as pool:
         each = {name: pool.submit(hosts[name].run, text) for name, text in commands.items()}
-    named = {name: f"{name}: " if len(commands) > 1 else "" for name in commands}
     for name, one in each.items():
         lost = one.exception()
         if isinstance(lost, AnsibleConnectionFailure):
-            raise AnsibleConnectionFailure(f"{named[name]}{lost}")
+            raise HostLost(name, lost)
+    named = {name: f"{name}: " if len(commands) > 1 else "" for name in commands}
     said = {name: one.result() for name, one in each.items()}
     reasons = [f"{named[name]}{one.failure()}" for name, one in said.items() if one.code]
     if reasons:

@@ -1,0 +1,156 @@
+"""Words for a task that failed on a host: the cause, and the remedy where it is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from loadlab.core.formatting import one_line
+from loadlab.hosts.probe import ssh_reason
+
+# Actions whose failure message the lab wrote itself.
+REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
+# Lines of a program's output that are shown of an unknown cause.
+LAST_LINES = 3
+AGAIN = "Remove the cause and run the same command again."
+_ELSEWHERE = (
+    "or, on machines of your own, let this machine fetch the packages with -e hosts_online=false."
+)
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A task that failed on a host.
+
+    - host: where; of a host that does not answer, that one
+    - task: its name; text: what it said
+    - refusal: whether the text is a sentence of the lab's own
+    - lost: whether the host does not answer over SSH
+    """
+
+    host: str
+    task: str
+    text: str
+    refusal: bool = False
+    lost: bool = False
+
+
+class Cause(Struct, frozen=True):
+    """Why packages do not come: the words of pip, apt, npm, Go or Python for it (a regular
+    expression), the sentence with {server} in it, and the remedy."""
+
+    said: str
+    words: str
+    remedy: str
+
+
+# The first that fits counts: a certificate that is not trusted ends in retries and timeouts too.
+CAUSES = (
+    Cause(
+        r"certificate.verif|SSLCertVerificationError|self.signed.cert|unable to get \w+ issuer"
+        r"|UNABLE_TO_(GET_ISSUER|VERIFY)|x509: |certificate is NOT trusted",
+        "it does not trust the certificate of {server}",
+        f"Install your CA there (update-ca-certificates), {_ELSEWHERE}",
+    ),
+    Cause(
+        r"name resolution|name or service not known|no address associated|could not resolve"
+        r"|failure resolving|no such host|ENOTFOUND|EAI_AGAIN",
+        "it cannot resolve the name {server}",
+        f"Mend its DNS, set a proxy in /etc/environment there, {_ELSEWHERE}",
+    ),
+    Cause(
+        r"connection refused|ECONNREFUSED",
+        "{server} refuses its connection",
+        f"Set the proxy or the mirror that it should use there, {_ELSEWHERE}",
+    ),
+    Cause(
+        r"timed? ?out|ETIMEDOUT|unreachable|no route to host|connection reset",
+        "it does not reach {server}",
+        f"Open the way there, set a proxy in /etc/environment there, {_ELSEWHERE}",
+    ),
+    Cause(
+        r"proxy authentication|HTTP Error 407|HTTP Error 5\d\d|50[234] +\w",
+        "{server} does not serve it",
+        f"See the proxy or the mirror that it uses, {_ELSEWHERE}",
+    ),
+)
+# A user and a password before the name are left out.
+_SERVER = re.compile(
+    r"host='([^']+)'|https?://(?:[^/@\s]*@)?([\w.-]+(?::\d+)?|\[[^\]]+\](?::\d+)?)"
+)
+
+
+def refuses(action: str, message: Any) -> bool:
+    """Return whether a failed task's message is the lab's own, which needs no task name beside it.
+
+    Ansible itself reports a task that could not run at all, with "Task failed: ".
+    """
+    own = isinstance(message, str) and not message.startswith("Task failed: ")
+    return own and action.startswith(REFUSING)
+
+
+def known(text: str) -> tuple[str, str] | None:
+    """Return the cause and the remedy where packages did not come from a server, else None."""
+    server = _SERVER.search(text)
+    for cause in CAUSES if server else ():
+        if re.search(cause.said, text, re.IGNORECASE):
+            named = next(filter(None, server.groups())) if server else ""
+            return cause.words.format(server=named), cause.remedy
+    return None
+
+
+def said(result: Mapping[str, Any]) -> str:
+    """Return what a failed task's result says; of a loop the first item that failed."""
+    for item in result.get("results") or []:
+        if item.get("failed") or item.get("unreachable"):
+            return said(item)
+    texts = [str(result.get(name) or "").strip() for name in ("stderr", "msg", "stdout")]
+    return next((text for text in texts if text and text != "non-zero return code"), "no reason")
+
+
+def failure(host: str, task: Mapping[str, Any], result: Mapping[str, Any]) -> Failure:
+    """Return a failure; ``task``: its name and action, ``result``: of the task."""
+    action = task["action"]
+    return Failure(
+        host=host,
+        task=task["name"] or action,
+        text=said(result),
+        refusal=refuses(action, result.get("msg")),
+    )
+
+
+def reason(failure: Failure) -> str:
+    """Return why a task failed and what to do, without the host's name."""
+    if failure.refusal:
+        return failure.text
+    found = known(failure.text)
+    if found:
+        return f"{failure.task}: {found[0]}. {found[1]}"
+    last = [line for line in failure.text.splitlines() if line.strip()][-LAST_LINES:]
+    return f"{failure.task}: {one_line(' '.join(last)).rstrip('.')}. {AGAIN}"
+
+
+def last_lines(failures: Sequence[Failure], measured: bool, resume_args: str) -> list[str]:
+    """Return the last lines of a playbook that failed, a line for each failure.
+
+    ``measured``: whether the run has a result. ``resume_args``: the options that resume the run, ""
+    where no run was planned.
+    """
+    return [_line(one, measured, resume_args) for one in failures]
+
+
+def _line(failure: Failure, measured: bool, resume_args: str) -> str:
+    if failure.refusal or not failure.lost:
+        return f"{failure.host}: {reason(failure)}"
+    kept, command = "", "the same command goes on"
+    if measured:
+        kept = "What was measured is kept. "
+        command = f"go on with ansible-playbook lab.yml {resume_args}"
+    elif resume_args:
+        kept = "Nothing was measured. "
+    return (
+        f"{failure.host}: unreachable over SSH ({ssh_reason(failure.text)}) at the task "
+        f"'{failure.task}'. {kept}When it answers again, {command}"
+    )
