@@ -19,11 +19,14 @@ import yaml
 from .figures import pytest_pyfunc_call as pytest_pyfunc_call
 
 ROOT = Path(__file__).parents[2]
-STATE = Path("/var/lib/loadlab")
-SERVER, CLIENT = "10.77.0.11", "10.77.0.12"
+# Hosts of the tests' own: a user's may be up beside them.
+SUBNET = "10.78"
+STATE = Path(f"/var/lib/loadlab-{SUBNET}")
+SERVER, CLIENT = f"{SUBNET}.0.11", f"{SUBNET}.0.12"
+TESTED = {"server": f"{SUBNET}.1.11", "client": f"{SUBNET}.1.12"}
 # Seconds in which the link is measured each way, and no curve beside a rate: no test looks at these
 # but those that ask for them.
-BRIEF = {"iperf3_seconds": 1, "curve": False}
+BRIEF = {"iperf3_seconds": 1, "curve": False, "local_hosts_subnet": SUBNET}
 # They leave other hosts or none; those before them go on with the hosts that are there.
 LAST = (
     "test_faults",

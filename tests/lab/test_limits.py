@@ -38,7 +38,7 @@ WRK = {"generator": "wrk", "duration": 8, "warmup": 1}
 HEALTHY = 20
 
 # The control group of the application, in the version 2 tree of this machine.
-APPLICATION = "loadlab-server/payload/system.slice/loadlab-app.service"
+APPLICATION = f"{STATE.name.replace('.', '-')}-server/payload/system.slice/loadlab-app.service"
 # Without the controller in that tree, the limit is that of a group of version 1. It counts what is
 # allocated from then on, so the workers are killed, and the master starts new ones.
 SHORT_OF_MEMORY = f"""

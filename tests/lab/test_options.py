@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from .conftest import ROOT, SERVER, playbook, results, run, ssh, stages, study_file
+from .conftest import ROOT, SERVER, TESTED, playbook, results, run, ssh, stages, study_file
 
 pytestmark = pytest.mark.lab
 
@@ -34,7 +34,7 @@ def test_clients_ask_the_application_server_itself(run_id: str) -> None:
     }
     with study_file(cells, **SHORT, framework="plain_wsgi", reverse_proxy="none") as name:
         run("lab.yml", study=name, run_id=run_id)
-    assert "10.77.1.11:8000" in ssh(SERVER, "ss -Hltnp src 10.77.1.11")
+    assert f"{TESTED['server']}:8000" in ssh(SERVER, f"ss -Hltnp src {TESTED['server']}")
     found = results(run_id)
     assert set(found) == {"metronome index", "wrk index"}
     for one in found.values():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .conftest import ROOT, SERVER, playbook, results, run, ssh, stages
+from .conftest import ROOT, SERVER, SUBNET, playbook, results, run, ssh, stages
 from .test_stacks import APPS
 
 pytestmark = pytest.mark.lab
@@ -69,7 +69,8 @@ def test_a_load_is_carried_by_the_loop(bookworm: None) -> None:
     told = " ".join(elsewhere.communicate(timeout=60)[0].split())
     assert elsewhere.returncode != 0
     assert "was begun on containers of this machine with Debian bookworm, and would go on" in told
-    assert "give -e local_hosts_release=bookworm, or another -e run_id=<name>." in told
+    given = f"-e local_hosts_release=bookworm -e local_hosts_subnet={SUBNET}"
+    assert f"give {given}, or another -e run_id=<name>." in told
     assert "Nothing was changed." in told
 
 

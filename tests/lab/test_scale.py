@@ -12,7 +12,7 @@ import pytest
 from loadlab.core import documents
 from loadlab.core.model import Result
 
-from .conftest import ROOT, results, run
+from .conftest import ROOT, SUBNET, results, run
 from .figures import figures
 
 pytestmark = pytest.mark.lab
@@ -30,8 +30,8 @@ def inventory(folder: Path, pairs: int, clients: int) -> str:
         for place in range(clients + 1):
             name = f"client{number}{'abcdefgh'[place - 1]}" if place else f"server{number}"
             host = {
-                "ansible_host": f"10.77.0.{10 * number + 1 + place}",
-                "test_address": f"10.77.{number}.{11 + place}",
+                "ansible_host": f"{SUBNET}.0.{10 * number + 1 + place}",
+                "test_address": f"{SUBNET}.{number}.{11 + place}",
             }
             if place > 1:
                 host["serves"] = f"server{number}"

@@ -18,7 +18,19 @@ from typing import Any
 
 import pytest
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh, stages
+from .conftest import (
+    CLIENT,
+    ROOT,
+    SERVER,
+    STATE,
+    TESTED,
+    finish,
+    playbook,
+    results,
+    run,
+    ssh,
+    stages,
+)
 from .test_truth import wait_until_measuring
 
 pytestmark = [pytest.mark.lab, pytest.mark.core]
@@ -28,7 +40,6 @@ RUN_ID, HOSTILE_ID = "test-security", "test-security-hostile"
 FOLDER = ROOT / "results" / RUN_ID
 # Of the management link and of the test link.
 ADDRESSES = {"server": SERVER, "client": CLIENT}
-TESTED = {"server": "10.77.1.11", "client": "10.77.1.12"}
 ASKED: dict[str, Any] = {
     "framework": "aiohttp",
     "tls": True,

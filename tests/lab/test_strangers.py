@@ -18,7 +18,20 @@ from typing import Any
 import pytest
 import yaml
 
-from .conftest import CLIENT, ROOT, SERVER, STATE, finish, playbook, results, run, ssh, stages
+from .conftest import (
+    CLIENT,
+    ROOT,
+    SERVER,
+    STATE,
+    SUBNET,
+    TESTED,
+    finish,
+    playbook,
+    results,
+    run,
+    ssh,
+    stages,
+)
 from .test_faults import wait_until_measuring
 from .test_security import fits, quoted, table
 
@@ -72,7 +85,7 @@ def strangers() -> Iterator[None]:
     users = "\n".join(
         USER.format(name=name, password=PASSWORD, rule=rule) for name, rule in USERS.items()
     )
-    for address, last in ((SERVER, "true"), (CLIENT, "ip route add blackhole 10.77.0.1")):
+    for address, last in ((SERVER, "true"), (CLIENT, f"ip route add blackhole {SUBNET}.0.1")):
         ssh(address, STRANGER.format(users=users, last=last))
     time.sleep(2)
     yield
@@ -99,10 +112,10 @@ def jump(home: Path) -> str:
 def inventory(home: Path, server: dict[str, Any], client: dict[str, Any]) -> Path:
     """A copy of inventory/bare_metal with these hosts; returns where it is."""
     hosts = {
-        "server": {"ansible_host": SERVER, "test_address": "10.77.1.11", **server},
+        "server": {"ansible_host": SERVER, "test_address": TESTED["server"], **server},
         "client": {
             "ansible_host": CLIENT,
-            "test_address": "10.77.1.12",
+            "test_address": TESTED["client"],
             "ansible_ssh_common_args": jump(home),
             **client,
         },
@@ -181,18 +194,19 @@ def test_where_another_has_the_exporters_port_the_host_is_not_reached(home: Path
     """An exporter of this machine's own would be read in place of the host's."""
     with socket.create_server(("", 9100)):
         said = told(home, {"ansible_user": "owner"}, {"ansible_user": "owner"})
-    for host, address in (("server", "127.77.1.11"), ("client", "127.77.1.12")):
-        there = said.partition(f" {host}: 10.77")[2].partition("Nothing was changed")[0]
+    for host, address in (("server", "127.78.1.11"), ("client", "127.78.1.12")):
+        there = said.partition(f" {host}: {SUBNET}")[2].partition("Nothing was changed")[0]
         assert f"bind [{address}]:9100: Address already in use" in there
         assert "Could not request local forwarding" in there
 
 
 def test_load_that_would_take_another_link_is_refused(home: Path) -> None:
     said = told(home, {"ansible_user": "owner"}, {"ansible_user": "owner", "test_address": CLIENT})
-    way = "client: its way to 10.77.1.11 is test0 from 10.77.1.12, and not mgmt0 from"
+    to, own = TESTED.values()
+    way = f"client: its way to {to} is test0 from {own}, and not mgmt0 from"
     assert f"{way} {CLIENT}: load would take another link" in said
-    assert f"(ip route replace 10.77.1.11 dev mgmt0 src {CLIENT})" in said
-    assert f"server: its way to {CLIENT} is mgmt0 from 10.77.1.11, and not test0 from" in said
+    assert f"(ip route replace {to} dev mgmt0 src {CLIENT})" in said
+    assert f"server: its way to {CLIENT} is mgmt0 from {to}, and not test0 from" in said
     assert "Nothing was changed on the hosts" in said
 
 
@@ -200,7 +214,7 @@ def test_one_machine_is_no_pair(home: Path) -> None:
     # Both are asked at once, and one of them first: the other finds its address forwarded already.
     same = {
         "ansible_host": SERVER,
-        "test_address": "10.77.1.11",
+        "test_address": TESTED["server"],
         "ansible_user": "owner",
     }
     own = {"ansible_host": "twin", "ansible_ssh_common_args": f"-F {home}/ssh_config"}
@@ -245,8 +259,8 @@ def test_the_lab_on_strangers(home: Path, run_id: str) -> None:
 
     # The exporter is nobody else's to read, and this machine fetches from the sources alone.
     for host, user, address, tested in (
-        ("server", "owner", SERVER, "10.77.1.11"),
-        ("client", "guest", CLIENT, "10.77.1.12"),
+        ("server", "owner", SERVER, TESTED["server"]),
+        ("client", "guest", CLIENT, TESTED["client"]),
     ):
         rows = [
             (quoted(where), when)

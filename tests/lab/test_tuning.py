@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from .conftest import CLIENT, ROOT, SERVER, playbook, run, ssh, stages
+from .conftest import CLIENT, ROOT, SERVER, TESTED, playbook, run, ssh, stages
 
 RUN_ID = "test-tuning"
+PING = f"ping -q -n -c 5 -i 0.2 {TESTED['server']}"
 pytestmark = pytest.mark.lab
 
 # All of sysctl but what counts or is random, whoever owns it; every file of settings; units and
@@ -355,14 +356,14 @@ def test_pools_that_do_not_fit_are_refused_before_anything_is_changed(
 
 def test_a_delay_alone_is_had_on_every_kernel_and_goes_again(found: dict[str, list[str]]) -> None:
     tune("stock", network="continental")
-    (round_trip,) = re.findall(r"= ([0-9.]+)/", ssh(CLIENT, "ping -q -n -c 5 -i 0.2 10.77.1.11"))
+    (round_trip,) = re.findall(r"= ([0-9.]+)/", ssh(CLIENT, PING))
     assert 45 <= float(round_trip) < 60
     pid = "systemctl show --property=MainPID --value loadlab-delay"
     relay = ssh(CLIENT, pid)
     tune("stock", network="continental")
     assert ssh(CLIENT, pid) == relay != "0"
     tune("stock", network="lan")
-    (direct,) = re.findall(r"= ([0-9.]+)/", ssh(CLIENT, "ping -q -n -c 5 -i 0.2 10.77.1.11"))
+    (direct,) = re.findall(r"= ([0-9.]+)/", ssh(CLIENT, PING))
     assert float(direct) < 10
     run("playbooks/untune.yml")
     assert look() == found

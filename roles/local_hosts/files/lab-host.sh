@@ -9,21 +9,33 @@
 #                                          of a cloud; returns at once
 #   lab-host.sh alive RELEASE PAIR...      exit status 0 if all hosts run, on that release, and are linked
 #   lab-host.sh down NAME...               removes hosts, in parallel
+#   lab-host.sh network-up                 creates the management network
 #   lab-host.sh network-down               removes the management network
 #
 # FRESH is true (recreate running hosts) or false; BASE is the directory of the base file system; HOSTS are words
 # NAME,ADDRESS,TEST_ADDRESS,CPUS; PAIRS are words SERVER,CLIENT,CLIENT…
 #
-# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches, for up), LAB_BRIDGE
-# (interface name), LAB_TABLE (name in nftables, which begins with loadlab), LAB_NETWORK (a.b.c.0/24 of the management
-# link), LAB_GATEWAY (the controller's address on it).
+# Environment: LAB_STATE (directory of the running hosts), LAB_CACHE (directory of package caches, for up), LAB_SUBNET (a.b,
+# the first numbers of the lab's addresses). The management link is a.b.0.0/24, the controller's address on it a.b.0.1.
 set -eu
 
-# The uplink whose forwarding was off before the first of the lab's networks.
+# A lab is named by its subnet, so that several can be up. An interface's name has at most 15 characters.
+lab=loadlab-${LAB_SUBNET/./-}
+network=$LAB_SUBNET.0.0/24
+gateway=$LAB_SUBNET.0.1
+# Uplinks whose forwarding was off before the first lab, one a line.
 forwarding=/run/loadlab-forwarding
+# Table of nftables that keeps others from routing through them.
+guard=loadlab-forwarding
+
+state() { # the directory of the running hosts; the mark lets teardown remove it
+    mkdir -p -m 700 "$LAB_STATE"
+    touch "$LAB_STATE/.loadlab"
+}
 
 host_dir() { echo "$LAB_STATE/hosts/$1"; }
-netns() { echo "loadlab-$1"; }
+netns() { echo "$lab-$1"; }
+port() { echo "${lab/load/}-${1##*.}"; } # the bridge's interface to the host of an address
 
 hierarchies() { # cgroup trees that systemd uses: one with cgroup v2, two with v1
     for tree in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
@@ -33,13 +45,13 @@ hierarchies() { # cgroup trees that systemd uses: one with cgroup v2, two with v
 
 members() { # pids of all processes of a host, including its supervisor
     for tree in $(hierarchies); do
-        [ ! -d "$tree/loadlab-$1" ] || find "$tree/loadlab-$1" -name cgroup.procs -exec cat {} +
+        [ ! -d "$tree/$lab-$1" ] || find "$tree/$lab-$1" -name cgroup.procs -exec cat {} +
     done | sort -un
 }
 
 supervisor() { # pid of the host's systemd-nspawn, unless the number was reused
     pid=$(cat "$(host_dir "$1")/pid" 2>/dev/null) || return 1
-    { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "--machine=loadlab-$1 " || return 1
+    { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "--machine=$lab-$1 " || return 1
     echo "$pid"
 }
 
@@ -48,59 +60,86 @@ alive() {
         mountpoint -q "$(host_dir "$1")/root"
 }
 
-network_up() {
-    uplink=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
-    if ! ip link show dev "$LAB_BRIDGE" >/dev/null 2>&1; then
-        ip link add "$LAB_BRIDGE" type bridge
-        ip address add "$LAB_GATEWAY/24" dev "$LAB_BRIDGE"
-        ip link set "$LAB_BRIDGE" up
+network_up() (
+    flock 8
+    if ! ip link show dev "$lab" >/dev/null 2>&1; then
+        ip link add "$lab" type bridge
+        ip address add "$gateway/24" dev "$lab"
+        ip link set "$lab" up
         echo changed
     fi
     # Enable forwarding for these two interfaces only; remember that the uplink's was off, for teardown.
-    sysctl -qw "net.ipv4.conf.$LAB_BRIDGE.forwarding=1"
-    if [ -n "$uplink" ] && [ "$(sysctl -n "net.ipv4.conf.$uplink.forwarding")" = 0 ]; then
-        echo "$uplink" >$forwarding
-        sysctl -qw "net.ipv4.conf.$uplink.forwarding=1"
+    echo 1 >"/proc/sys/net/ipv4/conf/$lab/forwarding"
+    uplink=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
+    if [ -n "$uplink" ] && [ "$(cat "/proc/sys/net/ipv4/conf/$uplink/forwarding")" = 0 ]; then
+        grep -qsxF -- "$uplink" $forwarding || echo "$uplink" >>$forwarding
         echo changed
     fi
-    if ! nft list table ip "$LAB_TABLE" >/dev/null 2>&1; then
+    # Only answers to the hosts may come in by them: this machine is no router of its neighbours.
+    if [ -s $forwarding ]; then
         nft -f - <<EOF
-table ip $LAB_TABLE {
+table ip $guard
+delete table ip $guard
+table ip $guard {
+  chain forward {
+    type filter hook forward priority filter; policy accept;
+    iifname { $(sed 's/.*/"&"/' $forwarding | paste -sd,) } oifname != "loadlab-*" drop
+  }
+}
+EOF
+        forward 1
+    fi
+    if ! nft list table ip "$lab" >/dev/null 2>&1; then
+        nft -f - <<EOF
+table ip $lab {
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
-    ip saddr $LAB_NETWORK oifname != "$LAB_BRIDGE" masquerade
+    ip saddr $network oifname != "$lab" masquerade
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
-    oifname "$LAB_BRIDGE" iifname != "$LAB_BRIDGE" ct state != { established, related } drop
+    oifname "$lab" iifname != "$lab" ct state != { established, related } drop
   }
 }
 EOF
         echo changed
     fi
+) 8>>$forwarding.lock
+
+forward() { # 1 or 0: switches the uplinks that are remembered and still there
+    while read -r uplink; do
+        [ ! -d "/proc/sys/net/ipv4/conf/$uplink" ] || echo "$1" >"/proc/sys/net/ipv4/conf/$uplink/forwarding"
+    done <$forwarding
 }
 
-network_down() {
-    if nft list table ip "$LAB_TABLE" >/dev/null 2>&1; then
-        nft delete table ip "$LAB_TABLE"
+network_down() (
+    flock 8
+    if nft list table ip "$lab" >/dev/null 2>&1; then
+        nft delete table ip "$lab"
         echo changed
     fi
-    if ip link show dev "$LAB_BRIDGE" >/dev/null 2>&1; then
-        ip link delete "$LAB_BRIDGE"
+    if ip link show dev "$lab" >/dev/null 2>&1; then
+        ip link delete "$lab"
         echo changed
     fi
-    # The lab's hosts and a rehearsal may be up together.
-    if [ -s $forwarding ] && ! nft list tables ip | grep -q '^table ip loadlab'; then
-        sysctl -qw "net.ipv4.conf.$(cat $forwarding).forwarding=0"
+    # Another lab may be up.
+    if [ -s $forwarding ] && ! ip -o link show type bridge | grep -q ' loadlab-'; then
+        forward 0
+        nft -f - <<EOF
+table ip $guard
+delete table ip $guard
+EOF
         rm $forwarding
         echo changed
     fi
-}
+) 8>>$forwarding.lock
 
 down() {
+    local address port
     dir=$(host_dir "$1")
     # A persistent SSH connection would outlive the host and be reused for the next host at this address.
-    socket=$LAB_STATE/ssh-$(cat "$dir/address" 2>/dev/null || echo none)
+    address=$(cat "$dir/address" 2>/dev/null || echo none)
+    socket=$LAB_STATE/ssh-$address
     if [ -S "$socket" ]; then
         ssh -q -o "ControlPath=$socket" -O exit "$1" 2>/dev/null || rm -f "$socket"
     fi
@@ -122,8 +161,9 @@ down() {
         echo changed
     fi
     # A link may exist for a moment after its namespace is deleted.
-    if ip link show dev "llm-$1" >/dev/null 2>&1; then
-        ip link delete "llm-$1" 2>/dev/null || ! ip link show dev "llm-$1" >/dev/null 2>&1
+    port=$(port "$address")
+    if ip link show dev "$port" >/dev/null 2>&1; then
+        ip link delete "$port" 2>/dev/null || ! ip link show dev "$port" >/dev/null 2>&1
         echo changed
     fi
     if [ -e "$dir" ]; then
@@ -131,7 +171,7 @@ down() {
         echo changed
     fi
     for hierarchy in $(hierarchies); do
-        [ ! -d "$hierarchy/loadlab-$1" ] || find "$hierarchy/loadlab-$1" -depth -type d -exec rmdir {} +
+        [ ! -d "$hierarchy/$lab-$1" ] || find "$hierarchy/$lab-$1" -depth -type d -exec rmdir {} +
     done
 }
 
@@ -163,19 +203,19 @@ up() {
     done
 
     # Package caches survive the host; each host has its own.
-    mkdir -p "$LAB_CACHE/apt/$name/partial" "$LAB_CACHE/pip/$name" "$LAB_CACHE/deps/$name"
+    mkdir -p "$LAB_CACHE/apt/$lab-$name/partial" "$LAB_CACHE/pip/$lab-$name" "$LAB_CACHE/deps/$lab-$name"
     mkdir -p "$root/opt/loadlab/deps"
 
     boot "$name" "$address" "$cpus" \
-        "--bind=$LAB_CACHE/apt/$name:/var/cache/apt/archives" \
-        "--bind=$LAB_CACHE/pip/$name:/root/.cache/pip" \
-        "--bind=$LAB_CACHE/deps/$name:/opt/loadlab/deps" \
+        "--bind=$LAB_CACHE/apt/$lab-$name:/var/cache/apt/archives" \
+        "--bind=$LAB_CACHE/pip/$lab-$name:/root/.cache/pip" \
+        "--bind=$LAB_CACHE/deps/$lab-$name:/opt/loadlab/deps" \
         --resolv-conf=copy-host --console=pipe
 }
 
 first_boot() {
     name=$1 address=$2 base=$3 tree=$4 cpus=$5
-    mkdir -p -m 700 "$LAB_STATE"
+    state
     network_up
     furnish "$name" "$address" "$base"
     cp -r "$tree/." "$root/"
@@ -193,7 +233,7 @@ furnish() { # name, address, base: the directory and the file system of a new ho
     mkdir -p "$dir/upper" "$dir/work" "$root"
     echo "$2" >"$dir/address"
     echo "$3" >"$dir/base"
-    mount -t overlay "loadlab-$1" -o "lowerdir=$3,upperdir=$dir/upper,workdir=$dir/work" "$root"
+    mount -t overlay "$lab-$1" -o "lowerdir=$3,upperdir=$dir/upper,workdir=$dir/work" "$root"
 }
 
 boot() { # name, address, cpus, more options of systemd-nspawn: joins a furnished host to the network and boots it
@@ -202,11 +242,11 @@ boot() { # name, address, cpus, more options of systemd-nspawn: joins a furnishe
     ns=$(netns "$name")
     ip netns add "$ns"
     ip -n "$ns" link set lo up
-    ip link add "llm-$name" type veth peer name mgmt0 netns "$ns"
-    ip link set "llm-$name" master "$LAB_BRIDGE" up
+    ip link add "$(port "$address")" type veth peer name mgmt0 netns "$ns"
+    ip link set "$(port "$address")" master "$lab" up
     ip -n "$ns" address add "$address/24" dev mgmt0
     ip -n "$ns" link set mgmt0 up
-    ip -n "$ns" route add default via "$LAB_GATEWAY"
+    ip -n "$ns" route add default via "$gateway"
 
     # CAP_NET_ADMIN lets the host shape its network, like a machine.
     # At most a million open files; the controller's own limit caps that.
@@ -215,13 +255,13 @@ boot() { # name, address, cpus, more options of systemd-nspawn: joins a furnishe
     (
         # A control group per host: two systemd instances in one would manage each other's services.
         for hierarchy in $(hierarchies); do
-            mkdir -p "$hierarchy/loadlab-$name"
-            echo "$BASHPID" >"$hierarchy/loadlab-$name/cgroup.procs"
+            mkdir -p "$hierarchy/$lab-$name"
+            echo "$BASHPID" >"$hierarchy/$lab-$name/cgroup.procs"
         done
         SYSTEMD_NSPAWN_API_VFS_WRITABLE=network exec start-stop-daemon --start --background \
             --make-pidfile --pidfile "$dir/pid" --output "$dir/console.log" \
             --exec /usr/bin/systemd-nspawn -- --quiet --boot --directory="$root" \
-            "--machine=loadlab-$name" --register=no --keep-unit \
+            "--machine=$lab-$name" --register=no --keep-unit \
             "--network-namespace-path=/run/netns/$ns" --capability=CAP_NET_ADMIN "--cpu-affinity=$cpus" \
             "--rlimit=RLIMIT_NOFILE=$nofile" "$@"
     )
@@ -271,7 +311,7 @@ answers() { # waits until SSH answers at an address of the management link
 
 up_all() {
     fresh=$1 base=$2 hosts=$3 pairs=$4
-    mkdir -p -m 700 "$LAB_STATE"
+    state
     [ -e "$LAB_STATE/id_ed25519" ] || ssh-keygen -q -t ed25519 -N '' -C loadlab -f "$LAB_STATE/id_ed25519"
     network_up
     each "$hosts" up "$base" "$fresh"
@@ -302,6 +342,7 @@ shift
 case $command in
 up) up_all "$@" ;;
 first-boot) first_boot "$@" ;;
+network-up) network_up ;;
 network-down) network_down ;;
 alive)
     release=$1

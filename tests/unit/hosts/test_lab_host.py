@@ -1,0 +1,82 @@
+"""The network that lab-host.sh makes, on a machine of the test's own: network namespaces."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[3] / "roles/local_hosts/files/lab-host.sh"
+# The machine has an uplink to a neighbour, and another network with a guest, for which it routes.
+# Their names have a dot, as that of a VLAN has.
+MACHINE = """
+mount -t tmpfs none /run
+mkdir /run/netns
+for name in neighbour guest; do ip netns add $name; done
+ip link add up.1 type veth peer name eth0 netns neighbour
+ip link add vpn.1 type veth peer name eth0 netns guest
+for end in "up.1 192.0.2.1" "vpn.1 198.51.100.1"; do
+    ip address add ${end#* }/24 dev ${end% *}
+    ip link set ${end% *} up
+done
+ip -n neighbour address add 192.0.2.2/24 dev eth0
+ip -n guest address add 198.51.100.2/24 dev eth0
+for name in neighbour guest; do ip -n $name link set eth0 up; done
+ip -n neighbour route add default via 192.0.2.1
+ip -n guest route add default via 198.51.100.1
+ip route add default via 192.0.2.2
+cd /proc/sys/net/ipv4/conf
+echo 1 >vpn.1/forwarding
+lab() { LAB_SUBNET=10.$1 "$SCRIPT" network-$2; }
+# Nobody listens there, so that who reaches the guest is refused.
+reaches() {
+    said=$(ip netns exec neighbour timeout 0.3 bash -c '</dev/tcp/198.51.100.2/9' 2>&1) || true
+    case $said in *refused*) echo reached ;; *) echo cut ;; esac
+}
+"""
+
+
+def on_machine(commands: str) -> list[str]:
+    """The lines that commands print on the machine."""
+    words = ["unshare", "--net", "--mount", "bash", "-euc", MACHINE + commands]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SCRIPT": str(SCRIPT)}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_machine_is_no_router_of_its_neighbours_while_a_lab_is_up() -> None:
+    said = on_machine("""
+        lab 77 up >/dev/null
+        cat up.1/forwarding; reaches
+        nft delete table ip loadlab-forwarding; reaches
+    """)
+    assert said == ["1", "cut", "reached"]
+
+
+def test_every_uplink_is_as_it_was_when_the_last_lab_is_down() -> None:
+    said = on_machine("""
+        lab 77 up >/dev/null
+        ip route replace default via 198.51.100.2 dev vpn.1
+        echo 0 >vpn.1/forwarding
+        lab 78 up >/dev/null
+        lab 77 up
+        cat up.1/forwarding vpn.1/forwarding; reaches
+        lab 77 down >/dev/null
+        cat up.1/forwarding vpn.1/forwarding; reaches
+        lab 78 down
+        cat up.1/forwarding vpn.1/forwarding
+        nft list ruleset; ls /run; lab 78 down
+    """)
+    up, down = ["1", "1", "cut"], ["changed"] * 3
+    assert said == [*up, *up, *down, "0", "0", "loadlab-forwarding.lock", "netns"]
+
+
+def test_machine_that_routes_already_is_left_alone() -> None:
+    said = on_machine("""
+        echo 1 >up.1/forwarding
+        lab 77 up >/dev/null
+        reaches
+        lab 77 down >/dev/null
+        cat up.1/forwarding
+    """)
+    assert said == ["reached", "1"]
