@@ -213,7 +213,6 @@ def test_a_fetch_that_fails_costs_one_repetition_at_most(run_id: str) -> None:
     finally:
         ssh(SERVER, f"rm {runs}; mv {runs}.away {runs}")
     assert loading.returncode == 2
-    assert "unreachable" not in told.partition("PLAY RECAP")[2].partition("server: ")[2]
     assert told.endswith("Remove the cause and run the same command again.")
 
 

@@ -121,7 +121,8 @@ def said(result: Mapping[str, Any]) -> str:
         if item.get("failed") or item.get("unreachable"):
             return said(item)
     texts = [str(result.get(name) or "").strip() for name in ("stderr", "msg", "stdout")]
-    return next((text for text in texts if text and text != "non-zero return code"), "no reason")
+    kept = [text for text in texts if text and text != "non-zero return code"]
+    return kept[0] if kept else f"exit status {result.get('rc', 'unknown')}"
 
 
 def failure(host: str, task: Mapping[str, Any], result: Mapping[str, Any]) -> Failure:
