@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ HERE = {"ansible_connection": "local"}
 # Nobody listens there.
 GONE = {"ansible_host": "127.0.0.1", "ansible_port": 9}
 CHECK = str(ROOT / "playbooks" / "check.yml")
-KNOWN = {"host_check_host": {}}
+KNOWN: dict[str, object] = {"host_check_host": {}}
 TOLD = (
     "client: unreachable over SSH (ssh: connect to host 127.0.0.1 port 9: Connection refused) at "
     "the task 'Ask'. When it answers again, the same command goes on"
@@ -27,7 +28,7 @@ def play(**keys: object) -> dict[str, object]:
 
 
 def ran(
-    folder: Path, lab: dict[str, object], *contents: dict[str, object]
+    folder: Path, lab: Mapping[str, object], *contents: dict[str, object]
 ) -> tuple[int, list[str]]:
     inventory = {
         "all": {"hosts": {"localhost": HERE}, "children": {"lab": {"hosts": lab, "vars": KNOWN}}}
