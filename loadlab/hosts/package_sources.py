@@ -258,11 +258,24 @@ def _cargo(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> _T
     _refuse_password(index, "registry in cargo's config.toml")
     page = f"{index.rstrip('/')}/config.json"
     try:
-        place, text = read(page, "")
+        place, text = read(page, environ.get("CARGO_HTTP_CAINFO", ""))
         files = str(json.loads(text)["dl"])
     except (OSError, ValueError, KeyError) as problem:
         raise ValueError(f"The registry of cargo does not answer: {page}: {problem}.") from problem
     return _Tool([index, place, files], {"LAB_CARGO_INDEX": own} if own else {})
+
+
+def crates_refusal(read: Read, environ: Mapping[str, str], home: Path, lock: Path) -> str:
+    """Return why this machine's cargo cannot fetch crates; "" where it can, where it has fetched
+    some before, and where its own settings may lead it elsewhere."""
+    folder = Path(environ.get("CARGO_HOME") or home / ".cargo")
+    if any(folder.glob("registry/cache/*/*.crate")) or any(folder.glob("config*")):
+        return ""
+    try:
+        _cargo(read, environ, home, lock)
+    except ValueError as problem:
+        return str(problem)
+    return ""
 
 
 def cargo_registry(folder: Path) -> str:

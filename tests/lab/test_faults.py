@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shlex
 import subprocess
 import time
@@ -212,10 +213,8 @@ def test_a_fetch_that_fails_costs_one_repetition_at_most(run_id: str) -> None:
         told = " ".join(loading.communicate(timeout=120)[0].split())
     finally:
         ssh(SERVER, f"rm {runs}; mv {runs}.away {runs}")
-    assert loading.returncode != 0
-    assert "A task failed on server, which answers; the reason stands above. What was" in told
-    assert "lost in the middle" not in told
-    assert f"Go on with ansible-playbook lab.yml -e run_id={run_id} " in told
+    assert loading.returncode == 2
+    assert told.endswith("Remove the cause and run the same command again.")
 
 
 def test_postgresql_that_was_stopped_is_started(run_id: str) -> None:
@@ -300,3 +299,44 @@ def test_two_pairs_share_two_tunings_of_two_cells(run_id: str) -> None:
     )
     assert floors == {tuple(each): 3 for each in begun["aa_controls"]}
     assert "noise floor" in output
+
+
+@pytest.mark.parametrize(
+    ("host", "stage", "kept"),
+    [
+        ("client", "Tune", "Nothing was measured."),
+        ("server", "Deploy", "Nothing was measured."),
+        ("client", "Calibrate", "Nothing was measured."),
+        ("server", "Load", "Nothing was measured."),
+        ("client", "Collect", "What was measured is kept."),
+    ],
+)
+def test_a_host_that_is_lost_ends_the_run_with_its_cause(
+    host: str, stage: str, kept: str, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANSIBLE_SSH_RETRIES", "0")
+    asked = {**SHORT, "endpoint": "index", "duration": 2, "recalibrate": True, "run_id": run_id}
+    address = {"client": CLIENT, "server": SERVER}[host]
+    keys = STATE / f"hosts/{host}/root/root/.ssh/authorized_keys"
+    away = keys.with_name("away")
+    running = playbook("lab.yml", "-v", **asked)
+    assert running.stdout
+    told = []
+    try:
+        for line in running.stdout:
+            told.append(line)
+            if re.fullmatch(rf"\d+:\d\d {stage}\n", line):
+                keys.rename(away)
+                close = ["ssh", "-o", f"ControlPath={STATE}/ssh-{address}", "-O", "exit", "host"]
+                subprocess.run(close, check=True, capture_output=True, timeout=10)
+    finally:
+        if away.exists():
+            away.rename(keys)
+    assert running.wait() == 4
+    assert told[-1].startswith(
+        f"{host}: unreachable over SSH (root@{address}: Permission denied (publickey)) at the task"
+    )
+    assert kept in told[-1]
+    for words in ("Traceback", "has no attribute", "Error while resolving", "Conditional result"):
+        assert words not in "".join(told)
+    run("lab.yml", **asked)

@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(
-    folder: Path, inventory: Mapping[str, object], play: Mapping[str, object], **environment: str
+    folder: Path, inventory: Mapping[str, object], *plays: Mapping[str, object], **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a play on an inventory, both of which are written into ``folder``; at most 60 s."""
+    """Run plays on an inventory, both of which are written into ``folder``; at most 60 s."""
     (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
-    (folder / "play.yml").write_text(yaml.safe_dump([play]))
+    (folder / "play.yml").write_text(yaml.safe_dump([*plays]))
     return subprocess.run(
         ["ansible-playbook", "-i", str(folder / "hosts.yml"), str(folder / "play.yml")],
         env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), **environment},

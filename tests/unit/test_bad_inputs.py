@@ -707,7 +707,8 @@ def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
         check=False,
         timeout=120,
     )
-    assert done.returncode == 2, done.stdout + done.stderr
+    lost = any("does not answer over SSH" in one for one in words)
+    assert done.returncode == (4 if lost else 2), done.stdout + done.stderr
     told = " ".join(done.stdout.split())
     for each in words:
         assert each in told

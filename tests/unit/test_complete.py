@@ -1,31 +1,81 @@
-"""A host that dropped out of a run is asked whether it answers, before it is called lost."""
+"""A host that is lost ends the run: status 4, and its cause and remedy in the last line."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 import yaml
 
+from loadlab.core.catalog import load_yaml
 from tests.unit import plays
 
 ROOT = Path(__file__).parents[2]
+HERE = {"ansible_connection": "local"}
+# Nobody listens there.
+GONE = {"ansible_host": "127.0.0.1", "ansible_port": 9}
+CHECK = str(ROOT / "playbooks" / "check.yml")
+KNOWN: dict[str, object] = {"host_check_host": {}}
+TOLD = (
+    "client: unreachable over SSH (ssh: connect to host 127.0.0.1 port 9: Connection refused) at "
+    "the task 'Ask'. When it answers again, the same command goes on"
+)
 
 
-def test_only_a_host_that_does_not_answer_is_lost(tmp_path: Path) -> None:
-    here = {"ansible_connection": "local"}
-    # Nobody listens there.
-    gone = {"ansible_host": "127.0.0.1", "ansible_port": 9}
-    lab = {"hosts": {"client": here, "server": gone, "client2": here}}
-    inventory = {"all": {"children": {"lab": lab}}}
+def play(**keys: object) -> dict[str, object]:
+    return {"name": "Stage", "hosts": "lab", "gather_facts": False, **keys}
+
+
+def ran(
+    folder: Path, lab: Mapping[str, object], *contents: dict[str, object]
+) -> tuple[int, list[str]]:
+    inventory = {
+        "all": {"hosts": {"localhost": HERE}, "children": {"lab": {"hosts": lab, "vars": KNOWN}}}
+    }
+    done = plays.run(folder, inventory, *contents, ANSIBLE_SSH_RETRIES="0")
+    return done.returncode, done.stdout.splitlines()
+
+
+ASK = {"name": "Ask", "ansible.builtin.raw": "true"}
+# Where the client is lost, by itself or by a task of the server's.
+LOSSES = {
+    "a task of its own": play(tasks=[ASK], strategy="free"),
+    "a task that another delegates to it": play(
+        tasks=[{**ASK, "delegate_to": "client", "when": "inventory_hostname == 'server'"}]
+    ),
+    # Nothing that one stage has after another is played.
+    "a task of its own in a play that waits for all": play(
+        tasks=[ASK], any_errors_fatal=True, max_fail_percentage=0
+    ),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lost_host_ends_the_run_after_its_stage(loss: str, tmp_path: Path) -> None:
+    after = play(hosts="localhost", tasks=[{"name": "Go on", "lab.bench.progress": {"msg": "on"}}])
+    lab = {"server": HERE, "client": GONE, "client2": HERE}
+    status, told = ran(tmp_path, lab, LOSSES[loss], {"import_playbook": CHECK}, after)
+    assert status == 4, told
+    assert told[-1] == TOLD
+    assert "  on" not in told
+
+
+def test_a_play_that_waits_for_all_ends_the_playbook() -> None:
+    """Ansible alone goes on where a host is lost in a play with any_errors_fatal."""
+    for path in sorted((ROOT / "playbooks").glob("*.yml")):
+        for one in load_yaml(path):
+            assert ("any_errors_fatal" in one) is ("max_fail_percentage" in one), path.name
+
+
+def test_a_measuring_loop_ends_where_a_task_failed_on_another_host(tmp_path: Path) -> None:
     role = ROOT / "roles" / "measure"
-    ask = {"ansible.builtin.raw": "test {{ inventory_hostname }} != client2"}
+    words = "test {{ inventory_hostname }} != client2 || { echo full >&2; false; }"
+    fail = {"name": "Begin", "ansible.builtin.raw": words}
     look = {"ansible.builtin.include_tasks": str(role / "tasks" / "check_hosts.yml")}
     known = yaml.safe_load((role / "vars" / "main.yml").read_text())
-    variables = {**known, "measure_plan": {"resume_args": "-e run_id=a-run"}}
-    play = {"hosts": "lab", "vars": variables, "tasks": [ask, look]}
-    done = plays.run(tmp_path, inventory, play, ANSIBLE_SSH_RETRIES="0")
-    assert (
-        "client: A task failed on client2, which answers; the reason stands above. server: lost in "
-        "the middle of the run, the reason stands above. What was measured is kept. When the host "
-        "answers again, go on with ansible-playbook lab.yml -e run_id=a-run "
-    ) in " ".join(done.stdout.split())
+    measuring = play(vars=known, tasks=[fail, look])
+    lab = {"client": HERE, "server": HERE, "client2": HERE}
+    status, told = ran(tmp_path, lab, measuring)
+    assert status == 2
+    assert told[-1] == "client2: Begin: full. Remove the cause and run the same command again."

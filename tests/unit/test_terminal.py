@@ -129,6 +129,9 @@ def test_a_task_that_fails_is_told_and_a_refusal_is_a_sentence(words: list[str])
     assert "fatal: [localhost]: FAILED!" in failed
     assert "non-zero return code" in failed
     assert "failed=1" in failed
+    # Behind the recap, the cause and the remedy.
+    last = "localhost: Fail: exit status 1. Remove the cause and run the same command again."
+    assert failed.splitlines()[-1] == last
     refused = piped([*words, "-e", '{"refuses": true}'])
     assert refused.endswith("\nlocalhost: size: 3 is too much. Nothing was changed.\n")
 

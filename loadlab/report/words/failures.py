@@ -101,13 +101,28 @@ def known(text: str) -> tuple[str, str] | None:
     return None
 
 
+def sources_refusal(text: str) -> str:
+    """Return why a host's package sources cannot be used, and the remedies; "" where they can.
+
+    ``text``: lines "address<tab>reason", as roles/host_check/files/ask-sources.py prints them.
+    """
+    reasons, remedies = list[str](), list[str]()
+    for line in text.splitlines():
+        url, _, why = line.partition("\t")
+        words, remedy = known(f"{why} {url}") or (f"{url} does not serve it", AGAIN)
+        reasons.append(f"{words} ({url}: {one_line(why)})")
+        remedies.append(remedy)
+    return " ".join([f"{'; '.join(reasons)}.", *dict.fromkeys(remedies)]) if reasons else ""
+
+
 def said(result: Mapping[str, Any]) -> str:
     """Return what a failed task's result says; of a loop the first item that failed."""
     for item in result.get("results") or []:
         if item.get("failed") or item.get("unreachable"):
             return said(item)
     texts = [str(result.get(name) or "").strip() for name in ("stderr", "msg", "stdout")]
-    return next((text for text in texts if text and text != "non-zero return code"), "no reason")
+    kept = [text for text in texts if text and text != "non-zero return code"]
+    return kept[0] if kept else f"exit status {result.get('rc', 'unknown')}"
 
 
 def failure(host: str, task: Mapping[str, Any], result: Mapping[str, Any]) -> Failure:

@@ -230,6 +230,25 @@ def test_a_registry_in_place_of_cargos_own_is_the_hosts_too(tmp_path: Path) -> N
     assert find(tmp_path).missing == {}
 
 
+def test_crates_that_do_not_come_are_refused_until_some_have_come(tmp_path: Path) -> None:
+    lock = tmp_path / "Cargo.lock"
+    lock.write_text(LOCK)
+
+    def read(url: str, certificates: str) -> tuple[str, str]:
+        raise OSError(f"certificate verify failed, with {certificates or 'the system'}")
+
+    environ = {"CARGO_HTTP_CAINFO": "/own.pem"}
+    refused = ps.crates_refusal(read, environ, tmp_path, lock)
+    assert refused == (
+        "The registry of cargo does not answer: https://index.example.org/config.json: certificate "
+        "verify failed, with /own.pem."
+    )
+    crate = tmp_path / ".cargo" / "registry" / "cache" / "index" / "libc-1.crate"
+    crate.parent.mkdir(parents=True)
+    crate.touch()
+    assert ps.crates_refusal(read, environ, tmp_path, lock) == ""
+
+
 @pytest.mark.parametrize(
     ("database", "source"),
     [

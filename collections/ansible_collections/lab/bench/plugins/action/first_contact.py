@@ -20,7 +20,7 @@ class ActionModule(ControllerAction):
         except AnsibleConnectionFailure as problem:
             address = str(self._connection.get_option("host"))
             told = probe.out_of_reach(address, str(problem), args["make"])
-            raise AnsibleConnectionFailure(told) from None
+            return {"unreachable": True, "msg": told}
         if said["rc"] != 0:
             raise ValueError(f"the host could not be looked at: {said['stderr'] or said['stdout']}")
         return {"stdout": said["stdout"]}

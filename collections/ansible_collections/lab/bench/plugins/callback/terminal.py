@@ -62,6 +62,8 @@ GATES = ("lab.bench.verdict", "lab.bench.compare")
 FIRST_CONTACT = "lab.bench.first_contact"
 # Ends a run that lost a host; what happened to the host is the cause.
 CONSEQUENCE = "lab.bench.refuse_dropped"
+# Exit status of a playbook that lost a host, whatever failed for it.
+LOST = 4
 # Clears the line that the cursor is on.
 CLEAR = "\r\x1b[K"
 TICK_S = 0.5
@@ -70,10 +72,11 @@ TICK_S = 0.5
 def failure_of(result: Any, lost: bool) -> Failure:
     """Return what a failed task tells, of the host that it was delegated to where there is one."""
     found, action = result.result, result.task.action
-    delegated = found.get("_ansible_delegated_vars", {}).get("ansible_delegated_host")
+    # rsync runs on this machine, and says what became of the host.
+    delegated = "" if result.task.delegate_to == "localhost" else result.task.delegate_to
     host = found.get("lost") or delegated or result.host.get_name()
     failed = failure(host, {"name": result.task.name, "action": action}, found)
-    own = failed.refusal and (not lost or action == FIRST_CONTACT)
+    own = action == FIRST_CONTACT if lost else failed.refusal
     return structs.replace(failed, lost=lost, refusal=own)
 
 
@@ -325,8 +328,10 @@ class CallbackModule(Default):  # type: ignore[misc]
         if self._all() or not all(one.refusal for one in causes):
             super().v2_playbook_on_stats(stats)
         self._tell(causes)
-        if self._status and not (stats.failures or stats.dark):
-            # Ansible has no status of a playbook's own. It cleans up, and passes this one on.
+        # Ansible has no status of a playbook's own. It cleans up, and passes this one on.
+        if stats.dark:
+            raise SystemExit(LOST)
+        if self._status and not stats.failures:
             raise SystemExit(self._status)
 
     def _handle_exception(self, result: dict[str, Any], use_stderr: bool = False) -> None:

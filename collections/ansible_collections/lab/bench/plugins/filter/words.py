@@ -1,4 +1,4 @@
-"""Filters ablation_power and failure, from loadlab/report/words."""
+"""Filters ablation_power, failure and sources_refusal, from loadlab/report/words."""
 
 from __future__ import annotations
 
@@ -18,4 +18,5 @@ class FilterModule:
             "failure": lambda result, task: failures.reason(
                 failures.failure("", plain(task), plain(result))
             ),
+            "sources_refusal": lambda text: failures.sources_refusal(plain(text)),
         }

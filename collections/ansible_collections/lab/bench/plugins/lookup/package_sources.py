@@ -24,12 +24,14 @@ description:
   - Reads the files of apt and cargo, asks pip, npm and Go, and asks the registries of pip and cargo
     which servers have their files. Takes about a second.
   - Returns C(sources), C(environment) and C(missing), see loadlab/hosts/package_sources.py.
+  - With the term C(crates), returns why cargo cannot fetch crates here, else an empty string.
 author: the lab's developers
 """
 
 # Seconds for one answer of a tool, and of a package index.
 TOOL_S = 30
 INDEX_S = 10
+LOCK = Path(package_sources.__file__).parents[2] / "metronome" / "Cargo.lock"
 
 
 def ask(command: list[str]) -> str:
@@ -53,12 +55,17 @@ def read(url: str, certificates: str) -> tuple[str, str]:
 @functools.cache
 def found() -> package_sources.Found:
     """Return what this machine fetches from; one task may ask several times."""
-    lock = Path(package_sources.__file__).parents[2] / "metronome" / "Cargo.lock"
-    return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home(), lock)
+    return package_sources.find(ask, read, os.environ, Path("/etc/apt"), Path.home(), LOCK)
+
+
+@functools.cache
+def crates() -> str:
+    """Return why this machine's cargo cannot fetch crates, or ""."""
+    return package_sources.crates_refusal(read, os.environ, Path.home(), LOCK)
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
     def run(
         self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
-    ) -> list[dict[str, Any]]:
-        return [msgspec.to_builtins(found())]
+    ) -> list[Any]:
+        return [crates()] if terms == ["crates"] else [msgspec.to_builtins(found())]

@@ -1,0 +1,76 @@
+"""The last lines of a playbook that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadlab.report.words import failures
+from loadlab.report.words.failures import Failure
+
+# What pip, apt, npm and Go say.
+PIP = (
+    "stdout: Looking in indexes: https://user:secret@index.example.org/simple\n"
+    ":stderr:   WARNING: Retrying (Retry(total=4, connect=None, read=None, redirect=None, "
+    "status=None)) after connection broken by 'SSLError(SSLCertVerificationError(1, '[SSL: "
+    "CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate "
+    "(_ssl.c:1000)'))': /simple/gunicorn/\nERROR: No matching distribution found for gunicorn\n"
+)
+APT = (
+    "Failed to update apt cache after 5 retries: W:Failed to fetch http://deb.example.org/debian/"
+    "dists/trixie/InRelease  Temporary failure resolving 'deb.example.org'"
+)
+NPM = (
+    "npm ERR! code ECONNREFUSED\nnpm ERR! network request to https://npm.example.org:4873/express "
+    "failed, reason: connect ECONNREFUSED 192.0.2.1:4873"
+)
+GO = 'go: x@v1: Get "https://proxy.example.org/x/@v/v1.mod": dial tcp 192.0.2.1:443: i/o timeout'
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "remedy"),
+    [
+        (PIP, "does not trust the certificate of index.example.org", "Install your CA there"),
+        (APT, "cannot resolve the name deb.example.org", "Mend its DNS"),
+        (NPM, "npm.example.org:4873 refuses its connection", "Set the proxy or the mirror"),
+        (GO, "does not reach proxy.example.org", "Open the way there"),
+    ],
+)
+def test_a_known_cause_is_named_with_its_remedy(said: str, words: str, remedy: str) -> None:
+    told = failures.reason(Failure(host="server", task="Install the locked packages", text=said))
+    assert told.startswith("Install the locked packages: ")
+    assert words in told
+    assert remedy in told
+    assert "-e hosts_online=false" in told
+    assert "secret" not in told
+
+
+def test_an_unknown_cause_is_the_end_of_what_was_said() -> None:
+    # Without a server's name, it is no matter of packages.
+    text = "one\ntwo\n\nthree\nconnection refused.\n"
+    told = failures.reason(Failure(host="server", task="Ask PostgreSQL", text=text))
+    assert told == f"Ask PostgreSQL: two three connection refused. {failures.AGAIN}"
+
+
+def test_of_a_loop_the_item_that_failed_is_told() -> None:
+    items = [{"msg": "fine"}, {"failed": True, "msg": "non-zero return code", "stderr": "broken\n"}]
+    assert failures.said({"msg": "One or more items failed", "results": items}) == "broken"
+    assert failures.said({"msg": "non-zero return code", "stderr": "", "stdout": "full"}) == "full"
+
+
+def test_a_refusal_stays_as_it_is() -> None:
+    task = {"name": "Refuse", "action": "ansible.builtin.fail"}
+    found = failures.failure("server", task, {"msg": "It does not start.\nIt says:\n1\n2\n3\n4"})
+    assert failures.last_lines([found], False, "") == [f"server: {found.text}"]
+
+
+def test_after_a_loss_the_last_line_says_what_is_kept_and_how_to_go_on() -> None:
+    text = "Task failed: Failed to connect to the host via ssh: root@h: Permission denied."
+    lost = Failure(host="client", task="Install wrk", text=text, lost=True)
+    words = "client: unreachable over SSH (root@h: Permission denied) at the task 'Install wrk'. "
+    assert failures.last_lines([lost], False, "-e run_id=a-run") == [
+        f"{words}Nothing was measured. When it answers again, the same command goes on"
+    ]
+    assert failures.last_lines([lost], True, "-e run_id=a-run") == [
+        f"{words}What was measured is kept. When it answers again, go on with ansible-playbook "
+        "lab.yml -e run_id=a-run"
+    ]
