@@ -25,7 +25,7 @@ from moto.ec2.models.instances import StateReason
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from .policy import Policy, Resource
+from .policy import Policy, Resource, tags_asked
 
 REGION = "us-east-1"
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
@@ -202,12 +202,8 @@ class Cloud:
         return f"<instanceId>{name}</instanceId><output>{output}</output>"
 
     def _CreatePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
-        tag = "TagSpecification.1."
-        assert parameters[f"{tag}ResourceType"] == "placement-group"
         name = parameters["GroupName"]
-        self.groups[name] = {
-            parameters[f"{tag}Tag.{n}.Key"]: parameters[f"{tag}Tag.{n}.Value"] for n in (1, 2)
-        }
+        self.groups[name] = tags_asked(parameters)["placement-group"]
         return f"<placementGroup>{self._group(name)}</placementGroup>"
 
     def _group(self, name: str) -> str:
