@@ -120,7 +120,7 @@ def differences(
 
 
 def _by_source(permissions: Iterable[Permission]) -> dict[tuple[object, ...], Permission]:
-    split = {}
+    split: dict[tuple[object, ...], Permission] = {}
     for permission in permissions:
         ports = {key: permission[key] for key in ("FromPort", "ToPort") if key in permission}
         protocol = {"IpProtocol": permission["IpProtocol"], **ports}

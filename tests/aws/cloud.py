@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -76,6 +77,8 @@ class Cloud:
         self.full: set[str] = set()
         # The same of one instance type alone, as (zone, type).
         self.full_for: set[tuple[str, str]] = set()
+        # vCPUs of the account's quota; None where the credentials may not ask.
+        self.vcpus: float | None = 64
         # What an instance ends itself with as soon as it begins, as (code, message).
         self.ends: tuple[str, str] | None = None
         self._moto = DomainDispatcherApplication(create_backend_app)
@@ -95,7 +98,7 @@ class Cloud:
         """An account with nothing in it but the published images."""
         get_backend("ec2").reset()
         self.faults, self.calls, self.groups, self.full = {}, [], {}, set()
-        self.full_for, self.ends = set(), None
+        self.full_for, self.ends, self.vcpus = set(), None, 64
         self.console = lambda name: CONSOLE.format(key=HOST_KEY)
         for image in IMAGES:
             self.publish(*image)
@@ -132,6 +135,8 @@ class Cloud:
         return [parameters for name, parameters in self.calls if name == action]
 
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("HTTP_X_AMZ_TARGET", "").endswith(".GetServiceQuota"):
+            return self._quota(start)
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
         parameters = dict(parse_qsl(body.decode()))
@@ -159,12 +164,22 @@ class Cloud:
             answer: list[bytes] = list(self._moto(environ, start))
             if action == "DeleteSubnet":
                 self._dissociate(parameters["SubnetId"])
+            if action == "TerminateInstances":
+                self._remove_interfaces()
             if action == "RunInstances" and self.ends:
                 self._end(*self.ends)
             return answer
         return self._send(
             start, f'<{action}Response xmlns="{NAMESPACE}">{own(parameters)}</{action}Response>'
         )
+
+    def _quota(self, start: Callable[..., Any]) -> list[bytes]:
+        allowed = self.vcpus is not None
+        denial = {"__type": "AccessDeniedException"}
+        answer = {"Quota": {"Value": self.vcpus}} if allowed else denial
+        headers = [("Content-Type", "application/x-amz-json-1.1")]
+        start("200 OK" if allowed else "400 Bad Request", headers)
+        return [json.dumps(answer).encode()]
 
     def _tags(self, resource: Resource) -> dict[str, str]:
         """The tags of what exists."""
@@ -185,6 +200,13 @@ class Cloud:
             for one in table.associations:
                 if one.get("SubnetId") == subnet:
                     self.backend.disassociate_route_table(one["RouteTableAssociationId"])
+
+    def _remove_interfaces(self) -> None:
+        """As AWS does, and moto does not."""
+        ids = {instance.id for instance in self.backend.all_running_instances()}
+        for name, interface in list(self.backend.enis.items()):
+            if interface.instance and interface.instance.id not in ids:
+                del self.backend.enis[name]
 
     def _end(self, code: str, message: str) -> None:
         for instance in self.backend.all_running_instances():

@@ -80,18 +80,19 @@ class ActionModule(Ec2Action):
     @staticmethod
     def _elsewhere(ec2: Any, value: str, region: str) -> str:
         """Return what there is to say where the region has nothing with the tag."""
-        others = {one["RegionName"] for one in ec2.describe_regions()["Regions"]} - {region}
+        regions = {item["RegionName"] for item in ec2.describe_regions()["Regions"]}
+        others = {name: client(name) for name in sorted(regions - {region})}
 
-        def count(name: str) -> int | None:
+        def count(other: Any) -> int | None:
             filters = [{"Name": "tag:loadlab", "Values": [value]}]
             try:
-                return len(client(name).describe_vpcs(Filters=filters)["Vpcs"])
+                return len(other.describe_vpcs(Filters=filters)["Vpcs"])
             except (BotoCoreError, ClientError) as problem:
                 if code(problem) in aws.DENIED | aws.OUT_OF_REACH:
                     return None
                 raise
 
         with ThreadPoolExecutor(8) as pool:
-            counts = dict(zip(others, pool.map(count, others), strict=True))
+            counts = dict(zip(others, pool.map(count, others.values()), strict=True))
         vpcs = {name: number for name, number in counts.items() if number is not None}
-        return aws.nothing_here(region, f"loadlab={value}", vpcs, others - set(vpcs))
+        return aws.nothing_here(region, f"loadlab={value}", vpcs, set(others) - set(vpcs))

@@ -5,8 +5,8 @@ module: ec2_teardown
 short_description: Remove everything in a region that carries the lab's tag
 description:
   - Instances first, the VPC last.
-  - Where the region has nothing with the tag, looks for VPCs with it in the account's other regions,
-    and removes nothing there.
+  - Where the region has nothing with the tag, looks for VPCs with it in the account's other
+    regions, and removes nothing there.
   - Fails with a message and the remedy, also where something is left.
 options:
   region:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,23 +26,31 @@ UNKNOWN_YET = (".NotFound", ".Unknown")
 USED_YET = ("DependencyViolation", ".InUse")
 
 
+@functools.cache
+def _session() -> tuple[boto3.Session, frozenset[str]]:
+    """Return a session, which reads the descriptions of AWS's services once, and EC2's regions."""
+    session = boto3.Session()
+    known = (
+        session.get_available_regions("ec2", partition)
+        for partition in session.get_available_partitions()
+    )
+    return session, frozenset(itertools.chain.from_iterable(known))
+
+
 def client(region: str, service: str = "ec2") -> Any:
     """Return a boto3 client, with credentials from AWS's own places.
 
     Raises ValueError for an unknown region.
     """
-    session = boto3.Session(region_name=region)
-    known = {
-        name
-        for partition in session.get_available_partitions()
-        for name in session.get_available_regions("ec2", partition)
-    }
+    session, known = _session()
     if region not in known:
         raise ValueError(
             f"AWS_REGION: '{region}' is not a region of EC2. There are: "
             f"{', '.join(sorted(known))}. Nothing was changed."
         )
-    return session.client(service, config=Config(connect_timeout=10, retries={"mode": "standard"}))
+    return session.client(
+        service, region, config=Config(connect_timeout=10, retries={"mode": "standard"})
+    )
 
 
 def code(problem: BotoCoreError | ClientError) -> str:
