@@ -40,15 +40,24 @@ OUT_OF_REACH = {
     "SSLError",
 }
 NO_CAPACITY = {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity"}
-LIMIT = {
-    "InstanceLimitExceeded",
-    "InternetGatewayLimitExceeded",
-    "MaxSpotInstanceCountExceeded",
-    "PlacementGroupLimitExceeded",
-    "VcpuLimitExceeded",
-    "VpcLimitExceeded",
+VCPU_LIMIT = {"InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"}
+# Error code to the things that are as many as the account may have, their quota, and one to remove.
+OTHER_LIMITS = {
+    "VpcLimitExceeded": ("VPCs", "VPCs per Region", "one that nobody uses"),
+    "InternetGatewayLimitExceeded": (
+        "internet gateways",
+        "VPCs per Region, which counts for gateways too",
+        "one that is attached to no VPC",
+    ),
+    "PlacementGroupLimitExceeded": (
+        "placement groups",
+        "Placement groups per Region",
+        "one without instances",
+    ),
 }
 SPOT_PRICE = {"SpotMaxPriceTooLow"}
+
+TEARDOWN = "ansible-playbook -i inventory/aws playbooks/teardown.yml"
 
 # Every kind of resource that can carry the lab's tag: EC2's call, the list in its answer, and the
 # key of a resource's name.
@@ -67,6 +76,17 @@ KINDS = {
     "subnet": ("describe_subnets", "Subnets[]", "SubnetId"),
     "route-table": ("describe_route_tables", "RouteTables[]", "RouteTableId"),
     "vpc": ("describe_vpcs", "Vpcs[]", "VpcId"),
+}
+# Kind to the call that removes it by that key, in the order of removal; instances and their
+# interfaces go before.
+REMOVALS = {
+    "placement-group": "delete_placement_group",
+    "key-pair": "delete_key_pair",
+    "security-group": "delete_security_group",
+    "internet-gateway": "delete_internet_gateway",
+    "subnet": "delete_subnet",
+    "route-table": "delete_route_table",
+    "vpc": "delete_vpc",
 }
 # Left out: "terminated". EC2 lists a terminated instance for about an hour; it costs nothing.
 STATES = ["pending", "running", "shutting-down", "stopping", "stopped"]
@@ -104,7 +124,8 @@ def refusal(code: str, detail: str, region: str) -> str:
     if code in DENIED:
         return (
             f"The credentials may not do what the lab needs ({detail}). docs/aws.md has the "
-            "policy that allows it and nothing else."
+            "policy that allows it and nothing else. In an account that lets you make no network, "
+            "make two instances of your own and use inventory/bare_metal (docs/bare-metal.md)."
         )
     if code in OUT_OF_REACH:
         return (
@@ -115,15 +136,21 @@ def refusal(code: str, detail: str, region: str) -> str:
         return (
             f"AWS has no capacity for this now in any zone that was tried ({detail}). Try another "
             "type (-e aws_hosts_server_type=, -e aws_hosts_client_type=), another region, on "
-            "demand in place of spot, or later; "
-            "`ansible-playbook -i inventory/aws playbooks/teardown.yml` removes what was begun."
+            f"demand in place of spot, or later; `{TEARDOWN}` removes what was begun."
         )
-    if code in LIMIT:
+    if code in VCPU_LIMIT:
         return (
             f"The account's quota does not allow this ({detail}). Ask for more under Service "
             f"Quotas in {region}, or choose a smaller type (-e aws_hosts_server_type=, "
-            "-e aws_hosts_client_type=); remove what was begun with "
-            "`ansible-playbook -i inventory/aws playbooks/teardown.yml`."
+            f"-e aws_hosts_client_type=); remove what was begun with `{TEARDOWN}`."
+        )
+    if code in OTHER_LIMITS:
+        things, quota, spare = OTHER_LIMITS[code]
+        return (
+            f"The account has as many {things} in {region} as its quota allows ({detail}). Remove "
+            f"{spare}, ask for more under Service Quotas ({quota}), or choose another region with "
+            "AWS_REGION=<region> in the environment. Or make two instances of your own and use "
+            f"inventory/bare_metal (docs/bare-metal.md). `{TEARDOWN}` removes what was begun."
         )
     if code in SPOT_PRICE:
         return (
@@ -165,6 +192,7 @@ class _Described(Struct, rename="pascal"):
     network_info: _Network
     placement_group_info: _Placement
     burstable_performance_supported: bool
+    bare_metal: bool
     supported_usage_classes: list[str]
     vcpus: _Vcpus = field(name="VCpuInfo")
 
@@ -189,8 +217,8 @@ class InstanceType(Struct, frozen=True, kw_only=True):
     - architecture: the last supported one, such as x86_64
     - cores, threads_per_core: of an instance by default
     - threads: the threads per core that may be asked for; empty where none may
-    - nitro, cluster, burstable, spot: whether it is of the Nitro System, may be in a cluster
-      placement group, uses CPU credits, and can be bought as spot
+    - nitro, cluster, burstable, metal, spot: whether it is of the Nitro System, may be in a cluster
+      placement group, uses CPU credits, is a whole machine, and can be bought as spot
     """
 
     architecture: str
@@ -200,14 +228,26 @@ class InstanceType(Struct, frozen=True, kw_only=True):
     nitro: bool
     cluster: bool
     burstable: bool
+    metal: bool
     spot: bool
+
+    def vcpus(self, threads_per_core: int) -> int:
+        """Return the processors of an instance with ``threads_per_core`` of its cores' threads."""
+        return self.cores * min(threads_per_core, self.threads_per_core)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """What a region offers: the instance types by name, and the zones that have all of them."""
+    """What a region offers.
+
+    ``types``: instance types by name. ``zones``: those that have all of them. ``vcpu_quota``: vCPUs
+    of standard instances that the account may run; None where it is not known. ``vcpus_used``:
+    vCPUs of theirs that run.
+    """
 
     types: dict[str, InstanceType]
     zones: list[str]
+    vcpu_quota: float | None = None
+    vcpus_used: int = 0
 
 
 class Console(Struct, frozen=True, kw_only=True):
@@ -237,6 +277,7 @@ def offered(described: object) -> dict[str, InstanceType]:
             nitro=one.network_info.ena_support == "required",
             cluster="cluster" in one.placement_group_info.supported_strategies,
             burstable=one.burstable_performance_supported,
+            metal=one.bare_metal,
             spot="spot" in one.supported_usage_classes,
         )
         for one in msgspec.convert(described, list[_Described])
@@ -310,6 +351,37 @@ def unfit(
             f"{', '.join(offer.zones)}."
         )
     return reasons
+
+
+def remarks(offer: Offer, types: Iterable[str], threads_per_core: int) -> list[str]:
+    """Return a sentence for each of the types that can be had, and is small for a measurement."""
+    return [
+        f"{name} is one core at {threads_per_core} thread per core, which the load shares with the "
+        f"system and the recorders; {name.partition('.')[0]}.xlarge has more"
+        for name in sorted(set(types))
+        if offer.types[name].vcpus(threads_per_core) == 1
+    ]
+
+
+def listed(resources: Mapping[str, Iterable[str]]) -> str:
+    """Return resources, kind -> names, in words."""
+    return "; ".join(f"{kind} {', '.join(names)}" for kind, names in resources.items())
+
+
+def nothing_here(region: str, tag: str, vpcs: Mapping[str, int], unseen: Iterable[str]) -> str:
+    """Return what a teardown that had nothing to remove says.
+
+    ``vpcs``: another region -> how many of its VPCs carry ``tag``. ``unseen``: regions that the
+    credentials may not look at.
+    """
+    text = f"{region}: nothing carried the tag {tag}, so nothing was removed."
+    for other in sorted(name for name, count in vpcs.items() if count):
+        text += f" {other} has it: `AWS_REGION={other} {TEARDOWN}` removes that."
+    if not any(vpcs.values()):
+        text += f" Nor does anything in the account's {len(vpcs)} other regions."
+    if dark := sorted(unseen):
+        text += f" The credentials may not look into {', '.join(dark)}."
+    return text
 
 
 # cloud-init prints the host's public keys between these two lines.

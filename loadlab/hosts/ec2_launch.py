@@ -85,7 +85,14 @@ def _request(launch: Launch, name: str, count: int, subnet: str) -> Request:
         "ImageId": image.image_id,
         "InstanceType": name,
         "KeyName": launch.name,
-        "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet, "Groups": [launch.group]}],
+        "NetworkInterfaces": [
+            {
+                "DeviceIndex": 0,
+                "SubnetId": subnet,
+                "Groups": [launch.group],
+                "AssociatePublicIpAddress": True,
+            }
+        ],
         "Placement": {"GroupName": launch.name, "Tenancy": launch.tenancy},
         # Require a session token (IMDSv2), and refuse requests that were forwarded.
         "MetadataOptions": {
@@ -161,6 +168,23 @@ def images(
     existing = {one.architecture: one.image_id for one in there}
     named = {kind.architecture: pinned for kind in types.values()} if pinned else {}
     return {**earlier, **existing, **named}
+
+
+# Publishers' names of architectures.
+_PUBLISHED = {"x86_64": "amd64", "arm64": "arm64"}
+
+
+def image(architecture: str, pins: Mapping[str, str], newest: Mapping[str, str]) -> dict[str, str]:
+    """Return the image to look for: its id where one is pinned, else its owner and name.
+
+    ``newest``: owner, and name with {} in place of the architecture, where * stands for anything.
+    """
+    if architecture in pins:
+        return {"id": pins[architecture]}
+    return {
+        "owner": newest["owner"],
+        "name": newest["name"].format(_PUBLISHED[architecture]),
+    }
 
 
 # What AWS's codes of an ended instance mean where its message does not say it

@@ -14,6 +14,8 @@ HOURS_A_MONTH = 730
 # measured again. Before and after it hosts are tuned, calibrated and their files fetched.
 LOAD_MARGIN = 1.1
 BESIDE_LOAD_S = 20 * 60
+# Shortest lifetime of an instance, hours.
+SHORTEST_H = 0.25
 
 
 class Prices(Struct, frozen=True, kw_only=True):
@@ -64,6 +66,52 @@ def estimate(
     fee = prices.dedicated_region_hour if dedicated else 0.0
     known = [price for price in hosts if price is not None]
     return sum(known) + fee if len(known) == len(hosts) else None
+
+
+def lifetime_s(max_hours: float, budget_usd: float, usd_per_hour: float | None) -> int:
+    """Return the seconds after which instances terminate themselves: as long as the budget pays for
+    them, ``max_hours`` at most. A budget of 0 sets no limit."""
+    paid = budget_usd / usd_per_hour if budget_usd and usd_per_hour else max_hours
+    return int(3600 * min(max_hours, paid))
+
+
+def budget_refusal(
+    budget_usd: float, usd_per_hour: float | None, dedicated: bool, source: str
+) -> str:
+    """Return why a budget cannot be kept; "" where it can, or where there is none (0).
+
+    ``source``: where the table of prices comes from.
+    """
+    if not budget_usd:
+        return ""
+    if usd_per_hour is None or dedicated:
+        problem = (
+            "the table lacks what dedicated tenancy adds to each instance"
+            if dedicated
+            else "files/aws_prices.yml lacks this region or these types"
+        )
+        return (
+            f"aws_hosts_budget_usd: {budget_usd:g} USD cannot be kept, as the price is not known: "
+            f"{problem}. Choose other types, add their prices ({source}), or leave the budget out "
+            "and limit the time alone (-e aws_hosts_max_lifetime=<hours>)."
+        )
+    if budget_usd < SHORTEST_H * usd_per_hour:
+        paid = 60 * budget_usd / usd_per_hour
+        return (
+            f"aws_hosts_budget_usd: {budget_usd:g} USD pay for {paid:.0f} min at "
+            f"{usd_per_hour:.2f} USD an hour, and the shortest lifetime is "
+            f"{60 * SHORTEST_H:g} min. Give at least {SHORTEST_H * usd_per_hour:.2f}, or choose "
+            "smaller types."
+        )
+    return ""
+
+
+def going_on(usd_per_hour: float | None) -> str:
+    """Return what instances go on costing until they end."""
+    price = (
+        "at an unknown price" if usd_per_hour is None else f"about {usd_per_hour:.2f} USD an hour"
+    )
+    return f"The instances go on until they terminate themselves ({price})."
 
 
 class Found(Struct, frozen=True, kw_only=True):

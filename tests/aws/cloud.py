@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -25,7 +26,7 @@ from moto.ec2.models.instances import StateReason
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from .policy import Policy, Resource
+from .policy import Policy, Resource, tags_asked
 
 REGION = "us-east-1"
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
@@ -76,6 +77,8 @@ class Cloud:
         self.full: set[str] = set()
         # The same of one instance type alone, as (zone, type).
         self.full_for: set[tuple[str, str]] = set()
+        # vCPUs of the account's quota; None where the credentials may not ask.
+        self.vcpus: float | None = 64
         # What an instance ends itself with as soon as it begins, as (code, message).
         self.ends: tuple[str, str] | None = None
         self._moto = DomainDispatcherApplication(create_backend_app)
@@ -95,7 +98,7 @@ class Cloud:
         """An account with nothing in it but the published images."""
         get_backend("ec2").reset()
         self.faults, self.calls, self.groups, self.full = {}, [], {}, set()
-        self.full_for, self.ends = set(), None
+        self.full_for, self.ends, self.vcpus = set(), None, 64
         self.console = lambda name: CONSOLE.format(key=HOST_KEY)
         for image in IMAGES:
             self.publish(*image)
@@ -132,6 +135,8 @@ class Cloud:
         return [parameters for name, parameters in self.calls if name == action]
 
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("HTTP_X_AMZ_TARGET", "").endswith(".GetServiceQuota"):
+            return self._quota(start)
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
         parameters = dict(parse_qsl(body.decode()))
@@ -159,12 +164,22 @@ class Cloud:
             answer: list[bytes] = list(self._moto(environ, start))
             if action == "DeleteSubnet":
                 self._dissociate(parameters["SubnetId"])
+            if action == "TerminateInstances":
+                self._remove_interfaces()
             if action == "RunInstances" and self.ends:
                 self._end(*self.ends)
             return answer
         return self._send(
             start, f'<{action}Response xmlns="{NAMESPACE}">{own(parameters)}</{action}Response>'
         )
+
+    def _quota(self, start: Callable[..., Any]) -> list[bytes]:
+        allowed = self.vcpus is not None
+        denial = {"__type": "AccessDeniedException"}
+        answer = {"Quota": {"Value": self.vcpus}} if allowed else denial
+        headers = [("Content-Type", "application/x-amz-json-1.1")]
+        start("200 OK" if allowed else "400 Bad Request", headers)
+        return [json.dumps(answer).encode()]
 
     def _tags(self, resource: Resource) -> dict[str, str]:
         """The tags of what exists."""
@@ -186,6 +201,13 @@ class Cloud:
                 if one.get("SubnetId") == subnet:
                     self.backend.disassociate_route_table(one["RouteTableAssociationId"])
 
+    def _remove_interfaces(self) -> None:
+        """As AWS does, and moto does not."""
+        ids = {instance.id for instance in self.backend.all_running_instances()}
+        for name, interface in list(self.backend.enis.items()):
+            if interface.instance and interface.instance.id not in ids:
+                del self.backend.enis[name]
+
     def _end(self, code: str, message: str) -> None:
         for instance in self.backend.all_running_instances():
             instance.terminate()
@@ -202,12 +224,8 @@ class Cloud:
         return f"<instanceId>{name}</instanceId><output>{output}</output>"
 
     def _CreatePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
-        tag = "TagSpecification.1."
-        assert parameters[f"{tag}ResourceType"] == "placement-group"
         name = parameters["GroupName"]
-        self.groups[name] = {
-            parameters[f"{tag}Tag.{n}.Key"]: parameters[f"{tag}Tag.{n}.Value"] for n in (1, 2)
-        }
+        self.groups[name] = tags_asked(parameters)["placement-group"]
         return f"<placementGroup>{self._group(name)}</placementGroup>"
 
     def _group(self, name: str) -> str:

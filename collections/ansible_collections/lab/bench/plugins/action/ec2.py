@@ -7,25 +7,31 @@ from typing import Any
 
 import jmespath
 import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.aws import ASK_EVERY_S, Ec2Action
+from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
+    ASK_EVERY_S,
+    Ec2Action,
+    client,
+)
+from botocore.exceptions import BotoCoreError, ClientError
 
 from loadlab.hosts import ec2 as aws
-from loadlab.hosts import ec2_launch
+from loadlab.hosts import ec2_launch, ec2_quota
+
+# Of an instance that did not end.
+_STATES = ["pending", "running", "stopping", "stopped"]
 
 
 class ActionModule(Ec2Action):
     def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
         if args["types"]:
-            return self._offer(ec2, args["types"])
-        if args["console"]:
-            return self._console(ec2, args["console"], args["seconds"])
-        end = time.monotonic() + args["seconds"]
-        while (found := self._tagged(ec2, args["tag"])) and time.monotonic() < end:
-            time.sleep(ASK_EVERY_S)
-        return {"resources": found}
+            return self._offer(ec2, args["types"], args["spot"], args["region"], args["tag"])
+        if args["images"]:
+            return {"images": self._images(ec2, args["images"])}
+        return self._console(ec2, args["console"], args["seconds"])
 
-    @staticmethod
-    def _offer(ec2: Any, types: list[str]) -> dict[str, Any]:
+    def _offer(
+        self, ec2: Any, types: list[str], spot: bool, region: str, tag: str
+    ) -> dict[str, Any]:
         names = sorted(set(types))
         described = ec2.describe_instance_types(InstanceTypes=names)["InstanceTypes"]
         zones = ec2.describe_availability_zones()["AvailabilityZones"]
@@ -33,10 +39,72 @@ class ActionModule(Ec2Action):
             LocationType="availability-zone",
             Filters=[{"Name": "instance-type", "Values": names}],
         )["InstanceTypeOfferings"]
+        running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+        answer = ec2.get_paginator("describe_instances").paginate(Filters=running)
+        instances = jmespath.search("Reservations[].Instances[]", answer.build_full_result())
+        caller = client(region, "sts").get_caller_identity()
         return {
+            "account": caller["Account"],
+            "caller": caller["Arn"],
+            "instances": self._instances(ec2, tag),
             "types": msgspec.to_builtins(aws.offered(described)),
             "zones": aws.common_zones(zones, offerings, names),
+            "vcpu_quota": self._vcpu_quota(spot, region),
+            "vcpus_used": ec2_quota.vcpus_used(instances, spot),
         }
+
+    @staticmethod
+    def _vcpu_quota(spot: bool, region: str) -> float | None:
+        try:
+            answer = client(region, "service-quotas").get_service_quota(
+                ServiceCode="ec2", QuotaCode=ec2_quota.CODES[spot]
+            )
+        except (BotoCoreError, ClientError):
+            # The credentials may not ask, or the service is out of reach: EC2 itself refuses then.
+            return None
+        return float(answer["Quota"]["Value"])
+
+    @staticmethod
+    def _instances(ec2: Any, value: str) -> list[dict[str, Any]]:
+        """Return what the role reads of the instances with the tag that did not end."""
+        filters = [
+            {"Name": "tag:loadlab", "Values": [value]},
+            {"Name": "instance-state-name", "Values": _STATES},
+        ]
+        answer = ec2.get_paginator("describe_instances").paginate(Filters=filters)
+        return [
+            {
+                "instance_id": one["InstanceId"],
+                "image_id": one["ImageId"],
+                "architecture": one["Architecture"],
+                "zone": one["Placement"]["AvailabilityZone"],
+                "state": one["State"]["Name"],
+                "tags": {tag["Key"]: tag["Value"] for tag in one["Tags"]},
+            }
+            for one in jmespath.search("Reservations[].Instances[]", answer.build_full_result())
+        ]
+
+    @staticmethod
+    def _images(ec2: Any, wanted: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        """Return architecture -> the newest image with ENA, without those that have none."""
+        newest = {}
+        for architecture, image in wanted.items():
+            filters = {
+                "architecture": architecture,
+                "state": "available",
+                **({"image-id": image["id"]} if "id" in image else {"name": image["name"]}),
+            }
+            answer = ec2.describe_images(
+                Filters=[{"Name": name, "Values": [value]} for name, value in filters.items()],
+                **({"Owners": [image["owner"]]} if "owner" in image else {}),
+            )
+            if fit := [one for one in answer["Images"] if one.get("EnaSupport")]:
+                last = max(fit, key=lambda one: str(one["CreationDate"]))
+                newest[architecture] = {
+                    "image_id": last["ImageId"],
+                    "root_device_name": last["RootDeviceName"],
+                }
+        return newest
 
     def _console(self, ec2: Any, instances: list[str], seconds: int) -> dict[str, Any]:
         end = time.monotonic() + seconds
@@ -79,20 +147,4 @@ class ActionModule(Ec2Action):
                 found[one["InstanceId"]] = ec2_launch.ended(
                     state, reason.get("Code", ""), reason.get("Message", "")
                 )
-        return found
-
-    @staticmethod
-    def _tagged(ec2: Any, value: str) -> dict[str, list[str]]:
-        found = {}
-        for kind, (call, rows, name) in aws.KINDS.items():
-            filters = [{"Name": "tag:loadlab", "Values": [value]}]
-            if kind == "instance":
-                filters.append({"Name": "instance-state-name", "Values": aws.STATES})
-            if ec2.can_paginate(call):
-                answer = ec2.get_paginator(call).paginate(Filters=filters).build_full_result()
-            else:
-                answer = getattr(ec2, call)(Filters=filters)
-            names = jmespath.search(f"{rows}.{name}", answer)
-            if names:
-                found[kind] = sorted(names)
         return found

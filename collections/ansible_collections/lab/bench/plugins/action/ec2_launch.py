@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from ansible_collections.lab.bench.plugins.plugin_utils.aws import Ec2Action, code
+from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
+    UNKNOWN_YET,
+    Ec2Action,
+    code,
+    insist,
+    wait_for_no_interface,
+)
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import tell
 from botocore.exceptions import ClientError
 
@@ -21,29 +27,31 @@ class ActionModule(Ec2Action):
         zones = sorted(args["zones"], key=lambda zone: zone not in there)
         for zone in zones:
             subnet = self._subnet(ec2, launch, zone, args)
-            made: list[str] = []
+            hosts: dict[str, str] = {}
             try:
                 for names, request in requests(launch, subnet):
-                    found = ec2.run_instances(**request)["Instances"]
-                    made += [one["InstanceId"] for one in found]
+                    found = insist(ec2.run_instances, UNKNOWN_YET, **request)["Instances"]
+                    hosts |= {
+                        one["InstanceId"]: name for one, name in zip(found, names, strict=True)
+                    }
                     # EC2 does not know a new id everywhere at once.
-                    ec2.get_waiter("instance_exists").wait(InstanceIds=made)
-                    self._label(ec2, launch, dict(zip(names, found, strict=True)))
-                return {"changed": True, "zone": zone, "instances": made}
+                    ec2.get_waiter("instance_exists").wait(InstanceIds=list(hosts))
+                    self._label(ec2, launch, hosts)
+                return {"changed": True, "zone": zone, "hosts": hosts}
             except ClientError as problem:
                 if code(problem) not in aws.NO_CAPACITY:
                     raise
-                self._undo(ec2, made)
+                self._undo(ec2, list(hosts))
                 if zone == zones[-1]:
                     raise
                 tell(f"{zone} has no room for all of them now, the next zone is tried")
         raise ValueError("no zone was given")
 
     @staticmethod
-    def _label(ec2: Any, launch: Launch, found: dict[str, Any]) -> None:
-        for name, one in found.items():
+    def _label(ec2: Any, launch: Launch, hosts: dict[str, str]) -> None:
+        for instance, name in hosts.items():
             tags = tag_specification("", labels(launch, name))["Tags"]
-            ec2.create_tags(Resources=[one["InstanceId"]], Tags=tags)
+            ec2.create_tags(Resources=[instance], Tags=tags)
 
     @staticmethod
     def _undo(ec2: Any, made: list[str]) -> None:
@@ -63,6 +71,7 @@ class ActionModule(Ec2Action):
         """Return the lab's subnet, in this zone alone."""
         there = self._subnets(ec2, args)
         for other in set(there) - {zone}:
+            wait_for_no_interface(ec2, "subnet-id", there[other])
             ec2.delete_subnet(SubnetId=there[other])
         name = there.get(zone) or str(
             ec2.create_subnet(
@@ -73,7 +82,6 @@ class ActionModule(Ec2Action):
             )["Subnet"]["SubnetId"]
         )
         ec2.get_waiter("subnet_available").wait(SubnetIds=[name])
-        # Both change nothing where they are so already.
-        ec2.modify_subnet_attribute(SubnetId=name, MapPublicIpOnLaunch={"Value": True})
+        # Changes nothing where it is so already.
         ec2.associate_route_table(SubnetId=name, RouteTableId=args["route_table"])
         return name

@@ -70,8 +70,8 @@ zone:
   description: The zone that had room.
   returned: always
   type: str
-instances:
-  description: Ids of the new instances.
+hosts:
+  description: Id of each new instance, to the name of its host.
   returned: always
-  type: list
+  type: dict
 """
