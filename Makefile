@@ -20,6 +20,8 @@ installed := .venv/installed-$(shell sha256sum requirements.txt | cut -c1-16)
 setup: $(installed)
 
 $(installed): requirements.txt
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "python3 is $$(python3 -V 2>&1); the lab needs" \
+	    "3.11 or newer. Use Debian 12, Debian 13 or Ubuntu 24.04, or put a newer python3 first in PATH" >&2; exit 2; }
 	@echo "Setting up Python and Ansible in .venv, about a minute"
 	@python3 -c 'import ensurepip' 2>/dev/null || { apt-get -qq update && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends python3-venv >/dev/null; }

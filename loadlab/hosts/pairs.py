@@ -66,11 +66,22 @@ def refusal(
     clients: Sequence[str],
     serves: Sequence[str],
     places: Mapping[str, Place],
+    test_addresses: Mapping[str, str],
 ) -> str:
-    """Return why the groups of an inventory form no pairs; empty where they do."""
+    """Return why the groups of an inventory form no pairs; empty where they do.
+
+    ``test_addresses``: of each host, "" where there is none.
+    """
     one = _one_machine(servers, clients, places)
     if one:
         return f"{one}. Two on one machine take its processors from each other: give each its own."
+    for name, address in test_addresses.items():
+        if ":" in address:
+            return (
+                f"has the host {name} with test_address: '{address}', an IPv6 address. Load, "
+                "iperf3 and ping take IPv4: give the hosts IPv4 addresses, such as private ones, "
+                "on the link between them. ansible_host may be an IPv6 address."
+            )
     for client, server in zip(clients, serves, strict=True):
         if server and server not in servers:
             return (

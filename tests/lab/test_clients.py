@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,12 @@ LIMIT = thresholds.of(ROOT).start_spread_max_s
 
 def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:
     asked = {"framework": "nginx", "endpoint": "hello", "rate": 401, "connections": 5}
-    short = {"duration": 3, "warmup": 1}
-    run("lab.yml", inventory="inventory/local_clients", **asked, **short, run_id=run_id)
+    short = {"duration": 3, "warmup": 1, "untune": True}
+    told = run("lab.yml", inventory="inventory/local_clients", **asked, **short, run_id=run_id)
+    # Each host ends as it was, before the report.
+    restored = told.partition("Untune")[2].partition("Report:")[0]
+    for host in ("server", "client", "clientb"):
+        assert re.search(rf"{host}: [1-9]\d* settings of the machine are as they", restored), told
     found = results(run_id)
     assert set(found) == {"metronome hello", "wrk hello"}
     for result in found.values():

@@ -50,6 +50,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     "one-address": {"servers": {"a": AWAY}, "clients": {"b": AWAY}},
     "cut-off": {"servers": {"a": {**AWAY, "internet": False}}, "clients": {"b": AWAY_TOO}},
     "inventory/aws": {"servers": {"server": AWAY}, "clients": {"client": AWAY_TOO}},
+    "ipv6": {"servers": {"a": {**AWAY, "test_address": "fd00::1"}}, "clients": {"b": AWAY_TOO}},
     "no-client": {"servers": {"a": AWAY}, "clients": {}},
     "no-host": {"servers": {}, "clients": {}},
     "spare": {"servers": {"a": {}}, "clients": {"b": {}, "c": {}}},
@@ -435,6 +436,7 @@ COMMANDS: list[tuple[str, str]] = [
     # Inventories.
     (f"{A} -i one-name", "has the host host in both groups, servers and clients. Two on one mach"),
     (f"{A} -i one-address", "has the hosts a and b at one address, 127.0.0.1."),
+    (f"{A} -i ipv6", "has the host a with test_address: 'fd00::1', an IPv6 address. Load, iperf3"),
     (f"{A} -i no-client", "has 1 hosts in the group servers and 0 in clients; the lab needs a cl"),
     (f"{A} -i no-host", "has 0 hosts in the group servers and 0 in clients"),
     (f"{A} -i spare", "has 1 hosts in the group servers and 2 in clients"),
@@ -590,7 +592,8 @@ def carry_out(lab: Path, command: str) -> None:
             name: (found.get("ansible_host", ""), found.get("ansible_port", 22), "")
             for name, found in hosts.items()
         }
-        raise ValueError(pairs.refusal(servers, clients, serves, places))
+        links = {name: found.get("test_address", "") for name, found in hosts.items()}
+        raise ValueError(pairs.refusal(servers, clients, serves, places, links))
 
 
 @pytest.fixture(scope="module")

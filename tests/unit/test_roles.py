@@ -195,8 +195,8 @@ def test_the_stages_of_a_run_are_planned_once() -> None:
     assert set(asked) == {(name, "preflight_plan is not defined") for name in guarded}
 
 
-# Files that deploy writes and the next run need not find: copied again each time, used up, or a part of what `installed` below
-# /opt/loadlab/deps stands for.
+# Files that deploy writes and the next run need not find: copied again each time, used up, or a
+# part of what `installed` below /opt/loadlab/deps stands for.
 NOT_STAMPED = {
     "nginx": {"/usr/local/lib/loadlab/{{ nginx_address }}.pem"},
     "app_server": {
@@ -227,7 +227,9 @@ def written(role: str) -> Iterator[str]:
 
 def test_a_file_that_deploy_writes_is_not_missed_by_the_next_run() -> None:
     """Where one is gone, the host is deployed again."""
-    (play,) = (each for each in load_yaml(ROOT / "playbooks/deploy.yml") if each["name"] == "Deploy")
+    (play,) = (
+        each for each in load_yaml(ROOT / "playbooks/deploy.yml") if each["name"] == "Deploy"
+    )
     roles = [each["role"] for each in play["roles"]] + ["stack", "app_server", "nginx"]
     stamped = json.dumps(play["vars"])
     found = {role: set(written(role)) - NOT_STAMPED.get(role, set()) for role in roles}

@@ -348,7 +348,10 @@ def test_swap_stays_on_where_memory_cannot_take_it(host: Path, available: int, u
     assert not (host / "said").exists()
 
 
-ARMED = "systemd-run --quiet --unit=loadlab-hand-back --on-active={} --on-unit-inactive=3600 sh {}"
+ARMED = (
+    "systemd-run --quiet --unit=loadlab-hand-back --on-active={} --on-unit-inactive=3600 "
+    "--timer-property=AccuracySec=1 sh {}"
+)
 
 
 def test_a_host_gets_back_what_was_stopped(host: Path) -> None:

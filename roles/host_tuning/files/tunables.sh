@@ -301,7 +301,8 @@ renew() {
 
 wind() {
     systemctl --quiet stop loadlab-hand-back.timer 2>/dev/null
-    systemd-run --quiet --unit=loadlab-hand-back --on-active="$1" --on-unit-inactive=3600 sh "$KEPT/hand-back.sh" &&
+    systemd-run --quiet --unit=loadlab-hand-back --on-active="$1" --on-unit-inactive=3600 \
+        --timer-property=AccuracySec=1 sh "$KEPT/hand-back.sh" &&
         date -u -d "+$1 seconds" '+%F %H:%M UTC'
 }
 

@@ -20,13 +20,13 @@ def test_a_client_serves_the_server_that_it_names_or_that_of_its_place() -> None
     )
     assert found[0].suffix == ""
     places: dict[str, pairs.Place] = dict.fromkeys((*servers, *clients), ("", 22, ""))
-    assert pairs.refusal(servers, clients, ["", "two", "", "one"], places) == ""
+    assert pairs.refusal(servers, clients, ["", "two", "", "one"], places, {}) == ""
 
 
 def test_one_address_behind_two_jump_hosts_is_two_machines() -> None:
     def refused(server: str, client: str, port: int = 22) -> str:
         places: dict[str, pairs.Place] = {"a": ("10.0.0.5", 22, server)}
-        return pairs.refusal(["a"], ["b"], [""], {**places, "b": ("10.0.0.5", port, client)})
+        return pairs.refusal(["a"], ["b"], [""], {**places, "b": ("10.0.0.5", port, client)}, {})
 
     one, other = "-o ProxyJump=one.example.org", "-o ProxyJump=other.example.org"
     assert refused(one, other) == ""

@@ -45,6 +45,22 @@ def refusal(given: bytes, seconds: float = 0.01, **changed: Any) -> str:
     return str(problem.value)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Failed to connect to 10.99.0.11 port 80 after 0 ms: Couldn't connect to server",
+        "Connection timed out after 10001 milliseconds",
+    ],
+)
+def test_a_port_that_is_closed_is_told_as_one(said: str) -> None:
+    with pytest.raises(ContractError) as refusal:
+        contract.split(f"curl: (7) {said}\n".encode())
+    assert f"cannot connect to the server: {said}. Let this port, and 5201" in str(refusal.value)
+    # This server was reached.
+    with pytest.raises(ContractError, match="not an HTTP answer"):
+        contract.split(b"curl: (28) Operation timed out after 10001 milliseconds with 0 bytes")
+
+
 def test_a_right_answer_is_measured() -> None:
     given = answer(media="Application/JSON")
     assert contract.check(INDEX, given, 0.01, {}) == {

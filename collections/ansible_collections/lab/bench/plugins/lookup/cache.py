@@ -14,7 +14,8 @@ DOCUMENTATION = """
 name: cache
 short_description: Find the controller's folder for what it built or downloaded
 description:
-  - Returns /var/cache/loadlab for root, and loadlab below XDG_CACHE_HOME or ~/.cache for any other user.
+  - Returns /var/cache/loadlab for root, and for any other user loadlab below XDG_CACHE_HOME, which
+    is ~/.cache where it is not set.
 author: the lab's developers
 """
 
