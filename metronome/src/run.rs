@@ -85,7 +85,7 @@ pub fn play(plan: &Plan) -> Result<(), String> {
                 while !over.load(Ordering::Acquire) {
                     thread::sleep(DRAIN_EVERY);
                     let claimed = shared.schedule.claimed();
-                    if claimed - evaluation.next >= shared.ring.capacity() / 4 {
+                    if claimed - evaluation.sent() >= shared.ring.capacity() / 4 {
                         evaluation.drain(&shared.ring, claimed)?;
                     }
                 }
