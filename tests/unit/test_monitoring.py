@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import random
-import shlex
+import re
 import socket
 import subprocess
 import sys
@@ -19,10 +19,12 @@ from typing import Any
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar, trust_as_template
 
 from loadlab.core import lock
 from loadlab.core.run_dir import RunDir
+from loadlab.hosts.host_in_use import EXPORTER_PORT
 from tests import dashboard
 from tests.unit import builders
 
@@ -51,6 +53,9 @@ def addresses() -> dict[str, str]:
     """Addresses of the loopback that no other test has; the exporter's port is the same on all."""
     net = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}"
     return {"server": f"{net}.11", "client": f"{net}.12"}
+
+
+init_plugin_loader([str(ROOT / "collections")])
 
 
 def rendered(path: Path, variables: dict[str, Any]) -> str:
@@ -103,10 +108,14 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     # `make tools` puts Prometheus elsewhere than its package does.
     commands = [[path.removeprefix("/usr/bin/"), *rest] for path, *rest in commands]
     for address in hosts.values():
-        told = {"ansible_managed": "", "host_check_exporter": {"listen": f"{address}:9100"}}
-        default = rendered(ROOT / "roles/telemetry/templates/default.j2", told)
-        (arguments,) = shlex.split(default.replace("\\\n", "").partition("ARGS=")[2])
-        commands.append(["prometheus-node-exporter", *shlex.split(arguments)])
+        told = {
+            "ansible_managed": "",
+            "role_path": str(ROOT / "roles/telemetry"),
+            "host_check_exporter": {"listen": f"{address}:{EXPORTER_PORT}"},
+        }
+        unit = rendered(ROOT / "roles/telemetry/templates/loadlab-exporter.service.j2", told)
+        (line,) = re.findall("^ExecStart=/usr/bin/(.*)$", unit.replace("\\\n", ""), re.MULTILINE)
+        commands.append(line.split())
     with ExitStack() as running:
         processes = []
         for command in commands:
