@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar, trust_as_template
 
 from loadlab.core import lock
@@ -55,9 +54,6 @@ def addresses() -> dict[str, str]:
     return {"server": f"{net}.11", "client": f"{net}.12"}
 
 
-init_plugin_loader([str(ROOT / "collections")])
-
-
 def rendered(path: Path, variables: dict[str, Any]) -> str:
     text: str = Templar(DataLoader(), variables=variables).template(
         trust_as_template(path.read_text())
@@ -74,6 +70,7 @@ def variables(folder: Path, hosts: dict[str, str]) -> dict[str, Any]:
     return role | {
         "role_path": str(ROLE),
         "__monitoring_root": str(folder),
+        "__monitoring_exporter": f":{EXPORTER_PORT}",
         "monitoring_state": str(folder),
         "monitoring_port": free_port(),
         "monitoring_progress_port": free_port(),
