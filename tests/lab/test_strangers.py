@@ -191,11 +191,11 @@ def test_a_host_out_of_reach_is_refused_by_its_address(home: Path) -> None:
 
 def test_where_another_has_the_exporters_port_the_host_is_not_reached(home: Path) -> None:
     """An exporter of this machine's own would be read in place of the host's."""
-    with socket.create_server(("", 9100)):
+    with socket.create_server(("", 9109)):
         said = told(home, {"ansible_user": "owner"}, {"ansible_user": "owner"})
     for host, address in (("server", "127.78.1.11"), ("client", "127.78.1.12")):
         there = said.partition(f" {host}: {SUBNET}")[2].partition("Nothing was changed")[0]
-        assert f"bind [{address}]:9100: Address already in use" in there
+        assert f"bind [{address}]:9109: Address already in use" in there
         assert "Could not request local forwarding" in there
 
 

@@ -219,12 +219,15 @@ def test_an_nginx_of_ones_own_is_put_back_also_after_a_crash(found: dict[str, li
     )
     before = look_at(SERVER)
 
-    deploying = playbook("tests/lab/nginx.yml", run_id=RUN_ID)
+    told, _ = playbook("tests/lab/nginx.yml", run_id=RUN_ID).communicate(timeout=300)
+    assert "what its package did not bring: /etc/nginx/nginx.conf." in " ".join(told.split())
+    assert look_at(SERVER) == before
+    deploying = playbook("tests/lab/nginx.yml", run_id=RUN_ID, take_over=True)
     wait_for("grep /lab/status /etc/nginx/nginx.conf")
     deploying.send_signal(signal.SIGKILL)
     deploying.wait()
     time.sleep(2)
-    run("tests/lab/nginx.yml", run_id=RUN_ID)
+    run("tests/lab/nginx.yml", run_id=RUN_ID, take_over=True)
     assert "of-a-test" in deployed()
     assert look_at(SERVER) != before
 
@@ -326,6 +329,8 @@ def test_postgresql_is_restarted_only_where_a_setting_takes_that(
     found: dict[str, list[str]], profile: Callable[..., str]
 ) -> None:
     started = "cd / && runuser -u postgres -- psql -X -A -t -c 'SELECT pg_postmaster_start_time()'"
+    # Its first start in which it counts statements.
+    tune("stock")
     before = ssh(SERVER, started)
     reload = {"name": "work_mem", "value": "8MB", "reason": "a test's"}
     tune(profile(postgresql=[reload]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import random
-import shlex
+import re
 import socket
 import subprocess
 import sys
@@ -23,6 +23,7 @@ from ansible.template import Templar, trust_as_template
 
 from loadlab.core import lock
 from loadlab.core.run_dir import RunDir
+from loadlab.hosts.host_in_use import EXPORTER_PORT
 from tests import dashboard
 from tests.unit import builders
 
@@ -54,9 +55,9 @@ def addresses() -> dict[str, str]:
 
 
 def rendered(path: Path, variables: dict[str, Any]) -> str:
-    text: str = Templar(DataLoader(), variables=variables).template(
-        trust_as_template(path.read_text())
-    )
+    # Up to the lines that the unit shares with others.
+    own, _, _ = path.read_text().partition("{{ lookup")
+    text: str = Templar(DataLoader(), variables=variables).template(trust_as_template(own))
     return text
 
 
@@ -69,6 +70,7 @@ def variables(folder: Path, hosts: dict[str, str]) -> dict[str, Any]:
     return role | {
         "role_path": str(ROLE),
         "__monitoring_root": str(folder),
+        "__monitoring_exporter": f":{EXPORTER_PORT}",
         "monitoring_state": str(folder),
         "monitoring_port": free_port(),
         "monitoring_progress_port": free_port(),
@@ -103,10 +105,13 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     # `make tools` puts Prometheus elsewhere than its package does.
     commands = [[path.removeprefix("/usr/bin/"), *rest] for path, *rest in commands]
     for address in hosts.values():
-        told = {"ansible_managed": "", "host_check_exporter": {"listen": f"{address}:9100"}}
-        default = rendered(ROOT / "roles/telemetry/templates/default.j2", told)
-        (arguments,) = shlex.split(default.replace("\\\n", "").partition("ARGS=")[2])
-        commands.append(["prometheus-node-exporter", *shlex.split(arguments)])
+        told = {
+            "ansible_managed": "",
+            "host_check_exporter": {"listen": f"{address}:{EXPORTER_PORT}"},
+        }
+        unit = rendered(ROOT / "roles/telemetry/templates/loadlab-exporter.service.j2", told)
+        (line,) = re.findall("^ExecStart=/usr/bin/(.*)$", unit.replace("\\\n", ""), re.MULTILINE)
+        commands.append(line.split())
     with ExitStack() as running:
         processes = []
         for command in commands:

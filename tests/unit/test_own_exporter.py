@@ -6,7 +6,7 @@ import pytest
 from ansible_collections.lab.bench.plugins.action import own_exporter
 from ansible_collections.lab.bench.plugins.plugin_utils import exporter
 
-URL = "http://127.77.1.11:9100/metrics"
+URL = "http://127.77.1.11:9109/metrics"
 BOOTED = 1795224996
 PAGE = """# HELP node_boot_time_seconds Node boot time, in unixtime.
 # TYPE node_boot_time_seconds gauge

@@ -29,20 +29,27 @@ settings() {
     sha256sum /etc/postgresql/*/*/conf.d/loadlab.conf 2>/dev/null || true
 }
 
-# Enables counting and timing of statements, under every profile, in a separate file that untune.yml keeps.
+# Prints the name of the unit of a cluster, whose folder of configuration is given. Other clusters are not restarted.
+unit_of() {
+    name=${1#/etc/postgresql/}
+    echo "postgresql@${name%/*}-${name#*/}"
+}
+
+# Enables counting and timing of statements, under every profile, in a separate file.
 # Keeps other preloaded libraries, and restarts only if needed.
 count_statements() {
     answers
     loaded=$(ask "SHOW shared_preload_libraries") || return
     case ",$loaded," in *[,\ ]pg_stat_statements,*) return ;; esac
     file=$(ask "SHOW config_file")
-    file=${file%/*}/conf.d/loadlab-statements.conf
+    cluster=${file%/*}
+    file=$cluster/conf.d/loadlab-statements.conf
     cat >"$file" <<END
 # Written by the load-testing lab for its telemetry; no part of a tuning profile.
 shared_preload_libraries = '${loaded:+$loaded, }pg_stat_statements'
 END
     chmod 644 "$file"
-    systemctl restart postgresql && answers && connect_again || return
+    systemctl restart "$(unit_of "$cluster")" && answers && connect_again || return
     case ",$(ask "SHOW shared_preload_libraries")," in
     *[,\ ]pg_stat_statements,*) echo "counted from now on" ;;
     *)
@@ -85,4 +92,25 @@ apply() { # FILE FORMER
 
 put_back() { # FILE FORMER
     if [ -e "$2" ]; then mv -f "$2" "$1"; else rm -f "$1"; fi
+}
+
+# Drops the lab's databases and role, and counts statements no more unless the owner's settings do.
+hand_back() {
+    answers
+    runuser -u postgres -- psql -X -q -A -t -v ON_ERROR_STOP=1 <<'SQL' || return
+\set ours 'made by the load-testing lab'
+SELECT format('DROP DATABASE %I WITH (FORCE)', datname)
+FROM pg_database WHERE shobj_description(datdba, 'pg_authid') = :'ours' \gexec
+SELECT 'DROP ROLE loadlab' FROM pg_roles WHERE rolname = 'loadlab' AND shobj_description(oid, 'pg_authid') = :'ours' \gexec
+SQL
+    file=$(ask "SHOW config_file")
+    cluster=${file%/*}
+    file=$cluster/conf.d/loadlab-statements.conf
+    [ -e "$file" ] || [ -e "$file.former" ] || return 0
+    ask "DROP EXTENSION IF EXISTS pg_stat_statements" >/dev/null || return
+    # Without the ending .conf nobody reads it; it stays until the restart.
+    [ ! -e "$file" ] || mv "$file" "$file.former"
+    systemctl restart "$(unit_of "$cluster")" && answers || return
+    rm "$file.former"
+    echo "counts no more"
 }

@@ -18,7 +18,7 @@ from tests.unit import builders
 
 HOST = {"cpus": [0, 1], "interface": "eth1"}
 HOSTS = {
-    name: {**HOST, "exporter": f"http://{name}:9100/metrics"}
+    name: {**HOST, "exporter": f"http://{name}:9109/metrics"}
     for name in ("server", "client", "clientb")
 }
 CONSTANT = {
@@ -104,7 +104,7 @@ def test_one_client_offers_the_whole_load() -> None:
     found = run(CONSTANT)
     (offer,) = found.offers
     assert (offer.name, found.remote) == ("client", REMOTE)
-    assert offer.exporter == "http://client:9100/metrics"
+    assert offer.exporter == "http://client:9109/metrics"
     assert offer.begin.startswith(f"install -d -o loadlab -g loadlab {REMOTE} {REMOTE} && ")
     assert offer.end.startswith(f"cd {REMOTE} || exit 1; for try in $(seq 520); do ")
     given = variables(offer)
@@ -142,7 +142,7 @@ def test_one_client_offers_the_whole_load() -> None:
     assert (found.lead_s, found.expected_s, found.most_s) == (10, 40, 104)
     assert found.observer_most_s == 100
     assert {path: (host.name, host.exporter) for path, host in found.scrape.items()} == {
-        f"{DIR}/telemetry-{name}.prom.gz": (name, f"http://{name}:9100/metrics")
+        f"{DIR}/telemetry-{name}.prom.gz": (name, f"http://{name}:9109/metrics")
         for name in ("server", "client")
     }
     assert found.record.clients is None

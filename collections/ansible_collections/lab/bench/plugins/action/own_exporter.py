@@ -27,7 +27,7 @@ class ActionModule(ControllerAction):
             raise ValueError(
                 f"The telemetry of this host cannot be read at {url}: "
                 f"{formatting.one_line(f'{type(problem).__name__}: {problem}')}. See that "
-                "prometheus-node-exporter runs there; playbooks/deploy.yml puts it there. No load "
+                "loadlab-exporter runs there; playbooks/deploy.yml puts it there. No load "
                 "was offered."
             ) from None
         if found != booted:

@@ -34,8 +34,8 @@ EXAMPLES = """
 - name: Begin the load on both clients
   lab.bench.begin_load:
     offers:
-      - {name: client, begin: echo $BEGIN_AT, exporter: "http://10.77.0.12:9100/metrics"}
-      - {name: clientb, begin: echo $BEGIN_AT, exporter: "http://10.77.0.13:9100/metrics"}
+      - {name: client, begin: echo $BEGIN_AT, exporter: "http://10.77.0.12:9109/metrics"}
+      - {name: clientb, begin: echo $BEGIN_AT, exporter: "http://10.77.0.13:9109/metrics"}
     seconds: 10
 """
 

@@ -21,7 +21,7 @@ author: the lab's developers
 EXAMPLES = """
 - name: Refuse telemetry of another machine
   lab.bench.own_exporter:
-    url: http://127.77.1.11:9100/metrics
+    url: http://127.77.1.11:9109/metrics
     booted: 1795224996
 """
 

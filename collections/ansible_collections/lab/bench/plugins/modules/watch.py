@@ -62,7 +62,7 @@ EXAMPLES = """
     seconds: 40
     most: 120
     until: test -e /var/lib/loadlab-runs/latest/cells/example/rep-1/run.json
-    scrape: {server.prom.gz: {name: server, exporter: "http://10.77.0.11:9100/metrics"}}
+    scrape: {server.prom.gz: {name: server, exporter: "http://10.77.0.11:9109/metrics"}}
 """
 
 RETURN = """# """
