@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_addresses_of_the_lab_and_of_nobody_are_accepted(route: dict[str, Any]) 
 @given(st.integers(0, 255), st.integers(16, 32), st.integers(0, 2**16 - 1))
 def test_subnet_that_a_refusal_names_is_accepted(second: int, prefix: int, rest: int) -> None:
     host = f"10.{second}.{rest >> 8}.{rest & 255}"
-    network = str(local_lab.IPv4Network(f"{host}/{prefix}", strict=False))
+    network = str(IPv4Network(f"{host}/{prefix}", strict=False))
     there = routes({"dst": network, "dev": "tun0"}, {"dst": "10.77.0.0/24", "dev": "tun1"})
     said = local_lab.subnet_refusal("10.77", there)
     spare = said.partition("local_hosts_subnet=")[2].split()[0]
