@@ -18,7 +18,7 @@ NOT = "exit 1"
 # Debian 12: cargo 0.66 of Rust 1.65, and a newer one under another name.
 OLD_AND_NEW = {
     "cargo": "Inst rustc (1.63.0 Debian:12 [amd64])\nInst cargo (0.66.0+ds1-1 Debian:12 [amd64])",
-    "cargo-web": "Remv cargo [0.66.0]\nInst cargo-web (1.96.0+dfsg1-1 Debian-Security:12 [amd64])",
+    "cargo-web": "Inst cargo-web (1.96.0+dfsg1-1 Debian-Security:12 [amd64])",
 }
 NEW = {"cargo": "Inst cargo (1.85.0+dfsg3-1 Debian:13.0/stable [amd64])"}
 
@@ -87,6 +87,11 @@ def test_root_installs_a_cargo_that_reads_the_index_by_http(
     assert way(tmp_path, offered=offered) == ["/usr/bin", *PACKAGES, package]
     (other := tmp_path / "other").mkdir()
     assert way(other, rust="1.63.0", cargo="1.65.0", offered=offered)[-1] == package
+
+
+def test_a_cargo_that_another_would_replace_is_left_and_taken(tmp_path: Path) -> None:
+    offered = {"cargo-web": f"Remv cargo [0.66.0]\n{OLD_AND_NEW['cargo-web']}"}
+    assert way(tmp_path, rust="1.63.0", cargo="1.65.0", offered=offered) == [str(tmp_path)]
 
 
 def test_an_old_cargo_is_better_than_none(tmp_path: Path) -> None:

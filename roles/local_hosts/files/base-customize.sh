@@ -6,6 +6,9 @@ root=$1
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\ndisable-pip-version-check = true\n' \
     >"$root/etc/pip.conf"
+# A proxy's address may have a password. PAM reads the file as root for every user.
+touch "$root/etc/environment"
+chmod 600 "$root/etc/environment"
 for name in http_proxy https_proxy no_proxy; do
     eval "value=\${$name:-}"
     [ -z "$value" ] || echo "$name=$value" >>"$root/etc/environment"

@@ -83,7 +83,7 @@ delete table ip $guard
 table ip $guard {
   chain forward {
     type filter hook forward priority filter; policy accept;
-    iifname { $(sed 's/.*/"&"/' $forwarding | paste -sd,) } oifname != "loadlab-*" drop
+    iifname { $(sed 's/.*/"&"/' $forwarding | paste -sd,) } oifname != "loadlab*" drop
   }
 }
 EOF
@@ -123,7 +123,7 @@ network_down() (
         echo changed
     fi
     # Another lab may be up.
-    if [ -s $forwarding ] && ! ip -o link show type bridge | grep -q ' loadlab-'; then
+    if [ -s $forwarding ] && ! ip -o link show type bridge | grep -q ' loadlab'; then
         forward 0
         nft -f - <<EOF
 table ip $guard

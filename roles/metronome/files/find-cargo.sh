@@ -29,10 +29,10 @@ may_install() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null
 }
 
-# The version that apt would install of a package, if it would remove none but Debian's other Rust.
+# The version that apt would install of a package, if it would remove no other.
 offered() {
     said=$(LC_ALL=C apt-get --simulate install "$1" 2>/dev/null) || return
-    echo "$said" | grep '^Remv ' | grep -qvE '^Remv (cargo|rustc) ' && return
+    echo "$said" | grep -q '^Remv ' && return
     echo "$said" | sed -n "s/^Inst $1 .*(\([0-9.]*\).*/\1/p"
 }
 

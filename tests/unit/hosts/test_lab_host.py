@@ -1,11 +1,12 @@
-"""The network that lab-host.sh makes, on a machine of the test's own: network namespaces."""
+"""The scripts that make local hosts: their network, in namespaces of its own, and their base."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[3] / "roles/local_hosts/files/lab-host.sh"
+FILES = Path(__file__).parents[3] / "roles/local_hosts/files"
 # The machine has an uplink to a neighbour, and another network with a guest, for which it routes.
 # Their names have a dot, as that of a VLAN has.
 MACHINE = """
@@ -38,7 +39,7 @@ reaches() {
 def on_machine(commands: str) -> list[str]:
     """The lines that commands print on the machine."""
     words = ["unshare", "--net", "--mount", "bash", "-euc", MACHINE + commands]
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SCRIPT": str(SCRIPT)}
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SCRIPT": str(FILES / "lab-host.sh")}
     done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=30)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -80,3 +81,17 @@ def test_machine_that_routes_already_is_left_alone() -> None:
         cat up.1/forwarding
     """)
     assert said == ["reached", "1"]
+
+
+def test_password_of_a_proxy_is_for_root_alone(tmp_path: Path) -> None:
+    for folder in ("ssl/certs", "dpkg/dpkg.cfg.d", "ssh"):
+        (tmp_path / "etc" / folder).mkdir(parents=True)
+    proxy = "http://me:secret@proxy.example:3128"
+    environment = {"PATH": os.environ["PATH"], "http_proxy": proxy}
+    subprocess.run([FILES / "base-customize.sh", tmp_path], check=True, env=environment)
+    holders = [
+        path for path in tmp_path.rglob("*") if path.is_file() and "secret" in path.read_text()
+    ]
+    assert holders == [tmp_path / "etc/environment"]
+    assert holders[0].read_text() == f"http_proxy={proxy}\n"
+    assert holders[0].stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,125 @@
+"""Check this machine before it gets local hosts: whose directory, addresses and firewall these are.
+
+Each function returns why it refuses, for the user, and "" where it does not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from typing import Any
+
+# The file that marks a directory as made by the lab, which teardown removes as root.
+MARK = ".loadlab"
+# A route to more addresses than this prefix has leads out of an organization, as a default route
+# does. It does not say that the lab's addresses are in use.
+_WIDEST_PREFIX = 16
+_SPARE_SUBNETS = [f"10.{number}" for number in range(77, 100)] + [
+    f"172.{number}" for number in range(20, 32)
+]
+
+
+def directory_refusal(path: str) -> str:
+    """``path``: a directory that the lab is about to fill or to remove."""
+    mark = f"{path}/{MARK}"
+    if not os.path.lexists(path) or os.path.lexists(mark):
+        return ""
+    return (
+        f"{path} is not the lab's: its mark, the file {MARK}, is not in it. Name another "
+        f"directory, or mark this one if an older lab made it (touch {mark})."
+    )
+
+
+def bridge(subnet: str) -> str:
+    """Return the interface of the lab with this subnet, as roles/local_hosts/files/lab-host.sh."""
+    return f"loadlab-{subnet.replace('.', '-')}"
+
+
+def subnet_refusal(subnet: str, routes: str) -> str:
+    """``subnet``: "a.b"; ``routes``: JSON of ``ip -j -4 route show table all``, or ""."""
+    try:
+        network = IPv4Network(f"{subnet}.0.0/16")
+    except ValueError:
+        network = None
+    if network is None or not network.is_private or network.is_loopback:
+        return (
+            f"local_hosts_subnet: '{subnet}' is not the first two numbers of private IPv4 "
+            "addresses, such as 10.78."
+        )
+    used = dict(_used(routes, bridge(subnet)))
+    for route, device in used.items():
+        if route.overlaps(_management(subnet)):
+            spare = (each for each in _SPARE_SUBNETS if not _overlaps(each, used))
+            return (
+                f"{_management(subnet)}, the addresses of the local hosts, are in use: this "
+                f"machine routes {route} to {device}. Give "
+                f"-e local_hosts_subnet={next(spare, '192.168')} with every command, or set it in "
+                "inventory/local/group_vars/all.yml."
+            )
+    return ""
+
+
+def forward_refusal(subnet: str, ruleset: str) -> str:
+    """``ruleset``: JSON of ``nft -j list ruleset``, or "" where there is no nft."""
+    entries: list[dict[str, Any]] = json.loads(ruleset)["nftables"] if ruleset.strip() else []
+    chains = [entry["chain"] for entry in entries if "chain" in entry]
+    rules = [entry["rule"] for entry in entries if "rule" in entry]
+    name = bridge(subnet)
+    for chain in chains:
+        table = (chain["family"], chain["table"])
+        if (
+            chain.get("hook") == "forward"
+            and chain.get("policy") == "drop"
+            and chain["family"] in ("ip", "inet")
+            and not any(_accepts(rule, name) for rule in rules if _table(rule) == table)
+        ):
+            docker = any(_table(each) == table and each["name"] == "DOCKER-USER" for each in chains)
+            target = "DOCKER-USER" if docker else chain["name"]
+            if chain["name"] == "FORWARD":
+                lines = (
+                    f"iptables -I {target} -i {name} -j ACCEPT",
+                    f"iptables -I {target} -o {name} -m conntrack --ctstate RELATED,ESTABLISHED "
+                    "-j ACCEPT",
+                )
+            else:
+                insert = f"nft insert rule {chain['family']} {chain['table']} {target}"
+                lines = (
+                    f"{insert} iifname {name} accept",
+                    f"{insert} oifname {name} ct state established,related accept",
+                )
+            return (
+                f"The firewall of this machine drops what it forwards (chain {chain['name']} of "
+                f"the table {chain['family']} {chain['table']}; Docker sets this), so the local "
+                f"hosts would have no internet. Let them out ({lines[0]} && {lines[1]})."
+            )
+    return ""
+
+
+def _management(subnet: str) -> IPv4Network:
+    return IPv4Network(f"{subnet}.0.0/24")
+
+
+def _used(routes: str, own: str) -> Iterator[tuple[IPv4Network, str]]:
+    """Yield the networks that this machine reaches, and how; not those of the lab's own bridge."""
+    for route in json.loads(routes) if routes.strip() else []:
+        device = route.get("dev") or route.get("type", "another network")
+        if route["dst"] != "default" and device != own:
+            network = IPv4Network(route["dst"])
+            if network.prefixlen >= _WIDEST_PREFIX:
+                yield network, device
+
+
+def _overlaps(subnet: str, used: dict[IPv4Network, str]) -> bool:
+    return any(route.overlaps(_management(subnet)) for route in used)
+
+
+def _table(entry: dict[str, Any]) -> tuple[str, str]:
+    return entry["family"], entry["table"]
+
+
+def _accepts(rule: dict[str, Any], interface: str) -> bool:
+    """Whether a rule accepts what comes in by an interface."""
+    match = {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": interface}
+    return {"match": match} in rule["expr"] and {"accept": None} in rule["expr"]
