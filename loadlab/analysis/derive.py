@@ -26,6 +26,7 @@ from loadlab.core.model import (
     Manifest,
     ManifestHost,
     MatrixVerdict,
+    Reason,
     RepetitionSetup,
     Result,
     Summary,
@@ -35,7 +36,7 @@ from loadlab.core.run_dir import RepetitionDir, RunDir
 from loadlab.hosts import ec2_price
 from loadlab.planning.lessons import reader
 from loadlab.scheduling import plan as plans
-from loadlab.scheduling import records
+from loadlab.scheduling import records, repeats
 
 
 def results(run_dir: Path) -> None:
@@ -202,6 +203,18 @@ def abandoned(run_dir: Path) -> dict[str, str]:
     return {cell_id: error for cell_id, error in errors.items() if cell_id not in valid}
 
 
+def void_reasons(run_dir: Path) -> list[Reason]:
+    """Return why every measurement of a run is void, each reason; empty where one is valid.
+
+    A certificate judges its measurements itself.
+    """
+    study = plans.read(run_dir).plan.study
+    found = [one for one in _measured(run_dir) if one.error is None]
+    if (study and study.expectations) or any(one.validity.valid for one in found):
+        return []
+    return [why for one in found for why in one.validity.reasons]
+
+
 def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
     """Write summary.json, metrics.prom, cells.csv, each cell's percentiles, and claims.json,
     lesson.json and certificate.json of a study that has them, verdict.json of variants and
@@ -220,7 +233,8 @@ def summary(run_dir: Path) -> tuple[Summary, Claims | None]:
         found = verdict.build(run.run_id, plan.ab, records.load(run_dir))
         documents.write(run.verdict, documents.encode(found))
     if plan.matrix is not None:
-        best = matrix.build(run.run_id, plan, records.load(run_dir))
+        kept = repeats.limited(plan, records.load(run_dir))
+        best = matrix.build(run.run_id, plan, kept)
         documents.write(run.matrix, documents.encode(best))
     study = plan.study
     if study is None:

@@ -32,7 +32,7 @@ from loadlab.core.model import (
 )
 from loadlab.core.run_dir import RESULT, RunDir
 from loadlab.generators.measurement import total
-from loadlab.scheduling import experiments, records
+from loadlab.scheduling import experiments, records, repeats
 from loadlab.scheduling import plan as plans
 from loadlab.scheduling.plan import Plan
 from loadlab.stats import histograms, percentiles
@@ -213,6 +213,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
     planned = {item.cell_id: item.cell for item in experiments.items(plan.experiments)}
     controls = plan.aa_controls or _found_controls(found.cells)
+    disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(found.cells))
     comparisons, noise_floor = comparison.build(
         found.cells,
         plan.comparisons,
@@ -231,6 +232,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         curves=curves.build(found.cells, plan),
         rates=sweeps_searches.rates(found.cells, plan),
         ranking=ranking.build(found.cells, controls),
+        disturbance=disturbance if repeats.is_notable(disturbance) else None,
     )
 
 

@@ -25,7 +25,7 @@ from loadlab.core.model import (
     SweepStop,
     SweepSummary,
 )
-from loadlab.scheduling import search
+from loadlab.scheduling import repeats, search
 from loadlab.scheduling.plan import Plan
 from loadlab.scheduling.records import CellRecords, Records, finished
 from loadlab.scheduling.scaled import Scaled
@@ -37,13 +37,14 @@ _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve":
 
 def sweeps(cells: Sequence[CellSummary], plan: Plan) -> list[SweepSummary]:
     """Return the result of each sweep of the plan."""
+    records = repeats.limited(plan, by_cell(cells))
     measured = {one.cell_id: one for one in cells}
-    return [_sweep(one, measured) for one in plan.experiments if isinstance(one, Sweep)]
+    return [_sweep(one, measured, records) for one in plan.experiments if isinstance(one, Sweep)]
 
 
 def searches(cells: Sequence[CellSummary], plan: Plan) -> list[SearchSummary]:
     """Return the result of each search of the plan, whose searches have the rate ceiling."""
-    records = by_cell(cells)
+    records = repeats.limited(plan, by_cell(cells))
     return [
         _search(one, records, plan.options.repetitions)
         for one in plan.experiments
@@ -72,13 +73,13 @@ def by_cell(cells: Sequence[CellSummary]) -> Records:
     }
 
 
-def _sweep(sweep: Sweep, measured: Mapping[str, CellSummary]) -> SweepSummary:
+def _sweep(sweep: Sweep, measured: Mapping[str, CellSummary], records: Records) -> SweepSummary:
     levels = [
         _level(sweep.value(item), measured[item.cell_id])
         for item in sweep.levels
         if item.cell_id in measured
     ]
-    stop = sweep.stop(by_cell(list(measured.values())))
+    stop = sweep.stop(records)
     medians = [
         (level.goodput.median, level) for level in levels if level.goodput.median is not None
     ]

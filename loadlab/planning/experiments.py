@@ -29,6 +29,9 @@ from loadlab.scheduling.sweep import SweepRule
 
 R = TypeVar("R", bound=Record)
 
+# How often a point of a curve is measured until it is valid.
+CURVE_TRIES = 2
+
 
 class CurveRule(Record, kw_only=True, frozen=True):
     """The curve of a run at one rate; files/methods.yml and files/validity.yml have the values."""
@@ -264,5 +267,6 @@ def _of_curve(rule: CurveRule, asked: Item, fraction: float, closed_loop: Fixed)
         fraction=fraction,
         saturations={loop_id: loop_id},
         whole=registry.get(own.generator).whole,
-        void_tries=closed_loop.void_tries,
+        # Most measurements of a run are points of its curve.
+        void_tries=min(CURVE_TRIES, closed_loop.void_tries),
     )

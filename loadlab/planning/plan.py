@@ -35,7 +35,7 @@ from loadlab.planning.resolve import ResolvedRun, named_run, resolve_run
 from loadlab.planning.study_cells import plan_study
 from loadlab.planning.variants import study as variants
 from loadlab.scheduling import plan as plans
-from loadlab.scheduling import records, schedule
+from loadlab.scheduling import records, repeats, schedule
 from loadlab.scheduling.experiments import PlannedExperiment, items
 from loadlab.scheduling.plan import CalibrationLoad, Plan, Run
 from loadlab.scheduling.records import Records
@@ -231,6 +231,7 @@ def estimate(draft: Plan, kept: Records, pairs: int) -> Plan:
     run_dir = Path(draft.run_dir)
     idle = ablation.idle(draft.study, records.ledgers(run_dir))
     going = ablation.without_idle(draft, idle)
+    kept = repeats.limited(going, kept)
     ahead = schedule.outlook(going, kept, None)
     seconds = [schedule.outlook(going, kept, pair).seconds_left for pair in range(pairs)]
     remaining = ahead.total - ahead.position + 1

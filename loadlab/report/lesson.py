@@ -31,6 +31,7 @@ from loadlab.core.model import (
 )
 from loadlab.core.run_dir import LESSON_PAGE, LESSON_TEXT, REPORT, RunDir
 from loadlab.report.html import UNSEEN, policy_hash
+from loadlab.report.terminal import run_end
 from loadlab.report.words import claims as claim_words
 from loadlab.report.words import lessons as words
 from loadlab.scheduling import plan
@@ -111,9 +112,9 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
     unmeasured = sampling.unmeasured(summary, study)
     # A check may be void: the page is of the lesson's own cells.
     shown = [column.cell for column in lesson.columns]
-    named = [f"{one.cell} has no valid repetition" for one in unmeasured if one.cell in shown]
-    if named:
-        raise ResultError(f"the cell {'; the cell '.join(named)}")
+    without = [one for one in unmeasured if one.cell in shown]
+    if without:
+        raise ResultError(words.without_figures(without, run_end.more_repetitions(run_dir)))
     lookup = figures.lookup(summary, study)
     return LessonPage(
         title=f"{study.name}: {study.description}",

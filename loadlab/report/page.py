@@ -68,7 +68,7 @@ from loadlab.report.sections.reproduction import ReproductionSection
 from loadlab.report.sections.study import StudySection
 from loadlab.report.sections.sweeps_searches import SweepsSearches
 from loadlab.report.sections.tuning import Ledger
-from loadlab.report.words import applications, cost, labels
+from loadlab.report.words import applications, cost, disturbances, labels
 from loadlab.report.words import certificate as certificate_words
 from loadlab.report.words import verdict as verdict_words
 from loadlab.report.words.labels import Entry, Paths
@@ -276,6 +276,7 @@ class _Builder:
         ]
         stacks = [one for one in self._measured if not _is_client(one)]
         prices = cost.prices(self._manifest)
+        disturbed = self._summary.disturbance
         boards = tiles.build(self._summary, self._chosen(stacks), prices)
         leading = self._leading(boards) if len(single) >= _FOLDED_FROM else None
         endpoints = self._endpoints()
@@ -285,7 +286,11 @@ class _Builder:
             lab=labels.lab(self._manifest.lab) if self._manifest else "",
             hosts=certificate_words.reference(self._manifest.certificate) if self._manifest else "",
             headlines=[*whole, *single],
-            shown=[*whole, *(one for one in single if leading is None or one.text in leading)],
+            shown=[
+                *whole,
+                *(one for one in single if leading is None or one.text in leading),
+                *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
+            ],
             folded=[one for one in single if leading is not None and one.text not in leading],
             boards=boards,
             figures=figure.build(self._summary, self._paths, stacks),

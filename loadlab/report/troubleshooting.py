@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from loadlab.core import catalog, documents
+from loadlab.core.causes import CAUSES
 from loadlab.core.run_dir import SUMMARY
 from loadlab.report.words import TABLE, curves, generators, limits, outcomes, validity, verdict
 from loadlab.report.words.matrix import sentences
@@ -25,7 +26,10 @@ what you can do. Limits are in [files/validity.yml](../files/validity.yml) and
 _PARTS: tuple[tuple[str, str, Table], ...] = (
     (
         "Void repetitions",
-        "The instrument, not the stack, was the limit. A void repetition is in no statistic.",
+        "The instrument, not the stack, was the limit. A void repetition is in no statistic. It is "
+        "measured again, unless the cell was void twice in a row for the same limit of its hosts: "
+        + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
+        + ".",
         validity.VOID,
     ),
     ("Findings", "Remarks that do not void a repetition.", validity.FINDINGS),

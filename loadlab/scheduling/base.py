@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadlab.core.model import Item, Purpose, Record
 from loadlab.core.model.base import Count, Positive, doc
-from loadlab.scheduling.records import Records, measured, valid
+from loadlab.scheduling.records import Records, measured, tries_of, valid
 
 # A cell measured once more, beside a program that slows the server.
 OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
@@ -66,6 +66,11 @@ class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
         """Return the seconds of load that it is likely to need still."""
         return self.items[0].expected_s * self.expected(repetitions, records)
 
+    def tries(self, item: Item, repetitions: int) -> int:
+        """Return how often the item is measured until a measurement is valid, in a block or, where
+        it is measured once, in the run."""
+        return 1 if item.purpose in ONCE and item.purpose != "check" else self.void_tries
+
     def map_items(self, change: Callable[[Item], Item]) -> Experiment:
         """Return it with each item changed."""
         raise NotImplementedError
@@ -104,10 +109,14 @@ class OfOneItem(Experiment, kw_only=True, frozen=True):
         """Return whether the one measurement is left; None of a cell that each block has."""
         if self.item.purpose not in ONCE:
             return None
-        tries = self.void_tries if self.item.purpose == "check" else 1
-        return len(measured(self.item.cell_id, records)) < tries and not valid(
-            self.item.cell_id, records
-        )
+        return is_left_once(self.item, self.tries(self.item, 1), records)
+
+
+def is_left_once(item: Item, tries: int, records: Records) -> bool:
+    """Return whether an item that is measured once has no valid measurement and tries left."""
+    cell_id = item.cell_id
+    had = len(measured(cell_id, records))
+    return had < tries_of(cell_id, records, tries) and not valid(cell_id, records)
 
 
 def with_rate(item: Item, rate: float) -> Item:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from loadlab.core.model import Item
-from loadlab.scheduling.base import OfOneItem
-from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
+from loadlab.scheduling.base import OfOneItem, is_left_once
+from loadlab.scheduling.records import Records, likely_left, tries_left
 
 # How often a saturation is measured at least, until one is valid.
 SATURATION_TRIES = 2
@@ -35,9 +35,14 @@ class Fixed(OfOneItem, kw_only=True, frozen=True, tag="fixed"):
             return int(once)
         return likely_left(self.item.cell_id, repetitions, records, self.void_tries)
 
+    def tries(self, item: Item, repetitions: int) -> int:
+        """Return how often the item is measured until a measurement is valid."""
+        if item.purpose == "saturation":
+            return saturation_tries(repetitions)
+        return super().tries(item, repetitions)
+
     def _left_of_one(self, repetitions: int, records: Records) -> bool | None:
         """Return whether the only measurement is left; None where each block has one."""
         if self.item.purpose == "saturation":
-            had = len(measured(self.item.cell_id, records))
-            return had < saturation_tries(repetitions) and not valid(self.item.cell_id, records)
+            return is_left_once(self.item, self.tries(self.item, repetitions), records)
         return self._is_left_once(records)

@@ -132,12 +132,8 @@ class Matrix(Experiment, kw_only=True, frozen=True, tag="matrix"):
 
     def _has_open(self, item: Item, last: int, records: Records) -> bool:
         """Return whether a block up to ``last`` lacks a valid measurement and has tries left."""
-        tried = by_block(item.cell_id, records)
-        return any(
-            len(tried.get(at, ())) < self.void_tries
-            and not any(one.validity.valid for one in tried.get(at, ()))
-            for at in range(1, last + 1)
-        )
+        blocks = range(1, last + 1)
+        return any(tries_left(item.cell_id, at, records, self.void_tries) for at in blocks)
 
     def _of_block(self, block: int, now: Standing) -> list[Item] | None:
         """Return what a block measures; None while that is not known."""

@@ -22,6 +22,7 @@ class Began(Record, kw_only=True, frozen=True):
     since: dict[str, int]  # cell_id -> its highest repetition
     outlook: Outlook
     blocks: int = 0  # finished ones
+    told: tuple[str, ...] = ()  # sentences that this invocation told once
 
 
 class Measuring(Struct, frozen=True, kw_only=True):

@@ -26,12 +26,14 @@ class CellRecords(Struct, kw_only=True, frozen=True):
     """What a run has measured of one cell.
 
     ``repetitions`` ascend by number. cell, purpose and base are None while none has a result.
+    ``may_repeat``: whether a void measurement may be made again (loadlab/scheduling/repeats.py).
     """
 
     repetitions: Sequence[Repetition | UnderWay]
     cell: Cell | None = None
     purpose: Purpose | None = None
     base: str | None = None
+    may_repeat: bool = True
 
 
 # cell_id -> what was measured of it.
@@ -100,12 +102,22 @@ def _lasted_s(repetitions: Sequence[Repetition]) -> float:
     return max(ended) - min(begun) if begun and ended else 0.0
 
 
+def tries_of(cell_id: str, records: Records, tries: int) -> int:
+    """Return ``tries``, how often a cell is measured until a measurement is valid; 1 where void
+    ones may not be made again."""
+    return tries if cell_id not in records or records[cell_id].may_repeat else 1
+
+
 def tries_left(cell_id: str, block: int, records: Records, tries: int) -> int:
     """Return how often a cell may still be measured in a block; 0 when the block is complete.
 
     It is complete with a valid measurement, or after ``tries`` void ones.
     """
-    tried = by_block(cell_id, records).get(block, [])
+    tried = by_block(cell_id, records).get(block, ())
+    return _left(tried, tries_of(cell_id, records, tries))
+
+
+def _left(tried: Sequence[Repetition], tries: int) -> int:
     return 0 if any(one.validity.valid for one in tried) else max(0, tries - len(tried))
 
 
@@ -117,8 +129,8 @@ def likely_left(cell_id: str, repetitions: int, records: Records, tries: int) ->
     """
     tried = measured(cell_id, records)
     share = sum(not one.validity.valid for one in tried) / (len(tried) + 1)
-    blocks = range(1, repetitions + 1)
-    left = (tries_left(cell_id, block, records, tries) for block in blocks)
+    by, most = by_block(cell_id, records), tries_of(cell_id, records, tries)
+    left = (_left(by.get(block, ()), most) for block in range(1, repetitions + 1))
     return round(sum(share**again for count in left for again in range(count)))
 
 

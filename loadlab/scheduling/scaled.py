@@ -8,7 +8,7 @@ from loadlab.core.model import Item
 from loadlab.core.model.base import Above0, doc
 from loadlab.scheduling.base import OfOneItem, with_rate
 from loadlab.scheduling.fixed import saturation_tries
-from loadlab.scheduling.records import Records, likely_left, measured, tries_left, valid
+from loadlab.scheduling.records import Records, likely_left, measured, tries_left, tries_of, valid
 
 # Significant digits of a scaled rate.
 DIGITS = 2
@@ -80,6 +80,7 @@ class Scaled(OfOneItem, kw_only=True, frozen=True, tag="scaled"):
         if valid(cell_id, records):
             return False
         if not self._is_of_curve:
-            return len(measured(cell_id, records)) >= saturation_tries(repetitions)
+            tries = tries_of(cell_id, records, saturation_tries(repetitions))
+            return len(measured(cell_id, records)) >= tries
         blocks = range(1, repetitions + 1)
         return not any(tries_left(cell_id, one, records, self.void_tries) for one in blocks)

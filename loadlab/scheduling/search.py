@@ -23,7 +23,7 @@ from loadlab.core.model import Item, Purpose, Reason, Record, Repetition
 from loadlab.core.model.base import Above0, Count, Positive, doc
 from loadlab.scheduling import ids, slo
 from loadlab.scheduling.base import Experiment, with_rate
-from loadlab.scheduling.records import Records, by_block, measured
+from loadlab.scheduling.records import Records, by_block, measured, tries_of
 from loadlab.scheduling.slo import Judged
 
 LOWEST = 1.0  # requests/s
@@ -153,10 +153,11 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         misses: dict[float, int] = {}
         undecided: dict[float, list[Reason]] = {}
         for rate in self.rates(records):
-            found = judged(self.item_at_rate(rate, "probe"), records)
+            probe = self.item_at_rate(rate, "probe")
+            found = judged(probe, records)
             missed = sum(one.met is False for one in found)
             void = [one for one in found if one.met is None]
-            given_up = len(void) >= self.void_tries
+            given_up = len(void) >= tries_of(probe.cell_id, records, self.void_tries)
             if any(one.met for one in found) and not self._is_refuted(rate, records):
                 met.append(rate)
             elif any(one.met for one in found):
@@ -263,7 +264,8 @@ class Search(Experiment, kw_only=True, frozen=True, tag="search"):
         """Return whether a block lacks a confirming measurement that meets the objective."""
         found = judged_blocks(item, records).get(block, [])
         void = sum(one.met is None for one in found)
-        return not any(one.met for one in found) and void < self.void_tries
+        tries = tries_of(item.cell_id, records, self.void_tries)
+        return not any(one.met for one in found) and void < tries
 
     def next_item(self, block: int, records: Records) -> Item | None:
         """Return the next probe or confirming measurement.

@@ -395,6 +395,37 @@ class Ranking(Record, kw_only=True, frozen=True):
     rows: Annotated[list[RankingRow], doc("Rows, best first: by goodput, then by response time.")]
 
 
+class Disturbance(Record, kw_only=True, frozen=True):
+    """What made the measurements of a run void, and what their repeats took."""
+
+    measured: Annotated[Count, doc("Measurements that did not fail, without injected faults.")]
+    void: Annotated[Count, doc("Void ones of them.")]
+    outside: Annotated[
+        Count, doc("Void ones for steal or foreign CPU, which are no part of the lab.")
+    ]
+    code: Annotated[
+        str | None, doc("The most frequent of both, steal or foreign_cpu; absent without any.")
+    ] = None
+    host: Annotated[str | None, doc("The host that it is about; absent without a reason.")] = None
+    part: Annotated[
+        Fraction | None,
+        doc(
+            "Part of this host's CPU that was taken, fraction 0 to 1: the median over the "
+            "measurements that it voided of their means. Absent without a reason."
+        ),
+    ] = None
+    repeats_s: Annotated[
+        NotNegative,
+        doc("Load of the repeats of void measurements, s, of the pair that had the most."),
+    ]
+    repeats_max_s: Annotated[
+        NotNegative, doc("The most that these may take, s: half of the load planned for the pair.")
+    ]
+    withheld: Annotated[
+        Count, doc("Void measurements not made again, as repeats had taken their time.")
+    ]
+
+
 class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True):
     """summary.json: all cells of a run, rebuilt from every result.json."""
 
@@ -436,6 +467,13 @@ class Summary(Record, tag_field="schema", tag=SCHEMA, kw_only=True, frozen=True)
     rates: Annotated[
         list[ScaledRate], doc("Rates that a study gives as a fraction of saturations.")
     ]
+    disturbance: Annotated[
+        Disturbance | None,
+        doc(
+            "What made measurements void; absent where at most a third of them are void from "
+            "outside and none was left void for want of time."
+        ),
+    ] = None
     ranking: Annotated[
         list[Ranking],
         doc(

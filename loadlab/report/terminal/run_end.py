@@ -25,7 +25,7 @@ from loadlab.core.model import (
 from loadlab.core.run_dir import RunDir, folders
 from loadlab.report.sections import reproduction
 from loadlab.report.terminal import results
-from loadlab.report.words import cost, labels
+from loadlab.report.words import cost, disturbances, labels
 from loadlab.report.words import verdict as words
 from loadlab.report.words.matrix import sentences
 from loadlab.scheduling import plan, progress
@@ -48,6 +48,8 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
     repeated = _read(run.reproduction, Reproduction)
     verdict = _read(run.verdict, Verdict)
     matrix = _read(run.matrix, MatrixVerdict)
+    summary = _read(run.summary, Summary)
+    disturbed = summary.disturbance if summary else None
     return [
         *([] if matrix else headlines),
         *(words.lines(verdict) if verdict else []),
@@ -62,6 +64,7 @@ def lines(run_dir: Path, headlines: Sequence[str]) -> list[str]:
         *([f"Comment: {run.comment}"] if run.comment.exists() else []),
         *([f"Report: {run.report}"] if run.report.exists() else []),
         *([f"All runs: {run.index}"] if _several(run) else []),
+        *([disturbances.whole(disturbed)] if disturbed else []),
         *following(run_dir),
     ]
 
@@ -93,15 +96,10 @@ def _several(run: RunDir) -> bool:
 def following(run_dir: Path) -> list[str]:
     """Return the commands that are useful next; empty after a lesson, which names its own."""
     planned = plan.read(run_dir).plan
-    kind = planned.study.kind if planned.study else None
     if _is_lesson(run_dir):
         return []
     certifies = bool(planned.study and planned.study.expectations)
-    playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
-    playbook = "playbooks/certify.yml" if certifies else playbook
-    playbook = "playbooks/ab.yml" if planned.ab else playbook
-    playbook = "playbooks/matrix.yml" if planned.matrix else playbook
-    resume = f"ansible-playbook {playbook} {plan.resume_args(run_dir)}"
+    resume = resumed(run_dir)
     found = _read(RunDir(run_dir).progress, Progress)
     # A matrix drops candidates that fail.
     lacks = found is not None and found.abandoned and not planned.matrix
@@ -120,6 +118,26 @@ def following(run_dir: Path) -> list[str]:
         f"Next: {resume} -e repetitions={more}  # more repetitions",
         f"      ansible-playbook playbooks/compare.yml {compare}  # another run against this one",
     ]
+
+
+def resumed(run_dir: Path) -> str:
+    """Return the command that resumes a run with the playbook that began it."""
+    planned = plan.read(run_dir).plan
+    kind = planned.study.kind if planned.study else None
+    playbook = "playbooks/study.yml" if kind == "study" else "lab.yml"
+    if planned.study and planned.study.expectations:
+        playbook = "playbooks/certify.yml"
+    playbook = "playbooks/ab.yml" if planned.ab else playbook
+    playbook = "playbooks/matrix.yml" if planned.matrix else playbook
+    playbook = "playbooks/lesson.yml" if kind == "lesson" else playbook
+    # The reader was asked already.
+    asked = " -e predict=none" if kind == "lesson" else ""
+    return f"ansible-playbook {playbook} {plan.resume_args(run_dir)}{asked}"
+
+
+def more_repetitions(run_dir: Path) -> str:
+    """Return the command that measures as many repetitions once more."""
+    return f"{resumed(run_dir)} -e repetitions={2 * plan.read(run_dir).plan.options.repetitions}"
 
 
 def _after_certificate(run_dir: Path, inventory_args: str) -> list[str]:

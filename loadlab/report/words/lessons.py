@@ -200,6 +200,12 @@ def red(found: CheckResult, inventory_args: str) -> str:
     )
 
 
+def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
+    """Return why a lesson has no page, and the command that measures its cells once more."""
+    named = [f"the cell {one.cell}: {claims.unmeasured(one)}" for one in unmeasured]
+    return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
+
+
 def following(lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
     """Return the commands of what the reader has not done yet; after all of it, the bundle's."""
     cured = found.exercise is not None and any(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from loadlab.analysis import derive
 from loadlab.core import documents
 from loadlab.core.errors import ResultError
-from loadlab.core.model import LessonResult, Reader
+from loadlab.core.model import LessonResult, Reader, Reason, Validity
 from loadlab.core.run_dir import RunDir
 from loadlab.report import lesson
 from loadlab.report.words import lessons as words
@@ -118,9 +118,17 @@ def test_what_the_reader_did_since_is_in_the_page(tmp_path: Path) -> None:
 
 
 def test_a_lesson_without_a_valid_repetition_has_no_page(tmp_path: Path) -> None:
-    made = run(tmp_path / "one", "keepalive", [], validity=builders.void("steal"))
-    with pytest.raises(ResultError, match="the cell unkept has no valid repetition"):
+    steal = Reason(code="steal", value=0.045, limit=0.01, facts={"host": "client"})
+    validity = Validity(valid=False, reasons=[steal], findings=[])
+    made = run(tmp_path / "one", "keepalive", [], validity=validity)
+    with pytest.raises(ResultError) as refused:
         lesson.pages(made, builders.ROOT)
+    first, *_, last = str(refused.value).split("; of ")
+    assert first == "No valid repetition of the cell kept: steal: 0.045 on client, limit 0.01"
+    assert last.endswith(
+        "Go on in a quieter hour with ansible-playbook playbooks/lesson.yml -e run_id=one "
+        "-e predict=none -e repetitions=2"
+    )
 
 
 def test_a_run_of_something_else_is_no_lesson(tmp_path: Path) -> None:

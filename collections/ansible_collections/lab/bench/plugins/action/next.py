@@ -22,11 +22,11 @@ from loadlab.core import documents, formatting, lock
 from loadlab.core.model import Progress, Result
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import results
-from loadlab.report.words import applications, outcomes
+from loadlab.report.words import applications, disturbances, outcomes
 from loadlab.report.words import verdict as words
 from loadlab.report.words.matrix import sentences
 from loadlab.scheduling import plan as plans
-from loadlab.scheduling import progress, records, schedule, search
+from loadlab.scheduling import progress, records, repeats, schedule, search
 from loadlab.scheduling.plan import Plan, Setup
 from loadlab.scheduling.progress import Began
 from loadlab.scheduling.records import Records
@@ -49,7 +49,7 @@ class ActionModule(ControllerAction):
             failed = self._tell_result(run, plan, item, args)
             before = None if failed else schedule.setup(item)
         with lock.alone(run.path):
-            kept = records.load(run.path)
+            kept: Records = records.load(run.path)
             # The generators were calibrated after the run was planned.
             plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run.path))
             idle = ablation.idle(plan.study, records.ledgers(run.path))
@@ -61,6 +61,7 @@ class ActionModule(ControllerAction):
                     outlook=schedule.outlook(plan, kept, pair),
                     blocks=blocks.blocks_done(plan, kept, {}),
                 )
+            kept = repeats.limited(plan, kept)
             failures = schedule.consecutive_failures(kept, began.since)
             pace = blocks.Pace(began.at, time.time(), began.blocks)
             plan = blocks.with_blocks_left(plan, kept, failures, pace)
@@ -68,6 +69,7 @@ class ActionModule(ControllerAction):
             ahead = schedule.outlook(plan, kept, pair, failures)
             document = progress.document(plan, kept, failures, began, ahead, time.time())
             documents.write(run.progress, documents.encode(document))
+        began = self._tell_disturbance(plan, kept, pair, began, ahead.total)
         following = schedule.next_item(plan, kept, failures, before, pair)
         answer = {"item": None, "left": 0, "began": for_ansible(began)}
         self._tell_block(plan, kept, item, following)
@@ -116,6 +118,21 @@ class ActionModule(ControllerAction):
         if plan.matrix is not None:
             now = matrix.one_of(plan).standing(kept)
             tell(sentences.after_block(plan, block, now, matrix.compare(plan, kept, now)))
+
+    def _tell_disturbance(
+        self, plan: Plan, kept: Records, pair: int, began: Began, total: int
+    ) -> Began:
+        """Print once what makes results few, and that void ones are not repeated any more."""
+        own = replace(plan, experiments=[one for one in plan.experiments if one.pair == pair])
+        found = repeats.disturbance(own, kept)
+        due = {
+            "early": disturbances.early(found) if repeats.is_early(found, total) else "",
+            "spent": disturbances.spent(found) if found.withheld else "",
+        }
+        now = {name: text for name, text in due.items() if text and name not in began.told}
+        for text in now.values():
+            tell(text)
+        return replace(began, told=(*began.told, *now))
 
     def _tell_abandoned(self, document: Progress, own: set[str]) -> None:
         for cell_id, error in document.abandoned.items():

@@ -11,7 +11,7 @@ from loadlab.analysis import derive
 from loadlab.core import documents
 from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal import run_end
-from loadlab.report.words import repetitions
+from loadlab.report.words import disturbances, repetitions
 from loadlab.reproduction import document as reproduction
 
 
@@ -32,9 +32,12 @@ class ActionModule(ControllerAction):
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
         unmeasured = [repetitions.unmeasured(one) for one in derive.unmeasured(run_dir)]
         abandoned = [repetitions.abandoned(*one) for one in derive.abandoned(run_dir).items()]
+        void = derive.void_reasons(run_dir)
         return {
             "changed": True,
             "table": table,
             "unmeasured": unmeasured,
+            "resume": run_end.resumed(run_dir),
+            "void": disturbances.nothing_valid(void, run_end.more_repetitions(run_dir)),
             "abandoned": unmeasured if derive.is_without_best(run_dir) else abandoned,
         }

@@ -56,6 +56,14 @@ unmeasured:
   description: A study's cells without a valid repetition, each with the reason.
   type: list
   returned: success
+resume:
+  description: The command that resumes the run.
+  type: str
+  returned: success
+void:
+  description: Why no measurement of the run is valid, with the remedy; empty where one is.
+  type: str
+  returned: success
 abandoned:
   description: Cells of any run that failed and have no valid repetition, each with the last error.
   type: list
