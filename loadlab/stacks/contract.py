@@ -13,6 +13,7 @@ from typing import Literal, NotRequired, TypedDict, TypeVar
 import jsonschema
 
 from loadlab.core.catalog import read_yaml
+from loadlab.core.formatting import one_line
 from loadlab.core.model.base import Json
 from loadlab.stacks import book_text, expected
 from loadlab.stacks.expected import Dataset
@@ -119,6 +120,11 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     head, separator, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     status = re.match(r"HTTP/\S+ ([0-9]{3})(?: |$)", lines[0])
+    if answer.startswith(b"curl: ("):
+        raise ContractError(
+            f"no answer: {one_line(answer.decode('latin-1'), 200)}. See that the stack runs on the "
+            "server, and that no firewall between the hosts closes the port"
+        )
     if not separator or not status:
         raise ContractError(f"not an HTTP answer: {answer[:80]!r}")
     pairs = (line.partition(":") for line in lines[1:])

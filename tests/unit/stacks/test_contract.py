@@ -257,7 +257,6 @@ def test_an_answer_takes_its_time_and_not_much_more(
     "given",
     [
         b"",
-        b"curl: (7) Failed to connect to 10.0.0.1 port 80",
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n",  # cut in its head
         b"HTTP/1.1\r\n\r\n",
         b"HTTP/1.1 \r\n\r\n",
@@ -270,6 +269,12 @@ def test_an_answer_takes_its_time_and_not_much_more(
 def test_text_that_is_no_http_answer_is_refused(given: bytes) -> None:
     told = refusal(given)
     assert told == f"not an HTTP answer: {given[:80]!r}"
+
+
+def test_where_nobody_answers_curls_reason_is_told_with_the_remedy() -> None:
+    why = "curl: (7) Failed to connect to 10.0.0.1 port 80 after 0 ms: Could not connect to server"
+    told = refusal(f"{why}\n".encode())
+    assert told.startswith(f"no answer: {why}. See that the stack runs on the server, and that no")
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\n"]))
