@@ -13,6 +13,7 @@ from typing import Literal, NotRequired, TypedDict, TypeVar
 import jsonschema
 
 from loadlab.core.catalog import read_yaml
+from loadlab.core.formatting import one_line
 from loadlab.core.model.base import Json
 from loadlab.stacks import book_text, expected
 from loadlab.stacks.expected import Dataset
@@ -25,10 +26,6 @@ CONTRACT_SLACK_MS = 1000
 ANSWER_BYTES_MAX = 1 << 20
 # Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
-# What curl says instead of an answer where no connection is made.
-_UNCONNECTED = re.compile(
-    rb"curl: \([0-9]+\) (Failed to connect [^\r\n]*|Connection timed out[^\r\n]*)"
-)
 
 # What a server must provide.
 Need = Literal["database", "upstream", "book", "cpu_work"]
@@ -123,11 +120,10 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     head, separator, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     status = re.match(r"HTTP/\S+ ([0-9]{3})(?: |$)", lines[0])
-    if found := _UNCONNECTED.search(answer):
+    if answer.startswith(b"curl: ("):
         raise ContractError(
-            f"the client cannot connect to the server: {found[1].decode('latin-1')}. Let this "
-            "port, and 5201 for iperf3, through the firewall of the server and any between them, "
-            "and run the same command again"
+            f"no answer: {one_line(answer.decode('latin-1'), 200)}. See that the stack runs on the "
+            "server, and that no firewall between the hosts closes the port"
         )
     if not separator or not status:
         raise ContractError(f"not an HTTP answer: {answer[:80]!r}")

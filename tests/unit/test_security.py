@@ -356,7 +356,7 @@ def test_a_refusal_and_a_line_of_progress_are_shown_so(monkeypatch: pytest.Monke
     callback.v2_runner_on_failed(
         SimpleNamespace(
             result={"msg": f"it says:\n{EVIL}"},
-            task=SimpleNamespace(action="ansible.builtin.fail"),
+            task=SimpleNamespace(action="ansible.builtin.fail", name="Refuse", delegate_to=None),
             host=SimpleNamespace(get_name=lambda: "server"),
         )
     )
