@@ -88,9 +88,9 @@ class Generator:
       controller before: check (fail if there is no way to it), begin and finish (obtain it)
     - program: its executable in the PATH of a client; empty where it has none
     - built: whether the lab obtains the executable for the controller's own architecture
-    - snap: the snap that has it, where no package does; empty otherwise. snap_machines: those on
-      which the snap's program works, as `uname -m` prints them. A client that runs it from
-      there gives it all rights: a snap needs more to start than the sandbox has
+    - snap: the snap that has it, where no package does; empty otherwise. The lab installs none, as
+      anybody may publish a snap. A client that runs it from there gives it all rights: a snap needs
+      more to start than the sandbox has
     - options: main variables that it reads and that another generator does not
     - output: its file in a repetition's folder, the generator's name with an ending
     - prints: whether it prints that file instead of writing it
@@ -119,7 +119,6 @@ class Generator:
     on_controller: tuple[str, ...] = ()
     built: bool = False
     snap: str = ""
-    snap_machines: tuple[str, ...] = ()
     prints: bool = False
     keep: Keep | None = None
     discard: Discard | None = None

@@ -428,9 +428,6 @@ GENERATORS = (
         on_controller=("check",),
         program="wrk2",
         snap="wrk2",
-        # Where char is unsigned, as on aarch64, wrk2 takes the end of its options for an unknown
-        # one: each call prints the usage.
-        snap_machines=("x86_64",),
         options=("rate", "duration", "warmup", "keepalive", "connections", "wrk2_binary"),
         output=OUTPUT,
         prints=True,

@@ -378,7 +378,7 @@ def nothing_here(region: str, tag: str, vpcs: Mapping[str, int], unseen: Iterabl
     for other in sorted(name for name, count in vpcs.items() if count):
         text += f" {other} has it: `AWS_REGION={other} {TEARDOWN}` removes that."
     if not any(vpcs.values()):
-        text += f" Nor does anything in the account's {len(vpcs)} other regions."
+        text += f" Nor does anything in another region of the account ({len(vpcs)} looked at)."
     if dark := sorted(unseen):
         text += f" The credentials may not look into {', '.join(dark)}."
     return text

@@ -35,8 +35,6 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     - python: version of /usr/bin/python3, or ""; netem: whether the kernel has it
     - untraced: what keeps bpftrace from it: container, tracefs, cgroup, lockdown
     - programs: name -> path, or "", of each generator's program that was asked for
-    - snaps: name -> what `snap info` says, of each generator's snap that was asked about; absent
-      where there is no snapd, or where the program is there
     - sources: "name:port" of each package source; deployed: fingerprints, or ""
     - free_bytes: of the file system of raw files; available_bytes: of memory
     - manifest: the host's fields in manifest.json
@@ -60,7 +58,6 @@ class HostProbe(Struct, frozen=True, kw_only=True):
     free_bytes: int
     available_bytes: int
     manifest: HostDescription
-    snaps: dict[str, str] = {}
 
 
 class PythonStack(Struct, frozen=True, kw_only=True):
@@ -120,7 +117,6 @@ def parse(text: str) -> HostProbe:
     packages: dict[str, str] = {}
     programs: dict[str, str] = {}
     routes: dict[str, list[str]] = {}
-    snaps: dict[str, str] = {}
     for line in text.splitlines():
         name, separator, value = line.partition("\t")
         if not separator:
@@ -134,9 +130,6 @@ def parse(text: str) -> HostProbe:
         elif name == "program":
             program, _, path = value.partition(" ")
             programs[program] = path
-        elif name == "snap":
-            snap, _, said = value.partition(" ")
-            snaps[snap] = snaps.get(snap, "") + f"{said}\n"
         elif name == "route":
             peer, *way = value.split()
             routes[peer] = way
@@ -158,7 +151,6 @@ def parse(text: str) -> HostProbe:
             netem=found["netem"] == "yes",
             untraced=found["untraced"].split(),
             programs=programs,
-            snaps=snaps,
             sources=[name_and_port(url) for url in found["sources"].split()],
             deployed=found.get("deployed", ""),
             free_bytes=int(found["free_bytes"]),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadlab.core.formatting import one_line
 from loadlab.core.model import Reason
 from loadlab.generators import registry
 from loadlab.generators.generator import Generator
-from loadlab.hosts import snap
 from loadlab.hosts.probe import HostProbe, program_machine
 
 
@@ -17,35 +15,19 @@ def _obstacle(
     generator: Generator,
     binary: str,
     controller: str,
-    fetched: Sequence[str] | None,
 ) -> Reason | None:
     """Return why a client neither has nor can get a generator; None where it has or can.
 
-    ``host``: with the program and the snap of the generator. ``binary``: path of the user's own
-    executable on the controller, "" where none is named. ``controller``: an executable of the
-    controller's architecture. ``fetched``: not None for a host without internet. Raises OSError
-    where an executable cannot be read.
+    ``host``: with the program of the generator. ``binary``: path of the user's own executable on
+    the controller, "" where none is named. ``controller``: an executable of the controller's
+    architecture. Raises OSError where an executable cannot be read.
     """
     machine = program_machine(binary or (controller if generator.built else ""))
     if machine not in ("", host.machine):
         return _reason("generator_machine", generator, machine=host.machine, made_for=machine)
     if binary or not generator.snap or host.programs.get(generator.program):
         return None
-    if fetched is not None:
-        return _reason("snap_offline", generator)
-    if generator.snap not in host.snaps:
-        return _reason("snap_no_snapd", generator)
-    if host.machine not in generator.snap_machines:
-        return _reason("snap_machine", generator, machine=host.machine)
-    told = host.snaps[generator.snap]
-    found = snap.release(told)
-    if found is None:
-        said = one_line(told)[:200] if "\nchannels:" not in told else "no channel has a release"
-        return _reason("snap_absent", generator, machine=host.machine, said=said)
-    if found.confinement == "devmode":
-        facts = {"channel": found.channel, "confinement": found.confinement}
-        return _reason("snap_devmode", generator, **facts)
-    return None
+    return _reason("generator_absent", generator)
 
 
 def _reason(code: str, generator: Generator, **facts: str) -> Reason:
@@ -57,7 +39,6 @@ def obstacles(
     names: Sequence[str],
     binaries: Mapping[str, str],
     controller: str,
-    fetched: Sequence[str] | None,
 ) -> list[Reason]:
     """Return why a client cannot have generators; empty where it can have all.
 
@@ -65,7 +46,7 @@ def obstacles(
     _obstacle(), which see for what is raised.
     """
     found = [
-        _obstacle(host, entry, binaries.get(entry.binary, ""), controller, fetched)
+        _obstacle(host, entry, binaries.get(entry.binary, ""), controller)
         for entry in map(registry.get, names)
     ]
     return [why for why in found if why is not None]

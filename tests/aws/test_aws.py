@@ -132,6 +132,8 @@ def test_a_pair_from_nothing_and_back(
     assert "no more than about 2.91 USD" in told
     assert "image ami-00000004" in told
     assert "ubuntu" not in told
+    assert "us-east-1, account 123456789012 as arn:aws:sts::123456789012:user/moto, tag" in told
+    assert "The instances go on until they terminate themselves (about 0.73 USD an hour)" in told
     # Room for both or for none.
     (asked,) = cloud.called("RunInstances")
     wanted = {
@@ -242,6 +244,16 @@ def test_a_pair_from_nothing_and_back(
     assert unmoved.startswith("allowed")
     assert cloud.calls == []
 
+    # Where there is nothing, nothing is removed.
+    elsewhere = play(*TEARDOWN, "-v", AWS_REGION="eu-west-1")
+    assert elsewhere.returncode == 0, elsewhere.stdout
+    assert "changed=0" in elsewhere.stdout
+    assert (
+        "eu-west-1: nothing carried the tag loadlab=loadlab, so nothing was removed. us-east-1 has "
+        "it: `AWS_REGION=us-east-1 ansible-playbook"
+    ) in " ".join(elsewhere.stdout.split())
+    assert cloud.calls == []
+
     removed = play(*TEARDOWN)
     assert removed.returncode == 0, removed.stdout
     assert NOTHING_LEFT in " ".join(removed.stdout.split())
@@ -251,11 +263,6 @@ def test_a_pair_from_nothing_and_back(
     order = [name for name, _ in cloud.calls if name.startswith(("Terminate", "Delete"))]
     assert order[0] == "TerminateInstances"
     assert order[-1] == "DeleteVpc"
-    cloud.calls.clear()
-    twice = play(*TEARDOWN, "-v")
-    assert twice.returncode == 0, twice.stdout
-    assert "changed=0" in twice.stdout
-    assert cloud.calls == []
 
     ec2.terminate_instances(InstanceIds=strangers)
     assert left(cloud) == before
@@ -264,8 +271,8 @@ def test_a_pair_from_nothing_and_back(
 def test_a_pair_of_everything_else_in_the_first_zone_with_room_for_both(
     cloud: Cloud, play: Play, environment: dict[str, str]
 ) -> None:
-    """The other image, both architectures, machines of one's own, and every thread of a core. Two
-    types are two requests: what the first zone had room for goes again."""
+    """The other image, both architectures, machines of one's own, every thread of a core, and what
+    a company asks for. Two types are two requests: what the first zone had room for goes again."""
     cloud.full_for = {("us-east-1a", "c7i.2xlarge"), ("us-east-1b", "c7g.2xlarge")}
     asked = {
         "aws_hosts_image": "ubuntu-24.04",
@@ -273,8 +280,10 @@ def test_a_pair_of_everything_else_in_the_first_zone_with_room_for_both(
         "aws_hosts_tenancy": "dedicated",
         "aws_hosts_threads_per_core": 2,
         "aws_hosts_auto_approve": True,
+        "aws_hosts_controller": "203.0.113.7,198.51.100.0/24",
+        "aws_hosts_tags": {"cost-center": "42"},
     }
-    made = play(*MAKE, "-e", json.dumps(asked))
+    made = play(MAKE[0], "-e", json.dumps(asked))
     assert made.returncode == 0, made.stdout
     told = " ".join(made.stdout.split())
     # The fee of the region is in it.
@@ -287,6 +296,12 @@ def test_a_pair_of_everything_else_in_the_first_zone_with_room_for_both(
     assert {one["Placement"]["AvailabilityZone"] for one in pair} == {"us-east-1c"}
     assert all(in_the_labs_network(cloud, one) for one in pair)
     assert len(cloud.called("TerminateInstances")) == 1
+    authorized = cloud.called("AuthorizeSecurityGroupIngress")
+    networks = {one for call in authorized for key, one in call.items() if key.endswith("CidrIp")}
+    assert networks == {"203.0.113.7/32", "198.51.100.0/24"}
+    for action, resources in CREATES.items():
+        asked_tags = tags_asked(cloud.called(action)[0])
+        assert [asked_tags[kind]["cost-center"] for kind in resources] == ["42"] * len(resources)
 
     kinds = {"c7g.2xlarge": "ami-00000003", "c7i.2xlarge": "ami-00000002"}
     requests = cloud.called("RunInstances")
@@ -339,6 +354,7 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     spot = play(
         *MAKE,
         *("-e", "aws_hosts_auto_approve=true", "-e", "aws_hosts_spot=true"),
+        *("-e", "aws_hosts_keep=false"),
         *("-e", "aws_hosts_zone=us-east-1b"),
     )
     told = " ".join(spot.stdout.split())
@@ -352,10 +368,9 @@ def test_killed_on_the_way_then_no_capacity_then_removed(
     market = "InstanceMarketOptions."
     assert asked[f"{market}MarketType"] == "spot"
     assert asked[f"{market}SpotOptions.InstanceInterruptionBehavior"] == "terminate"
-    assert instances(cloud) == []
-
-    removed = play(*TEARDOWN)
-    assert removed.returncode == 0, removed.stdout
+    # It removes what was begun.
+    assert "aws_hosts_keep is false: removing the instances" in told
+    assert NOTHING_LEFT in told
     assert left(cloud) == before
 
 
@@ -383,7 +398,7 @@ def test_an_instance_of_no_use_is_known_by_its_console_or_its_end(
     asking = cloud.client()
     (one,) = asking.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
     action = ActionModule.__new__(ActionModule)
-    args = {"types": [], "console": [one["InstanceId"]], "seconds": 0}
+    args = {"types": [], "images": {}, "console": [one["InstanceId"]], "seconds": 0}
     found = action.ask(asking, args)
     assert found["hosts"] == {}
     assert words in found["lost"][one["InstanceId"]]
@@ -464,6 +479,7 @@ def test_the_policy_confines_changes_to_what_has_the_tag(cloud: Cloud) -> None:
 
 def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: Play) -> None:
     """One message with its remedy each."""
+    cloud.vcpus = 16
     foreign = "c7g.large" if platform.machine() == "x86_64" else "c7i.large"
     refusals: list[tuple[dict[str, Any], list[str]]] = [
         (
@@ -477,7 +493,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
         ({"aws_hosts_max_lifetime": 0}, ["aws_hosts_max_lifetime: 0 must be 0.25 to 168 hours"]),
         (
             {"aws_hosts_controller": "0.0.0.0/0"},
-            ["aws_hosts_controller: '0.0.0.0/0' one IPv4 address"],
+            ["aws_hosts_controller: '0.0.0.0/0' lets in 4294967296 addresses"],
         ),
         (
             {"aws_hosts_load_seconds": 12600},
@@ -487,7 +503,26 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
                 "longer"
             ],
         ),
-        ({"preflight_plan": {"generators": ["wrk2"]}}, ["debian-13 has no snapd"]),
+        (
+            {"preflight_plan": {"generators": ["wrk2"]}},
+            ["The generator wrk2 is in no package of debian-13", "-e wrk2_binary="],
+        ),
+        (
+            {"aws_hosts_server_type": "c7i.8xlarge"},
+            [
+                "c7i.8xlarge, c7i.2xlarge need 20 vCPUs, and the account's quota of on-demand "
+                "standard instances in us-east-1 is 16, of which 0 are in use"
+            ],
+        ),
+        (
+            {"aws_hosts_budget_usd": 5, "aws_hosts_client_type": "m7i.xlarge"},
+            ["aws_hosts_budget_usd: 5 USD cannot be kept, as the price is not known"],
+        ),
+        (
+            {"aws_hosts_budget_usd": 1, "aws_hosts_load_seconds": 3600},
+            ["The instances terminate themselves in 1.37 h", "-e aws_hosts_budget_usd=<USD>"],
+        ),
+        ({"aws_hosts_tags": {"loadlab": "x"}}, ["aws_hosts_tags: loadlab may not be Name or"]),
         (
             {"aws_hosts_client_type": "c7g.large"},
             [

@@ -459,7 +459,7 @@ PROCESSES: list[tuple[str, list[str]]] = [
         [
             "wrk2 is in no package of Debian",
             "-e wrk2_binary=",
-            "the snap is wrk2",
+            "two machines of yours that have wrk2",
             "generator=metronome",
         ],
     ),

@@ -8,7 +8,6 @@ from loadlab.generators.proof import Outcome
 from loadlab.report.words.table import Entry, Table
 
 _NAMED = "Name an executable with -e <generator>_binary="
-_OTHER = f"{_NAMED}, or take another with -e generator="
 
 
 def _fact(why: Reason, name: str) -> str:
@@ -23,41 +22,12 @@ TABLE: Table = {
         ),
         "Name one for the client's machine with -e <generator>_binary=",
     ),
-    "snap_offline": Entry(
+    "generator_absent": Entry(
         lambda why: (
-            f"the generator {_fact(why, 'generator')} is not there, and snapd cannot "
-            "install its snap without internet on the host (hosts_online=false)"
+            f"the generator {_fact(why, 'generator')} is not there, and no package of its "
+            "distribution has it"
         ),
-        _OTHER,
-    ),
-    "snap_no_snapd": Entry(
-        lambda why: (
-            f"the generator {_fact(why, 'generator')} is not there, and neither is snapd, "
-            f"which could install the snap {_fact(why, 'snap')}"
-        ),
-        f"{_OTHER}, or install the package snapd",
-    ),
-    "snap_machine": Entry(
-        lambda why: (
-            f"the generator {_fact(why, 'generator')} is not there, and its snap does not "
-            f"work on {_fact(why, 'machine')}"
-        ),
-        _OTHER,
-    ),
-    "snap_absent": Entry(
-        lambda why: (
-            f"the generator {_fact(why, 'generator')} is not there, and the snap store "
-            f"offers no snap {_fact(why, 'snap')} for {_fact(why, 'machine')}: {_fact(why, 'said')}"
-        ),
-        _OTHER,
-    ),
-    "snap_devmode": Entry(
-        lambda why: (
-            f"the generator {_fact(why, 'generator')} is not there, and its snap in "
-            f"{_fact(why, 'channel')} has the confinement {_fact(why, 'confinement')}, which is "
-            "for its developers"
-        ),
-        _OTHER,
+        f"{_NAMED}, install it on the client yourself, or take another with -e generator=",
     ),
 }
 
@@ -70,8 +40,11 @@ def refusal(why: Reason) -> str:
     words = TABLE[why.code].words(why)
     if why.code == "generator_machine":
         return f"{words}. Name one for {_fact(why, 'machine')} with {own}."
-    snapd = "install the package snapd, or " if why.code == "snap_no_snapd" else ""
-    return f"{words}. Name an executable of yours with {own}, or {snapd}{_instead(other)}."
+    return (
+        f"{words}. Name an executable of yours with {own}, install it there yourself (the snap "
+        f"{_fact(why, 'snap')} has it, if you trust its publisher: `snap info`), or "
+        f"{_instead(other)}."
+    )
 
 
 def _instead(other: str) -> str:

@@ -273,13 +273,7 @@ MEANINGS: dict[str, Meaning] = {
     "curve_unmeasured": Meaning("The run ended before the curve, or each measurement failed."),
     # Generators.
     "generator_machine": Meaning("The executable is for another machine than the client's."),
-    "snap_offline": Meaning("The client has no internet, so that snapd cannot install the snap."),
-    "snap_no_snapd": Meaning("The client has neither the generator nor snapd."),
-    "snap_machine": Meaning("The generator's snap does not work on the client's machine."),
-    "snap_absent": Meaning(
-        "The store offers no release of the snap for the client's machine, or was not reached."
-    ),
-    "snap_devmode": Meaning("The snap has no release for users."),
+    "generator_absent": Meaning("The client has no such program, and no package has it."),
     # Cells.
     "void_share": Meaning("The cell's repetitions were void more often than those of its rivals."),
     # Ablations.

@@ -1,8 +1,7 @@
 # shellcheck shell=sh
 # Prints what this host is, one "name<tab>value" per line. Changes nothing.
 # Reads TEST_ADDRESS (IPv4 address on the test link), PEERS (test addresses of the hosts that it measures with,
-# separated by spaces), ANSWERS (not empty on a server), PROGRAMS (of the generators, separated by spaces) and SNAPS (of
-# the generators: for each "program=snap").
+# separated by spaces), ANSWERS (not empty on a server) and PROGRAMS (of the generators, separated by spaces).
 # loadlab/hosts/probe.py parses the output.
 say() { printf '%s\t%s\n' "$1" "$2"; }
 first() { grep -m 1 "$1" "$2" 2>/dev/null | sed 's/^[^:=]*[:=][[:space:]]*//; s/"//g'; }
@@ -59,11 +58,6 @@ untraced() {
 say untraced "$(untraced | paste -sd ' ')"
 for program in $PROGRAMS; do
     say program "$program $(PATH=$PATH:/snap/bin && command -v "$program")"
-done
-# What the snap store offers this host of a program that is not there.
-for snap in $SNAPS; do
-    (PATH=$PATH:/snap/bin && ! command -v "${snap%%=*}" && command -v snap) >/dev/null || continue
-    timeout 60 snap info "${snap#*=}" 2>&1 | while IFS= read -r line; do say snap "${snap#*=} $line"; done
 done
 # Hosts from which apt downloads packages.
 say sources "$(cd /etc/apt && grep -hsE '^(deb[[:space:]]|URIs:|[[:space:]]+http)' sources.list sources.list.d/*.list sources.list.d/*.sources |

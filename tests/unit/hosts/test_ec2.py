@@ -25,6 +25,7 @@ KIND = ec2.InstanceType(
     nitro=True,
     cluster=True,
     burstable=False,
+    metal=False,
     spot=True,
 )
 ZONES = ["us-east-1a", "us-east-1b"]
@@ -48,7 +49,10 @@ def unfit(zones: list[str] = ZONES, zone: str = "", asked: int = 1, **kind: Any)
             "InsufficientInstanceCapacity",
             ["no capacity for this now in any zone", "aws_hosts_server_type", "teardown.yml"],
         ),
-        ("VcpuLimitExceeded", ["quota", "Service Quotas in eu-x-1"]),
+        ("VcpuLimitExceeded", ["quota", "Service Quotas in eu-x-1", "choose a smaller type"]),
+        ("VpcLimitExceeded", ["as many VPCs in eu-x-1", "nobody uses", "inventory/bare_metal"]),
+        ("InternetGatewayLimitExceeded", ["internet gateways", "VPCs per Region", "no VPC"]),
+        ("PlacementGroupLimitExceeded", ["placement groups", "without instances", "teardown.yml"]),
         ("SpotMaxPriceTooLow", ["spot price", "aws_hosts_spot=false"]),
         ("InvalidInstanceType", ["not known in eu-x-1", "aws_hosts_server_type="]),
     ],
@@ -72,7 +76,8 @@ def test_every_code_has_one_meaning() -> None:
         ec2.DENIED,
         ec2.OUT_OF_REACH,
         ec2.NO_CAPACITY,
-        ec2.LIMIT,
+        ec2.VCPU_LIMIT,
+        ec2.OTHER_LIMITS.keys(),
         ec2.SPOT_PRICE,
     )
     assert len(set.union(*groups)) == sum(map(len, groups))
@@ -103,6 +108,25 @@ def test_a_fit_type_is_not_refused() -> None:
 def test_each_way_to_be_unfit(asked: dict[str, Any], word: str) -> None:
     (reason,) = unfit(**asked)
     assert word in reason
+
+
+def test_a_type_of_one_core_is_remarked() -> None:
+    small = ec2.Offer(types={"c7i.large": replace(KIND, cores=1), "c7i.xlarge": KIND}, zones=[])
+    (remark,) = ec2.remarks(small, ["c7i.large", "c7i.large", "c7i.xlarge"], 1)
+    assert remark.startswith("c7i.large is one core at 1 thread per core")
+    assert "c7i.xlarge has more" in remark
+    assert ec2.remarks(small, ["c7i.large"], 2) == []
+
+
+def test_a_teardown_of_nothing_tells_where_else_the_tag_is() -> None:
+    there = ec2.nothing_here("us-east-1", "loadlab=mine", {"eu-x-1": 1, "eu-x-2": 0}, ["me-x-1"])
+    assert there == (
+        "us-east-1: nothing carried the tag loadlab=mine, so nothing was removed. eu-x-1 has it: "
+        "`AWS_REGION=eu-x-1 ansible-playbook -i inventory/aws playbooks/teardown.yml` removes "
+        "that. The credentials may not look into me-x-1."
+    )
+    nowhere = ec2.nothing_here("us-east-1", "loadlab=mine", {"eu-x-1": 0}, [])
+    assert nowhere.endswith("Nor does anything in another region of the account (1 looked at).")
 
 
 def test_the_zones_have_every_type() -> None:
@@ -137,11 +161,17 @@ def test_types_are_described_as_ec2_does() -> None:
         "NetworkInfo": {"EnaSupport": "required"},
         "PlacementGroupInfo": {"SupportedStrategies": ["cluster", "spread"]},
         "BurstablePerformanceSupported": False,
+        "BareMetal": False,
         "SupportedUsageClasses": ["on-demand", "spot"],
     }
     assert ec2.offered([described]) == {"c7i.2xlarge": KIND}
-    bare = {**described, "InstanceType": "bare", "VCpuInfo": {"DefaultVCpus": 8}}
-    alone = replace(KIND, cores=8, threads_per_core=1, threads=[])
+    bare = {
+        **described,
+        "InstanceType": "bare",
+        "VCpuInfo": {"DefaultVCpus": 8},
+        "BareMetal": True,
+    }
+    alone = replace(KIND, cores=8, threads_per_core=1, threads=[], metal=True)
     assert ec2.offered([bare]) == {"bare": alone}
     with pytest.raises(msgspec.ValidationError, match="EnaSupport"):
         ec2.offered([{**described, "NetworkInfo": {}}])

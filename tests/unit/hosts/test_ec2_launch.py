@@ -42,6 +42,8 @@ def test_hosts_of_one_type_are_one_request() -> None:
     ((names, request),) = requests()
     assert names == ["server", "client"]
     assert (request["MinCount"], request["MaxCount"]) == (2, 2)
+    (interface,) = request["NetworkInterfaces"]
+    assert interface["AssociatePublicIpAddress"] is True
     assert request["CpuOptions"] == {"CoreCount": 4, "ThreadsPerCore": 1}
     assert "InstanceMarketOptions" not in request
 

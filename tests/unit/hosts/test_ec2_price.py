@@ -95,3 +95,37 @@ def test_cost_of_instances_that_ended_before_the_run_went_on_is_kept() -> None:
 def test_a_million_requests_cost_their_share_of_the_hour() -> None:
     # 1,000 requests/s are 3.6 million an hour.
     assert ec2_price.per_million(0.36, 1000) == pytest.approx(0.1)
+
+
+def test_a_budget_shortens_the_lifetime() -> None:
+    assert ec2_price.lifetime_s(4, 0, 0.5) == ec2_price.lifetime_s(4, 100, 0.5) == 4 * 3600
+    assert ec2_price.lifetime_s(4, 1, 0.5) == 2 * 3600
+    # Nothing is to be made, or its price is not known.
+    assert ec2_price.lifetime_s(4, 1, 0) == ec2_price.lifetime_s(4, 1, None) == 4 * 3600
+
+
+@pytest.mark.parametrize(
+    ("budget", "price", "dedicated", "words"),
+    [
+        (5, None, False, ["5 USD cannot be kept", "aws_prices.yml lacks this region", "source"]),
+        (5, 2.5, True, ["what dedicated tenancy adds", "-e aws_hosts_max_lifetime=<hours>"]),
+        (0.1, 0.8, False, ["0.1 USD pay for 8 min at 0.80 USD an hour", "Give at least 0.20"]),
+    ],
+)
+def test_a_budget_that_cannot_be_kept_is_refused(
+    budget: float, price: float | None, dedicated: bool, words: list[str]
+) -> None:
+    message = ec2_price.budget_refusal(budget, price, dedicated, "source")
+    assert message.startswith("aws_hosts_budget_usd: ")
+    for word in words:
+        assert word in message
+
+
+def test_a_budget_that_can_be_kept_is_not_refused() -> None:
+    assert ec2_price.budget_refusal(5, 0.8, False, "source") == ""
+    assert ec2_price.budget_refusal(0, None, True, "source") == ""
+
+
+def test_what_goes_on_costing_is_told() -> None:
+    assert "(about 0.73 USD an hour)" in ec2_price.going_on(0.728)
+    assert "(at an unknown price)" in ec2_price.going_on(None)

@@ -265,25 +265,6 @@ def test_a_server_that_is_not_traced_need_not_let_itself(untraced: str, reason: 
     assert messages(probe(untraced=untraced), demands()) == []
 
 
-@pytest.mark.parametrize("programs", [["snap"], ["snap", "wrk2"], []])
-def test_the_probe_asks_snapd_for_what_is_not_there(tmp_path: Path, programs: list[str]) -> None:
-    said = ROOT / "tests/fixtures/snap/classic.txt"
-    for name in programs:
-        words = f'[ "$*" = "info tool" ] && exec cat {said}'
-        (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
-        (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
-        ["sh", "-c", SCRIPT.read_text()],
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SNAPS": "wrk2=tool"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    told = [line for line in done.stdout.splitlines(keepends=True) if line.startswith("snap\t")]
-    found = host.parse(probe() + "".join(told)).snaps
-    assert found == ({"tool": said.read_text()} if programs == ["snap"] else {})
-
-
 OTHERS = {"server": "5e0c", "client": "aaaa"}
 STACK = PythonStack(
     framework="tornado",

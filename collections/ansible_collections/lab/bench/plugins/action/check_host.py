@@ -48,7 +48,7 @@ class ActionModule(ControllerAction):
             )
         else:
             missing = client_programs.obstacles(
-                host, plan.generators, args["binaries"], args["controller"], fetched_sources
+                host, plan.generators, args["binaries"], args["controller"]
             )
             reasons += [generators.refusal(why) for why in missing]
         if reasons:

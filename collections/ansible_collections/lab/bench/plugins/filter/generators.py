@@ -9,7 +9,6 @@ import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.generators import calibration, load_run, proof, registry, split
-from loadlab.hosts import snap
 from loadlab.report.words import generators as words
 
 
@@ -48,11 +47,6 @@ def proof_refusal(text: str, name: str, host: str) -> str:
     return words.proof_refusal(host, name, proof.outcome(text))
 
 
-def snap_release(text: str) -> Any:
-    """Return the release of a snap that a host can install: {channel, confinement, ...}."""
-    return msgspec.to_builtins(snap.release(text))
-
-
 def calibration_plan(*args: Any, **options: Any) -> Any:
     """Return loadlab/generators/calibration.py's plan() as plain values."""
     return msgspec.to_builtins(calibration.plan(*plain(args), **plain(options)))
@@ -67,10 +61,8 @@ class FilterModule:
             "load_run_host": load_run_host,
             "load_run_failure": load_run.failure,
             "calibration_plan": calibration_plan,
-            "asked_snap": lambda one: f"{one['program']}={one['snap']}",
             "asked_program": lambda one: f"{one['name']}={one['program']}={one['snap']}",
             "parse_programs": parse_programs,
             "proofs_due": proofs_due,
             "proof_refusal": proof_refusal,
-            "snap_release": snap_release,
         }
