@@ -26,9 +26,7 @@ ANSWER_BYTES_MAX = 1 << 20
 # Functions for the key `text_from` of files/endpoints.yml.
 TEXTS = {"book": book_text.text}
 # What curl says instead of an answer where no connection is made.
-_UNCONNECTED = re.compile(
-    rb"curl: \([0-9]+\) (Failed to connect [^\r\n]*|Connection timed out[^\r\n]*)"
-)
+_UNCONNECTED = re.compile(rb"curl: \([0-9]+\) ((?:Failed to connect|Connection timed out)[ -~]*)")
 
 # What a server must provide.
 Need = Literal["database", "upstream", "book", "cpu_work"]
@@ -123,13 +121,13 @@ def split(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     head, separator, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     status = re.match(r"HTTP/\S+ ([0-9]{3})(?: |$)", lines[0])
-    if found := _UNCONNECTED.search(answer):
-        raise ContractError(
-            f"the client cannot connect to the server: {found[1].decode('latin-1')}. Let this "
-            "port, and 5201 for iperf3, through the firewall of the server and any between them, "
-            "and run the same command again"
-        )
     if not separator or not status:
+        if found := _UNCONNECTED.match(answer):
+            raise ContractError(
+                f"the client cannot connect to the server: {found[1].decode('latin-1')}. Let this "
+                "port, and 5201 for iperf3, through the firewall of the server and any between "
+                "them, and run the same command again"
+            )
         raise ContractError(f"not an HTTP answer: {answer[:80]!r}")
     pairs = (line.partition(":") for line in lines[1:])
     return int(status[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, body

@@ -56,7 +56,9 @@ def test_a_port_that_is_closed_is_told_as_one(said: str) -> None:
     with pytest.raises(ContractError) as refusal:
         contract.split(f"curl: (7) {said}\n".encode())
     assert f"cannot connect to the server: {said}. Let this port, and 5201" in str(refusal.value)
-    # This server was reached.
+    # These servers were reached.
+    body = f"curl: (7) {said}".encode()
+    assert contract.split(b"HTTP/1.1 200 OK\r\n\r\n" + body) == (200, {}, body)
     with pytest.raises(ContractError, match="not an HTTP answer"):
         contract.split(b"curl: (28) Operation timed out after 10001 milliseconds with 0 bytes")
 
@@ -273,7 +275,7 @@ def test_an_answer_takes_its_time_and_not_much_more(
     "given",
     [
         b"",
-        b"curl: (7) Failed to connect to 10.0.0.1 port 80",
+        b"curl: (52) Empty reply from server",
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n",  # cut in its head
         b"HTTP/1.1\r\n\r\n",
         b"HTTP/1.1 \r\n\r\n",
