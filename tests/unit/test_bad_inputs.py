@@ -28,7 +28,7 @@ from loadlab.bundle import archive, signature, verify
 from loadlab.bundle import original as originals
 from loadlab.core import documents
 from loadlab.core.catalog import load_yaml
-from loadlab.hosts import pairs
+from loadlab.hosts import local_lab, pairs
 from loadlab.planning import options, user_options
 from loadlab.planning import plan as plans
 from loadlab.planning.request import Request
@@ -116,6 +116,11 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is neither true nor false."),
     (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: debian-13"),
+    (f"{A} -e local_hosts_subnet=10.777", "'10.777' is not the first two numbers of private IPv4"),
+    (
+        "playbooks/unmonitor.yml -e monitoring_state=/etc",
+        "/etc is not the lab's: its mark, the fil",
+    ),
     (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
     # Names that options had before.
     (
@@ -495,6 +500,10 @@ PROCESSES: list[tuple[str, list[str]]] = [
         ],
     ),
     (
+        "playbooks/teardown.yml -e local_hosts_state=/etc",
+        ["/etc is not the lab's: its mark, the file .loadlab, is not in it.", "(touch /etc/.load"],
+    ),
+    (
         f"{A} -i one-address -e generator=wrk -e run_id=refused",
         ["has the hosts a and b at one address, 127.0.0.1", "See inventory/bare_metal/hosts.yml"],
     ),
@@ -558,6 +567,8 @@ def carry_out(lab: Path, command: str) -> None:
             signature.refuse_signers(Path(given["signers"]))
         with tempfile.TemporaryDirectory() as scratch:
             verify.verify(Path(given["bundle"]), ROOT, Path(scratch))
+    elif playbook == "playbooks/unmonitor.yml":
+        raise ValueError(local_lab.directory_refusal(given["monitoring_state"]))
     else:
         native = NativeEnvironment()
         servers, clients = (list(groups[name]) for name in ("servers", "clients"))
@@ -593,7 +604,11 @@ def carry_out(lab: Path, command: str) -> None:
             for name, found in hosts.items()
         }
         links = {name: found.get("test_address", "") for name, found in hosts.items()}
-        raise ValueError(pairs.refusal(servers, clients, serves, places, links))
+        subnet = given.get("local_hosts_subnet", "10.77")
+        raise ValueError(
+            pairs.refusal(servers, clients, serves, places, links)
+            or local_lab.subnet_refusal(subnet, "")
+        )
 
 
 @pytest.fixture(scope="module")

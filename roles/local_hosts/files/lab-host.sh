@@ -23,7 +23,7 @@ set -eu
 lab=loadlab-${LAB_SUBNET/./-}
 network=$LAB_SUBNET.0.0/24
 gateway=$LAB_SUBNET.0.1
-# Uplinks whose forwarding was off before the first lab, one a line.
+# Uplinks whose forwarding was off before the first lab, one a line, each with that of all interfaces.
 forwarding=/run/loadlab-forwarding
 # Table of nftables that keeps others from routing through them.
 guard=loadlab-forwarding
@@ -72,10 +72,10 @@ network_up() (
     echo 1 >"/proc/sys/net/ipv4/conf/$lab/forwarding"
     uplink=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
     if [ -n "$uplink" ] && [ "$(cat "/proc/sys/net/ipv4/conf/$uplink/forwarding")" = 0 ]; then
-        grep -qsxF -- "$uplink" $forwarding || echo "$uplink" >>$forwarding
+        grep -qs "^$uplink " $forwarding || echo "$uplink $(cat /proc/sys/net/ipv4/conf/all/forwarding)" >>$forwarding
         echo changed
     fi
-    # Only answers to the hosts may come in by them: this machine is no router of its neighbours.
+    # This machine is no router of its neighbours. What it answers or publishes itself passes, as with Docker.
     if [ -s $forwarding ]; then
         nft -f - <<EOF
 table ip $guard
@@ -83,7 +83,9 @@ delete table ip $guard
 table ip $guard {
   chain forward {
     type filter hook forward priority filter; policy accept;
-    iifname { $(sed 's/.*/"&"/' $forwarding | paste -sd,) } oifname != "loadlab*" drop
+    ct state { established, related } accept
+    ct status dnat accept
+    iifname { $(sed 's/\(.*\) .*/"\1"/' $forwarding | paste -sd,) } oifname != "loadlab*" drop
   }
 }
 EOF
@@ -107,8 +109,11 @@ EOF
 ) 8>>$forwarding.lock
 
 forward() { # 1 or 0: switches the uplinks that are remembered and still there
-    while read -r uplink; do
-        [ ! -d "/proc/sys/net/ipv4/conf/$uplink" ] || echo "$1" >"/proc/sys/net/ipv4/conf/$uplink/forwarding"
+    while read -r uplink all; do
+        [ -d "/proc/sys/net/ipv4/conf/$uplink" ] || continue
+        # Another program may need it by now, such as Docker, which turns it on for all.
+        [ "$1" = 0 ] && [ "$all" != "$(cat /proc/sys/net/ipv4/conf/all/forwarding)" ] ||
+            echo "$1" >"/proc/sys/net/ipv4/conf/$uplink/forwarding"
     done <$forwarding
 }
 

@@ -28,11 +28,12 @@ ip route add default via 192.0.2.2
 cd /proc/sys/net/ipv4/conf
 echo 1 >vpn.1/forwarding
 lab() { LAB_SUBNET=10.$1 "$SCRIPT" network-$2; }
-# Nobody listens there, so that who reaches the guest is refused.
-reaches() {
-    said=$(ip netns exec neighbour timeout 0.3 bash -c '</dev/tcp/198.51.100.2/9' 2>&1) || true
+# Nobody listens there, so that who reaches the other end is refused.
+reaches() { # namespace, address
+    said=$(ip netns exec $1 timeout 0.3 bash -c "</dev/tcp/$2/9" 2>&1) || true
     case $said in *refused*) echo reached ;; *) echo cut ;; esac
 }
+GUEST=198.51.100.2 NEIGHBOUR=192.0.2.2
 """
 
 
@@ -48,10 +49,11 @@ def on_machine(commands: str) -> list[str]:
 def test_machine_is_no_router_of_its_neighbours_while_a_lab_is_up() -> None:
     said = on_machine("""
         lab 77 up >/dev/null
-        cat up.1/forwarding; reaches
-        nft delete table ip loadlab-forwarding; reaches
+        cat up.1/forwarding; reaches neighbour $GUEST
+        reaches guest $NEIGHBOUR
+        nft delete table ip loadlab-forwarding; reaches neighbour $GUEST
     """)
-    assert said == ["1", "cut", "reached"]
+    assert said == ["1", "cut", "reached", "reached"]
 
 
 def test_every_uplink_is_as_it_was_when_the_last_lab_is_down() -> None:
@@ -61,9 +63,9 @@ def test_every_uplink_is_as_it_was_when_the_last_lab_is_down() -> None:
         echo 0 >vpn.1/forwarding
         lab 78 up >/dev/null
         lab 77 up
-        cat up.1/forwarding vpn.1/forwarding; reaches
+        cat up.1/forwarding vpn.1/forwarding; reaches neighbour $GUEST
         lab 77 down >/dev/null
-        cat up.1/forwarding vpn.1/forwarding; reaches
+        cat up.1/forwarding vpn.1/forwarding; reaches neighbour $GUEST
         lab 78 down
         cat up.1/forwarding vpn.1/forwarding
         nft list ruleset; ls /run; lab 78 down
@@ -76,7 +78,7 @@ def test_machine_that_routes_already_is_left_alone() -> None:
     said = on_machine("""
         echo 1 >up.1/forwarding
         lab 77 up >/dev/null
-        reaches
+        reaches neighbour $GUEST
         lab 77 down >/dev/null
         cat up.1/forwarding
     """)
@@ -95,3 +97,13 @@ def test_password_of_a_proxy_is_for_root_alone(tmp_path: Path) -> None:
     assert holders == [tmp_path / "etc/environment"]
     assert holders[0].read_text() == f"http_proxy={proxy}\n"
     assert holders[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_forwarding_that_another_program_turns_on_meanwhile_stays() -> None:
+    said = on_machine("""
+        lab 77 up >/dev/null
+        echo 1 >all/forwarding
+        lab 77 down
+        cat up.1/forwarding; nft list ruleset
+    """)
+    assert said == [*["changed"] * 3, "1"]
