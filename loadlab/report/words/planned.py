@@ -12,11 +12,11 @@ def line(plan: Plan, usd: float | None) -> str:
     ``usd``: list price of its instances for as long as it needs them; None where none is known.
     """
     study = plan.study
-    scale = f" of {study.name} at scale {study.scale}" if study and study.scale else ""
+    scale = f", {study.name} at scale {study.scale}" if study and study.scale else ""
     frameworks = dict.fromkeys(str(one["framework"]) for one in plan.stacks.values())
     price = "" if usd is None else f", about {usd:.2f} USD on EC2 (list price)"
     return (
-        f"Run {plan.run_id}: {formatting.plural(plan.measurements, 'measurement')}{scale}, "
+        f"Run {plan.run_id}{scale}: {formatting.plural(plan.measurements, 'measurement')} of "
         f"{', '.join(frameworks)} at {', '.join(plan.endpoints)} ({plan.remaining:,} remaining), "
         f"about {formatting.lasting(plan.load_seconds)} of load{price}"
     )
