@@ -77,7 +77,11 @@ def disturbance(plan: Plan, records: Records) -> Disturbance:
     ]
     void = [one for one in each if not one.validity.valid]
     outside = [one for one in void if _from_outside(one)]
-    kinds = Counter((why.code, str(why.facts.get("host"))) for one in outside for why in _why(one))
+    kinds = Counter(
+        (why.code, why.facts.get("host"))
+        for one in outside or void
+        for why in (_why(one) or one.validity.reasons)
+    )
     code, host = kinds.most_common(1)[0][0] if kinds else (None, None)
     parts = [part for one in outside if (part := _part(one, code, host)) is not None]
     pairs = list(_pairs(plan))
@@ -88,7 +92,7 @@ def disturbance(plan: Plan, records: Records) -> Disturbance:
         void=len(void),
         outside=len(outside),
         code=code,
-        host=host,
+        host=None if host is None else str(host),
         part=statistics.median(parts) if parts else None,
         repeats_s=repeats_s(most, records),
         repeats_max_s=planned_s(plan, most, records) * PART_MAX,
@@ -160,7 +164,7 @@ def _from_outside(one: Repetition) -> bool:
     return bool(_why(one))
 
 
-def _part(one: Repetition, code: str | None, host: str | None) -> float | None:
+def _part(one: Repetition, code: str | None, host: object) -> float | None:
     """Return which part of the host's CPU was taken on average, a fraction; None where unknown."""
     for why in _why(one):
         if (why.code, why.facts.get("host")) == (code, host):

@@ -612,6 +612,7 @@ def test_check_without_an_account_shows_plan_instances_and_price(
     told = " ".join(checked.stdout.split())
     for line in (
         "measurements of aiohttp at",
+        "USD on EC2 (list price)",
         "server: c7i.2xlarge, debian-13, on demand, default tenancy",
         "image ami-00000004",
         "the run takes up to about",

@@ -10,7 +10,7 @@ from ansible_collections.lab.bench.plugins.action import next as deciding
 from msgspec.structs import replace
 
 from loadlab.core import documents
-from loadlab.core.model import Cell, RepetitionSetup
+from loadlab.core.model import Cell, Reason, RepetitionSetup, Validity
 from loadlab.core.run_dir import RunDir
 from loadlab.scheduling.schedule import NextMeasurement
 from tests.simulation import matrices
@@ -18,7 +18,7 @@ from tests.unit import builders
 from tests.unit.analysis import test_verdict
 from tests.unit.analysis.test_verdict import Machine
 
-from .scheduling.test_schedule import CELLS, plan_of
+from .scheduling.test_schedule import CELLS, measured, plan_of, with_tries
 
 ROOT = Path(__file__).parents[2]
 PAIRS = ("server", "server2")
@@ -93,6 +93,33 @@ def test_what_the_other_pair_is_just_measuring_has_not_failed(
     assert run.next(1, now[1])["item"] is None
     assert run.told[-1] == "Skipped after 2 failed attempts: cell-1: broken"
     assert set(documents.load(tmp_path / "progress.json")["abandoned"]) == {"cell-0", "cell-1"}
+
+
+def test_a_disturbed_run_is_told_once_and_its_repeats_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, monkeypatch)
+    cells = [replace(one, cell=replace(one.cell, endpoint="agents")) for one in CELLS]
+    planned = with_tries(replace(plan_of(cells, 2), run_id="run", endpoints={}), 3)
+    builders.write_plan(tmp_path, planned)
+    steal = Reason(code="steal", value=0.2, limit=0.01, facts={"host": "client"})
+    void = Validity(valid=False, reasons=[steal], findings=[])
+    last, count = run.next(0, None), 0
+    while item := last["item"]:
+        run.begin(item)
+        now = documents.decode(item, NextMeasurement, "item")
+        result = measured(now, now.repetition, block=now.block)
+        folder = RunDir(tmp_path).repetition(now.cell_id, now.repetition)
+        folder.result.write_bytes(documents.encode(replace(result, validity=void)))
+        count += 1
+        last = run.next(0, last)
+    assert count == 16 + 8
+    told = [line for line in run.told if not line.startswith("[")]
+    assert [line.split("; ")[-1].split(". ")[0].split(" (")[0] for line in told] == [
+        "6 of the first 6 measurements are void for that, and results will be few",
+        "Repeats of void measurements took 80 s of load, of at most 80 s",
+    ]
+    assert (last["left"], documents.load(tmp_path / "progress.json")["total"]) == (0, 24)
 
 
 def test_blocks_of_variants_are_added_until_they_are_decided(

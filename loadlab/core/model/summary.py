@@ -404,7 +404,10 @@ class Disturbance(Record, kw_only=True, frozen=True):
         Count, doc("Void ones for steal or foreign CPU, which are no part of the lab.")
     ]
     code: Annotated[
-        str | None, doc("The most frequent of both, steal or foreign_cpu; absent without any.")
+        str | None,
+        doc(
+            "The most frequent of both, steal or foreign_cpu; without any that of all void reasons."
+        ),
     ] = None
     host: Annotated[str | None, doc("The host that it is about; absent without a reason.")] = None
     part: Annotated[

@@ -36,6 +36,8 @@ def whole(found: Disturbance) -> str:
     if found.outside:
         of = "all" if found.outside == found.void else f"{found.outside} of them"
         told += f", {of} because {_cause(found)}"
+    elif found.code:
+        told += f", the most frequent reason is {found.code}"
     if found.withheld:
         told += f". {_repeats(found)}, and {found.withheld} void ones were not repeated"
     return f"{told}. {_remedy(found.code)}."

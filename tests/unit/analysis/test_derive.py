@@ -337,6 +337,16 @@ def test_a_run_that_is_no_study_misses_nothing(run_dir: Path) -> None:
     assert derive.unmeasured(run_dir) == []
 
 
+def test_a_run_of_which_every_measurement_is_void_has_reasons(run_dir: Path) -> None:
+    everything(run_dir)
+    first, wrk = (run_dir / place / "result.json" for place in (OHA, WRK))
+    judge(first, builders.void("steal"))
+    judge(wrk, builders.void("steal", "generator_late"))
+    assert {why.code for why in derive.void_reasons(run_dir)} == {"steal", "generator_late"}
+    judge(first, builders.valid())
+    assert derive.void_reasons(run_dir) == []
+
+
 def test_cells_that_failed_and_have_nothing_valid_are_named(run_dir: Path) -> None:
     everything(run_dir)
     first, wrk = (run_dir / place / "result.json" for place in (OHA, WRK))

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -14,6 +16,8 @@ from loadlab.analysis.claims import judgement
 from loadlab.core import catalog
 from loadlab.core.errors import PlanError
 from loadlab.core.model import SaturationRate, Study, StudyRate, StudySetting
+from loadlab.hosts import ec2_price
+from loadlab.hosts.ec2_price import Prices
 from loadlab.planning import plan, studies
 from loadlab.planning.request import Request
 from loadlab.planning.study_cells import check_claims
@@ -196,8 +200,9 @@ def test_what_was_published_is_whole(name: str) -> None:
         if group.not_reproduced is None:
             assert {one.partition("@")[0] for one in group.cells} <= cells
     assert {one.cell for one in published.errata if one.cell} <= cells
-    # Beside each claim stands what was published.
-    for claim in every[0].claims:
+    # Beside each claim of all scales stands what was published.
+    (smallest,) = (one for one in every if one.scale == "smoke")
+    for claim in smallest.claims:
         judged = judgement.judge(claim, {}, "study", published.figures)
         assert any(part.published for part in judged.parts), claim.statement
 
@@ -264,6 +269,32 @@ def test_at_scale_local_a_study_is_over_in_twenty_minutes(name: str) -> None:
     assert 5 < minutes(name, "local") <= 20
     if "smoke" in FILES[name]["scales"]:
         assert minutes(name, "smoke") <= 5
+
+
+def test_a_study_is_of_scale_local_unless_another_is_named() -> None:
+    assert {next(iter(file["scales"])) for file in FILES.values()} == {"local"}
+    assert builders.present(make("quick", "").study).scale == "local"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FILES if name not in ("ablation", "certificate")]
+)
+def test_the_page_of_studies_has_time_and_price_of_each_scale(name: str) -> None:
+    """Times were measured or are estimated as here; prices are of the default instances."""
+    prices = msgspec.convert(catalog.load_yaml(ROOT / "files" / "aws_prices.yml"), Prices)
+    types = 2 * ["c7i.2xlarge"]
+    hour = ec2_price.estimate(prices, "us-east-1", types, disk_gb=20, dedicated=False)
+    rows = (ROOT / "docs" / "studies.md").read_text().splitlines()
+    (row,) = (one for one in rows if one.startswith(f"| {name} |"))
+    sizes = dict(zip(("smoke", "local", "published"), row.split(" | ")[2:], strict=True))
+    for scale, size in sizes.items():
+        told = re.match(r"(\d+) (min|h), ([\d.]+) USD", size)
+        assert bool(told) == (scale in FILES[name]["scales"]), size
+        if told:
+            lasts = int(told[1]) * (60 if told[2] == "h" else 1)
+            assert minutes(name, scale) / 3 < lasts < 3 * minutes(name, scale)
+            beside = ec2_price.BESIDE_LOAD_S / 60
+            assert told[3] == f"{builders.present(hour) * (lasts + beside) / 60:.1f}"
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if FILES[name].get("claims")])

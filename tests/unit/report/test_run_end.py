@@ -14,11 +14,14 @@ from loadlab.core import documents, lock
 from loadlab.core.errors import ResultError
 from loadlab.core.model import (
     Certificate,
+    Disturbance,
     Expectation,
     PlannedStudy,
     Progress,
     StudyPublication,
+    Summary,
 )
+from loadlab.report import page
 from loadlab.report.terminal import run_end
 from loadlab.scheduling import plan as plans
 from tests.unit import builders
@@ -91,6 +94,23 @@ def test_shown_of_a_finished_run_has_table_headlines_and_next_commands(run: Run)
         f"Next: ansible-playbook lab.yml {RESUME} -e repetitions=5  # more repetitions",
         COMPARE,
     ]
+
+
+def test_what_made_results_few_is_told_before_the_next_commands_and_on_the_page(run: Run) -> None:
+    disturbance = Disturbance(
+        measured=12, void=9, outside=9, code="foreign_cpu", host="server", part=0.35,
+        repeats_s=10, repeats_max_s=40, withheld=0,
+    )  # fmt: skip
+    summary = replace(documents.read(run.path / "summary.json", Summary), disturbance=disturbance)
+    documents.write(run.path / "summary.json", documents.encode(summary))
+    told = (
+        "9 of 12 measurements are void, all because programs that are not the lab's take 35 % of "
+        "the server's CPU (foreign_cpu). Stop what else runs on the host; with local hosts, on the "
+        "controller. Run again in a quieter hour."
+    )
+    before, following, _ = run_end.lines(run.path, [])[-3:]
+    assert (before, following[:6]) == (told, "Next: ")
+    assert page.build(run.path).shown[-1].text == told
 
 
 def test_the_page_of_all_runs_is_named_where_there_are_several(run: Run) -> None:

@@ -107,6 +107,19 @@ def test_what_was_left_void_is_counted_and_told() -> None:
     )
 
 
+def test_without_anything_from_outside_the_most_frequent_reason_is_told() -> None:
+    late = Reason(code="generator_late")
+    plan, records = with_tries(plan_of(CELLS[:4], 1), 3), Records()
+    run(plan, records, lambda number: [late])
+    told = disturbances.whole(repeats.disturbance(plan, records))
+    assert told.startswith(
+        "6 of 6 measurements are void, the most frequent reason is generator_late. "
+    )
+    assert told.endswith(
+        f"and 3 void ones were not repeated. {VOID['generator_late'].remedy}. {QUIET}."
+    )
+
+
 @pytest.mark.parametrize(
     ("voids", "cells", "early"),
     [([STEAL], 12, True), ([FOREIGN], 12, True), ([FULL], 12, False), ([], 12, False)],

@@ -1,4 +1,4 @@
-"""Filters ablation_power, failure and sources_refusal, from loadlab/report/words."""
+"""Filters ablation_power, announced, failure and sources_refusal, from loadlab/report/words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.core.model import AblationPower
-from loadlab.report.words import failures, outcomes
+from loadlab.report.words import failures, outcomes, planned
+from loadlab.scheduling.plan import Plan
 
 
 class FilterModule:
@@ -19,4 +20,5 @@ class FilterModule:
                 failures.failure("", plain(task), plain(result))
             ),
             "sources_refusal": lambda text: failures.sources_refusal(plain(text)),
+            "announced": lambda plan, usd: planned.line(decode(plan, Plan), float(usd) or None),
         }
