@@ -38,11 +38,14 @@ def ran(
 
 
 ASK = {"name": "Ask", "ansible.builtin.raw": "true"}
+ON_SERVER = "inventory_hostname == 'server'"
 # Where the client is lost, by itself or by a task of the server's.
 LOSSES = {
     "a task of its own": play(tasks=[ASK], strategy="free"),
     "a task that another delegates to it": play(
-        tasks=[{**ASK, "delegate_to": "client", "when": "inventory_hostname == 'server'"}]
+        tasks=[
+            {**ASK, "delegate_to": "{{ item }}", "loop": ["client2", "client"], "when": ON_SERVER}
+        ]
     ),
     # Nothing that one stage has after another is played.
     "a task of its own in a play that waits for all": play(

@@ -69,12 +69,16 @@ CLEAR = "\r\x1b[K"
 TICK_S = 0.5
 
 
-def failure_of(result: Any, lost: bool) -> Failure:
-    """Return what a failed task tells, of the host that it was delegated to where there is one."""
-    found, action = result.result, result.task.action
+def where(result: Any) -> str:
+    """Return the host that a task failed on, where it was delegated to that one."""
+    host, delegated = result.host.get_name(), result.task.delegate_to
     # rsync runs on this machine, and says what became of the host.
-    delegated = "" if result.task.delegate_to == "localhost" else result.task.delegate_to
-    host = found.get("lost") or delegated or result.host.get_name()
+    return str(result.result.get("lost") or (delegated != "localhost" and delegated) or host)
+
+
+def failure_of(result: Any, host: str, lost: bool) -> Failure:
+    """Return what a failed task tells."""
+    found, action = result.result, result.task.action
     failed = failure(host, {"name": result.task.name, "action": action}, found)
     own = action == FIRST_CONTACT if lost else failed.refusal
     return structs.replace(failed, lost=lost, refusal=own)
@@ -213,6 +217,8 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._shown: set[str] = set()
         # Of each host the last failure: a host that fails without a rescue does nothing more.
         self._failures: dict[str, Failure] = {}
+        # Of each host where the last item of a loop failed.
+        self._item_hosts: dict[str, str] = {}
         self._plan: dict[str, Any] = {}
         self._status = 0
         self._screen = Screen(self._display, self._asked)
@@ -279,6 +285,10 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._screen.ends(result.host.get_name())
         super().v2_runner_on_skipped(result)
 
+    def v2_runner_item_on_failed(self, result: Any) -> None:
+        self._item_hosts[result.host.get_name()] = where(result)
+        super().v2_runner_item_on_failed(result)
+
     def v2_runner_on_unreachable(self, result: Any) -> None:
         self._failed(result, lost=True)
 
@@ -288,7 +298,9 @@ class CallbackModule(Default):  # type: ignore[misc]
     def _failed(self, result: Any, lost: bool) -> None:
         host = result.host.get_name()
         self._screen.ends(host)
-        failed = failure_of(result, lost)
+        # Of a loop, each item knows its own.
+        item_host = self._item_hosts.pop(host, "")
+        failed = failure_of(result, item_host or where(result), lost)
         if result.task.action != CONSEQUENCE:
             # The latest is the last, also where the host had one before.
             self._failures.pop(host, None)
