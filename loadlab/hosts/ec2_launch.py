@@ -187,6 +187,26 @@ def image(architecture: str, pins: Mapping[str, str], newest: Mapping[str, str])
     }
 
 
+def no_image(sought: Mapping[str, Mapping[str, str]], found: Iterable[str], region: str) -> str:
+    """Return why there is no image for an architecture; "" where there is one for each.
+
+    ``sought``: architecture -> image(). ``found``: architectures that have one.
+    """
+    for architecture in sorted(set(sought) - set(found)):
+        wanted = sought[architecture]
+        if "id" in wanted:
+            return (
+                f"aws_hosts_image_id: {region} has no image {wanted['id']} for {architecture} with "
+                "ENA. Name another with -e aws_hosts_image_id=, or begin another run (-e run_id=), "
+                "which takes the newest."
+            )
+        return (
+            f"aws_hosts_image: {region} has no image '{wanted['name']}' of the owner "
+            f"{wanted['owner']} for {architecture} with ENA. Choose another image or region."
+        )
+    return ""
+
+
 # What AWS's codes of an ended instance mean where its message does not say it
 # (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html).
 _ENDED = {

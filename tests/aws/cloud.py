@@ -145,7 +145,8 @@ class Cloud:
             self.calls.append((action, parameters))
         fault = self.faults.get(action) or self.faults.get("*")
         # Whoever has credentials may ask whose they are. A stranger has no policy.
-        of_lab = "Credential=stranger/" not in environ.get("HTTP_AUTHORIZATION", "")
+        signed = environ.get("HTTP_AUTHORIZATION", "")
+        of_lab = "Credential=stranger/" not in signed
         free = not of_lab or action == "GetCallerIdentity"
         if not free and not self.policy.allows(action, parameters):
             fault = "UnauthorizedOperation"
@@ -169,8 +170,10 @@ class Cloud:
             if action == "RunInstances" and self.ends:
                 self._end(*self.ends)
             return answer
+        # What is here and not in moto is of one region.
+        content = own(parameters) if f"/{REGION}/" in signed else ""
         return self._send(
-            start, f'<{action}Response xmlns="{NAMESPACE}">{own(parameters)}</{action}Response>'
+            start, f'<{action}Response xmlns="{NAMESPACE}">{content}</{action}Response>'
         )
 
     def _quota(self, start: Callable[..., Any]) -> list[bytes]:

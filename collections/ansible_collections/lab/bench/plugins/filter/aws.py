@@ -41,5 +41,6 @@ class FilterModule:
             ),
             "aws_images": images,
             "aws_image": ec2_launch.image,
+            "aws_no_image": ec2_launch.no_image,
             "aws_needed_s": lambda load_s: ec2_price.needed_s(float(load_s)),
         }
