@@ -13,6 +13,8 @@ from loadlab.hosts.probe import ssh_reason
 
 # Actions whose failure message the lab wrote itself.
 REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")
+# Where a result has what was said, the most telling first.
+_SAID = ("stderr", "module_stderr", "msg", "stdout")
 # Lines of a program's output that are shown of an unknown cause.
 LAST_LINES = 3
 AGAIN = "Remove the cause and run the same command again."
@@ -120,7 +122,7 @@ def said(result: Mapping[str, Any]) -> str:
     for item in result.get("results") or []:
         if item.get("failed") or item.get("unreachable"):
             return said(item)
-    texts = [str(result.get(name) or "").strip() for name in ("stderr", "msg", "stdout")]
+    texts = [str(result.get(name) or "").strip() for name in _SAID]
     kept = [text for text in texts if text and text != "non-zero return code"]
     return kept[0] if kept else f"exit status {result.get('rc', 'unknown')}"
 

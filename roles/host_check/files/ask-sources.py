@@ -123,7 +123,9 @@ def python() -> Iterator[Source]:
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         return
     proxy, trusted = settings.get("proxy"), settings.get("trusted-host", "").split()
-    cert = settings.get("cert") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
+    # The variables of its library come before its own setting.
+    bundles = [os.environ.get(f"{name}_CA_BUNDLE") for name in ("REQUESTS", "CURL")]
+    cert = next(filter(None, bundles), settings.get("cert", ""))
     indexes = settings.get("index-url", INDEX), *settings.get("extra-index-url", "").split()
     for index in indexes:
         parts = urllib.parse.urlsplit(index)

@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import importlib.util
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -74,10 +75,7 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     spec.loader.exec_module(module)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in [*os.environ]:
-        if (
-            name.lower().startswith(("pip_", "xdg_", "npm_", "requests_"))
-            or "proxy" in name.lower()
-        ):
+        if re.match("pip_|xdg_|npm_|.*ca_bundle|.*proxy", name, re.IGNORECASE):
             monkeypatch.delenv(name)
     return module
 
