@@ -274,7 +274,7 @@ MEANINGS: dict[str, Meaning] = {
     # Generators.
     "generator_machine": Meaning("The executable is for another machine than the client's."),
     "generator_absent": Meaning(
-        "The client lacks the program of the generator, and no package has it."
+        "The client lacks the generator, and no package has it."
     ),
     # Cells.
     "void_share": Meaning("The cell's repetitions were void more often than those of its rivals."),
