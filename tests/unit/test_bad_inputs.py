@@ -115,12 +115,12 @@ COMMANDS: list[tuple[str, str]] = [
         "iperf3_seconds: 'long' is not a whole number. It stands for: Seco",
     ),
     (f"{A} -e local_hosts_fresh=maybe", "local_hosts_fresh: 'maybe' is neither true nor false."),
-    (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: debian-13"),
     (f"{A} -e local_hosts_subnet=10.777", "'10.777' is not the first two numbers of private IPv4"),
     (
         "playbooks/unmonitor.yml -e monitoring_state=/etc",
         "/etc is not the lab's: its mark, the fil",
     ),
+    (f"{A} -e aws_hosts_image=arch", "aws_hosts_image: 'arch' is not known. There are: debian-12"),
     (f"{A} -e local_hosts_release=sid", "'sid' is not known. There are: trixie, bookworm."),
     # Names that options had before.
     (
