@@ -219,7 +219,9 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._failures: dict[str, Failure] = {}
         # Of each host where the last item of a loop failed.
         self._item_hosts: dict[str, str] = {}
+        # The last plan, and that of the run that was begun or resumed; empty for none.
         self._plan: dict[str, Any] = {}
+        self._run: dict[str, Any] = {}
         self._status = 0
         self._screen = Screen(self._display, self._asked)
 
@@ -270,6 +272,8 @@ class CallbackModule(Default):  # type: ignore[misc]
             self._status = result.result["exit_status"]
         if result.task.action == "lab.bench.plan":
             self._plan = result.result["plan"]
+        if result.task.action == "lab.bench.begin_run":
+            self._run = self._plan
         if self._all():
             super().v2_runner_on_ok(result)
         else:
@@ -317,12 +321,12 @@ class CallbackModule(Default):  # type: ignore[misc]
 
     def _tell(self, failures: list[Failure]) -> None:
         """Print the cause and the remedy of each, where they are not the last lines already."""
-        run_dir = self._plan.get("run_dir")
+        run_dir = self._run.get("run_dir")
         measured = bool(run_dir and RunDir(Path(run_dir)).measured())
         # The message may contain a server's text.
         lines = [
             printable(line)
-            for line in last_lines(failures, measured, self._plan.get("resume_args", ""))
+            for line in last_lines(failures, measured, self._run.get("resume_args", ""))
         ]
         if list(self._screen.recent)[-len(lines) :] != lines:
             for line in lines:
