@@ -523,7 +523,10 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
             {"aws_hosts_budget_usd": 1, "aws_hosts_load_seconds": 3600},
             ["The instances terminate themselves in 1.37 h", "-e aws_hosts_budget_usd=<USD>"],
         ),
-        ({"aws_hosts_tags": {"loadlab": "x"}}, ["aws_hosts_tags: loadlab may not be Name or"]),
+        (
+            {"aws_hosts_tags": {"loadlab": "x"}},
+            ["aws_hosts_tags: {'loadlab': 'x'} must be a mapping whose keys are not Name"],
+        ),
         (
             {"aws_hosts_client_type": "c7g.large"},
             [

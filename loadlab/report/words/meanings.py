@@ -273,9 +273,7 @@ MEANINGS: dict[str, Meaning] = {
     "curve_unmeasured": Meaning("The run ended before the curve, or each measurement failed."),
     # Generators.
     "generator_machine": Meaning("The executable is for another machine than the client's."),
-    "generator_absent": Meaning(
-        "The client lacks the generator, and no package has it."
-    ),
+    "generator_absent": Meaning("The client lacks the generator, and no package has it."),
     # Cells.
     "void_share": Meaning("The cell's repetitions were void more often than those of its rivals."),
     # Ablations.
