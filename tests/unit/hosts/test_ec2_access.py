@@ -80,5 +80,8 @@ def test_the_changes_lead_from_any_rules_to_the_wanted_ones(
     assert set(removed) == set(there) - set(sources)
     assert any("Ipv6Ranges" in rule for rule in remove)
     assert {"IpProtocol": "-1"}.items() <= add[-1].items()
-    wanted = [{**SSH, "IpRanges": [{"CidrIp": network} for network in sources]}, INSIDE]
+    wanted: list[dict[str, Any]] = [
+        {**SSH, "IpRanges": [{"CidrIp": network} for network in sources]},
+        INSIDE,
+    ]
     assert ec2_access.differences(wanted, sources, GROUP) == ([], [])
