@@ -29,6 +29,8 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from .policy import Policy, Resource, tags_asked
 
 REGION = "us-east-1"
+# Regions that the account has enabled.
+REGIONS = (REGION, "eu-north-1", "eu-west-1")
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 # id, publisher, name, architecture; the older of the two must not be taken.
 IMAGES = (
@@ -171,7 +173,8 @@ class Cloud:
                 self._end(*self.ends)
             return answer
         # What is here and not in moto is of one region.
-        content = own(parameters) if f"/{REGION}/" in signed else ""
+        here = f"/{REGION}/" in signed or action == "DescribeRegions"
+        content = own(parameters) if here else ""
         return self._send(
             start, f'<{action}Response xmlns="{NAMESPACE}">{content}</{action}Response>'
         )
@@ -244,6 +247,11 @@ class Cloud:
         found = [n for n, tags in self.groups.items() if (tags[key] if key else n) == value]
         items = "".join(f"<item>{self._group(name)}</item>" for name in found)
         return f"<placementGroupSet>{items}</placementGroupSet>"
+
+    @staticmethod
+    def _DescribeRegions(_: dict[str, str]) -> str:  # noqa: N802
+        items = "".join(f"<item><regionName>{name}</regionName></item>" for name in REGIONS)
+        return f"<regionInfo>{items}</regionInfo>"
 
     def _DeletePlacementGroup(self, parameters: dict[str, str]) -> str:  # noqa: N802
         del self.groups[parameters["GroupName"]]

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.lab.bench.plugins.action import ec2_network
 from ansible_collections.lab.bench.plugins.action.ec2 import ActionModule
 from botocore.exceptions import ClientError
 
@@ -522,7 +523,10 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
             {"aws_hosts_budget_usd": 1, "aws_hosts_load_seconds": 3600},
             ["The instances terminate themselves in 1.37 h", "-e aws_hosts_budget_usd=<USD>"],
         ),
-        ({"aws_hosts_tags": {"loadlab": "x"}}, ["aws_hosts_tags: loadlab may not be Name or"]),
+        (
+            {"aws_hosts_tags": {"loadlab": "x"}},
+            ["aws_hosts_tags: {'loadlab': 'x'} must be a mapping whose keys are not Name"],
+        ),
         (
             {"aws_hosts_client_type": "c7g.large"},
             [
@@ -547,27 +551,53 @@ def test_what_cannot_be_is_refused_before_anything_is_made(cloud: Cloud, play: P
 
 
 @pytest.mark.parametrize(
-    ("changes", "fault", "words"),
+    ("region", "faults", "words"),
+    [
+        (REGION, {"*": "RequestExpired"}, "The credentials for AWS have expired"),
+        (REGION, {"CreateVpc": "VpcLimitExceeded"}, "The account has as many VPCs in us-east-1"),
+        ("eu-moon-1", {}, "AWS_REGION: 'eu-moon-1' is not a region of EC2. There are: af-south-1"),
+    ],
+)
+def test_an_error_of_ec2_has_a_remedy(
+    cloud: Cloud,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    region: str,
+    faults: dict[str, str],
+    words: str,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    cloud.faults = faults
+    action = ec2_network.ActionModule.__new__(ec2_network.ActionModule)
+    with pytest.raises(ValueError, match=words):
+        action.work(
+            {
+                "region": region,
+                "name": "loadlab-loadlab",
+                "tags": {"loadlab": "loadlab"},
+                "cidr": "10.78.0.0/24",
+                "public_key": HOST_KEY,
+                "sources": ["203.0.113.7/32"],
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
     [
         (
             {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
-            "",
             ["There are no credentials for AWS", "AWS_PROFILE"],
         ),
-        ({}, "RequestExpired", ["The credentials for AWS have expired", "aws sso login"]),
-        ({"AWS_REGION": "eu-moon-1"}, "", ["'eu-moon-1' is not a region of EC2", "us-east-1"]),
         # Without a terminal nobody can answer.
         (
             {},
-            "",
             ["about 0.73 USD an hour", "give -e aws_hosts_auto_approve=true", "Nothing was made"],
         ),
     ],
 )
-def test_refuses(
-    cloud: Cloud, play: Play, changes: dict[str, str], fault: str, words: list[str]
-) -> None:
-    cloud.faults["*"] = fault
+def test_refuses(cloud: Cloud, play: Play, changes: dict[str, str], words: list[str]) -> None:
     refused = play(*MAKE, **changes)
     assert refused.returncode != 0
     output = " ".join(refused.stdout.split())
@@ -597,7 +627,11 @@ def test_check_without_an_account_shows_plan_instances_and_price(
             assert given["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
             bare = {name: one for name, one in environment.items() if not name.startswith("AWS_")}
             checked = subprocess.run(
-                [*check.split(), "-e", f"run_id=check-{secrets.token_hex(4)}"],
+                # With a generator that needs no build.
+                [
+                    *check.split(),
+                    *("-e", "generator=wrk", "-e", f"run_id=check-{secrets.token_hex(4)}"),
+                ],
                 cwd=ROOT,
                 env={**bare, **given, "AWS_ENDPOINT_URL": url},
                 stdin=subprocess.DEVNULL,

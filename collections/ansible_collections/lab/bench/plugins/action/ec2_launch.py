@@ -51,7 +51,7 @@ class ActionModule(Ec2Action):
     def _label(ec2: Any, launch: Launch, hosts: dict[str, str]) -> None:
         for instance, name in hosts.items():
             tags = tag_specification("", labels(launch, name))["Tags"]
-            ec2.create_tags(Resources=[instance], Tags=tags)
+            insist(ec2.create_tags, UNKNOWN_YET, Resources=[instance], Tags=tags)
 
     @staticmethod
     def _undo(ec2: Any, made: list[str]) -> None:
@@ -81,7 +81,13 @@ class ActionModule(Ec2Action):
                 TagSpecifications=[tag_specification("subnet", launch.tags)],
             )["Subnet"]["SubnetId"]
         )
+        insist(ec2.describe_subnets, UNKNOWN_YET, SubnetIds=[name])
         ec2.get_waiter("subnet_available").wait(SubnetIds=[name])
         # Changes nothing where it is so already.
-        ec2.associate_route_table(SubnetId=name, RouteTableId=args["route_table"])
+        insist(
+            ec2.associate_route_table,
+            UNKNOWN_YET,
+            SubnetId=name,
+            RouteTableId=args["route_table"],
+        )
         return name

@@ -20,6 +20,8 @@ class ActionModule(Ec2Action):
         self._ec2, self._tags, self._name, self._changes = ec2, args["tags"], args["name"], 0
         self._key(args["public_key"])
         vpc = self._part("vpc", "Vpcs", "Vpc", CidrBlock=args["cidr"])
+        # A waiter gives up where it is asked for an id that EC2 does not know everywhere yet.
+        insist(ec2.describe_vpcs, UNKNOWN_YET, VpcIds=[vpc["VpcId"]])
         ec2.get_waiter("vpc_available").wait(VpcIds=[vpc["VpcId"]])
         table = self._route(vpc["VpcId"], self._gateway(vpc["VpcId"]))
         self._placement_group()
