@@ -23,7 +23,7 @@ set -eu
 lab=loadlab-${LAB_SUBNET/./-}
 network=$LAB_SUBNET.0.0/24
 gateway=$LAB_SUBNET.0.1
-# Uplinks whose forwarding was off before the first lab, one a line, each with that of all interfaces.
+# Uplinks whose forwarding was off before the first lab, one a line; .all has what that of all interfaces was.
 forwarding=/run/loadlab-forwarding
 # Table of nftables that keeps others from routing through them.
 guard=loadlab-forwarding
@@ -72,7 +72,8 @@ network_up() (
     echo 1 >"/proc/sys/net/ipv4/conf/$lab/forwarding"
     uplink=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
     if [ -n "$uplink" ] && [ "$(cat "/proc/sys/net/ipv4/conf/$uplink/forwarding")" = 0 ]; then
-        grep -qs "^$uplink " $forwarding || echo "$uplink $(cat /proc/sys/net/ipv4/conf/all/forwarding)" >>$forwarding
+        [ -s $forwarding ] || cat /proc/sys/net/ipv4/conf/all/forwarding >$forwarding.all
+        grep -qsxF -- "$uplink" $forwarding || echo "$uplink" >>$forwarding
         echo changed
     fi
     # This machine is no router of its neighbours. What it answers or publishes itself passes, as with Docker.
@@ -85,7 +86,7 @@ table ip $guard {
     type filter hook forward priority filter; policy accept;
     ct state { established, related } accept
     ct status dnat accept
-    iifname { $(sed 's/\(.*\) .*/"\1"/' $forwarding | paste -sd,) } oifname != "loadlab*" drop
+    iifname { $(sed 's/.*/"&"/' $forwarding | paste -sd,) } oifname != "loadlab*" drop
   }
 }
 EOF
@@ -109,11 +110,8 @@ EOF
 ) 8>>$forwarding.lock
 
 forward() { # 1 or 0: switches the uplinks that are remembered and still there
-    while read -r uplink all; do
-        [ -d "/proc/sys/net/ipv4/conf/$uplink" ] || continue
-        # Another program may need it by now, such as Docker, which turns it on for all.
-        [ "$1" = 0 ] && [ "$all" != "$(cat /proc/sys/net/ipv4/conf/all/forwarding)" ] ||
-            echo "$1" >"/proc/sys/net/ipv4/conf/$uplink/forwarding"
+    while read -r uplink; do
+        [ ! -d "/proc/sys/net/ipv4/conf/$uplink" ] || echo "$1" >"/proc/sys/net/ipv4/conf/$uplink/forwarding"
     done <$forwarding
 }
 
@@ -129,12 +127,13 @@ network_down() (
     fi
     # Another lab may be up.
     if [ -s $forwarding ] && ! ip -o link show type bridge | grep -q ' loadlab'; then
-        forward 0
+        # Another program may need it by now, such as Docker, which turns it on for all interfaces.
+        [ "$(cat $forwarding.all 2>/dev/null || echo 0)" != "$(cat /proc/sys/net/ipv4/conf/all/forwarding)" ] || forward 0
         nft -f - <<EOF
 table ip $guard
 delete table ip $guard
 EOF
-        rm $forwarding
+        rm -f $forwarding $forwarding.all
         echo changed
     fi
 ) 8>>$forwarding.lock
