@@ -21,8 +21,8 @@ pytestmark = pytest.mark.lab
 # All of sysctl but what counts or is random, whoever owns it; every file of settings; units and
 # what runs of them; the limits of a service and of a session; the rest that the lab can set.
 LOOK = r"""
-    sysctl -a 2>/dev/null | grep -v -E \
-        '^(fs.(aio-nr|dentry-state|file-nr|inode-|quota.syncs)|kernel.(ns_last_pid|pty.nr|random)|.*_count )'
+    sysctl -a 2>/dev/null | grep -v -E -e '^fs.(aio-nr|dentry-state|file-nr|inode-|quota.syncs)' \
+        -e '^(kernel.(ns_last_pid|pty.nr|random)|.*_count )'
     find /etc /usr/lib/systemd /var/lib/loadlab-tuning -type f | sort | xargs -r sha256sum
     systemctl list-unit-files --no-legend --plain
     systemctl list-units --all --no-legend --plain --type=timer | awk '{ print $1, $3 }'
