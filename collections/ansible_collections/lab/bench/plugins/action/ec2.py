@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.ec2: asks EC2 what no module of amazon.aws can."""
+"""Action plugin lab.bench.ec2: asks EC2, and changes nothing there."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 DOCUMENTATION = """
 module: ec2
-short_description: Query Amazon EC2 for what no module of amazon.aws returns
+short_description: Query Amazon EC2 for what there is, what it offers, and what consoles show
 description:
   - Changes nothing. Credentials come from AWS's own places, the endpoint from AWS_ENDPOINT_URL
     where that is set. Fails with a message and the remedy where credentials are absent or

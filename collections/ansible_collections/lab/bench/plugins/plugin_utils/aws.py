@@ -38,17 +38,8 @@ def _session() -> tuple[boto3.Session, frozenset[str]]:
 
 
 def client(region: str, service: str = "ec2") -> Any:
-    """Return a boto3 client, with credentials from AWS's own places.
-
-    Raises ValueError for an unknown region.
-    """
-    session, known = _session()
-    if region not in known:
-        raise ValueError(
-            f"AWS_REGION: '{region}' is not a region of EC2. There are: "
-            f"{', '.join(sorted(known))}. Nothing was changed."
-        )
-    return session.client(
+    """Return a boto3 client, with credentials from AWS's own places."""
+    return _session()[0].client(
         service, region, config=Config(connect_timeout=10, retries={"mode": "standard"})
     )
 
@@ -110,6 +101,12 @@ class Ec2Action(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         region = args["region"]
+        known = _session()[1]
+        if region not in known:
+            raise ValueError(
+                f"AWS_REGION: '{region}' is not a region of EC2. There are: "
+                f"{', '.join(sorted(known))}. Nothing was changed."
+            )
         try:
             return self.ask(client(region), args)
         except (BotoCoreError, ClientError) as problem:
