@@ -74,9 +74,11 @@ def said(*command: str) -> str:
 def apt() -> Iterator[Source]:
     listed = re.findall(r'^(\S+) "(.*)";$', said("apt-config", "dump"), re.MULTILINE)
     settings = {name.lower(): value for name, value in listed}
-    targets = said("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)")
-    for target in sorted(set(targets.splitlines())):
-        place, _, release = target.partition(" ")
+    # Fetches nothing; indextargets leaves out what was never fetched.
+    for url in re.findall(
+        "^'([^']+InRelease)'", said("apt-get", "--print-uris", "update"), re.MULTILINE
+    ):
+        place, _, release = url.partition("/dists/")
         places = [place.removeprefix("mirror+")]
         if place.startswith("mirror+file:"):
             mirrors = Path("/" + place.removeprefix("mirror+file:").strip("/"))
@@ -90,7 +92,7 @@ def apt() -> Iterator[Source]:
                 or settings.get("acquire::http::proxy")
             )
             yield Source(
-                f"{each.rstrip('/')}/dists/{release}/InRelease",
+                f"{each.rstrip('/')}/dists/{release}" if release else each,
                 {} if proxy == "DIRECT" else {parts.scheme: proxy} if proxy else None,
                 settings.get("acquire::https::cainfo", ""),
                 settings.get("acquire::https::verify-peer") != "false",
@@ -163,7 +165,9 @@ TOOLS = {"apt": apt, "python": python, "node": node, "go": go}
 
 def main() -> None:
     tools = [tool for tool in sys.argv[1:] if not any(Path("/").glob(INSTALLED[tool]))]
-    sources = {one.url: one for tool in tools for one in TOOLS[tool]()}
+    # Of each server one address.
+    each = {urllib.parse.urlsplit(one.url)[:2]: one for tool in tools for one in TOOLS[tool]()}
+    sources = {one.url: one for one in each.values()}
     reasons = dict.fromkeys(sources, f"timed out, no answer in {LIMIT_S:g} s")
 
     def ask(source: Source) -> None:

@@ -137,7 +137,8 @@ def test_the_proxy_of_apt_is_asked(
     with serving() as port:
         mirrors = tmp_path / "mirrors"
         mirrors.write_text(f"http://{HERE}:{port}/debian\n")
-        targets = f"mirror+file:{mirrors}/ trixie\\nhttp://index.invalid/debian/ trixie\\n"
+        release = "dists/trixie/InRelease' a_file 0 \\n"
+        targets = f"'mirror+file:{mirrors}/{release}'http://index.invalid/debian/{release}"
         proxies = f'Acquire::http::Proxy \\"http://{HERE}:{port}\\";\\n'
         direct = f'Acquire::http::Proxy::{HERE} \\"DIRECT\\";\\n'
         for name, text in (("apt-get", targets), ("apt-config", proxies + direct)):
