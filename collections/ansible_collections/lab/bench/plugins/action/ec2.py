@@ -21,6 +21,15 @@ from loadlab.hosts import ec2_launch, ec2_quota
 _STATES = ["pending", "running", "stopping", "stopped"]
 
 
+def described_instances(ec2: Any, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the instances that pass the filters, as EC2 describes them."""
+    pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
+    instances: list[dict[str, Any]] = jmespath.search(
+        "Reservations[].Instances[]", pages.build_full_result()
+    )
+    return instances
+
+
 class ActionModule(Ec2Action):
     def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
         if args["types"]:
@@ -40,8 +49,7 @@ class ActionModule(Ec2Action):
             Filters=[{"Name": "instance-type", "Values": names}],
         )["InstanceTypeOfferings"]
         running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-        answer = ec2.get_paginator("describe_instances").paginate(Filters=running)
-        instances = jmespath.search("Reservations[].Instances[]", answer.build_full_result())
+        instances = described_instances(ec2, running)
         caller = client(region, "sts").get_caller_identity()
         return {
             "account": caller["Account"],
@@ -71,22 +79,21 @@ class ActionModule(Ec2Action):
             {"Name": "tag:loadlab", "Values": [value]},
             {"Name": "instance-state-name", "Values": _STATES},
         ]
-        answer = ec2.get_paginator("describe_instances").paginate(Filters=filters)
         return [
             {
-                "instance_id": one["InstanceId"],
-                "image_id": one["ImageId"],
-                "architecture": one["Architecture"],
-                "zone": one["Placement"]["AvailabilityZone"],
-                "state": one["State"]["Name"],
-                "tags": {tag["Key"]: tag["Value"] for tag in one["Tags"]},
+                "instance_id": instance["InstanceId"],
+                "image_id": instance["ImageId"],
+                "architecture": instance["Architecture"],
+                "zone": instance["Placement"]["AvailabilityZone"],
+                "state": instance["State"]["Name"],
+                "tags": {tag["Key"]: tag["Value"] for tag in instance["Tags"]},
             }
-            for one in jmespath.search("Reservations[].Instances[]", answer.build_full_result())
+            for instance in described_instances(ec2, filters)
         ]
 
     @staticmethod
     def _images(ec2: Any, wanted: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        """Return architecture -> the newest image with ENA, without those that have none."""
+        """Return architecture -> the newest image with ENA; absent without an image."""
         newest = {}
         for architecture, image in wanted.items():
             filters = {
@@ -98,8 +105,8 @@ class ActionModule(Ec2Action):
                 Filters=[{"Name": name, "Values": [value]} for name, value in filters.items()],
                 **({"Owners": [image["owner"]]} if "owner" in image else {}),
             )
-            if fit := [one for one in answer["Images"] if one.get("EnaSupport")]:
-                last = max(fit, key=lambda one: str(one["CreationDate"]))
+            if images := [item for item in answer["Images"] if item.get("EnaSupport")]:
+                last = max(images, key=lambda item: str(item["CreationDate"]))
                 newest[architecture] = {
                     "image_id": last["ImageId"],
                     "root_device_name": last["RootDeviceName"],

@@ -30,9 +30,10 @@ class ActionModule(Ec2Action):
             hosts: dict[str, str] = {}
             try:
                 for names, request in requests(launch, subnet):
-                    found = insist(ec2.run_instances, UNKNOWN_YET, **request)["Instances"]
+                    instances = insist(ec2.run_instances, UNKNOWN_YET, **request)["Instances"]
                     hosts |= {
-                        one["InstanceId"]: name for one, name in zip(found, names, strict=True)
+                        instance["InstanceId"]: name
+                        for instance, name in zip(instances, names, strict=True)
                     }
                     # EC2 does not know a new id everywhere at once.
                     ec2.get_waiter("instance_exists").wait(InstanceIds=list(hosts))

@@ -49,8 +49,8 @@ class ActionModule(Ec2Action):
         part = self._find(kind, rows) or self._change(
             f"create_{kind}", TagSpecifications=[specification], **words
         )
-        found: dict[str, Any] = part.get(item, part)
-        return found
+        described: dict[str, Any] = part.get(item, part)
+        return described
 
     def _key(self, public: str) -> None:
         """Give AWS the public half of the pair's key."""
@@ -77,7 +77,7 @@ class ActionModule(Ec2Action):
         return name
 
     def _route(self, vpc: str, gateway: str) -> str:
-        """Return a table of its own, as the one that a VPC is created with carries no tag."""
+        """Return a tagged route table: the main table of a new VPC carries no tag."""
         table = self._part("route_table", "RouteTables", "RouteTable", VpcId=vpc)
         name = str(table["RouteTableId"])
         route = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": gateway}
