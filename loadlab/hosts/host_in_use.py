@@ -29,7 +29,7 @@ _PORTS = {
 _LAB_UNITS = "loadlab-"
 _HOME = "/opt/loadlab"
 _PROGRAMS = "/usr/local/bin"
-# Of a cluster that holds nobody else's databases.
+# The note on the host that its clusters hold only the lab's databases.
 _CLUSTERS = "postgresql"
 # Home and shell of the lab's user: nobody logs in.
 _USER = "/nonexistent:/usr/sbin/nologin"

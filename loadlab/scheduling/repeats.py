@@ -24,8 +24,8 @@ from loadlab.scheduling.records import Records, by_block, measured
 
 # Load of the repeats of a pair / load of its plan.
 PART_MAX = 0.5
-# The disturbance of a run is told from the beginning once so many measurements are made, or a
-# quarter of a smaller run, and more than this part of them are void from outside.
+# The early sentence: so many measurements are made, or a quarter of a smaller run but at least
+# EARLY_LEAST, and more than NOTABLE_PART of them are void from outside.
 EARLY = 12
 EARLY_LEAST = 4
 NOTABLE_PART = 1 / 3

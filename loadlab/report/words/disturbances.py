@@ -17,7 +17,7 @@ _QUIET = "Run again in a quieter hour"
 
 
 def early(found: Disturbance) -> str:
-    """Return what is told once of a run that will have few results."""
+    """Return the sentence, printed once, on a run that will have few results."""
     cause = _cause(found)
     return (
         f"{cause[0].upper()}{cause[1:]}; {found.outside} of the first {found.measured} "
@@ -26,7 +26,7 @@ def early(found: Disturbance) -> str:
 
 
 def spent(found: Disturbance) -> str:
-    """Return what is told once where void measurements are not repeated any more."""
+    """Return the sentence, printed once, on the end of repeats of void measurements."""
     return f"{_repeats(found)}. From here on void measurements are not repeated"
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMIT_S = 5.0
+# The defaults of pip, npm and Go, which count where the host's settings name nothing else.
 INDEX = "https://pypi.org/simple"
 # A project of every index that can serve the lab.
 PROJECT = "gunicorn"

@@ -70,7 +70,7 @@ TICK_S = 0.5
 
 
 def where(result: Any) -> str:
-    """Return the host that a task failed on, where it was delegated to that one."""
+    """Return the host that a task failed on: the delegated host, or the task's own."""
     host, delegated = result.host.get_name(), result.task.delegate_to
     # rsync runs on this machine, and says what became of the host.
     return str(result.result.get("lost") or (delegated != "localhost" and delegated) or host)
