@@ -245,17 +245,13 @@ def test_a_calibration_that_fails_is_made_once_more(whole: str) -> None:
 
 
 @pytest.mark.core
-def test_a_generator_that_does_not_run_on_the_client_is_refused(whole: str) -> None:
-    """No generator at all; the next run has the right one again."""
-    cache = Path("/var/cache/loadlab/metronome")
-    built = max(cache.glob("*/metronome"), key=lambda path: path.stat().st_mtime)
-    right = built.read_bytes()
-    built.write_bytes(Path("/bin/true").read_bytes())
-    try:
-        process = playbook("playbooks/load.yml", run_id=RUN_ID)
-        output, _ = process.communicate(timeout=120)
-    finally:
-        built.write_bytes(right)
+def test_a_generator_that_does_not_run_on_the_client_is_refused(whole: str, tmp_path: Path) -> None:
+    """No generator in any copy of the cache; the next run has the right one again."""
+    shutil.copytree("/var/cache/loadlab/metronome", tmp_path, dirs_exist_ok=True)
+    for built in tmp_path.glob("*/metronome"):
+        shutil.copyfile("/bin/true", built)
+    process = playbook("playbooks/load.yml", run_id=RUN_ID, metronome_cache=str(tmp_path))
+    output, _ = process.communicate(timeout=120)
     assert process.returncode != 0
     told = " ".join(output.split())
     assert "The generator metronome does not run on client." in told
