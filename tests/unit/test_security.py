@@ -144,8 +144,8 @@ def test_what_is_fetched_of_a_server_is_what_is_recorded_there() -> None:
         (ROOT / "roles" / name).read_text()
         for name in (
             "telemetry/files/record-host.sh",
-            "py_spy/files/profile-server.sh",
-            "kernel_trace/files/trace-server.sh",
+            "observers/files/profile-server.sh",
+            "observers/files/trace-server.sh",
         )
     ]
     words = {word.strip(",.;:") for script in scripts for word in script.split()}
