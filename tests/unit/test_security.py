@@ -40,7 +40,7 @@ from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
 from loadlab.stacks import asking, contract
 from loadlab.telemetry import node_exporter, pyspy
-from loadlab.telemetry.counters import TelemetryError
+from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import cell, load
 
 ROOT = Path(__file__).parents[2]
