@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from loadlab.core.model import CpuModes
+from loadlab.model import CpuModes
 from loadlab.telemetry.recordings import TelemetryError
 
 MODES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")

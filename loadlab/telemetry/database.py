@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.core.formatting import one_line
-from loadlab.core.model import Database, Query, Sessions
+from loadlab.model import Database, Query, Sessions
+from loadlab.run.formatting import one_line
 from loadlab.telemetry.recordings import Window, around, json_lines, used
 
 STATEMENTS = 5  # the statements with the longest total time

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loadlab.core.model import Drops
+from loadlab.model import Drops
 from loadlab.telemetry.counters import Counters, Floats
 from loadlab.telemetry.recordings import TelemetryError, remembered, unpacked
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
-from loadlab.core.model import NginxLog
+from loadlab.model import NginxLog
 from loadlab.telemetry.recordings import TelemetryError, remembered, unpacked
 
 # Kind of an error -> the words by which nginx's error log has it (nginx 1.22 to 1.26).

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.core.model import Frequency, Processes, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
+from loadlab.model import Frequency, Processes, ServiceProcesses
+from loadlab.run.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
 from loadlab.telemetry.recordings import TelemetryError, Window, around, remembered, unpacked, used
 
 GROUPS = ServiceProcesses.__struct_fields__

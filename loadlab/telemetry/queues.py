@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from loadlab.core.model import AcceptQueue, TcpConnections
+from loadlab.model import AcceptQueue, TcpConnections
 from loadlab.telemetry.recordings import json_lines, remembered
 
 # The kernel's numbers have 32 bits.

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import Database, Processes, ServiceName, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
+from loadlab.model import Database, Processes, ServiceName, ServiceProcesses
+from loadlab.run.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import counters, database, host_recording, processes
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.recordings import Window

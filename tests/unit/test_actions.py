@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.lab.bench.plugins.plugin_utils import controller
 
 from loadlab.generators.load_run import Asked
-from loadlab.planning.request import Request
+from loadlab.plan.request import Request
 
 PACKAGE = "ansible_collections.lab.bench.plugins.action"
 COLLECTIONS = Path(__file__).parents[2] / "collections"

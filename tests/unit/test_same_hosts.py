@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 from ansible_collections.lab.bench.plugins.action import same_hosts
 
-from loadlab.core.run_dir import RunDir
 from loadlab.hosts import identity
-from loadlab.scheduling import plan as plans
-from loadlab.scheduling.plan import Plan, Run
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Plan, Run
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
-
-from .planning.test_client_programs import client
+from tests.unit.plan.test_client_programs import client
 
 
 def same(run_dir: Path, now: Plan, *, new: bool) -> Run:

@@ -28,16 +28,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.analysis import summary as summaries
-from loadlab.core import arrivals, documents, errors
-from loadlab.core.catalog import load_yaml
-from loadlab.core.formatting import printable
-from loadlab.core.model import Reason, Result, Validity
-from loadlab.core.run_dir import RunDir
 from loadlab.generators import oha, oha_database, tally, wrk, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
-from loadlab.report import page as report
+from loadlab.kinds import page as report
+from loadlab.model import Reason, Result, Validity
+from loadlab.report.render import render
+from loadlab.results import summarize as summaries
+from loadlab.run import arrivals, documents, errors
+from loadlab.run.catalog import load_yaml
+from loadlab.run.formatting import printable
+from loadlab.run.run_dir import RunDir
 from loadlab.stacks import asking, contract
 from loadlab.telemetry import node_exporter, pyspy
 from loadlab.telemetry.recordings import TelemetryError
@@ -468,7 +469,7 @@ def test_the_report_of_any_words_holds_nothing_active(tmp_path: Path) -> None:
         repetition.profile.write_text(stacks)
     documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
     template = ROOT / "roles/report/templates/report.html.j2"
-    page = report.render(template, report.build(run)).decode()
+    page = render(template, report.build(run)).decode()
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
     assert "Flame graph" in page
     # Its one script is the page's own, which the policy names by its hash.

@@ -7,21 +7,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadlab.analysis.claims import document as claims
-from loadlab.core import catalog, documents
-from loadlab.core.model import (
-    Claims,
-    ClientCpu,
-    Manifest,
-    PlannedStudy,
-    PythonClient,
-    Study,
-    StudySetup,
-)
-from loadlab.planning import studies
-from loadlab.report import page as report
+from loadlab.kinds import page as report
+from loadlab.kinds.study import analyse as claims
+from loadlab.kinds.study import study_files
+from loadlab.model import Claims, ClientCpu, Manifest, PlannedStudy, PythonClient, Study, StudySetup
 from loadlab.report.html import Table
-from loadlab.report.sections import study as section
+from loadlab.report.render import render
+from loadlab.report.sections import study_section as section
+from loadlab.run import catalog, documents
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +36,7 @@ CLIENT = PythonClient(
 
 
 def find(name: str) -> Study:
-    return builders.present(studies.find(ROOT, {"study": name, "scale": "local"}, "study"))
+    return builders.present(study_files.find(ROOT, {"study": name, "scale": "local"}, "study"))
 
 
 @pytest.fixture
@@ -93,7 +86,7 @@ def test_page_of_a_study_shows_published_figures_beside_measured_ones(
     name: str, run_dir: Path
 ) -> None:
     judged, _ = write_documents(name, run_dir)
-    page = report.render(TEMPLATE, report.build(run_dir)).decode()
+    page = render(TEMPLATE, report.build(run_dir)).decode()
     publication = find(name).publication
     assert publication.source is not None
     assert publication.source["url"] in page

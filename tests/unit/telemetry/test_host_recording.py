@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.model import Drops
+from loadlab.model import Drops
 from loadlab.telemetry import host_recording
 from loadlab.telemetry.host_recording import Reading, pressure
 from loadlab.telemetry.recordings import TelemetryError

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.core import documents, run_dir
-from loadlab.core.model import Database, ServiceProcesses
+from loadlab.model import Database, ServiceProcesses
+from loadlab.run import documents, run_dir
 from loadlab.telemetry import processes, services
 from loadlab.telemetry.processes import Process, Reading, Recording, busiest
 from loadlab.telemetry.recordings import TelemetryError, Window

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core import run_dir
-from loadlab.core.model import ServiceProcesses
+from loadlab.model import ServiceProcesses
+from loadlab.run import run_dir
 from loadlab.telemetry import host_recording, services
 from loadlab.telemetry.host_recording import Reading
 from loadlab.telemetry.recordings import Window

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import loadlab
-from loadlab.core.errors import ResultError
-from loadlab.core.model import Facts, Reason
+from loadlab.model import Facts, Reason
 from loadlab.report import words
 from loadlab.report.words import outcomes
+from loadlab.run.errors import ResultError
 
 PACKAGE = Path(loadlab.__file__).parent
 # Code -> a reason as the analysis returns it, and its words.
@@ -135,7 +135,7 @@ def test_a_reason_has_words_with_its_values(reason: Reason, text: str) -> None:
 def test_every_code_that_decisions_return_has_words() -> None:
     found = {
         code
-        for package in ("stats", "scheduling", "tuning", "analysis")
+        for package in ("stats", "plan", "tuning", "results", "kinds")
         for path in (PACKAGE / package).rglob("*.py")
         for code in re.findall(r'Reason\(\s*code="(\w+)"|code = "(\w+)"', path.read_text())
         for code in filter(None, code)

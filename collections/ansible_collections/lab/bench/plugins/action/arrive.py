@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.arrive; loadlab/core/arrivals.py does the work."""
+"""Action plugin lab.bench.arrive; loadlab/run/arrivals.py does the work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
-from loadlab.core import arrivals
+from loadlab.run import arrivals
 
 
 class ActionModule(ControllerAction):

@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.ask: asks the questions of a lesson; loadlab/planning/lessons checks the
+"""Action plugin lab.bench.ask: asks the questions of a lesson; loadlab/plan/lessons checks the
 answers."""
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     tell,
 )
 
-from loadlab.core import documents
-from loadlab.core.errors import PlanError
-from loadlab.core.model import PlannedStudy, Prediction
-from loadlab.planning.lessons import answers, reader
-from loadlab.report.words import lessons as words
+from loadlab.kinds.lesson import reader, reader_answers, words
+from loadlab.model import PlannedStudy, Prediction
+from loadlab.run import documents
+from loadlab.run.errors import PlanError
 
 
 class ActionModule(ControllerAction):
@@ -42,7 +41,7 @@ class ActionModule(ControllerAction):
         if not args["predict"]:
             return self._ask(question, asked)
         try:
-            return answers.given(args["predict"], asked), None
+            return reader_answers.given(args["predict"], asked), None
         except PlanError as refusal:
             raise PlanError(f"{refusal} Nothing was changed.") from None
 
@@ -72,6 +71,6 @@ class ActionModule(ControllerAction):
             if not word:
                 return None
             try:
-                return answers.answer(word, prediction)
+                return reader_answers.answer(word, prediction)
             except ValueError as problem:
                 tell(str(problem))

@@ -11,8 +11,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 
 from loadlab.bundle import signature
 from loadlab.bundle.archive import BundleError, pack, refuse
-from loadlab.core import documents
-from loadlab.core.run_dir import RunDir
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class ActionModule(ControllerAction):

@@ -1,5 +1,5 @@
 """Action plugin lab.bench.calibration; see calibration.py and calibration_reuse.py in
-loadlab/analysis."""
+loadlab/results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
 )
 
-from loadlab.analysis import calibration, calibration_reuse
-from loadlab.core import documents
-from loadlab.core.model import CalibrationConditions, TuningLedger
-from loadlab.core.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
-from loadlab.report.words import calibration as words
-from loadlab.scheduling import plan as plans
+from loadlab.model import CalibrationConditions, TuningLedger
+from loadlab.plan import plan_document as plans
+from loadlab.report.words import calibration_words as words
+from loadlab.results import calibration_reuse, judge_calibration
+from loadlab.run import documents
+from loadlab.run.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
 
 
 class ActionModule(ControllerAction):
@@ -84,7 +84,7 @@ class ActionModule(ControllerAction):
 
     def _derived(self, args: dict[str, Any], folder: CalibrationDir, number: int) -> dict[str, Any]:
         limits = plans.read(folder.run_dir.path).thresholds
-        document = calibration.derive(folder, number, args["generator"], limits)
+        document = judge_calibration.derive(folder, number, args["generator"], limits)
         documents.write(folder.document, documents.encode(document))
         return {
             "calibration": for_ansible(document),

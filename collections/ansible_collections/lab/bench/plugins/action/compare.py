@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.compare; loadlab/analysis/run_comparison.py does the work."""
+"""Action plugin lab.bench.compare; loadlab/history/run_comparison.py does the work."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.analysis import run_comparison
-from loadlab.analysis.verdict import document as verdict
-from loadlab.core import documents
-from loadlab.core.run_dir import RunDir
-from loadlab.report.sections import comparison
+from loadlab.history import run_comparison
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.report.sections import comparison_section
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class ActionModule(ControllerAction):
@@ -20,7 +20,7 @@ class ActionModule(ControllerAction):
         found = run_comparison.compare(results, args["base"], args["head"])
         path = RunDir(results / found.head[-1]).comparison(*found.base)
         changed = self.put(path, documents.encode(found))
-        lines = comparison.lines(found.comparisons)
+        lines = comparison_section.lines(found.comparisons)
         answer = run_comparison.answer(found)
         status = verdict.exit_status(answer, undecided_fails=args["undecided_fails"])
         return {

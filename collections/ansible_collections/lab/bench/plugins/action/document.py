@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import documents
+from loadlab.run import documents
 
 
 class ActionModule(ControllerAction):

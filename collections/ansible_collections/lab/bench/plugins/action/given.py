@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.given; loadlab/planning/user_options.py does the work."""
+"""Action plugin lab.bench.given; loadlab/plan/user_options.py does the work."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ansible.utils.vars import load_extra_vars
 from ansible.vars.plugins import get_vars_from_inventory_sources, get_vars_from_path
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core.errors import PlanError
-from loadlab.planning import user_options
+from loadlab.plan import user_options
+from loadlab.run.errors import PlanError
 
 
 class ActionModule(ControllerAction):

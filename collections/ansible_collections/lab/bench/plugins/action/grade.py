@@ -10,7 +10,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.bundle import grade
-from loadlab.report.words import lessons as words
+from loadlab.kinds.lesson import words
 
 
 class ActionModule(ControllerAction):

@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.lesson; loadlab/report/lesson.py does the work."""
+"""Action plugin lab.bench.lesson; loadlab/kinds/lesson/show.py does the work."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import documents
-from loadlab.core.model import Claims, LessonResult
-from loadlab.core.run_dir import RunDir
-from loadlab.report import lesson
-from loadlab.report.words import lessons as words
-from loadlab.scheduling import plan as plans
+from loadlab.kinds.lesson import show, words
+from loadlab.model import Claims, LessonResult
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class ActionModule(ControllerAction):
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         run = RunDir(Path(args["run_dir"]))
-        pages = lesson.pages(run.path, Path(args["root"]))
+        pages = show.pages(run.path, Path(args["root"]))
         changed = [self.put(run.path / name, content) for name, content in pages.items()]
         claims = documents.read(run.claims, Claims).claims
         begun = plans.read(run.path)
@@ -29,7 +28,7 @@ class ActionModule(ControllerAction):
         text = pages[run.lesson_text.name].decode()
         if args["stage"] == "transfer":
             # The reader knows the rest.
-            text = text[text.index(lesson.TRANSFER) :]
+            text = text[text.index(show.TRANSFER) :]
         return {
             "changed": any(changed),
             "lines": [

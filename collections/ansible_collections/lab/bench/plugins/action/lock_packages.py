@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core.errors import PlanError
+from loadlab.run.errors import PlanError
 from loadlab.stacks import locking
 
 

@@ -13,25 +13,24 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec.structs import replace
 
-from loadlab.analysis import derive
-from loadlab.analysis.matrix import blocks as candidates
-from loadlab.analysis.matrix import document as matrix
-from loadlab.analysis.verdict import blocks
-from loadlab.analysis.verdict import document as verdict
-from loadlab.core import documents, formatting, lock
-from loadlab.core.model import Progress, Result
-from loadlab.core.run_dir import RunDir
-from loadlab.report.terminal import results
-from loadlab.report.words import applications, disturbances, outcomes
-from loadlab.report.words import verdict as words
-from loadlab.report.words.matrix import sentences
-from loadlab.scheduling import plan as plans
-from loadlab.scheduling import progress, records, repeats, schedule, search
-from loadlab.scheduling.plan import Plan, Setup
-from loadlab.scheduling.progress import Began
-from loadlab.scheduling.records import Records
-from loadlab.scheduling.schedule import NextMeasurement
-from loadlab.tuning import ablation
+from loadlab.kinds import derive_run
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds.gate import blocks_decided
+from loadlab.kinds.matrix import blocks_left as candidates
+from loadlab.model import Progress, Result
+from loadlab.plan import ablation, progress, records, repeats, schedule
+from loadlab.plan import plan_document as plans
+from loadlab.plan.modes import search
+from loadlab.plan.plan_document import Plan, Setup
+from loadlab.plan.progress import Began
+from loadlab.plan.records import Records
+from loadlab.plan.schedule import NextMeasurement
+from loadlab.report.terminal import cell_lines
+from loadlab.report.words import applications_words, disturbances, matrix_words, outcomes
+from loadlab.report.words import verdict_words as words
+from loadlab.results.matrix import build_matrix as matrix
+from loadlab.run import documents, formatting, lock
+from loadlab.run.run_dir import RunDir
 
 
 class ActionModule(ControllerAction):
@@ -59,12 +58,12 @@ class ActionModule(ControllerAction):
                     at=time.time(),
                     since=schedule.highest_repetitions(kept),
                     outlook=schedule.outlook(plan, kept, pair),
-                    blocks=blocks.blocks_done(plan, kept, {}),
+                    blocks=blocks_decided.blocks_done(plan, kept, {}),
                 )
             kept = repeats.limited(plan, kept)
             failures = schedule.consecutive_failures(kept, began.since)
-            pace = blocks.Pace(began.at, time.time(), began.blocks)
-            plan = blocks.with_blocks_left(plan, kept, failures, pace)
+            pace = blocks_decided.Pace(began.at, time.time(), began.blocks)
+            plan = blocks_decided.with_blocks_left(plan, kept, failures, pace)
             plan = candidates.with_blocks_left(plan, kept, pace)
             ahead = schedule.outlook(plan, kept, pair, failures)
             document = progress.document(plan, kept, failures, began, ahead, time.time())
@@ -89,17 +88,19 @@ class ActionModule(ControllerAction):
     ) -> bool:
         """Derive the last measurement and print its result; return whether it failed."""
         repetition = run.repetition(item.cell_id, item.repetition)
-        derive.repetition(repetition.path)
+        derive_run.repetition(repetition.path)
         found = documents.read(repetition.result, Result)
         several = len({one.pair for one in plan.experiments}) > 1
-        path = applications.paths(plan.endpoints).get(item.cell.endpoint, f"/{item.cell.endpoint}")
+        path = applications_words.paths(plan.endpoints).get(
+            item.cell.endpoint, f"/{item.cell.endpoint}"
+        )
         if len(plan.tunings) > 1:
             path += f", tuning {item.cell.tuning}"
         what = progress.measurement(item, path, (found.server or "") if several else "")
         met = ""
         if item.slo is not None and found.error is None:
             met = outcomes.objective_met(search.judge(item, found))
-        tell(f"{what}: {results.result(found)}{met}")
+        tell(f"{what}: {cell_lines.result(found)}{met}")
         return found.error is not None
 
     def _tell_block(
@@ -117,7 +118,7 @@ class ActionModule(ControllerAction):
             tell(words.after_block(block, verdict.table(plan.ab, kept)))
         if plan.matrix is not None:
             now = matrix.one_of(plan).standing(kept)
-            tell(sentences.after_block(plan, block, now, matrix.compare(plan, kept, now)))
+            tell(matrix_words.after_block(plan, block, now, matrix.compare(plan, kept, now)))
 
     def _tell_disturbance(
         self, plan: Plan, kept: Records, pair: int, began: Began, total: int

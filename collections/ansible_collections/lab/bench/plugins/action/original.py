@@ -9,10 +9,10 @@ from ansible import constants
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
 from loadlab.bundle import original
-from loadlab.core import documents
-from loadlab.core.errors import PlanError
-from loadlab.core.run_dir import ORIGINAL
-from loadlab.report.words import reproduction
+from loadlab.report.words import reproduction_words
+from loadlab.run import documents
+from loadlab.run.errors import PlanError
+from loadlab.run.run_dir import ORIGINAL
 
 
 class ActionModule(ControllerAction):
@@ -27,5 +27,5 @@ class ActionModule(ControllerAction):
         return {
             "path": str(path),
             "made_with": found.recipe.made_with,
-            "line": reproduction.source(found.source),
+            "line": reproduction_words.source(found.source),
         }

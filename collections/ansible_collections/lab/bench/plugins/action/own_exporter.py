@@ -9,7 +9,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils import exporter
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import formatting
+from loadlab.run import formatting
 from loadlab.telemetry import node_exporter
 
 

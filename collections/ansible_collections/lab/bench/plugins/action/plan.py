@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.plan; loadlab/planning/plan.py does the work."""
+"""Action plugin lab.bench.plan; loadlab/kinds/plan_run.py does the work."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec.structs import replace
 
-from loadlab.core import documents, revision
-from loadlab.core.errors import PlanError
-from loadlab.core.model import Original
-from loadlab.planning import options
-from loadlab.planning.plan import plan
-from loadlab.planning.request import Request
-from loadlab.report.words import applications, curves, reproduction
-from loadlab.report.words.matrix import sentences
-from loadlab.reproduction import deviations, recipe
-from loadlab.scheduling.plan import Plan
+from loadlab.history.reproduction import deviations, recipe
+from loadlab.kinds.plan_run import plan
+from loadlab.model import Original
+from loadlab.plan import option_specs
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.request import Request
+from loadlab.report.words import applications_words, curves_words, matrix_words, reproduction_words
+from loadlab.run import documents, revision
+from loadlab.run.errors import PlanError
 
 
 class ActionModule(ControllerAction):
@@ -34,8 +33,8 @@ class ActionModule(ControllerAction):
             request = Request(
                 **rest,
                 root=root,
-                specs=options.specs_of(args["specs"]),
-                given=options.given_of(args["given"]),
+                specs=option_specs.specs_of(args["specs"]),
+                given=option_specs.given_of(args["given"]),
                 now=datetime.datetime.now(),
                 lab=revision.revision(root),
                 original=original,
@@ -47,8 +46,10 @@ class ActionModule(ControllerAction):
             return {
                 "plan": for_ansible(found),
                 "cross_checked": for_ansible(checked) if more else None,
-                "told": "\n".join(filter(None, [sentences.planned(found), curves.told(found)])),
-                "applications": applications.found(found),
+                "told": "\n".join(
+                    filter(None, [matrix_words.planned(found), curves_words.told(found)])
+                ),
+                "applications": applications_words.found(found),
                 "unlike": unlike,
             }
         except PlanError as refusal:
@@ -59,4 +60,4 @@ class ActionModule(ControllerAction):
     ) -> list[str]:
         """Return lines on what differs from the original before anything is changed."""
         here = recipe.of_plan(planned, root, args["made_with"])
-        return reproduction.before(deviations.planned(original.recipe, here))
+        return reproduction_words.before(deviations.planned(original.recipe, here))

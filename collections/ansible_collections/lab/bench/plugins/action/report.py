@@ -8,12 +8,13 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import documents, errors, lock
-from loadlab.core.model import Manifest, Verdict
-from loadlab.core.run_dir import RunDir
-from loadlab.report.terminal import run_end
-from loadlab.report.words import verdict
-from loadlab.scheduling import plan
+from loadlab.kinds import run_end
+from loadlab.model import Manifest, Verdict
+from loadlab.plan import plan_document
+from loadlab.report.render import render
+from loadlab.report.words import verdict_words
+from loadlab.run import documents, errors, lock
+from loadlab.run.run_dir import RunDir
 
 
 class ActionModule(ControllerAction):
@@ -21,8 +22,8 @@ class ActionModule(ControllerAction):
 
     def work(self, args: dict[str, Any]) -> dict[str, Any]:
         # Imported here: matplotlib takes a second of CPU.
-        from loadlab.report import page as report
-        from loadlab.report.index import page as index
+        from loadlab.history.index import index_page as index
+        from loadlab.kinds import page as report
 
         run_dir = Path(args["run_dir"])
         run = RunDir(run_dir)
@@ -32,18 +33,18 @@ class ActionModule(ControllerAction):
         except errors.ResultError as problem:
             raise ValueError(
                 f"{problem} in {run_dir}. Derive it again from the raw files with "
-                f"ansible-playbook playbooks/collect.yml {plan.resume_args(run_dir)}"
+                f"ansible-playbook playbooks/collect.yml {plan_document.resume_args(run_dir)}"
             ) from problem
-        changed = self.put(path, report.render(Path(args["template"]), page))
+        changed = self.put(path, render(Path(args["template"]), page))
         if run.verdict.exists():
             changed |= self.put(run.comment, self._comment(run).encode())
         # Of two runs that end together, the later writer has read both.
         with lock.alone(run_dir.parent):
             every = index.build(run_dir.parent, own=os.getppid())
-            changed |= self.put(run.index, report.render(index.TEMPLATE, every))
+            changed |= self.put(run.index, render(index.TEMPLATE, every))
         lines = run_end.reported(run_dir, [headline.text for headline in page.headlines])
         return {"changed": changed, "path": str(path), "lines": lines}
 
     def _comment(self, run: RunDir) -> str:
         manifest = documents.read(run.manifest, Manifest) if run.manifest.exists() else None
-        return verdict.comment(documents.read(run.verdict, Verdict), manifest)
+        return verdict_words.comment(documents.read(run.verdict, Verdict), manifest)

@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.room; loadlab/planning/needs.py does the work."""
+"""Action plugin lab.bench.room; loadlab/plan/needs.py does the work."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 
-from loadlab.core.errors import PlanError
-from loadlab.planning import needs
-from loadlab.planning.needs import Room
-from loadlab.report.words import needs as words
-from loadlab.scheduling.plan import HostNeeds, Needs, Plan
+from loadlab.plan import needs
+from loadlab.plan.needs import Room
+from loadlab.plan.plan_document import HostNeeds, Needs, Plan
+from loadlab.report.words import needs_words as words
+from loadlab.run.errors import PlanError
 
 _NONE = HostNeeds(disk_bytes=0, memory_bytes=0)
 

@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.show; loadlab/report/terminal/run_end.py does the work."""
+"""Action plugin lab.bench.show; loadlab/kinds/run_end.py does the work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
-from loadlab.core import errors
-from loadlab.report.terminal import run_end
+from loadlab.kinds import run_end
+from loadlab.run import errors
 
 
 class ActionModule(ControllerAction):

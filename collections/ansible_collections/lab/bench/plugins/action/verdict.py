@@ -1,4 +1,4 @@
-"""Action plugin lab.bench.verdict; loadlab/analysis/verdict gave the verdict."""
+"""Action plugin lab.bench.verdict; loadlab/results/verdict gave the verdict."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.analysis.verdict import document as verdict
-from loadlab.core import documents
-from loadlab.core.model import Verdict
-from loadlab.core.run_dir import RunDir
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.model import Verdict
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class ActionModule(ControllerAction):

@@ -1,4 +1,4 @@
-"""Filters for the files of a run, from run_dir.py, arrivals.py and documents.py in loadlab/core."""
+"""Filters for the files of a run, from run_dir.py, arrivals.py and documents.py in loadlab/run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadlab.core import arrivals, documents
-from loadlab.core.run_dir import CalibrationDir, RepetitionDir, RunDir
+from loadlab.run import arrivals, documents
+from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 
 
 def run_path(run_dir: str, name: str, *args: str | int) -> Any:

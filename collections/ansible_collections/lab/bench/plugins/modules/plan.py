@@ -91,7 +91,7 @@ EXAMPLES = """
 RETURN = """
 plan:
   description: >-
-    The plan. Its keys are described in loadlab/scheduling/plan.py, class Plan.
+    The plan. Its keys are described in loadlab/plan/plan_document.py, class Plan.
   type: dict
   returned: success
 cross_checked:

@@ -6,7 +6,7 @@ short_description: Derive result.json, summary.json, its exports and manifest.js
 description:
   - Derives each missing result.json from the repetition's raw files. Derives the other documents
     again from the files on disk; the same files give the same documents.
-  - Checks each document against its record in loadlab/core/model before writing it.
+  - Checks each document against its record in loadlab/run/model before writing it.
 options:
   run_dir:
     description: The run's directory.
