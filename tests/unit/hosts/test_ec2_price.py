@@ -49,7 +49,7 @@ def test_estimate_counts_hosts_disks_and_addresses() -> None:
 
 
 def test_lifetime_has_room_beside_the_load_and_none_without() -> None:
-    assert ec2_price.needed_s(3600) == pytest.approx(3960 + 1200)
+    assert ec2_price.needed_s(3600) == pytest.approx(5760 + 1200)
     assert ec2_price.needed_s(0) == 0
 
 
