@@ -36,7 +36,7 @@ from loadlab.run.run_dir import (
     suffix,
 )
 from loadlab.generators import registry
-from loadlab.telemetry import host, iperf3, node_exporter
+from loadlab.telemetry import host_telemetry, iperf3, node_exporter
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
 
@@ -155,7 +155,7 @@ def _document(
         ceiling=_ceiling(ceiling),
         link_reasons=disturbance.calibration_link(
             highest,
-            host.recorded(RepetitionDir(link), documents.read(top.cell, RepetitionSetup)),
+            host_telemetry.recorded(RepetitionDir(link), documents.read(top.cell, RepetitionSetup)),
             limits,
         )
         or None,

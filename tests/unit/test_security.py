@@ -41,7 +41,7 @@ from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks import asking, contract
 from loadlab.telemetry import node_exporter, pyspy
-from loadlab.telemetry.counters import TelemetryError
+from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import cell, load
 
 ROOT = Path(__file__).parents[2]

@@ -10,21 +10,11 @@ from msgspec.structs import replace
 from loadlab.model import HostTelemetry, RepetitionSetup
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import ClientDir, RepetitionDir
-from loadlab.telemetry import (
-    cores,
-    drops,
-    energy,
-    nginx_log,
-    node_exporter,
-    pressure,
-    process_readings,
-    processes,
-    queues,
-)
-from loadlab.telemetry.cores import Reading
+from loadlab.telemetry import host_recording, nginx_log, node_exporter, processes, queues
 from loadlab.telemetry.counters import Counters
-from loadlab.telemetry.process_readings import Recording
-from loadlab.telemetry.window import Window
+from loadlab.telemetry.host_recording import Reading
+from loadlab.telemetry.processes import Recording
+from loadlab.telemetry.recordings import Window
 
 
 class _Host(NamedTuple):
@@ -45,16 +35,16 @@ def server(
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
     host, recording = _hosts(setup)["server"], _processes(folder.processes)
-    found = _during(window, scrapes, host, folder.cores, recording)
+    telemetry = _during(window, scrapes, host, folder.cores, recording)
     if folder.nginx_log.exists():
         logged = nginx_log.read(folder.nginx_log)
-        found = replace(found, nginx=nginx_log.summarise(logged, window.start, window.end))
-    if found.per_second is None or not folder.queues.exists():
-        return found
+        telemetry = replace(telemetry, nginx=nginx_log.summarise(logged, window.start, window.end))
+    if telemetry.per_second is None or not folder.queues.exists():
+        return telemetry
     recorded = queues.read(folder.queues)
     return replace(
-        found,
-        accept_queues=queues.accept_queues(recorded, window.start, found.per_second.t),
+        telemetry,
+        accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t),
         connections=queues.connections(recorded, window.start, window.end),
     )
 
@@ -70,10 +60,10 @@ def client(
     ``window`` is by its clock. Raises ValueError for a recording that is not understood.
     """
     host, recording = _hosts(setup)["client"], _processes(folder.own_processes)
-    found = _during(window, scrapes, host, folder.own_cores, recording)
+    telemetry = _during(window, scrapes, host, folder.own_cores, recording)
     if recording is None:
-        return found
-    return replace(found, generator=processes.generator(recording, window, len(host.cpus)))
+        return telemetry
+    return replace(telemetry, generator=processes.generator(recording, window, len(host.cpus)))
 
 
 def recorded(folder: RepetitionDir, setup: RepetitionSetup) -> dict[str, Counters | None]:
@@ -102,16 +92,16 @@ def _hosts(setup: RepetitionSetup) -> dict[str, _Host]:
 
 
 def _counters(path: Path, host: _Host) -> Counters | None:
-    return cores.counters(*_readings(path), host.cpus, host.interface)
+    return host_recording.counters(*_readings(path), host.cpus, host.interface)
 
 
 def _readings(path: Path) -> tuple[int, list[Reading]]:
     """Return the clock ticks per second, and the readings; none where nothing was recorded."""
-    return cores.read(path) if path.exists() else (1, [])
+    return host_recording.read(path) if path.exists() else (1, [])
 
 
 def _processes(path: Path) -> Recording | None:
-    return process_readings.read(path) if path.exists() else None
+    return processes.read(path) if path.exists() else None
 
 
 def _during(
@@ -123,17 +113,17 @@ def _during(
 ) -> HostTelemetry:
     """Return a host's telemetry in the window, with its hardware where processes were recorded."""
     ticks, readings = _readings(cores_path)
-    recorded = cores.counters(ticks, readings, host.cpus, host.interface)
+    recorded = host_recording.counters(ticks, readings, host.cpus, host.interface)
     start, end, interface = window.start, window.end, host.interface
-    found = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
-    found = replace(
-        found,
-        drops=drops.drops(readings, start, end, host.cpus, interface),
-        memory_pressure=pressure.pressure(readings, start, end, "memory"),
-        io_pressure=pressure.pressure(readings, start, end, "io"),
-        energy_j=energy.joules(readings, start, end),
+    telemetry = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
+    telemetry = replace(
+        telemetry,
+        drops=host_recording.drops(readings, start, end, host.cpus, interface),
+        memory_pressure=host_recording.pressure(readings, start, end, "memory"),
+        io_pressure=host_recording.pressure(readings, start, end, "io"),
+        energy_j=host_recording.joules(readings, start, end),
     )
     if recording is None:
-        return found
+        return telemetry
     frequency, throttled = processes.hardware(recording, window, host.cpus)
-    return replace(found, frequency=frequency, throttled=throttled)
+    return replace(telemetry, frequency=frequency, throttled=throttled)

@@ -1,17 +1,22 @@
-"""Read the recording of a host's cores and link, five readings a second, of record-host.sh."""
+"""Read what record-host.sh recorded of a host, five readings a second.
+
+The cores, the link and its lost packets, the pressure on memory and disk (PSI), and the energy by
+the counters of the processors (RAPL).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from loadlab.telemetry.counters import Counters, Floats, TelemetryError
-from loadlab.telemetry.node_exporter import unpacked
-from loadlab.telemetry.remembered import remembered
+from loadlab.model import Drops
+from loadlab.telemetry.counters import Counters, Floats
+from loadlab.telemetry.recordings import TelemetryError, remembered, unpacked
 
 # Fields of a core in /proc/stat, in their order (proc(5)).
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -26,6 +31,8 @@ _ALLOWANCE = re.compile(r"allowance (\S+) (\S+) (\d+)")
 _SOFTNET = re.compile(r"softnet((?: [0-9a-f]{8}){13,})")
 _ENERGY = re.compile(r"energy (\S+) \S+ (\d+) (\d+)")
 _BELOW = re.compile(r"below (\S+) (\S+)")
+# The counters of /proc/net/softnet_stat have 32 bits.
+_WRAP = 2**32
 
 
 @dataclass
@@ -34,7 +41,7 @@ class Reading:
 
     - cores: core -> clock ticks in each of _FIELDS; links: interface -> (bytes received, sent)
     - packets: interface -> (packets received, and dropped by the card or its driver)
-    - own: control group -> µs of CPU; system: those in the kernel, absent in earlier runs
+    - own: control group -> µs of CPU; system: those in the kernel
     - pressure: µs, None where the kernel has none
     - waits: memory or io -> µs, its pressure
     - allowances: interface -> counter -> packets; only of the first and last reading, and empty
@@ -174,3 +181,88 @@ def _own(readings: Sequence[Mapping[str, int]]) -> Floats | None:
         last.update(groups)
         sums.append(total)
     return np.array(sums) / 1e6
+
+
+def drops(
+    readings: Sequence[Reading], start: float, end: float, cpus: Collection[int], interface: str
+) -> Drops | None:
+    """Return what was lost from the last reading at or before ``start`` to the first at or after
+    ``end``, unix seconds of the host's clock; None where the recording has no such readings.
+
+    The cards are those below ``interface``, or it itself. Raises TelemetryError for a counter that
+    falls.
+    """
+    before = [reading for reading in readings if reading.softnet and reading.t <= start]
+    after = [reading for reading in readings if reading.softnet and reading.t >= end]
+    if not before or not after:
+        return None
+    first, last = before[-1], after[0]
+    received = dropped = 0
+    for card in cards(last.below, interface):
+        if card not in first.packets or card not in last.packets:
+            continue
+        taken, lost = (
+            now - was for was, now in zip(first.packets[card], last.packets[card], strict=True)
+        )
+        if min(taken, lost) < 0:
+            raise TelemetryError(f"a counter of {card} falls; was the card reset?")
+        received, dropped = received + taken, dropped + lost
+    return Drops(
+        received=received,
+        dropped=dropped,
+        softnet_dropped=_risen(first, last, cpus, 0),
+        softnet_squeezed=_risen(first, last, cpus, 1),
+    )
+
+
+def cards(below: Mapping[str, Sequence[str]], interface: str) -> set[str]:
+    """Return the cards that an interface consists of; itself where it consists of no others."""
+    if interface not in below:
+        return {interface}
+    return {card for lower in below[interface] for card in cards(below, lower)}
+
+
+def _risen(first: Reading, last: Reading, cpus: Collection[int], place: int) -> int:
+    return sum(
+        (last.softnet[cpu][place] - first.softnet[cpu][place]) % _WRAP
+        for cpu in cpus
+        if cpu in first.softnet and cpu in last.softnet
+    )
+
+
+def joules(readings: Sequence[Reading], start: float, end: float) -> float | None:
+    """Return the energy of all zones from ``start`` to ``end``, unix seconds of the host's clock.
+
+    Linear between two readings. None where the readings do not reach from start to end, or one
+    lacks a zone that another has.
+    """
+    zones = {name for reading in readings for name in reading.energy}
+    if not zones or any(reading.energy.keys() != zones for reading in readings):
+        return None
+    if not readings[0].t <= start < end <= readings[-1].t:
+        return None
+    total = [0.0]
+    for before, after in pairwise(readings):
+        total.append(total[-1] + sum(_rise(before, after, zone) for zone in zones))
+    at = np.interp([start, end], [reading.t for reading in readings], total)
+    return float(at[1] - at[0])
+
+
+def _rise(before: Reading, after: Reading, zone: str) -> float:
+    """Return the joules of a zone between two readings; its counter begins again at 0."""
+    used, (later, most) = before.energy[zone][0], after.energy[zone]
+    return (later - used if later >= used else later + most - used) / 1e6
+
+
+def pressure(readings: Sequence[Reading], start: float, end: float, resource: str) -> float | None:
+    """Return the fraction of the time in which a process waited for ``resource``, memory or io.
+
+    It is that between the last reading at or before the start and the first at or after the end of
+    the load, unix seconds of the host's clock. None where the recording lacks one of these.
+    """
+    before = [reading for reading in readings if reading.t <= start and resource in reading.waits]
+    after = [reading for reading in readings if reading.t >= end and resource in reading.waits]
+    if not before or not after:
+        return None
+    first, last = before[-1], after[0]
+    return min(1.0, (last.waits[resource] - first.waits[resource]) / 1e6 / (last.t - first.t))

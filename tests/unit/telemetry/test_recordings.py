@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from loadlab.telemetry.remembered import remembered
+from loadlab.telemetry.recordings import remembered
 
 
 def test_the_servers_file_is_read_once_for_several_clients(tmp_path: Path) -> None:
