@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from loadlab.analysis.run import Run
+    from loadlab.results.open_run import Run
 
 
 def open(path: str | PathLike[str]) -> Run:
@@ -16,6 +16,6 @@ def open(path: str | PathLike[str]) -> Run:
     Raises ResultError where the folder holds no run with a summary.json.
     """
     # Imported here, as every module of the package imports this one.
-    from loadlab.analysis.run import Run
+    from loadlab.results.open_run import Run
 
     return Run(Path(path))

@@ -18,19 +18,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from loadlab.analysis import run_comparison
-from loadlab.analysis.verdict import document as verdict
 from loadlab.bundle import archive, grade, signature, verify
 from loadlab.bundle.archive import BundleError
-from loadlab.core import documents
-from loadlab.core.catalog import runs
-from loadlab.core.errors import PlanError, ResultError
-from loadlab.core.formatting import printable
-from loadlab.core.run_dir import LATEST, RUN_ID, RunDir
-from loadlab.report.sections import comparison
-from loadlab.report.terminal import run_end
+from loadlab.history import run_comparison
+from loadlab.kinds import run_end
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds.lesson import words
+from loadlab.report.sections import comparison_section
 from loadlab.report.terminal.wrapping import wrapped
-from loadlab.report.words import lessons as words
+from loadlab.run import documents
+from loadlab.run.catalog import runs
+from loadlab.run.errors import PlanError, ResultError
+from loadlab.run.formatting import printable
+from loadlab.run.run_dir import LATEST, RUN_ID, RunDir
 
 ROOT = Path(__file__).parents[1]
 # A command: its options and the folder of all runs -> its exit status.
@@ -74,7 +74,7 @@ def compare(options: argparse.Namespace, results: Path) -> int:
     compared = run_comparison.compare(results, options.base, options.head)
     path = RunDir(results / compared.head[-1]).comparison(*compared.base)
     documents.write(path, documents.encode(compared))
-    _print_all([*comparison.lines(compared.comparisons), f"Comparison: {path}"])
+    _print_all([*comparison_section.lines(compared.comparisons), f"Comparison: {path}"])
     answer = run_comparison.answer(compared)
     return verdict.exit_status(answer, undecided_fails=options.undecided_fails)
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from loadlab.analysis import response_time
-from loadlab.analysis.due import over_due, withheld
-from loadlab.analysis.validity.evidence import ClientEvidence
-from loadlab.analysis.validity.judgement import judge
-from loadlab.core.model import Latency, Load, Validity
 from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
+from loadlab.model import Latency, Load, Validity
+from loadlab.results import response_time
+from loadlab.results.due import over_due, withheld
+from loadlab.results.validity.judge_validity import judge
+from loadlab.results.validity.validity_evidence import ClientEvidence
 from tests.unit import builders
 
 BODY_BYTES = 13

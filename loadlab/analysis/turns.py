@@ -10,19 +10,18 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.analysis import derive
-from loadlab.analysis.matrix import blocks as matrix_blocks
-from loadlab.analysis.verdict import blocks
-from loadlab.core import documents, lock
-from loadlab.core.model import Disturbance, Result
-from loadlab.core.run_dir import RunDir
-from loadlab.scheduling import plan as plans
-from loadlab.scheduling import progress, records, repeats, schedule
-from loadlab.scheduling.plan import Plan, Setup
-from loadlab.scheduling.progress import Began
-from loadlab.scheduling.records import Records
-from loadlab.scheduling.schedule import NextMeasurement
-from loadlab.tuning import ablation
+from loadlab.kinds import derive_run
+from loadlab.kinds.gate import blocks_decided
+from loadlab.kinds.matrix import blocks_left as matrix_blocks
+from loadlab.model import Disturbance, Result
+from loadlab.plan import ablation, progress, records, repeats, schedule
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Plan, Setup
+from loadlab.plan.progress import Began
+from loadlab.plan.records import Records
+from loadlab.plan.schedule import NextMeasurement
+from loadlab.run import documents, lock
+from loadlab.run.run_dir import RunDir
 
 
 class Last(Struct, kw_only=True, frozen=True):
@@ -66,7 +65,7 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
     result = None
     if last is not None:
         repetition = run.repetition(last.item.cell_id, last.item.repetition)
-        derive.repetition(repetition.path)
+        derive_run.repetition(repetition.path)
         result = documents.read(repetition.result, Result)
         setup = None if result.error is not None else schedule.setup(last.item)
     with lock.alone(run.path):
@@ -77,8 +76,8 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
         began = last.began if last is not None else _began(plan, kept, pair, now)
         kept = repeats.limited(plan, kept)
         failures = schedule.consecutive_failures(kept, began.since)
-        pace = blocks.Pace(began.at, now, began.blocks)
-        plan = blocks.with_blocks_left(plan, kept, failures, pace)
+        pace = blocks_decided.Pace(began.at, now, began.blocks)
+        plan = blocks_decided.with_blocks_left(plan, kept, failures, pace)
         plan = matrix_blocks.with_blocks_left(plan, kept, pace)
         ahead = schedule.outlook(plan, kept, pair, failures)
         document = progress.document(plan, kept, failures, began, ahead, now)
@@ -111,7 +110,7 @@ def _began(plan: Plan, kept: Records, pair: int, now: float) -> Began:
         at=now,
         since=schedule.highest_repetitions(kept),
         outlook=schedule.outlook(plan, kept, pair),
-        blocks=blocks.blocks_done(plan, kept, {}),
+        blocks=blocks_decided.blocks_done(plan, kept, {}),
     )
 
 

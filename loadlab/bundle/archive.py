@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol, TypedDict
 
 from loadlab.bundle.signature import Signed
-from loadlab.core import documents
-from loadlab.core.catalog import runs
-from loadlab.core.run_dir import LATEST, MANIFEST, PLAN, REPORT, RUN_ID, SUMMARY, RunDir
-from loadlab.scheduling import plan as plans
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents
+from loadlab.run.catalog import runs
+from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, REPORT, RUN_ID, SUMMARY, RunDir
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from loadlab.bundle import verify
 from loadlab.bundle.archive import BundleError
-from loadlab.core import documents
-from loadlab.core.formatting import one_line, plural
-from loadlab.core.model import Grade, LessonResult
-from loadlab.core.run_dir import RunDir
+from loadlab.model import Grade, LessonResult
+from loadlab.run import documents
+from loadlab.run.formatting import one_line, plural
+from loadlab.run.run_dir import RunDir
 
 _ENDING = ".tar.gz"
 

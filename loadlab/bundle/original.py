@@ -6,14 +6,14 @@ import tempfile
 from pathlib import Path
 
 from loadlab.bundle import verify
-from loadlab.core import documents
-from loadlab.core.catalog import runs
-from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
-from loadlab.core.model import Manifest, Original, Source, Summary
-from loadlab.core.run_dir import LATEST, MANIFEST, PLAN, RUN_ID, SUMMARY, RunDir
-from loadlab.reproduction import document, recipe
-from loadlab.scheduling import plan as plans
+from loadlab.history.reproduction import build_reproduction, recipe
+from loadlab.model import Manifest, Original, Source, Summary
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents
+from loadlab.run.catalog import runs
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import one_line
+from loadlab.run.run_dir import LATEST, MANIFEST, PLAN, RUN_ID, SUMMARY, RunDir
 
 # Documents without which a run cannot be repeated and compared.
 NEEDED = (PLAN, MANIFEST, SUMMARY)
@@ -98,5 +98,5 @@ def _original(
         hosts=known.hosts,
         controller=known.controller,
         summary=documents.read(run.summary, Summary),
-        ledgers=document.ledgers(run_dir),
+        ledgers=build_reproduction.ledgers(run_dir),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from loadlab.core.formatting import one_line
+from loadlab.run.formatting import one_line
 
 # A signature for another purpose, of git for example, is of another namespace and does not count.
 NAMESPACE = "loadlab"

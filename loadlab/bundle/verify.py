@@ -14,17 +14,22 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from loadlab.analysis import calibration, derive
 from loadlab.bundle import archive as archives
 from loadlab.bundle import signature
 from loadlab.bundle.archive import BundleError, names
-from loadlab.bundle.comparison import Comparison
+from loadlab.bundle.document_comparison import Comparison
 from loadlab.bundle.signature import Signer
-from loadlab.core import documents, revision, run_dir, thresholds
-from loadlab.core.formatting import one_line, plain
-from loadlab.core.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
-from loadlab.core.model.base import Json
-from loadlab.core.run_dir import (
+from loadlab.history.reproduction import build_reproduction as reproduction
+from loadlab.kinds import derive_run
+from loadlab.kinds.lesson import show
+from loadlab.model import SCHEMA, LabRevision, Manifest, Result, Thresholds
+from loadlab.model.base import Json
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Run
+from loadlab.results import judge_calibration
+from loadlab.run import documents, revision, run_dir, thresholds_file
+from loadlab.run.formatting import one_line, plain
+from loadlab.run.run_dir import (
     CELLS,
     LESSON,
     LESSON_PAGE,
@@ -36,10 +41,6 @@ from loadlab.core.run_dir import (
     TABLE,
     RunDir,
 )
-from loadlab.report import lesson
-from loadlab.reproduction import document as reproduction
-from loadlab.scheduling import plan as plans
-from loadlab.scheduling.plan import Run
 
 SHOWN = 5  # how many documents that differ, and differences of each, are printed
 NAMED = 20  # how many files that were not verified are printed for one reason
@@ -297,7 +298,7 @@ def _lab(source: LabRevision) -> str:
 
 def _limits(recorded: Thresholds, root: Path) -> list[str]:
     """Return notes on thresholds of the run that differ from this lab's, and which were used."""
-    its, own = msgspec.structs.asdict(recorded), msgspec.structs.asdict(thresholds.of(root))
+    its, own = msgspec.structs.asdict(recorded), msgspec.structs.asdict(thresholds_file.of(root))
     return [
         f"{name}: {plain(its[name])} when the run began, {plain(limit)} in this lab; judged by the "
         "former."
@@ -321,10 +322,10 @@ class _Again:
         plan.json."""
         again = self.again
         self._make(self._calibrations, "calibration")
-        self._make(lambda: derive.results(again), f"{CELLS}/")
-        self._make(lambda: derive.describe_again(again, known), "manifest")
+        self._make(lambda: derive_run.results(again), f"{CELLS}/")
+        self._make(lambda: derive_run.describe_again(again, known), "manifest")
         self._make(
-            lambda: derive.summary(again),
+            lambda: derive_run.summary(again),
             "summary",
             "claims",
             LESSON,
@@ -377,8 +378,8 @@ class _Again:
         for folder in RunDir(self.again).calibrations():
             for number in folder.numbers():
                 try:
-                    generator = calibration.generator(folder, number)
-                    found = calibration.derive(folder, number, generator, limits)
+                    generator = judge_calibration.generator(folder, number)
+                    found = judge_calibration.derive(folder, number, generator, limits)
                 except ValueError:
                     # It failed in the run too, or the bundle has a calibration.json that it should
                     # not have.
@@ -387,7 +388,7 @@ class _Again:
 
     def _report(self) -> None:
         # Imported here: matplotlib takes a second of CPU.
-        from loadlab.report import page as report
+        from loadlab.kinds import page as report
 
         template = self.root / "roles" / "report" / "templates" / "report.html.j2"
         # With the sizes of the bundle's own files, as newly derived ones may be longer.
@@ -398,5 +399,5 @@ class _Again:
         study = begun.plan.study
         # A lesson that was not completed has no pages.
         if study and study.lesson and RunDir(self.given).lesson_page.exists():
-            for name, content in lesson.pages(self.again, self.root).items():
+            for name, content in show.pages(self.again, self.root).items():
                 documents.write(self.again / name, content)

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from loadlab.core.formatting import plain
-from loadlab.core.model import Download, HalfOpen, Load, Neighbour, Stall
+from loadlab.model import Download, HalfOpen, Load, Neighbour, Stall
+from loadlab.run.formatting import plain
 
 # Table of nftables that exists during a load with a network fault.
 TABLE = "loadlab_fault"

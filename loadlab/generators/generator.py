@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from loadlab.core.model import Load, Thresholds
 from loadlab.generators.measurement import Measurement
+from loadlab.model import Load, Thresholds
 
 Mode: TypeAlias = Literal["constant", "closed", "batch"]
 

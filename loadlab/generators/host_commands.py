@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from loadlab.core.formatting import plain
-from loadlab.core.run_dir import ERROR, RUN, STATUS
+from loadlab.run.formatting import plain
+from loadlab.run.run_dir import ERROR, RUN, STATUS
 
 _TOOLS = "/usr/local/lib/loadlab"
 _LOAD, _RECORD = "loadlab-load", "loadlab-record"

@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from loadlab.core.formatting import plain
-from loadlab.core.model import (
+from loadlab.generators import host_commands, registry, split
+from loadlab.generators.faults import Fault, faults
+from loadlab.generators.generator import Generator, Request
+from loadlab.model import (
     Cell,
     ClientShare,
     HostCpus,
@@ -24,10 +26,8 @@ from loadlab.core.model import (
     Record,
     RepetitionSetup,
 )
-from loadlab.core.run_dir import GENERATOR, OF_CLIENT, RepetitionDir
-from loadlab.generators import host_commands, registry, split
-from loadlab.generators.faults import Fault, faults
-from loadlab.generators.generator import Generator, Request
+from loadlab.run.formatting import plain
+from loadlab.run.run_dir import GENERATOR, OF_CLIENT, RepetitionDir
 from loadlab.stacks.contract import ANSWER_BYTES_MAX
 
 # Lead time in seconds before several clients start, for starting the service and verifying the

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadlab.core.model import PerSecond, PythonClient, Reason, Stops
+from loadlab.model import PerSecond, PythonClient, Reason, Stops
 from loadlab.stats.histograms import Histogram, Integers, Summary
 
 ERROR_CLASSES = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadlab.core.model import PerSecond, Stops
 from loadlab.generators.measurement import ERROR_CLASSES, Lateness, Measurement, total
+from loadlab.model import PerSecond, Stops
 from loadlab.stats import histograms, latency_bins
 from loadlab.stats.histograms import Histogram
 

@@ -34,8 +34,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from loadlab.core import documents
-from loadlab.core.model import Load, PerSecond, Reason, Stops, Thresholds
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
@@ -46,6 +44,8 @@ from loadlab.generators.measurement import (
     Waited,
 )
 from loadlab.generators.tally import Seconds, rounded
+from loadlab.model import Load, PerSecond, Reason, Stops, Thresholds
+from loadlab.run import documents
 from loadlab.stats import histograms
 from loadlab.stats.histograms import Integers
 

@@ -28,9 +28,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from loadlab.core import documents
-from loadlab.core.formatting import plain
-from loadlab.core.model import Load, PerSecond, Thresholds
 from loadlab.generators import oha_database
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Answer, Generator, Request
@@ -43,6 +40,9 @@ from loadlab.generators.measurement import (
 )
 from loadlab.generators.oha_database import Limits, Reduction
 from loadlab.generators.tally import AnswerSeries
+from loadlab.model import Load, PerSecond, Thresholds
+from loadlab.run import documents
+from loadlab.run.formatting import plain
 from loadlab.stats import histograms
 
 OUTPUT = "oha.json"

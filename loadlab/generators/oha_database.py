@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from loadlab.core import documents
-from loadlab.core.run_dir import CELL
 from loadlab.generators.attribution import Attribution, Schedule, latest_turns, spare_turns
 from loadlab.generators.measurement import GeneratorError
 from loadlab.generators.tally import AnswerSeries, Seconds, Values, rounded, tally
+from loadlab.run import documents
+from loadlab.run.run_dir import CELL
 from loadlab.stats import histograms
 
 FORMAT = "oha requests/3"

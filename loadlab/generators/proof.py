@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from loadlab.core import documents
-from loadlab.core.model import GeneratorProgram
-from loadlab.core.model.base import Count, Record
 from loadlab.generators import load_run, registry
 from loadlab.generators.generator import Request
+from loadlab.model import GeneratorProgram
+from loadlab.model.base import Count, Record
+from loadlab.run import documents
 
 # The smallest load that every generator can offer.
 SECONDS = 1

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, structs
 
-from loadlab.core.formatting import plain
-from loadlab.core.model import ClientCpu, Load, PerSecond, PythonClient, Thresholds
-from loadlab.core.run_dir import STATUS
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
+from loadlab.model import ClientCpu, Load, PerSecond, PythonClient, Thresholds
+from loadlab.run.formatting import plain
+from loadlab.run.run_dir import STATUS
 from loadlab.stats import histograms, latency_bins
 
 FORMAT = "lab python client/1"

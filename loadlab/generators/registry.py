@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loadlab.core.errors import PlanError
 from loadlab.generators import metronome, oha, python_client, wrk, wrk2
 from loadlab.generators.generator import Generator, Mode
+from loadlab.run.errors import PlanError
 
 # A generator is added here. Of several that can do the same, messages suggest the first.
 _MODULES = (metronome, oha, wrk2, wrk, python_client)

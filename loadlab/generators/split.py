@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from loadlab.core.errors import PlanError
-from loadlab.core.formatting import plain
-from loadlab.core.model import Options
 from loadlab.generators import registry
+from loadlab.model import Options
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import plain
 
 # A share that is not a whole number is a multiple of 1/_FRACTIONS.
 _FRACTIONS = 1_000_000

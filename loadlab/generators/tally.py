@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from loadlab.core.model import LatencyBins
 from loadlab.generators.attribution import Schedule
+from loadlab.model import LatencyBins
 from loadlab.stats import histograms, latency_bins
 
 # Latencies up to here are kept to the microsecond, longer ones with 4 significant digits, µs.

@@ -20,10 +20,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from loadlab.core import documents
-from loadlab.core.formatting import plain
-from loadlab.core.model import Load, Reason, Thresholds
-from loadlab.core.model.base import Count, Positive
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
@@ -32,6 +28,10 @@ from loadlab.generators.measurement import (
     Measurement,
     unexpected_size,
 )
+from loadlab.model import Load, Reason, Thresholds
+from loadlab.model.base import Count, Positive
+from loadlab.run import documents
+from loadlab.run.formatting import plain
 from loadlab.stats import histograms
 
 OUTPUT = "wrk.txt"

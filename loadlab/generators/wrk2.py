@@ -32,9 +32,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadlab.core import documents
-from loadlab.core.formatting import plain
-from loadlab.core.model import Load, Reason, Thresholds
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
@@ -46,6 +43,9 @@ from loadlab.generators.measurement import (
     unexpected_size,
 )
 from loadlab.generators.wrk import env
+from loadlab.model import Load, Reason, Thresholds
+from loadlab.run import documents
+from loadlab.run.formatting import plain
 from loadlab.stats import histograms
 
 OUTPUT = "wrk2.txt"

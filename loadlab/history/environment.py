@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from loadlab.core.model import Cell, Deviation, Part, ReproductionPart
-from loadlab.core.model.base import Json
 from loadlab.generators import registry
-from loadlab.history.runs import Measured
-from loadlab.reproduction import deviations
+from loadlab.history.past_runs import Measured
+from loadlab.history.reproduction import deviations
+from loadlab.model import Cell, Deviation, Part, ReproductionPart
+from loadlab.model.base import Json
 
 
 def compare(before: Measured, now: Measured) -> list[ReproductionPart]:

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.analysis import comparison, metrics, noise
-from loadlab.analysis.comparison import Pair
-from loadlab.analysis.metrics import SPEEDS
-from loadlab.analysis.noise import Floor
-from loadlab.core.model import (
+from loadlab.history import environment
+from loadlab.history.past_runs import PastRun
+from loadlab.model import (
     Cell,
     CellSummary,
     Metric,
@@ -26,8 +24,10 @@ from loadlab.core.model import (
     SearchSummary,
     Summary,
 )
-from loadlab.history import environment
-from loadlab.history.runs import PastRun
+from loadlab.results import comparison, metrics, noise
+from loadlab.results.comparison import Pair
+from loadlab.results.metrics import SPEEDS
+from loadlab.results.noise import Floor
 from loadlab.stats import inference
 
 # So many newest runs are compared with the earlier ones of a level: the fewest of which the rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, field
 
-from loadlab.core.formatting import one_line
+from loadlab.run.formatting import one_line
 
 # Levels of cloud-init's log that are errors. A deprecated key is obeyed, and what a warning names
 # was done or is of the image: Debian's daily images end their boot with one.

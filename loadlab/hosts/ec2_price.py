@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from loadlab.core.model import CloudInstance
+from loadlab.model import CloudInstance
 
 HOURS_A_MONTH = 730
 # A load takes longer than planned: stacks restart between measurements, and void repetitions are

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from typing import Literal
 
-from loadlab.core.model import Hardware, HostDescription, Nic
 from loadlab.hosts.cpu_list import cpu_list
+from loadlab.model import Hardware, HostDescription, Nic
 
 # Mb/s. On a slower link the answers fill the link before the stack reaches its limit.
 SLOW_MBIT = 1000

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from loadlab.core.errors import PlanError
 from loadlab.hosts.probe import HostProbe
+from loadlab.run.errors import PlanError
 
 # Largest relative difference: machines of one kind report a few MB more or less.
 MEMORY_DIFFERS = 0.05

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from loadlab.core.run_dir import CLIENT, suffix
+from loadlab.run.run_dir import CLIENT, suffix
 
 # A host's address, "" where it is its name; its port; and the options of SSH that lead there, since
 # one address means other machines behind other jump hosts.

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line, size
-from loadlab.core.model import HostDescription
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.package_sources import name_and_port
 from loadlab.hosts.qdisc import RELAY_INTERFACE, NetworkProfile, needs_netem
+from loadlab.model import HostDescription
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import one_line, size
 from loadlab.stacks.servers import PythonLimit
 from loadlab.stacks.stacks import refuse_python
 

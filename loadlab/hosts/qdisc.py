@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from loadlab.core.catalog import known, names, read_yaml
+from loadlab.run.catalog import known, names, read_yaml
 
 # The handle of every root qdisc that the lab adds; it identifies the lab's own.
 HANDLE = "1ab:"

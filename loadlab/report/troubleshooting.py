@@ -5,13 +5,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from loadlab.core import catalog, documents
-from loadlab.core.causes import CAUSES
-from loadlab.core.run_dir import SUMMARY
-from loadlab.report.words import TABLE, curves, generators, limits, outcomes, validity, verdict
-from loadlab.report.words.matrix import sentences
+from loadlab.report.words import (
+    TABLE,
+    curves_words,
+    generators_words,
+    limits,
+    matrix_words,
+    outcomes,
+    validity_words,
+    verdict_words,
+)
 from loadlab.report.words.meanings import MEANINGS
-from loadlab.report.words.table import Table
+from loadlab.report.words.word_table import Table
+from loadlab.run import catalog, documents
+from loadlab.run.causes import CAUSES
+from loadlab.run.run_dir import SUMMARY
 
 _HEAD = """\
 # Troubleshooting
@@ -30,9 +38,9 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
         "measured again, unless the cell was void twice in a row for the same limit of its hosts: "
         + ", ".join(code for code, cause in CAUSES.items() if cause == "hosts")
         + ".",
-        validity.VOID,
+        validity_words.VOID,
     ),
-    ("Findings", "Remarks that do not void a repetition.", validity.FINDINGS),
+    ("Findings", "Remarks that do not void a repetition.", validity_words.FINDINGS),
     (
         "Comparisons and rankings",
         "The conclusion on a difference, or why there is none.",
@@ -41,21 +49,21 @@ _PARTS: tuple[tuple[str, str, Table], ...] = (
     (
         "Variants",
         "The answer about the head in one metric, after all blocks so far.",
-        verdict.TABLE,
+        verdict_words.TABLE,
     ),
-    ("Matrix", "Why a candidate was not measured further.", sentences.TABLE),
+    ("Matrix", "Why a candidate was not measured further.", matrix_words.TABLE),
     ("Claims", "Why a claim of a study or lesson is not confirmed.", outcomes.CLAIMS),
     (
         "Sweeps and searches",
         "Where they end, and how a measurement compares with the objective.",
         {**outcomes.SWEEPS, **outcomes.SEARCHES},
     ),
-    ("Curves", "Why the curve of a run at one rate was not measured.", curves.TABLE),
+    ("Curves", "Why the curve of a run at one rate was not measured.", curves_words.TABLE),
     ("Ablations", "Why a tuning was not measured.", outcomes.ABLATIONS),
     (
         "Generators",
         "Why a generator is taken where none is named, or cannot be had.",
-        generators.TABLE,
+        generators_words.TABLE,
     ),
     ("Cells", "What a cell is to be read with.", outcomes.VOIDS),
 )

@@ -17,10 +17,10 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from loadlab.core.catalog import load_yaml, read_yaml
-from loadlab.core.errors import PlanError
-from loadlab.core.fingerprint import IGNORED
-from loadlab.core.formatting import one_line
+from loadlab.run.catalog import load_yaml, read_yaml
+from loadlab.run.errors import PlanError
+from loadlab.run.fingerprint import IGNORED
+from loadlab.run.formatting import one_line
 from loadlab.stacks import requests, requirements
 from loadlab.stacks.callables import Source, Spoken
 from loadlab.stacks.contract import Contract, contracts

@@ -12,9 +12,9 @@ from typing import Literal, NotRequired, TypedDict, TypeVar
 
 import jsonschema
 
-from loadlab.core.catalog import read_yaml
-from loadlab.core.formatting import one_line
-from loadlab.core.model.base import Json
+from loadlab.model.base import Json
+from loadlab.run.catalog import read_yaml
+from loadlab.run.formatting import one_line
 from loadlab.stacks import book_text, expected
 from loadlab.stacks.expected import Dataset
 

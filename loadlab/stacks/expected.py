@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 
-from loadlab.core.model.base import Json
+from loadlab.model.base import Json
 
 # Rows of each table of files/dataset.yml.
 Dataset = Mapping[str, Sequence[Mapping[str, Json]]]

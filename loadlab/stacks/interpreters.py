@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from loadlab.core.errors import PlanError
+from loadlab.run.errors import PlanError
 from loadlab.stacks import uv
 
 # Debian's package of this name, whose command has the same name.

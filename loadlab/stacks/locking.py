@@ -6,8 +6,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from loadlab.core import documents
-from loadlab.core.errors import PlanError
+from loadlab.run import documents
+from loadlab.run.errors import PlanError
 from loadlab.stacks import requirements, uv
 
 # Seconds; a resolution that backtracks for longer has no answer.

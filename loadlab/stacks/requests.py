@@ -16,11 +16,11 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from loadlab.core import http_headers
-from loadlab.core.catalog import load_yaml
-from loadlab.core.errors import PlanError
-from loadlab.core.formatting import one_line
-from loadlab.core.model.base import Json
+from loadlab.model.base import Json
+from loadlab.run import http_headers
+from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import one_line
 from loadlab.stacks.contract import Contract
 
 FILE = "requests.yml"

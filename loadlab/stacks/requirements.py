@@ -14,8 +14,8 @@ from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
 
-from loadlab.core import documents
-from loadlab.core.errors import PlanError
+from loadlab.run import documents
+from loadlab.run.errors import PlanError
 
 # Below the lab's folder.
 LOCKS = ".cache/locks"

@@ -10,8 +10,8 @@ from typing import NotRequired, TypedDict, TypeVar
 
 from msgspec import Struct
 
-from loadlab.core.catalog import read_yaml
-from loadlab.core.errors import PlanError
+from loadlab.run.catalog import read_yaml
+from loadlab.run.errors import PlanError
 
 T = TypeVar("T")
 

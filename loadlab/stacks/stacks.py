@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
-from loadlab.core.catalog import known, names
-from loadlab.core.errors import PlanError
+from loadlab.run.catalog import known, names
+from loadlab.run.errors import PlanError
 from loadlab.stacks import interpreters, requirements
 from loadlab.stacks.application import App, contracts_of, database, is_own, manifest, name_of
 from loadlab.stacks.contract import Contract, expected_body

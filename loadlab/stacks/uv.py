@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from loadlab.core.errors import PlanError
-from loadlab.core.formatting import lasting, one_line
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import lasting, one_line
 
 # Characters of a message.
 _MOST = 800

@@ -14,7 +14,7 @@ from typing import Literal
 # scipy.stats takes two seconds to import; scipy imports it at its first use.
 import scipy
 
-from loadlab.core.model import Facts, Reason
+from loadlab.model import Facts, Reason
 
 LEVEL = 0.95  # confidence level of every interval with enough values, see level()
 ALPHA = 0.05  # a corrected p value up to this is a difference

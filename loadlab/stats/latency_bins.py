@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from loadlab.core.model import LatencyBins
+from loadlab.model import LatencyBins
 from loadlab.stats.histograms import Integers
 
 # Nine bins for each factor of 10, from 10 µs to 100 s, with an open bin at each end.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy
 
-from loadlab.core.model import Facts, PercentileInterval, PercentileIntervals, Reason
+from loadlab.model import Facts, PercentileInterval, PercentileIntervals, Reason
 from loadlab.stats import histograms, inference
 
 # Distinct values in µs, ascending, and their counts.

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from loadlab.core.model import Scalability
+from loadlab.model import Scalability
 from loadlab.stats.inference import LEVEL
 
 # Fewest levels: one more than the law has parameters, so that there is an interval.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
 
-from loadlab.core.model import Answer, Facts, Reason
+from loadlab.model import Answer, Facts, Reason
 from loadlab.stats.inference import Estimate
 
 # Share of runs of equal variants in which any metric is called slower or faster, at any look.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from loadlab.core.model import CpuModes
+from loadlab.model import CpuModes
 
 MODES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
 # Time in these modes is time in which no process had the core.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.core.formatting import one_line
-from loadlab.core.model import Database, Query, Sessions
+from loadlab.model import Database, Query, Sessions
+from loadlab.run.formatting import one_line
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.window import Window, around, used

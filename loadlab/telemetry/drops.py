@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from loadlab.core.model import Drops
+from loadlab.model import Drops
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.counters import TelemetryError
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from loadlab.core.errors import ResultError
-from loadlab.core.model import HostTelemetry, RepetitionSetup
-from loadlab.core.run_dir import ClientDir, RepetitionDir
+from loadlab.model import HostTelemetry, RepetitionSetup
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import ClientDir, RepetitionDir
 from loadlab.telemetry import (
     cores,
     drops,

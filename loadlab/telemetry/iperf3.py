@@ -7,8 +7,8 @@ import re
 import statistics
 from collections.abc import Mapping
 
-from loadlab.core.model import Iperf3Cpu, Iperf3Direction
-from loadlab.core.run_dir import IPERF3
+from loadlab.model import Iperf3Cpu, Iperf3Direction
+from loadlab.run.run_dir import IPERF3
 
 # Percent of each core that iperf3 can use, from which they count as full.
 FULL_PERCENT = 90

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.core import documents
-from loadlab.core.errors import ResultError
-from loadlab.core.model import KernelTrace, ServiceName, TracedService, TracedWait
-from loadlab.core.run_dir import TRACE, TRACE_COUNTERS, TRACE_LOG
+from loadlab.model import KernelTrace, ServiceName, TracedService, TracedWait
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import TRACE, TRACE_COUNTERS, TRACE_LOG
 from loadlab.telemetry.services import CONTROL_GROUPS
 
 RAW = {TRACE, TRACE_COUNTERS, TRACE_LOG}

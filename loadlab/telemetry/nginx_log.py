@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
-from loadlab.core.model import NginxLog
+from loadlab.model import NginxLog
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.remembered import remembered

@@ -19,14 +19,7 @@ from pathlib import Path
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
-from loadlab.core.model import (
-    HostSeries,
-    HostTelemetry,
-    Memory,
-    SocketCounts,
-    TcpCounts,
-    Traffic,
-)
+from loadlab.model import HostSeries, HostTelemetry, Memory, SocketCounts, TcpCounts, Traffic
 from loadlab.telemetry import counters
 from loadlab.telemetry.counters import MODES, Counters, TelemetryError, Use
 

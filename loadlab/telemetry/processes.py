@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.core.model import Frequency, Processes, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
+from loadlab.model import Frequency, Processes, ServiceProcesses
+from loadlab.run.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
 from loadlab.telemetry.busiest import busiest
 from loadlab.telemetry.process_readings import Process, Recording
 from loadlab.telemetry.window import Window, around, used

@@ -14,9 +14,9 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from loadlab.core import documents, lock
-from loadlab.core.model import Progress, RepetitionSetup
-from loadlab.core.run_dir import LATEST, RunDir
+from loadlab.model import Progress, RepetitionSetup
+from loadlab.run import documents, lock
+from loadlab.run.run_dir import LATEST, RunDir
 
 ADDRESS = "127.0.0.1"
 # Name of the process, at most 15 characters. Its number alone could be another process's later.

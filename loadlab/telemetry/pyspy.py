@@ -15,10 +15,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core.errors import ResultError
-from loadlab.core.model import FunctionFraction, PySpyProfile
-from loadlab.core.run_dir import LOCK_PROFILE, PROFILE, PROFILE_LOG
+from loadlab.model import FunctionFraction, PySpyProfile
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import LOCK_PROFILE, PROFILE, PROFILE_LOG
 from loadlab.stats import inference
 
 UNNAMED = "?"

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from loadlab.core.model import AcceptQueue, TcpConnections
+from loadlab.model import AcceptQueue, TcpConnections
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.node_exporter import unpacked
 from loadlab.telemetry.remembered import remembered

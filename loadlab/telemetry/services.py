@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import Database, Processes, ServiceName, ServiceProcesses
-from loadlab.core.run_dir import CORES, DATABASE, PROCESSES
+from loadlab.model import Database, Processes, ServiceName, ServiceProcesses
+from loadlab.run.run_dir import CORES, DATABASE, PROCESSES
 from loadlab.telemetry import cores, counters, database, process_readings, processes
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.window import Window

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.core.model import LedgerRow
+from loadlab.model import LedgerRow
 from loadlab.tuning import ledger
 from loadlab.tuning.ledger import Change, Reading, Wanted
 

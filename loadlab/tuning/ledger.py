@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.core.model import LedgerRow, LedgerState
+from loadlab.model import LedgerRow, LedgerState
 
 # w or r (whether it can be set here), octal mode, key, value.
 _READING = re.compile(r"([wr]) ([0-7]{3,4}) (\S+) ?(.*)")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from loadlab.core.catalog import known, names, read_yaml
+from loadlab.run.catalog import known, names, read_yaml
 
 # Joins a profile's name and the key that is left out of it.
 WITHOUT = "-without-"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from loadlab.core.model import LedgerRow, LedgerState
+from loadlab.model import LedgerRow, LedgerState
 from loadlab.tuning import ledger
 from loadlab.tuning.profiles import ServiceSetting
 

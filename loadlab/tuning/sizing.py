@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.core.catalog import load_yaml
 from loadlab.hosts.probe import HostProbe
+from loadlab.run.catalog import load_yaml
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting, TuningProfile
 
 # PostgreSQL's default, and how many connections it reserves for the superuser (3) and telemetry

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from loadlab.bundle import archive, verify
-from loadlab.core import documents, thresholds
-from loadlab.core.model import Calibration, Result
+from loadlab.model import Calibration, Result
+from loadlab.run import documents, thresholds_file
 
 from .conftest import ROOT, results, run
 
 pytestmark = pytest.mark.lab
 
-LIMIT = thresholds.of(ROOT).start_spread_max_s
+LIMIT = thresholds_file.of(ROOT).start_spread_max_s
 
 
 def test_two_clients_offer_one_load(run_id: str, tmp_path: Path) -> None:

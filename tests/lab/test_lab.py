@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadlab.core import documents
-from loadlab.core.model import Calibration, Result, Summary
-from loadlab.core.schema import DOCUMENTS
+from loadlab.model import Calibration, Result, Summary
+from loadlab.run import documents
+from loadlab.run.schema import DOCUMENTS
 
 from .conftest import CLIENT, ROOT, loadlab, playbook, results, run, ssh
 from .figures import Measured, figures

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from loadlab.core.catalog import names
+from loadlab.run.catalog import names
 
 from .conftest import CLIENT, ROOT, SERVER, finish, loadlab, playbook, run, ssh
 from .figures import figures

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from loadlab.core import documents
-from loadlab.core.model import Reproduction
+from loadlab.model import Reproduction
+from loadlab.run import documents
 
 from .conftest import BRIEF, ROOT, loadlab, run
 

@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 import yaml
 
-from loadlab.analysis import summary
-from loadlab.analysis.limits import judgement
-from loadlab.core import documents
-from loadlab.core.model import CellLimit
-from loadlab.core.run_dir import RunDir
+from loadlab.model import CellLimit
 from loadlab.report.words import limits as words
+from loadlab.results import summarize
+from loadlab.results.limits import judge_limits
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 from .conftest import ROOT, SERVER, STATE, finish, playbook, ssh
 from .figures import figures
@@ -281,7 +281,7 @@ def measure(case: Case, run_id: str, tmp: Path, **options: Any) -> str:
 
 def limit(run_id: str) -> CellLimit:
     """The limit of the run's one cell, as summary.json has it."""
-    found = summary.summary(ROOT / "results" / run_id)
+    found = summarize.summary(ROOT / "results" / run_id)
     (cell,) = (one for one in found.cells if one.purpose == "measure")
     written = json.loads(RunDir(ROOT / "results" / run_id).summary.read_text())
     (same,) = (one for one in written["cells"] if one["purpose"] == "measure")
@@ -307,10 +307,10 @@ def test_no_limit_is_named_of_healthy_cells(run_id: str, tmp_path: Path) -> None
     load = {"rate": 5000, "duration": 3, "warmup": 1}
     case = Case("none", options={"framework": "aiohttp", "endpoint": "hello", **load})
     measure(case, run_id, tmp_path, repetitions=HEALTHY)
-    found = summary.summary(ROOT / "results" / run_id)
+    found = summarize.summary(ROOT / "results" / run_id)
     (cell,) = (one for one in found.cells if one.purpose == "measure")
     valid = [one for one in cell.repetitions if one.validity.valid]
     with figures():
         assert len(valid) >= HEALTHY // 2, [one.validity for one in cell.repetitions]
-        judged = [judgement.judge(cell.cell, one) for one in valid]
+        judged = [judge_limits.judge(cell.cell, one) for one in valid]
         assert {one.limit.code for one in judged if one} == {"none"}

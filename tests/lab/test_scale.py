@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from loadlab.core import documents
-from loadlab.core.model import Result
+from loadlab.model import Result
+from loadlab.run import documents
 
 from .conftest import ROOT, SUBNET, results, run
 from .figures import figures

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loadlab.core.catalog import load_yaml, names
+from loadlab.run.catalog import load_yaml, names
 from loadlab.stacks import servers
 from loadlab.stacks.stacks import CHOICES, of_application
 

@@ -20,16 +20,16 @@ from typing import Any
 
 import pytest
 
-from loadlab.analysis import result
-from loadlab.core import documents, thresholds
-from loadlab.core.model import Calibration
+from loadlab.model import Calibration
+from loadlab.results import derive_result
+from loadlab.run import documents, thresholds_file
 
 from .conftest import CLIENT, ROOT, SERVER, STATE, playbook, run, ssh, stages
 from .figures import Measured, figures
 
 pytestmark = pytest.mark.lab
 
-LIMITS = thresholds.of(ROOT)
+LIMITS = thresholds_file.of(ROOT)
 RUN_ID = "test-verdicts"
 FOLDER = ROOT / "results" / RUN_ID
 CALM = {
@@ -388,7 +388,7 @@ def test_what_is_put_into_recorded_telemetry_voids(
     copy = tmp_path / "rep-1"
     shutil.copytree(measured.found["folder"]["plain"], copy)
     calibration = documents.read(FOLDER / "calibration.json", Calibration)
-    before = result.build(copy, LIMITS, calibration)
+    before = derive_result.build(copy, LIMITS, calibration)
     assert documents.encode(before) == (copy / "result.json").read_bytes()
     # The host's own recording has its cores.
     own = "cores.txt.gz" if host == "server" else f"cores-{host}.txt.gz"
@@ -397,7 +397,7 @@ def test_what_is_put_into_recorded_telemetry_voids(
     first, *pages = gzip.decompress(path.read_bytes()).decode().split(head)
     changed = INJECTED[reason]([f"{head}{page}" for page in pages])
     path.write_bytes(gzip.compress("".join([first, *changed]).encode()))
-    after = result.build(copy, LIMITS, calibration)
+    after = derive_result.build(copy, LIMITS, calibration)
     assert after.error is None
     found = [one.facts["host"] for one in after.validity.reasons if one.code == reason]
     assert host in found, after.validity

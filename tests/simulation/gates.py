@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from loadlab.analysis.verdict import document
-from loadlab.core.methods import comparison_rule
+from loadlab.kinds.gate import analyse
+from loadlab.run.methods import comparison_rule
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
 from loadlab.stats.sequential import Look
@@ -27,7 +27,7 @@ IN_20_MINUTES = 20 * 60 // (3 * (3 + 1.5))
 BLOCKS = int(IN_20_MINUTES)
 RECORDED = Path(__file__).with_name("recorded_blocks.csv")
 # The share of one metric of one head.
-ERROR = document.error(1)
+ERROR = analyse.error(1)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import scipy
 from msgspec.structs import replace
 
-from loadlab.analysis import metrics
-from loadlab.analysis.claims import sampling
-from loadlab.analysis.claims.sampling import Level
-from loadlab.core.methods import comparison_rule
-from loadlab.core.model import CellSummary, Recipe
 from loadlab.history import series
-from loadlab.history.runs import Measured, PastRun
+from loadlab.history.past_runs import Measured, PastRun
+from loadlab.kinds.study import sampling
+from loadlab.kinds.study.sampling import Level
+from loadlab.model import CellSummary, Recipe
+from loadlab.results import metrics
+from loadlab.run.methods import comparison_rule
 from loadlab.stats import histograms, inference, paired, percentiles, unpaired
 from tests.unit import builders
 from tests.unit.history import pasts

@@ -1,6 +1,6 @@
 """How often a matrix finds the best of 24 candidates in half an hour, or one as good.
 
-tests/unit/analysis/test_matrix.py has a small version.
+tests/unit/results/test_matrix.py has a small version.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from statistics import mean
 
 import pytest
 
-from tests.unit.scheduling.probing import BY_ONE_MISS, Luck, simulate
+from tests.unit.plan.modes.probing import BY_ONE_MISS, Luck, simulate
 
 SEARCHES = 2000
 UNLUCKY = Luck(misses=0.08)

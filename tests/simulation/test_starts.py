@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.thresholds import of
+from loadlab.run.thresholds_file import of
 from loadlab.telemetry import node_exporter
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core import thresholds as validity
-from loadlab.core.catalog import load_yaml
-from loadlab.core.model import (
+from loadlab.hosts.probe import HostProbe
+from loadlab.kinds import plan_run as planning
+from loadlab.model import (
     Calibration,
     Cell,
     CellSummary,
@@ -36,18 +35,19 @@ from loadlab.core.model import (
     TuningLedger,
     Validity,
 )
-from loadlab.core.run_dir import RunDir
-from loadlab.hosts.probe import HostProbe
-from loadlab.planning import options
-from loadlab.planning import plan as planning
-from loadlab.planning.request import Request
-from loadlab.scheduling.plan import Plan, PlannedComparison, Run
+from loadlab.plan import option_specs
+from loadlab.plan.plan_document import Plan, PlannedComparison, Run
+from loadlab.plan.request import Request
+from loadlab.run import documents
+from loadlab.run import thresholds_file as validity
+from loadlab.run.catalog import load_yaml
+from loadlab.run.run_dir import RunDir
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
 # The options of a run.
-SPECS = options.specs_of(
+SPECS = option_specs.specs_of(
     load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
 )
 NAME = "aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"

@@ -25,13 +25,13 @@ from msgspec.structs import replace
 
 from loadlab import __main__ as commands
 from loadlab.bundle import original as originals
-from loadlab.core import documents
-from loadlab.core.catalog import load_yaml
 from loadlab.hosts import local_lab, pairs
-from loadlab.planning import options, user_options
-from loadlab.planning import plan as plans
-from loadlab.planning.request import Request
-from loadlab.scheduling import experiments
+from loadlab.kinds import plan_run as plans
+from loadlab.plan import option_specs, user_options
+from loadlab.plan.modes import experiment_types
+from loadlab.plan.request import Request
+from loadlab.run import documents
+from loadlab.run.catalog import load_yaml
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[2]
@@ -572,7 +572,7 @@ def carry_out(lab: Path, command: str) -> None:
         request = Request(
             root=lab,
             specs=SPECS,
-            given=options.given_of({name: given.get(name, "") for name in SPECS}),
+            given=option_specs.given_of({name: given.get(name, "") for name in SPECS}),
             begin=of_stage.get("begin", False),
             needs_framework=of_stage.get("needs_framework", True),
             now=NOW,
@@ -627,7 +627,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         builders.write_plan(folder, planned)
         if name == "empty":
             continue
-        item = experiments.items(planned.experiments)[0]
+        item = experiment_types.items(planned.experiments)[0]
         rep = folder / "cells" / item.cell_id / "rep-1"
         rep.mkdir(parents=True)
         summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadlab.core.catalog import load_yaml
+from loadlab.run.catalog import load_yaml
 from tests.unit import plays
 
 ROOT = Path(__file__).parents[2]

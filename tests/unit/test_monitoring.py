@@ -21,9 +21,9 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from loadlab.core import lock
-from loadlab.core.run_dir import RunDir
 from loadlab.hosts.host_in_use import EXPORTER_PORT
+from loadlab.run import lock
+from loadlab.run.run_dir import RunDir
 from tests import dashboard
 from tests.unit import builders
 

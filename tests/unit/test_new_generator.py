@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from loadlab.analysis import result
-from loadlab.core.errors import PlanError
-from loadlab.core.model import GivenOptions, Load, Thresholds
 from loadlab.generators import registry, wrk
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import Measurement
-from loadlab.planning import cells, options
+from loadlab.model import GivenOptions, Load, Thresholds
+from loadlab.plan import cells, option_specs
+from loadlab.results import derive_result
+from loadlab.run.errors import PlanError
 from tests.unit import builders
 
 from .generators.test_load_run import CONSTANT, run, variables
@@ -59,13 +59,13 @@ def test_a_new_generator_is_planned() -> None:
         "generator": "fake",
         "duration": 25,
     }
-    values = options.options(SPECS, given)
-    options.refuse_generator(values)
+    values = option_specs.options(SPECS, given)
+    option_specs.refuse_generator(values)
     (load,) = cells.loads(values)
     assert (load.generator, load.mode) == ("fake", "constant")
     assert registry.calibrating(["fake", "wrk"]) == "fake"
     with pytest.raises(PlanError, match="generator=fake, which is slow"):
-        options.refuse_generator(replace(values, duration=19))
+        option_specs.refuse_generator(replace(values, duration=19))
 
 
 def test_a_new_generator_is_run() -> None:
@@ -81,7 +81,7 @@ def test_a_new_generator_is_read(tmp_path: Path) -> None:
     cell = json.loads((folder / "cell.json").read_text())
     cell["cell"]["load"]["generator"] = "fake"
     (folder / "cell.json").write_text(json.dumps(cell))
-    found = result.build(folder, builders.thresholds(), None)
+    found = derive_result.build(folder, builders.thresholds(), None)
     assert found.error is None
     assert (found.requests or 0) > 0
     assert "fake.txt" in found.raw_sha256

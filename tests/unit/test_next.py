@@ -9,14 +9,14 @@ import pytest
 from ansible_collections.lab.bench.plugins.action import next as deciding
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core.model import Cell, Reason, RepetitionSetup, Validity
-from loadlab.core.run_dir import RunDir
-from loadlab.scheduling.schedule import NextMeasurement
+from loadlab.model import Cell, Reason, RepetitionSetup, Validity
+from loadlab.plan.schedule import NextMeasurement
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.simulation import matrices
 from tests.unit import builders
 from tests.unit.analysis import test_verdict
-from tests.unit.analysis.test_verdict import Machine
+from tests.unit.kinds.test_gate import Machine
 
 from .scheduling.test_schedule import CELLS, measured, plan_of, with_tries
 

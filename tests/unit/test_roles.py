@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from loadlab.core.catalog import load_yaml
 from loadlab.generators import registry
-from loadlab.planning.options import CLIENTS_ENDPOINT, LIMITS
+from loadlab.plan.option_specs import CLIENTS_ENDPOINT, LIMITS
+from loadlab.run.catalog import load_yaml
 from loadlab.stacks import servers
 from loadlab.stacks.contract import expected_body
 from loadlab.tuning import ledger, profiles

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from ansible_collections.lab.bench.plugins.action import same_hosts
 
-from loadlab.core.run_dir import RunDir
 from loadlab.hosts import identity, pairs
-from loadlab.scheduling import plan as plans
-from loadlab.scheduling.plan import Plan, Run
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Plan, Run
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 
 from .planning.test_client_programs import client

@@ -28,16 +28,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.analysis import summary as summaries
-from loadlab.core import arrivals, documents, errors
-from loadlab.core.catalog import load_yaml
-from loadlab.core.formatting import printable
-from loadlab.core.model import Reason, Result, Validity
-from loadlab.core.run_dir import RunDir
 from loadlab.generators import oha, oha_database, tally, wrk, wrk2
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
-from loadlab.report import page as report
+from loadlab.kinds import page as report
+from loadlab.model import Reason, Result, Validity
+from loadlab.results import summarize as summaries
+from loadlab.run import arrivals, documents, errors
+from loadlab.run.catalog import load_yaml
+from loadlab.run.formatting import printable
+from loadlab.run.run_dir import RunDir
 from loadlab.stacks import asking, contract
 from loadlab.telemetry import node_exporter, pyspy
 from loadlab.telemetry.counters import TelemetryError

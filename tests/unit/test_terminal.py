@@ -14,11 +14,11 @@ import pytest
 import yaml
 from msgspec import to_builtins
 
-from loadlab.core import documents
-from loadlab.core.model import Variant, Verdict
-from loadlab.core.run_dir import RunDir
+from loadlab.model import Variant, Verdict
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 from loadlab.report.words.failures import refuses
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.terminal import CLEAR, ROOT, left, seen
 from tests.unit import builders
 

@@ -14,7 +14,7 @@ from ansible_collections.lab.bench.plugins.action import watch
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import for_ansible
 from msgspec.structs import asdict
 
-from loadlab.scheduling.schedule import NextMeasurement, Switch
+from loadlab.plan.schedule import NextMeasurement, Switch
 from tests.unit import builders
 
 ITEM = NextMeasurement(

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from loadlab.core import formatting
-from loadlab.core.model import Cell, CellSummary, PercentileInterval, Repetition, Summary
-from loadlab.core.run_dir import SUMMARY
+from loadlab.model import Cell, CellSummary, PercentileInterval, Repetition, Summary
 from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.sections import headlines
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.run import formatting
+from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import histograms
 
 if TYPE_CHECKING:
-    from loadlab.report.plots import stacks as plots
+    from loadlab.report.plots import stacks_plot as plots
 
 RATES = (
     "Each plot is {}; all have the same axes, and latency counts from the intended send time. "
@@ -167,7 +167,7 @@ def _by_rate(
     name: str, several: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
 ) -> FigureSection | None:
     """Return the figure of the stacks of one endpoint, or of one stack of each of several."""
-    from loadlab.report.plots import stacks as plots
+    from loadlab.report.plots import stacks_plot as plots
 
     own_paths = [labels.path_of(stack.cell, paths) for stack in several]
     is_one = len(set(own_paths)) == 1
@@ -232,7 +232,7 @@ def _titles(several: Sequence[_Stack]) -> list[str]:
 
 
 def _point(cell: CellSummary) -> plots.Point:
-    from loadlab.report.plots import stacks as plots
+    from loadlab.report.plots import stacks_plot as plots
 
     found = cell.statistics
     interval = found.latency_interval_us.p99
@@ -271,8 +271,8 @@ def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:
 
 
 def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSection | None:
-    from loadlab.report.plots import stacks as plots
-    from loadlab.report.plots.curves import Curve
+    from loadlab.report.plots import stacks_plot as plots
+    from loadlab.report.plots.curves_plot import Curve
 
     drawn = [entry for entry in entries if headlines.valid(entry.cell)]
     several = [
@@ -313,7 +313,7 @@ def _closed_loops(entries: Sequence[Entry]) -> list[FigureSection]:
 
 
 def _closed_loop(name: str, entries: Sequence[Entry]) -> FigureSection:
-    from loadlab.report.plots import stacks as plots
+    from loadlab.report.plots import stacks_plot as plots
 
     path, load = entries[0].path, entries[0].cell.cell.load
     names = [

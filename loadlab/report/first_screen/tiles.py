@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadlab.analysis import metrics
-from loadlab.core import formatting
-from loadlab.core.model import Cost, CurveSummary, Sample, SearchSummary, Summary
+from loadlab.model import Cost, CurveSummary, Sample, SearchSummary, Summary
 from loadlab.report.html import Headline
-from loadlab.report.sections import cells, headlines, processes
-from loadlab.report.words import cost, labels, limits, quantities
+from loadlab.report.sections import cells_section, headlines, processes_section
+from loadlab.report.words import cost_words, labels, limits, quantities
 from loadlab.report.words.labels import Entry
+from loadlab.results import metrics
+from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
 
@@ -143,49 +143,55 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
-    used = processes.cost(entry).cpu
-    server, _ = cells.both_cpus(headlines.valid(entry.cell))
+    used = processes_section.cost(entry).cpu
+    server, _ = cells_section.both_cpus(headlines.valid(entry.cell))
     if used is None:
         return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
     remark = [_known(summary, entry, "cpu", used), f"server CPU {server}"]
     return Tile(
-        "CPU", cost.number("cpu", used.median), "µs/request", "; ".join(filter(None, remark))
+        "CPU", cost_words.number("cpu", used.median), "µs/request", "; ".join(filter(None, remark))
     )
 
 
 def _memory(summary: Summary, entry: Entry) -> Tile:
-    found = processes.cost(entry)
+    found = processes_section.cost(entry)
     if found.memory is None or found.memory_is is None:
         return Tile("memory", formatting.NONE, "", "not recorded")
     remark = [
-        f"the application, {cost.MEMORY[found.memory_is]}",
+        f"the application, {cost_words.MEMORY[found.memory_is]}",
         _known(summary, entry, "memory", found.memory),
     ]
     if found.memory_before is not None:
-        before = cost.number("memory", found.memory_before.median)
+        before = cost_words.number("memory", found.memory_before.median)
         remark.append(f"{before} before the load")
     return Tile(
-        "memory", cost.number("memory", found.memory.median), "MiB", "; ".join(filter(None, remark))
+        "memory",
+        cost_words.number("memory", found.memory.median),
+        "MiB",
+        "; ".join(filter(None, remark)),
     )
 
 
 def _energy(summary: Summary, entry: Entry) -> list[Tile]:
-    found = processes.cost(entry).energy
+    found = processes_section.cost(entry).energy
     if found is None:
         return []
     remark = _known(summary, entry, "energy", found) or "of the whole machine"
-    return [Tile("energy", cost.number("energy", found.median), "mJ/request", remark)]
+    return [Tile("energy", cost_words.number("energy", found.median), "mJ/request", remark)]
 
 
 def _known(summary: Summary, entry: Entry, metric: Cost, found: Sample) -> str:
     """Return the interval of a median and the noise floor, where they are known."""
-    span, floor = cost.span(metric, found), cost.floor(summary.noise_floor, entry.cell, metric)
+    span, floor = (
+        cost_words.span(metric, found),
+        cost_words.floor(summary.noise_floor, entry.cell, metric),
+    )
     noise = "" if floor is None else f"noise floor {formatting.percent(floor)}"
     return ", ".join(filter(None, [span, noise]))
 
 
 def _price(summary: Summary, entry: Entry, usd_per_hour: Mapping[str, float]) -> list[Tile]:
-    found = cost.per_million(summary, entry.cell, usd_per_hour)
+    found = cost_words.per_million(summary, entry.cell, usd_per_hour)
     return [Tile("price", found[0], "USD/million requests", found[1])] if found else []
 
 

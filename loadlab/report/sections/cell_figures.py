@@ -7,22 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadlab.core import documents, formatting
-from loadlab.core.model import (
-    Calibration,
-    HostTelemetry,
-    Load,
-    PerSecond,
-    Result,
-    Telemetry,
-)
-from loadlab.core.run_dir import FLOOR, HERE, RunDir
+from loadlab.model import Calibration, HostTelemetry, Load, PerSecond, Result, Telemetry
 from loadlab.report.html import Figure, Key, Link, link
 from loadlab.report.words.labels import Entry
+from loadlab.run import documents, formatting
+from loadlab.run.run_dir import FLOOR, HERE, RunDir
 from loadlab.stats import histograms, inference
 
 if TYPE_CHECKING:
-    from loadlab.report.plots.curves import Curve
+    from loadlab.report.plots.curves_plot import Curve
 
 BASIS = {
     "scheduled": "counted from when each request was due",
@@ -82,10 +75,10 @@ def baseline(run_dir: Path, calibration: Calibration | None) -> Baseline | None:
 
 
 def _curve(result: Result) -> Curve:
-    from loadlab.report.plots import curves
+    from loadlab.report.plots import curves_plot
 
     histogram = histograms.decode(result.histogram.data if result.histogram else "")
-    return curves.Curve(histograms.percentile_curve(histogram), histogram.total_count)
+    return curves_plot.Curve(histograms.percentile_curve(histogram), histogram.total_count)
 
 
 def of_cell(run_dir: Path, entry: Entry, ground: Baseline | None, each: bool = True) -> CellFigures:
@@ -129,21 +122,21 @@ def _series_title(measured: _Measured, each: bool) -> str:
 def _percentiles(
     run_dir: Path, entry: Entry, found: Sequence[_Measured], ground: Baseline | None
 ) -> Figure:
-    from loadlab.report.plots import curves
+    from loadlab.report.plots import curves_plot
 
     statistics, load = entry.cell.statistics, entry.cell.cell.load
     several = [_curve(one.result) for one in found] if len(found) > 1 else []
     # A Python client's latencies are those of its ok answers only.
     counted = statistics.ok if load.mode == "batch" else statistics.responses
     answers = sum(curve.count for curve in several) or counted or 0
-    merged = curves.Curve(statistics.percentile_curve, answers)
+    merged = curves_plot.Curve(statistics.percentile_curve, answers)
     scheduled = statistics.latency_basis == "scheduled"
     base = ground if scheduled else None
     p50, p99, largest = (
         formatting.bounded(statistics.latency_us, name) for name in ("p50", "p99", "max")
     )
     table = HERE.percentiles(entry.cell.cell_id)
-    limit = curves.highest(answers)
+    limit = curves_plot.highest(answers)
     words = [f"{BASIS['scheduled' if scheduled else 'sent'].capitalize()}."]
     if limit is None:
         words.append(f"{formatting.plural(answers, 'answer')}: too few for any percentile.")
@@ -160,7 +153,7 @@ def _percentiles(
         )
     return Figure(
         "Latency by percentile",
-        curves.latency_by_percentile(
+        curves_plot.latency_by_percentile(
             f"{entry.anchor}-percentiles",
             f"Latency by percentile of {entry.title}, in ms: p50 {p50}, p99 {p99}, "
             f"largest {largest}",
@@ -179,7 +172,7 @@ def _percentiles(
 
 def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
     """Return the figure over time of a repetition; none where nothing was recorded."""
-    from loadlab.report.plots import timeline
+    from loadlab.report.plots import timeline_plot
 
     result, load = measured.result, measured.result.cell.load
     batch = load.mode == "batch"
@@ -193,7 +186,7 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
         else {}
     )
     hosts = [
-        timeline.Host(name, one.per_second, one.cores, one.accept_queues or ())
+        timeline_plot.Host(name, one.per_second, one.cores, one.accept_queues or ())
         for name, one in recorded.items()
         if one.per_second and one.per_second.t
     ]
@@ -205,7 +198,7 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
         *(["accept queues"] if any(host.queues for host in hosts) else []),
         *(["CPU"] if hosts else []),
     ]
-    image = timeline.timeline(
+    image = timeline_plot.timeline(
         f"{entry.anchor}-{result.repetition}",
         f"By second of {entry.title}, repetition {result.repetition}: {', '.join(parts)}",
         series,
@@ -219,7 +212,9 @@ def _over_time(entry: Entry, measured: _Measured) -> list[Figure]:
         _queues(result.telemetry.server) if result.telemetry else "",
         *(_cpu(name, one) for name, one in recorded.items()),
     ]
-    keys = [Key(name, swatch(colour)) for name, colour in timeline.MODES.items()] if hosts else []
+    keys = (
+        [Key(name, swatch(colour)) for name, colour in timeline_plot.MODES.items()] if hosts else []
+    )
     return [Figure("Over time", image, " ".join(filter(None, caption)), [measured.source], keys)]
 
 
@@ -257,26 +252,26 @@ def _told(result: Result, series: PerSecond | None, batch: bool) -> str:
 
 def timeline_group(seconds: int) -> int:
     """Return how many seconds the figure has in a column."""
-    from loadlab.report.plots import timeline
+    from loadlab.report.plots import timeline_plot
 
-    return timeline.group(seconds)
+    return timeline_plot.group(seconds)
 
 
 def _queues(server: HostTelemetry) -> str:
     """Return how full the accept queues were, or that this is not known."""
-    from loadlab.report.plots import timeline
+    from loadlab.report.plots import timeline_plot
 
     if not server.accept_queues:
         return "Accept queues were not recorded."
     most = [
-        f"{one.service} {timeline.deepest(one):,} of {one.limit:,} "
-        f"({timeline.STYLES.get(one.service, 'solid')})"
+        f"{one.service} {timeline_plot.deepest(one):,} of {one.limit:,} "
+        f"({timeline_plot.STYLES.get(one.service, 'solid')})"
         for one in server.accept_queues
-        if timeline.deepest(one)
+        if timeline_plot.deepest(one)
     ]
     if not most:
         return "No connection waited in an accept queue at any reading."
-    reached = any(timeline.full(one) for one in server.accept_queues)
+    reached = any(timeline_plot.full(one) for one in server.accept_queues)
     return f"Most connections that waited in an accept queue: {', '.join(most)}." + (
         " Red: a limit that was reached." if reached else ""
     )

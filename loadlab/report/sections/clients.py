@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadlab.core import formatting
-from loadlab.core.model import CellSummary, ClientLoad
+from loadlab.model import CellSummary, ClientLoad
 from loadlab.report import words
 from loadlab.report.html import Row, Table, table
 from loadlab.report.sections import headlines
+from loadlab.run import formatting
 
 
 def section(cell: CellSummary) -> Table | None:

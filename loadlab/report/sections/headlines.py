@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec.structs import astuple
 
-from loadlab.analysis.ranking import HELD_FROM
-from loadlab.core import formatting
-from loadlab.core.model import CellSummary, ErrorCounts, Load, Repetition, Statistics
+from loadlab.model import CellSummary, ErrorCounts, Load, Repetition, Statistics
 from loadlab.report import words
 from loadlab.report.html import Headline
-from loadlab.report.sections import latency
-from loadlab.report.words import labels, repetitions
+from loadlab.report.sections import latency_columns
+from loadlab.report.words import labels, repetitions_words
 from loadlab.report.words.labels import Entry
-from loadlab.report.words.validity import SATURATED
+from loadlab.report.words.validity_words import SATURATED
+from loadlab.results.ranking import HELD_FROM
+from loadlab.run import formatting
 
 
 def valid(cell: CellSummary) -> list[Repetition]:
@@ -43,7 +43,7 @@ def held(repetition: Repetition, load: Load) -> bool:
 
 def skipped(cell: CellSummary) -> str:
     """Return a sentence on the repetitions left out, after a space; empty where there are none."""
-    counted = repetitions.counted(cell.repetitions)
+    counted = repetitions_words.counted(cell.repetitions)
     more = f", {words.reason(cell.void_share)}" if cell.void_share else ""
     return f" {counted}{more}." if counted else ""
 
@@ -103,4 +103,6 @@ def _tail(found: Statistics) -> str:
     """Return the slowest answers and the errors."""
     errors = total(found.errors) or 0
     share = f" ({formatting.share(errors, found.requests)} of requests)" if errors else ""
-    return f"{latency.slowest(found.latency_us)}, {formatting.plural(errors, 'error')}{share}"
+    return (
+        f"{latency_columns.slowest(found.latency_us)}, {formatting.plural(errors, 'error')}{share}"
+    )

@@ -6,8 +6,8 @@ import time
 
 from msgspec import Struct
 
-from loadlab.core import formatting
-from loadlab.scheduling import progress
+from loadlab.plan import progress
+from loadlab.run import formatting
 
 # Seconds a task must run before it is shown; most end or are skipped sooner.
 SHOW_AFTER_S = 0.5

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadlab.analysis.matrix import document as matrix
-from loadlab.analysis.turns import Turn
-from loadlab.analysis.verdict import document as verdict
-from loadlab.core import formatting
-from loadlab.core.model import Result
-from loadlab.report.terminal import results
-from loadlab.report.words import applications, disturbances, outcomes
-from loadlab.report.words import verdict as verdict_words
-from loadlab.report.words.matrix import sentences
-from loadlab.scheduling import progress, search
-from loadlab.scheduling.records import TRIES
-from loadlab.scheduling.schedule import NextMeasurement
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.model import Result
+from loadlab.plan import progress
+from loadlab.plan.modes import search
+from loadlab.plan.records import TRIES
+from loadlab.plan.schedule import NextMeasurement
+from loadlab.report.terminal import cell_lines
+from loadlab.report.words import (
+    applications_words,
+    disturbances,
+    matrix_words,
+    outcomes,
+    verdict_words,
+)
+from loadlab.results.matrix import build_matrix as matrix
+from loadlab.results.turns import Turn
+from loadlab.run import formatting
 
 _NOTICES = {"early": disturbances.early, "spent": disturbances.spent}
 
@@ -31,14 +36,14 @@ def lines(turn: Turn) -> Iterator[str]:
     if turn.block and turn.plan.matrix is not None:
         standing = matrix.one_of(turn.plan).standing(turn.records)
         compared = matrix.compare(turn.plan, turn.records, standing)
-        yield sentences.after_block(turn.plan, turn.block, standing, compared)
+        yield matrix_words.after_block(turn.plan, turn.block, standing, compared)
     for cell_id, error in turn.abandoned.items():
         yield f"Skipped after {TRIES} failed attempts: {cell_id}: {formatting.one_line(error)}"
 
 
 def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
     plan, endpoint = turn.plan, item.cell.endpoint
-    path = applications.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
+    path = applications_words.paths(plan.endpoints).get(endpoint, f"/{endpoint}")
     if len(plan.tunings) > 1:
         path += f", tuning {item.cell.tuning}"
     pairs = {experiment.pair for experiment in plan.experiments}
@@ -47,5 +52,5 @@ def _title(turn: Turn, item: NextMeasurement, result: Result) -> str:
 
 def _result(item: NextMeasurement, result: Result) -> str:
     if item.slo is None or result.error is not None:
-        return results.result(result)
-    return f"{results.result(result)}{outcomes.objective_met(search.judge(item, result))}"
+        return cell_lines.result(result)
+    return f"{cell_lines.result(result)}{outcomes.objective_met(search.judge(item, result))}"

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from loadlab.core.errors import ResultError
-from loadlab.core.model import Reason
-from loadlab.report.words import curves, generators, outcomes, validity, verdict
-from loadlab.report.words.matrix import sentences
-from loadlab.report.words.table import Entry, Table
+from loadlab.model import Reason
+from loadlab.report.words import (
+    curves_words,
+    generators_words,
+    matrix_words,
+    outcomes,
+    validity_words,
+    verdict_words,
+)
+from loadlab.report.words.word_table import Entry, Table
+from loadlab.run.errors import ResultError
 
 __all__ = ["TABLE", "Entry", "Table", "coded", "reason", "remedy"]
 
 TABLE: Table = {
-    **validity.TABLE,
+    **validity_words.TABLE,
     **outcomes.TABLE,
-    **curves.TABLE,
-    **generators.TABLE,
-    **verdict.TABLE,
-    **sentences.TABLE,
+    **curves_words.TABLE,
+    **generators_words.TABLE,
+    **verdict_words.TABLE,
+    **matrix_words.TABLE,
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from loadlab.core import formatting
-from loadlab.core.model import Disturbance, Reason
+from loadlab.model import Disturbance, Reason
 from loadlab.report import words
+from loadlab.run import formatting
 
 _TAKEN_BY = {
     "steal": "another machine takes",

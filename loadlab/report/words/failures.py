@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from loadlab.core.formatting import one_line
 from loadlab.hosts.probe import ssh_reason
+from loadlab.run.formatting import one_line
 
 # Actions whose failure message the lab wrote itself.
 REFUSING = ("ansible.builtin.assert", "ansible.builtin.fail", "lab.bench.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadlab.core import formatting
-from loadlab.core.model import Cell, CellSummary, Comparison, Injection, LabRevision, Load
 from loadlab.generators import registry
+from loadlab.model import Cell, CellSummary, Comparison, Injection, LabRevision, Load
 from loadlab.report.words import quantities
+from loadlab.run import formatting
 
 # Endpoint -> path, from the manifest's plan.
 Paths = Mapping[str, str]

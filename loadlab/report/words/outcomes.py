@@ -5,11 +5,11 @@ loadlab/stats, loadlab/scheduling and loadlab/analysis return them.
 
 from __future__ import annotations
 
-from loadlab.core import formatting
-from loadlab.core.model import AblationPower, Reason
+from loadlab.model import AblationPower, Reason
+from loadlab.plan.modes.slo import Judged
 from loadlab.report.words.quantities import is_united, percentile, quantity
-from loadlab.report.words.table import Entry, Table
-from loadlab.scheduling.slo import Judged
+from loadlab.report.words.word_table import Entry, Table
+from loadlab.run import formatting
 from loadlab.stats.inference import ABOVE
 
 _MORE = "Measure more repetitions (-e repetitions=)"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loadlab.core import formatting
-from loadlab.core.model import PercentileInterval
+from loadlab.model import PercentileInterval
+from loadlab.run import formatting
 from loadlab.stats import inference
 
 

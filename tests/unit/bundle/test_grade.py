@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from loadlab.bundle import archive, grade
 from loadlab.bundle.archive import BundleError
-from loadlab.core import documents
-from loadlab.core.model import Lesson, LessonResult, Reader
-from loadlab.core.run_dir import RunDir
-from loadlab.report import lesson as pages
-from loadlab.report.words import lessons as words
+from loadlab.kinds.lesson import show as pages
+from loadlab.kinds.lesson import words
+from loadlab.model import Lesson, LessonResult, Reader
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 from tests.unit.bundle import test_verify as recorded
 

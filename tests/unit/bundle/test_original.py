@@ -10,11 +10,11 @@ import pytest
 
 from loadlab.bundle import archive, verify
 from loadlab.bundle import original as originals
-from loadlab.core import documents, revision
-from loadlab.core.errors import PlanError
-from loadlab.core.model import Summary
-from loadlab.core.run_dir import RunDir
-from loadlab.reproduction import document
+from loadlab.history.reproduction import build_reproduction
+from loadlab.model import Summary
+from loadlab.run import documents, revision
+from loadlab.run.errors import PlanError
+from loadlab.run.run_dir import RunDir
 from tests.unit.bundle.test_verify import CLEAN, ROOT, change
 from tests.unit.bundle.test_verify import original as original
 from tests.unit.bundle.test_verify import run_dir as run_dir
@@ -106,7 +106,7 @@ def test_the_comparison_with_the_original_is_verified_too(run_dir: Path, tmp_pat
     for name in ("manifest", "summary"):
         change(again / f"{name}.json", "run_id", to="again")
     change(again / "plan.json", "plan", "run_id", to="again")
-    found = document.write(again)
+    found = build_reproduction.write(again)
     assert found is not None
     assert found.run_id == "again"
 

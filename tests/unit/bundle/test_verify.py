@@ -19,16 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.analysis import calibration, derive, result
 from loadlab.bundle import archive as bundle
 from loadlab.bundle import signature
 from loadlab.bundle import verify as rederive
-from loadlab.bundle.comparison import TOLERANCE, Comparison
+from loadlab.bundle.document_comparison import TOLERANCE, Comparison
 from loadlab.bundle.signature import SignatureError, Signed
 from loadlab.bundle.verify import Outcome
-from loadlab.core import documents as files
-from loadlab.core import errors, revision, thresholds
-from loadlab.core.model import (
+from loadlab.generators import oha_database
+from loadlab.kinds import derive_run
+from loadlab.kinds import page as report
+from loadlab.model import (
     SCHEMA,
     Calibration,
     CalibrationConditions,
@@ -41,10 +41,11 @@ from loadlab.core.model import (
     StudyClaim,
     StudyPublication,
 )
-from loadlab.core.run_dir import CalibrationDir, derived
-from loadlab.generators import oha_database
-from loadlab.report import page as report
-from loadlab.scheduling.plan import Run
+from loadlab.plan.plan_document import Run
+from loadlab.results import derive_result, judge_calibration
+from loadlab.run import documents as files
+from loadlab.run import errors, revision, thresholds_file
+from loadlab.run.run_dir import CalibrationDir, derived
 from loadlab.stats import histograms
 from tests.unit import builders
 
@@ -120,13 +121,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def derive_all(run: Path) -> None:
     """Derive every document of the run as the lab that made it does."""
-    found = calibration.derive(CalibrationDir(run / "calibration"), 1, "oha", THRESHOLDS)
+    found = judge_calibration.derive(CalibrationDir(run / "calibration"), 1, "oha", THRESHOLDS)
     files.write(run / "calibration.json", files.encode(found))
-    derive.results(run)
+    derive_run.results(run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(revision, "of", lambda root: CLEAN)
-        derive.describe(run, ROOT, {}, {"python": "3.11"}, {})
-    derive.summary(run)
+        derive_run.describe(run, ROOT, {}, {"python": "3.11"}, {})
+    derive_run.summary(run)
     files.write(run / "report.html", report.render(TEMPLATE, report.build(run)))
 
 
@@ -341,8 +342,8 @@ def test_any_byte_of_a_raw_file_shows_in_its_result(
     given = files.load(path.parent / "result.json")
     path.write_bytes(changed)
     try:
-        in_force = calibration.in_force(original, path.parent, THRESHOLDS)
-        again = result.build(path.parent, THRESHOLDS, *in_force)
+        in_force = judge_calibration.in_force(original, path.parent, THRESHOLDS)
+        again = derive_result.build(path.parent, THRESHOLDS, *in_force)
     except errors.ResultError:
         # cell.json is no JSON any more: no result comes of it.
         assert path.name == "cell.json"
@@ -408,7 +409,7 @@ def other_lab(tmp_path: Path, **limits: float) -> Path:
     for part in ("files", "roles/report", "docs/lessons"):
         shutil.copytree(ROOT / part, root / part)
     own = msgspec.to_builtins(builders.thresholds(**limits))
-    (root / thresholds.FILE).write_text(yaml.safe_dump(own))
+    (root / thresholds_file.FILE).write_text(yaml.safe_dump(own))
     return root
 
 
@@ -640,11 +641,11 @@ def test_every_repetition_has_the_calibration_of_its_time(run_dir: Path) -> None
         return None if found is None else found.iperf3.server_to_client.bits_per_second
 
     def bits(place: str) -> float | None:
-        (found,) = calibration.in_force(run_dir, run_dir / place, THRESHOLDS)
+        (found,) = judge_calibration.in_force(run_dir, run_dir / place, THRESHOLDS)
         return received(found)
 
-    first = calibration.derive(CalibrationDir(run_dir / "calibration"), 1, "oha", THRESHOLDS)
-    newest = calibration.derive(CalibrationDir(run_dir / "calibration"), 2, "oha", THRESHOLDS)
+    first = judge_calibration.derive(CalibrationDir(run_dir / "calibration"), 1, "oha", THRESHOLDS)
+    newest = judge_calibration.derive(CalibrationDir(run_dir / "calibration"), 2, "oha", THRESHOLDS)
     one, other = received(first), received(newest)
     assert one != other
     (run_dir / "calibration.json").write_bytes(files.encode(newest))
@@ -711,4 +712,6 @@ def test_each_pair_is_judged_by_its_own_calibration(run_dir: Path) -> None:
     for server, own in (("server2", True), ("server", False)):
         path = run_dir / CLIENT / "cell.json"
         path.write_bytes(files.encode(replace(setup, server=server)))
-        assert (calibration.in_force(run_dir, run_dir / CLIENT, THRESHOLDS) == [document]) is own
+        assert (
+            judge_calibration.in_force(run_dir, run_dir / CLIENT, THRESHOLDS) == [document]
+        ) is own

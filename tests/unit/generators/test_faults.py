@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadlab.core.model import Download, HalfOpen, Injection, Neighbour, Stall
 from loadlab.generators.faults import HALF_OPEN, NEIGHBOUR, TABLE, Fault, faults
+from loadlab.model import Download, HalfOpen, Injection, Neighbour, Stall
 from tests.unit import builders
 from tests.unit.builders import load
 

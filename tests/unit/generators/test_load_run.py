@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadlab.core import documents
-from loadlab.core.errors import ResultError
-from loadlab.core.model import HostCpus, HostInterfaces, Load
 from loadlab.generators import load_run
 from loadlab.generators.load_run import Asked, LoadRun, Offer
+from loadlab.model import HostCpus, HostInterfaces, Load
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
 from tests.unit import builders
 
 HOST = {"cpus": [0, 1], "interface": "eth1"}

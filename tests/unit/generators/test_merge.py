@@ -16,13 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.analysis import calibration, derive, response_time, result
-from loadlab.analysis.summary import summary
-from loadlab.analysis.validity.evidence import LoadEvidence
-from loadlab.analysis.validity.judgement import judge_together
-from loadlab.core import documents
-from loadlab.core.errors import ResultError
-from loadlab.core.model import (
+from loadlab.generators import merge, oha_database
+from loadlab.generators.measurement import ERROR_CLASSES, Measurement, Waited
+from loadlab.kinds import derive_run
+from loadlab.model import (
     Calibration,
     CalibrationOrigin,
     HostTelemetry,
@@ -31,11 +28,15 @@ from loadlab.core.model import (
     Result,
     Validity,
 )
-from loadlab.generators import merge, oha_database
-from loadlab.generators.measurement import ERROR_CLASSES, Measurement, Waited
+from loadlab.plan import records
 from loadlab.report import words
 from loadlab.report.sections import clients
-from loadlab.scheduling import records
+from loadlab.results import derive_result, judge_calibration, response_time
+from loadlab.results.summarize import summary
+from loadlab.results.validity.judge_validity import judge_together
+from loadlab.results.validity.validity_evidence import LoadEvidence
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
 from loadlab.stats import histograms
 from tests.unit import builders
 from tests.unit.builders import present
@@ -211,13 +212,13 @@ def rep_dir(tmp_path: Path) -> Path:
 
 
 def build(rep_dir: Path) -> Result:
-    found = result.build(rep_dir, LIMITS, None, None)
+    found = derive_result.build(rep_dir, LIMITS, None, None)
     documents.encode(found)
     return found
 
 
 def test_two_clients_make_one_result(rep_dir: Path) -> None:
-    alone = result.build(FIXTURES / "rep-oha", LIMITS, None)
+    alone = derive_result.build(FIXTURES / "rep-oha", LIMITS, None)
     found = build(rep_dir)
     assert found.error is None
     assert found.validity.valid, found.validity
@@ -252,8 +253,8 @@ def test_it_comes_out_the_same_from_what_is_kept(rep_dir: Path) -> None:
     name = oha_database.REDUCED
     copy = Path(shutil.copytree(rep_dir, rep_dir.parent / name))
     (copy / "result.json").write_bytes(documents.encode(found))
-    result.keep(copy, LIMITS)
-    result.discard(copy, LIMITS)
+    derive_result.keep(copy, LIMITS)
+    derive_result.discard(copy, LIMITS)
     for client in CLIENTS:
         assert (copy / "clients" / client / name).exists()
         assert not (copy / "clients" / client / oha_database.DATABASE).exists()
@@ -364,7 +365,7 @@ def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
         origin = CalibrationOrigin(run_id=name, measured=1.0)
         document = msgspec.structs.replace(document, ceiling=most, origin=origin)
         (run_dir / f"{name}.json").write_bytes(documents.encode(document))
-    found = calibration.in_force(run_dir, rep_dir, builders.thresholds())
+    found = judge_calibration.in_force(run_dir, rep_dir, builders.thresholds())
     origins = [present(present(one).origin).run_id for one in found]
     assert origins == ["calibration", "calibration+clientb"]
     # What they can offer together.
@@ -373,11 +374,11 @@ def test_each_client_is_judged_by_its_own_calibration(rep_dir: Path) -> None:
 
 def test_a_repetition_is_cut_off_where_a_client_did_not_end(rep_dir: Path) -> None:
     run_dir = rep_dir.parents[2]
-    assert derive.unfinished(run_dir) == []
+    assert derive_run.unfinished(run_dir) == []
     second = rep_dir / "clients" / "clientb"
     (second / "run.json").unlink()
     (second / "progress.txt").write_text("warming up\n")
-    (found,) = derive.unfinished(run_dir)
+    (found,) = derive_run.unfinished(run_dir)
     assert (found.repetition.path, found.step) == (rep_dir, "warming up")
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.analysis import due
 from loadlab.generators import metronome
 from loadlab.generators.attribution import Schedule
 from loadlab.generators.generator import Request
 from loadlab.generators.measurement import GeneratorError, Measurement
+from loadlab.results import due
 from loadlab.stats import histograms
 from tests.unit import builders
 

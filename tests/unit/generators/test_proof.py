@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.model import GeneratorProgram
 from loadlab.generators import proof, registry
 from loadlab.generators.proof import Found, Outcome
-from loadlab.report.words import generators
+from loadlab.model import GeneratorProgram
+from loadlab.report.words import generators_words
 
 FILES = Path(__file__).parents[3] / "roles/load_tools/files"
 ASKS = """
@@ -35,25 +35,25 @@ def outcome(*command: str) -> Outcome:
 def test_a_program_that_is_answered_is_proven() -> None:
     found = outcome(sys.executable, "-c", ASKS, proof.URL)
     assert found == Outcome(exit_code=0, answered=3, said="ok\nok\nok")
-    assert generators.proof_refusal("client", "wrk2", found) == ""
+    assert generators_words.proof_refusal("client", "wrk2", found) == ""
 
 
 def test_a_program_that_only_prints_its_usage_is_refused() -> None:
     """As wrk2 does on aarch64."""
     found = outcome("sh", "-c", "printf 'Usage: wrk <options> <url>\\033[31m\\n'; exit 1")
     assert found == Outcome(exit_code=1, answered=0, said="Usage: wrk <options> <url>[31m")
-    assert generators.proof_refusal("client", "wrk2", found) == (
+    assert generators_words.proof_refusal("client", "wrk2", found) == (
         "client: wrk2 does not work there. In one second of load against a server on the host "
         "itself 0 requests were answered, it ended with 1 and said 'Usage: wrk <options> "
         "<url>[31m'. Name another with -e wrk2_binary=/path/to/wrk2, or measure with "
         "-e generator=metronome -e cross_check=false. No load was offered."
     )
-    assert "0 requests were answered, it ended with 0 and" in generators.proof_refusal(
+    assert "0 requests were answered, it ended with 0 and" in generators_words.proof_refusal(
         "client", "metronome", outcome("true")
     )
     failed = outcome("sh", "-c", f"{shlex.quote(sys.executable)} -c '{ASKS}' $0; exit 3", proof.URL)
     assert (failed.exit_code, failed.answered) == (3, 3)
-    assert "Measure with -e generator=metronome" in generators.proof_refusal(
+    assert "Measure with -e generator=metronome" in generators_words.proof_refusal(
         "client", "wrk", failed
     )
 

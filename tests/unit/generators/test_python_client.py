@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from loadlab.core.model import Load
 from loadlab.generators import python_client
 from loadlab.generators.measurement import ERROR_CLASSES, GeneratorError, Measurement
+from loadlab.model import Load
 from loadlab.stats import histograms
 
 ROOT = Path(__file__).parents[3]

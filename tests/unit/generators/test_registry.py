@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.catalog import load_yaml
-from loadlab.core.errors import PlanError
 from loadlab.generators import registry
 from loadlab.generators.generator import Request
+from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import PlanError
 
 ROOT = Path(__file__).parents[3]
 REQUEST = Request(

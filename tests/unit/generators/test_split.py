@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.generators import split
-from loadlab.planning import options
+from loadlab.plan import option_specs
 from tests.unit.builders import SPECS
 
 CLIENTS = st.integers(2, 40)
@@ -41,6 +41,6 @@ def test_each_client_has_its_share() -> None:
 
 
 def test_what_can_be_split_is_not_refused() -> None:
-    checked = options.options(SPECS, {})
+    checked = option_specs.options(SPECS, {})
     for generator, rate in (("oha", [0.5]), ("wrk2", [3.0]), ("wrk", [1000.0]), ("oha", [])):
         split.refuse(replace(checked, generator=generator, rate=rate, connections=[3], clients=3))

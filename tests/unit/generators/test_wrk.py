@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.analysis import response_time
-from loadlab.analysis.due import over_due
 from loadlab.generators import wrk
 from loadlab.generators.measurement import GeneratorError
+from loadlab.results import response_time
+from loadlab.results.due import over_due
 from tests.unit import builders
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "wrk"

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.analysis import response_time
-from loadlab.core.model import Load, Reason
 from loadlab.generators import wrk2
 from loadlab.generators.generator import Request
 from loadlab.generators.measurement import GeneratorError, Measurement
+from loadlab.model import Load, Reason
+from loadlab.results import response_time
 from loadlab.stats import histograms
 from tests.unit.builders import load, thresholds
 

@@ -9,18 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core.model import (
-    CellSummary,
-    Manifest,
-    Progress,
-    Reason,
-    Repetition,
-    Summary,
-    Validity,
-)
-from loadlab.core.run_dir import RunDir
-from loadlab.scheduling.plan import Plan, Run
+from loadlab.model import CellSummary, Manifest, Progress, Reason, Repetition, Summary, Validity
+from loadlab.plan.plan_document import Plan, Run
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 
 BEGAN = datetime.datetime(2026, 11, 1, 12, tzinfo=datetime.UTC)

@@ -12,27 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core.model import (
-    CellSummary,
-    Difference,
-    GeneratorProgram,
-    NoiseFloor,
-    Sample,
-    Summary,
-)
-from loadlab.core.run_dir import RunDir
-from loadlab.history import runs, series
-from loadlab.history.runs import PastRun
+from loadlab.history import past_runs, series, words
+from loadlab.history.past_runs import PastRun
 from loadlab.history.series import Series, Step
-from loadlab.report.words import history as words
+from loadlab.model import CellSummary, Difference, GeneratorProgram, NoiseFloor, Sample, Summary
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
 from tests.unit.history import pasts
 
 
 def one(results: Path, endpoint: str = "index") -> Series:
     """The series of the cell at /index."""
-    found = series.build(runs.read(results)).cells
+    found = series.build(past_runs.read(results)).cells
     (chosen,) = (cell for cell in found if cell.cell.endpoint == endpoint)
     return chosen
 
@@ -86,7 +78,7 @@ def test_a_level_that_was_compared_often_needs_more_to_be_left(tmp_path: Path) -
 def test_a_difference_within_the_noise_floor_is_no_step(tmp_path: Path) -> None:
     write(tmp_path, [1.0, 1.02, 1.01, 1.3, 1.32, 1.31])
     assert one(tmp_path).steps
-    for run in runs.read(tmp_path):
+    for run in past_runs.read(tmp_path):
         path = RunDir(tmp_path / run.run_id).summary
         found = documents.read(path, Summary)
         cells = [blocks(cell, (1.0, 1.0, 1.0)) for cell in found.cells]
@@ -164,7 +156,7 @@ def test_a_cell_is_the_same_by_its_definition(tmp_path: Path) -> None:
         for cell in found.cells
     ]
     documents.write(path, documents.encode(replace(found, cells=cells)))
-    every = series.build(runs.read(tmp_path)).cells
+    every = series.build(past_runs.read(tmp_path)).cells
     assert [len(cell.runs) for cell in every] == [1, 1, 1, 1]
 
 
@@ -184,7 +176,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[PastRun]:
     results = tmp_path_factory.mktemp("results")
     for kernel in ("6.1", "6.2"):
         pasts.write(results, kernel, 1, kernel=kernel)
-    return runs.read(results)
+    return past_runs.read(results)
 
 
 def past(kind: PastRun, number: int, factor: float, void: bool) -> PastRun:

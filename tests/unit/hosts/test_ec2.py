@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.core.catalog import load_yaml
 from loadlab.hosts import ec2, ec2_price
+from loadlab.run.catalog import load_yaml
 
 ROOT = Path(__file__).parents[3]
 PRICES: dict[str, Any] = load_yaml(ROOT / "files" / "aws_prices.yml")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core.model import CloudInstance
 from loadlab.hosts import ec2_price
 from loadlab.hosts.ec2_price import Found, Prices
-from loadlab.report.words import cost
+from loadlab.model import CloudInstance
+from loadlab.report.words import cost_words
 
 PRICES = Prices(
     date="2026-11-21",
@@ -58,7 +58,7 @@ def test_cost_is_hours_times_price() -> None:
     assert one.hours == pytest.approx(1.5)
     assert one.usd_per_hour == pytest.approx(1.015)
     assert one.usd == pytest.approx(1.5225)
-    assert cost.sentence([one, one]) == (
+    assert cost_words.sentence([one, one]) == (
         "2 instances for 3.00 h together: about 3.04 USD up to here, by the list prices of "
         "2026-11-21, without traffic. Instances cost until they are removed."
     )
@@ -76,11 +76,11 @@ def test_cost_is_hours_times_price() -> None:
 def test_cost_without_a_price_says_so(changes: dict[str, Any], kind: str) -> None:
     one = used(**changes)
     assert (one.usd_per_hour, one.usd) == (None, None)
-    assert cost.sentence([one]) == (
+    assert cost_words.sentence([one]) == (
         "1 instance for 1.50 h together: the price is unknown, as files/aws_prices.yml does not "
         f"have {kind}."
     )
-    together = cost.sentence([used(), one])
+    together = cost_words.sentence([used(), one])
     assert "about 1.52 USD up to here" in together
     assert together.endswith(f"without traffic, and the unknown price of {kind}.")
 

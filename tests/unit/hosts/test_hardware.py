@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.core.model import Hardware, HostDescription, Nic
 from loadlab.hosts import hardware
+from loadlab.model import Hardware, HostDescription, Nic
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "hardware.sh"

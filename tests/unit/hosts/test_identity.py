@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core.errors import PlanError
-from loadlab.core.model import HostDescription
 from loadlab.hosts import identity
 from loadlab.hosts.identity import Identity, RunHost
 from loadlab.hosts.probe import HostProbe
+from loadlab.model import HostDescription
+from loadlab.run.errors import PlanError
 
 HOST = HostProbe(
     user="root",

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadlab.core.fingerprint import fingerprint
-from loadlab.core.model import HostDescription
 from loadlab.hosts import probe as host
 from loadlab.hosts.cpu_list import cpu_list
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
+from loadlab.model import HostDescription
+from loadlab.run.fingerprint import fingerprint
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "roles" / "host_check" / "files" / "probe.sh"

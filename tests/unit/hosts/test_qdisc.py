@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from loadlab.core.catalog import load_yaml
-from loadlab.core.errors import PlanError
 from loadlab.hosts import qdisc
 from loadlab.hosts.qdisc import Netem, NetworkProfile, RootQdisc, Tbf
+from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import PlanError
 
 ROOT = Path(__file__).parents[3]
 FILES: dict[str, Any] = {

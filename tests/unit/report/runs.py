@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from loadlab.analysis import summary as summaries
-from loadlab.core import documents
-from loadlab.core.model import (
+from loadlab.model import (
     CellSummary,
     Confirmation,
     EncodedHistogram,
@@ -34,7 +32,9 @@ from loadlab.core.model import (
     Telemetry,
     Validity,
 )
-from loadlab.core.run_dir import RunDir
+from loadlab.results import summarize as summaries
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from loadlab.stats import histograms, latency_bins
 from tests.unit import builders
 from tests.unit.builders import present

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from loadlab.core import formatting
-from loadlab.core.model import CellSummary, Summary
-from loadlab.report import page as report
-from loadlab.report.page import render
+from loadlab.kinds import page as report
+from loadlab.kinds.page import render
+from loadlab.model import CellSummary, Summary
 from loadlab.report.words import labels
+from loadlab.run import formatting
 from tests import screenshots
 from tests.browser import Browser
 from tests.unit.report import runs

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core.model import CurveSummary, Summary
-from loadlab.core.run_dir import RunDir
-from loadlab.report import page as report
-from loadlab.report.sections import curves
-from loadlab.report.terminal import results
+from loadlab.kinds import page as report
+from loadlab.model import CurveSummary, Summary
+from loadlab.report.sections import curves_section
+from loadlab.report.terminal import cell_lines
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.unit import builders
-from tests.unit.analysis.test_sweeps_searches import change, paths, run_of, summed
 from tests.unit.report import runs
+from tests.unit.results.test_sweeps_searches import change, paths, run_of, summed
 
 AIOHTTP = "aiohttp on Gunicorn (unix, http, uvloop, connections kept)"
 
@@ -35,7 +35,7 @@ def summary(run: Path) -> Summary:
 
 
 def text(found: CurveSummary, run: Path) -> str:
-    (headline,) = curves.headlines(replace(summary(run), curves=[found]), {}).values()
+    (headline,) = curves_section.headlines(replace(summary(run), curves=[found]), {}).values()
     return headline.text
 
 
@@ -103,7 +103,7 @@ def test_a_p99_that_is_a_lower_bound_is_told_as_one(tmp_path: Path) -> None:
         for one in found.cells
     ]  # fmt: skip
     documents.write(RunDir(folder).summary, documents.encode(replace(found, cells=cells)))
-    assert "990/s 1.84 ms, 1,200/s ≥ 1.84 ms" in results.table(summary(folder))
+    assert "990/s 1.84 ms, 1,200/s ≥ 1.84 ms" in cell_lines.table(summary(folder))
     (section,) = report.build(folder).figures
     assert "1,200/s ≥ 1.84 ms" in str(section.plots[0].svg)
     assert "A triangle: at least that" in section.caption
@@ -143,10 +143,10 @@ def test_the_void_measurements_of_a_rate_are_one_row_and_one_sentence(run: Path)
     at = found.trace.index(void)
     trace = [*found.trace[:at], *more, *found.trace[at + 1 :]]
     whole = replace(summary(run), curves=[replace(found, trace=trace)])
-    (headline,) = curves.headlines(whole, {}).values()
+    (headline,) = curves_section.headlines(whole, {}).values()
     assert headline.text.count("500 requests/s") == 1
     assert headline.text.endswith("Not judged: 500 requests/s (3 void: steal).")
-    ((part,),) = curves.by_path(whole, {}).values()
+    ((part,),) = curves_section.by_path(whole, {}).values()
     assert "Not judged" not in part.text
     (row,) = (one for one in part.table.rows if one.cells[0].text == "500")
     assert row.cells[-2].text.startswith("3 times void: steal: ")
@@ -162,7 +162,7 @@ def test_the_tile_names_the_highest_rate_of_the_curve(run: Path) -> None:
 
 
 def test_a_curve_is_one_line_of_the_terminal(run: Path) -> None:
-    rows = results.table(summary(run)).splitlines()
+    rows = cell_lines.table(summary(run)).splitlines()
     (line,) = [row for row in rows if "250/s" in row]
     assert line.startswith(f"Curve of {AIOHTTP} on /agents, p99: 250/s 1.84 ms, 740/s 1.84 ms")
     assert sum(row.startswith("agents ") for row in rows) == 2

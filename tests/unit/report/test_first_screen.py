@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core.model import Difference, NoiseFloor, Sample, Summary
-from loadlab.report import page as report
-from loadlab.report.first_screen import figure, results, tiles
+from loadlab.kinds import page as report
+from loadlab.model import Difference, NoiseFloor, Sample, Summary
+from loadlab.report.first_screen import figure, first_results, tiles
 from loadlab.report.words import labels
 from loadlab.report.words.labels import Entry
 from tests.unit import builders
@@ -164,7 +164,7 @@ def test_the_noise_floor_is_with_the_columns_that_it_explains(tmp_path: Path) ->
         difference=Difference(value=0.0, low=-0.07, high=0.05), p=None, noise_floor=0.07,
     )  # fmt: skip
     floors = [floor, replace(floor, noise_floor=0.02), replace(floor, noise_floor=None)]
-    found = results.build(entries(summary), floors)
+    found = first_results.build(entries(summary), floors)
     assert found
     assert [one.value for one in found.head if one.text.startswith("p99")] == ["low 0.07", "low"]
     assert "the noise floor, p99 7.0 %, explains the difference" in found.caption

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from loadlab.analysis import ranking as ranks
-from loadlab.core.model import Summary
-from loadlab.report.sections import ranking
+from loadlab.model import Summary
+from loadlab.report.sections import ranking_section
 from loadlab.report.words import labels
+from loadlab.results import ranking as ranks
 from tests.unit import builders
-from tests.unit.analysis.test_ranking import CLOSED, around, cell
+from tests.unit.results.test_ranking import CLOSED, around, cell
 
 
 def summary(**goodputs: list[float]) -> Summary:
@@ -20,15 +20,15 @@ def summary(**goodputs: list[float]) -> Summary:
 def test_what_all_ranks_by_medians_have_in_common_is_told_once() -> None:
     found = summary(flask=[900], django=[800], quart=[700])
     remark = "?: 1 block with a value of both, at least 3 are needed."
-    lines = ranking.lines(found)
+    lines = ranking_section.lines(found)
     assert lines[-1] == remark
     assert [line.partition("(goodput ")[2] for line in lines[3:-1]] == ["-11 %)", "-13 %)"]
-    (table,) = ranking.tables(found, labels.entries(found.cells, {}), {})
+    (table,) = ranking_section.tables(found, labels.entries(found.cells, {}), {})
     assert table.caption.endswith(f" {remark}")
     assert [row.cells[-1].text for row in table.rows] == ["", "goodput -11 %", "goodput -13 %"]
 
 
 def test_reason_of_one_rank_alone_stays_beside_it() -> None:
     found = summary(flask=around(900), django=around(800), quart=[700])
-    *_, last = ranking.lines(found)
+    *_, last = ranking_section.lines(found)
     assert last.endswith("(goodput -12 %: 1 block with a value of both, at least 3 are needed)")

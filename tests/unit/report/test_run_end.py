@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core import documents, lock
-from loadlab.core.errors import ResultError
-from loadlab.core.model import (
+from loadlab.kinds import page, run_end
+from loadlab.model import (
     Certificate,
     Disturbance,
     Expectation,
@@ -21,9 +20,9 @@ from loadlab.core.model import (
     StudyPublication,
     Summary,
 )
-from loadlab.report import page
-from loadlab.report.terminal import run_end
-from loadlab.scheduling import plan as plans
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents, lock
+from loadlab.run.errors import ResultError
 from tests.unit import builders
 
 NOW = 1_000_000.0

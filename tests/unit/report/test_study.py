@@ -7,21 +7,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadlab.analysis.claims import document as claims
-from loadlab.core import catalog, documents
-from loadlab.core.model import (
-    Claims,
-    ClientCpu,
-    Manifest,
-    PlannedStudy,
-    PythonClient,
-    Study,
-    StudySetup,
-)
-from loadlab.planning import studies
-from loadlab.report import page as report
+from loadlab.kinds import page as report
+from loadlab.kinds.study import analyse as claims
+from loadlab.kinds.study import study_files
+from loadlab.model import Claims, ClientCpu, Manifest, PlannedStudy, PythonClient, Study, StudySetup
 from loadlab.report.html import Table
-from loadlab.report.sections import study as section
+from loadlab.report.sections import study_section as section
+from loadlab.run import catalog, documents
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +35,7 @@ CLIENT = PythonClient(
 
 
 def find(name: str) -> Study:
-    return builders.present(studies.find(ROOT, {"study": name, "scale": "local"}, "study"))
+    return builders.present(study_files.find(ROOT, {"study": name, "scale": "local"}, "study"))
 
 
 @pytest.fixture

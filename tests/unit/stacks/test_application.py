@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from loadlab.core.errors import PlanError
-from loadlab.report.words import applications
+from loadlab.report.words import applications_words
+from loadlab.run.errors import PlanError
 from loadlab.stacks import application, requirements
 from tests.unit import builders
 
@@ -183,7 +183,7 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
         "Host": "localhost",
         "Content-Type": "application/json",
     }
-    assert applications.found(plan) == [
+    assert applications_words.found(plan) == [
         f"Application {made}: app:app speaks WSGI; packages of requirements.txt; no database of "
         "the lab; measured: /, POST / (app.yml and requests.yml there can say otherwise)"
     ]
@@ -191,7 +191,7 @@ def test_plan_of_an_own_application(tmp_path: Path) -> None:
 
 def test_paths_of_requests_that_are_alike_have_their_names() -> None:
     several = {"a": {"path": "/x"}, "b": {"path": "/x", "method": "GET"}, "c": {"path": "/y"}}
-    assert applications.paths(several) == {"a": "/x (a)", "b": "/x (b)", "c": "/y"}
+    assert applications_words.paths(several) == {"a": "/x (a)", "b": "/x (b)", "c": "/y"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.core.catalog import load_yaml
+from loadlab.run.catalog import load_yaml
 from loadlab.stacks import book_text, contract
 from loadlab.stacks.contract import ContractError
 

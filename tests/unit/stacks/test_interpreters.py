@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.errors import PlanError
+from loadlab.run.errors import PlanError
 from loadlab.stacks import interpreters
 
 # uv writes the folder's path into it.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from loadlab.core.errors import PlanError
+from loadlab.run.errors import PlanError
 from loadlab.stacks import asking, requests
 
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from loadlab.core.catalog import names
-from loadlab.core.errors import PlanError
-from loadlab.core.model import Options
-from loadlab.planning import options
+from loadlab.model import Options
+from loadlab.plan import option_specs
+from loadlab.run.catalog import names
+from loadlab.run.errors import PlanError
 from loadlab.stacks import application, servers, stacks
 from loadlab.stacks.servers import Places
 from tests.unit import builders
@@ -43,7 +43,7 @@ UWSGI = (
 
 
 def asked(framework: str, **given: Any) -> stacks.Stack:
-    values: Options = options.options(builders.SPECS, {"framework": framework, **given})
+    values: Options = option_specs.options(builders.SPECS, {"framework": framework, **given})
     return stacks.stack(ROOT, msgspec.to_builtins(values), None)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.catalog import names
-from loadlab.core.errors import PlanError
+from loadlab.run.catalog import names
+from loadlab.run.errors import PlanError
 from loadlab.stacks import application, contract, servers
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadlab.core.errors import PlanError
+from loadlab.run.errors import PlanError
 from loadlab.stacks import uv
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.core.model import LatencyBins
 from loadlab.generators import oha_database, tally
 from loadlab.generators.attribution import Schedule
+from loadlab.model import LatencyBins
 from loadlab.stats import latency_bins
 from tests import simulated
 

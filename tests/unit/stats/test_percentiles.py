@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loadlab.core.model import PercentileInterval, Reason
+from loadlab.model import PercentileInterval, Reason
 from loadlab.stats import histograms, percentiles
 from tests.simulation import samples
 

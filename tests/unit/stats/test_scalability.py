@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from loadlab.core.model import Scalability
+from loadlab.model import Scalability
 from loadlab.stats import scalability
 from tests.unit import builders
 

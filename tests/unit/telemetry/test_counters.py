@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadlab.core.model import HostTelemetry
+from loadlab.model import HostTelemetry
 from loadlab.telemetry import cores, node_exporter
 from loadlab.telemetry.counters import MODES, Counters, TelemetryError
 from loadlab.telemetry.node_exporter import Sample

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loadlab.core import documents, run_dir
+from loadlab.run import documents, run_dir
 from loadlab.telemetry import database
 from loadlab.telemetry.window import Window
 

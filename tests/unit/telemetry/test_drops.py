@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.model import Drops
+from loadlab.model import Drops
 from loadlab.telemetry import cores, drops
 from loadlab.telemetry.counters import TelemetryError
 

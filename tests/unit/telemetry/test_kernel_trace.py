@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core import run_dir
-from loadlab.core.errors import ResultError
+from loadlab.run import run_dir
+from loadlab.run.errors import ResultError
 from loadlab.telemetry import kernel_trace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "kernel_trace"

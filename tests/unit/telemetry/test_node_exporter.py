@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loadlab.core.model import TcpCounts
+from loadlab.model import TcpCounts
 from loadlab.telemetry import node_exporter
 from loadlab.telemetry.counters import MODES, TelemetryError
 from loadlab.telemetry.node_exporter import Sample

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.core import documents, run_dir
-from loadlab.core.model import Database, ServiceProcesses
+from loadlab.model import Database, ServiceProcesses
+from loadlab.run import documents, run_dir
 from loadlab.telemetry import process_readings, processes, services
 from loadlab.telemetry.counters import TelemetryError
 from loadlab.telemetry.process_readings import Process, Reading, Recording

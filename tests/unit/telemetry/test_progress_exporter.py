@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from loadlab.core import lock
-from loadlab.core.errors import ResultError
-from loadlab.core.run_dir import RunDir
+from loadlab.run import lock
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import RunDir
 from loadlab.telemetry.progress_exporter import RunProgress
 from tests.unit import builders
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadlab.core import run_dir
-from loadlab.core.errors import ResultError
-from loadlab.core.model import FunctionFraction, PySpyProfile
+from loadlab.model import FunctionFraction, PySpyProfile
 from loadlab.report.plots import flamegraph
+from loadlab.run import run_dir
+from loadlab.run.errors import ResultError
 from loadlab.telemetry import pyspy
 
 # As py-spy 0.4.3 wrote it with --native, of an event loop of asyncio; shortened.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core.model import AcceptQueue
+from loadlab.model import AcceptQueue
 from loadlab.telemetry import queues
 from loadlab.telemetry.counters import TelemetryError
 from tests.unit.builders import present

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core import run_dir
-from loadlab.core.model import ServiceProcesses
+from loadlab.model import ServiceProcesses
+from loadlab.run import run_dir
 from loadlab.telemetry import cores, services
 from loadlab.telemetry.cores import Reading
 from loadlab.telemetry.window import Window

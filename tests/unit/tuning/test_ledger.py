@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core.model import LedgerRow, LedgerState
+from loadlab.model import LedgerRow, LedgerState
 from loadlab.tuning import ledger, service_ledger
 from loadlab.tuning.ledger import Change, HostLedgers, Reading, Wanted
 from loadlab.tuning.profiles import ServiceSetting

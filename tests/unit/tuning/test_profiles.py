@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loadlab.core.errors import PlanError
+from loadlab.run.errors import PlanError
 from loadlab.tuning import profiles
 
 ROOT = Path(__file__).parents[3]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadlab.core.catalog import load_yaml
 from loadlab.hosts.probe import HostProbe
+from loadlab.run.catalog import load_yaml
 from loadlab.tuning import profiles, sizing
 from loadlab.tuning.profiles import Computed, HostSetting, ServiceSetting
 from loadlab.tuning.sizing import OpenFiles, Pool, PooledStack, Sizes

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadlab.core import documents, formatting
-from loadlab.core.model import CellSummary, PySpyProfile
-from loadlab.core.run_dir import HERE
+from loadlab.model import CellSummary, PySpyProfile
 from loadlab.report.html import Figure, Table, link, table
 from loadlab.report.plots import flamegraph
+from loadlab.run import documents, formatting
+from loadlab.run.run_dir import HERE
 from loadlab.telemetry import pyspy
 
 

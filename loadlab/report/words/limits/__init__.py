@@ -1,14 +1,14 @@
-"""Words for what limited a cell; loadlab/analysis/limits finds it."""
+"""Words for what limited a cell; loadlab/results/limits finds it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadlab.analysis.limits.judgement import CODES
-from loadlab.core.errors import ResultError
-from loadlab.core.model import CellLimit, Reason
-from loadlab.report.words.limits import cores, outside, waits
+from loadlab.model import CellLimit, Reason
+from loadlab.report.words.limits import core_words, outside_words, wait_words
 from loadlab.report.words.limits.wording import Limit, Limits
+from loadlab.results.limits.judge_limits import CODES
+from loadlab.run.errors import ResultError
 
 # Parts of the time of a request.
 PARTS = {
@@ -23,7 +23,7 @@ PARTS = {
     "application_wait": "behind nginx, waiting for something that was not recorded",
     "elsewhere": "elsewhere: in line for a worker, on the network, in the client",
 }
-_EVERY: Limits = {**outside.LIMITS, **cores.LIMITS, **waits.LIMITS}
+_EVERY: Limits = {**outside_words.LIMITS, **core_words.LIMITS, **wait_words.LIMITS}
 # In the order in which they count.
 LIMITS: Limits = {code: _EVERY[code] for code in CODES}
 

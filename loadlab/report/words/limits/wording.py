@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from loadlab.core import formatting
-from loadlab.core.model import Reason
+from loadlab.model import Reason
+from loadlab.run import formatting
 
 SERVICES = {"nginx": "nginx", "application": "the application", "postgresql": "PostgreSQL"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from loadlab.core.model import AcceptQueue, HostSeries, PerSecond
-from loadlab.report.plots.timeline import Host
+from loadlab.model import AcceptQueue, HostSeries, PerSecond
+from loadlab.report.plots.timeline_plot import Host
 from loadlab.stats import latency_bins
 
 SERIES = PerSecond(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.core.model import Injection, Neighbour
+from loadlab.model import Injection, Neighbour
 from loadlab.report.words import labels
 from tests.unit.report import runs
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from loadlab.core.catalog import names
-from loadlab.core.errors import ResultError
-from loadlab.core.model import CellLimit, Reason
+from loadlab.model import CellLimit, Reason
 from loadlab.report.words import limits
+from loadlab.run.catalog import names
+from loadlab.run.errors import ResultError
 from tests.unit.builders import ROOT
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import loadlab
-from loadlab.core.errors import ResultError
-from loadlab.core.model import Facts, Reason
+from loadlab.model import Facts, Reason
 from loadlab.report import words
 from loadlab.report.words import outcomes
+from loadlab.run.errors import ResultError
 
 PACKAGE = Path(loadlab.__file__).parent
 # Code -> a reason as the analysis returns it, and its words.

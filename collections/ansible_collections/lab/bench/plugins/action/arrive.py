@@ -1,6 +1,6 @@
 """Action plugin lab.bench.arrive: moves files fetched from a host to their places in the run.
 
-Also those that an earlier controller fetched and did not move; loadlab/core/arrivals.py does it.
+Also those that an earlier controller fetched and did not move; loadlab/run/arrivals.py does it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
-from loadlab.core import arrivals
+from loadlab.run import arrivals
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -1,7 +1,7 @@
 """Action plugin lab.bench.ask: asks the questions of a lesson before it is measured.
 
 Without a terminal it asks nothing and says so. ``reader`` of the result: the content of
-reader.json. loadlab/planning/lessons checks the answers.
+reader.json. loadlab/plan/lessons checks the answers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec import Struct
 
-from loadlab.core.errors import PlanError
-from loadlab.core.model import PlannedStudy, Prediction
-from loadlab.planning.lessons import answers, reader
-from loadlab.report.words import lessons as words
+from loadlab.kinds.lesson import reader, reader_answers, words
+from loadlab.model import PlannedStudy, Prediction
+from loadlab.run.errors import PlanError
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -52,7 +51,7 @@ class ActionModule(ControllerAction):
             answered: tuple[list[str | None], float | None]
             if args.predict:
                 # Answers that were typed before took no time here.
-                answered = answers.given(args.predict, predictions), None
+                answered = reader_answers.given(args.predict, predictions), None
             else:
                 answered = self._ask(question, predictions)
             record = reader.answered(args.stage, record, *answered)
@@ -85,6 +84,6 @@ class ActionModule(ControllerAction):
             if not word:
                 return None
             try:
-                return answers.answer(word, prediction)
+                return reader_answers.answer(word, prediction)
             except ValueError as problem:
                 tell(str(problem))

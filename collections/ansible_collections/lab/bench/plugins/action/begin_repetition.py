@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.core import documents
-from loadlab.core.run_dir import RepetitionDir
 from loadlab.generators.load_run import Asked, load_run
+from loadlab.run import documents
+from loadlab.run.run_dir import RepetitionDir
 
 
 class ActionModule(ControllerAction):

@@ -13,9 +13,9 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.core import documents, lock
-from loadlab.core.run_dir import RunDir
-from loadlab.scheduling.plan import Run
+from loadlab.plan.plan_document import Run
+from loadlab.run import documents, lock
+from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

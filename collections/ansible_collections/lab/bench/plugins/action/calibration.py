@@ -2,7 +2,7 @@
 
 Its result: ``found``: whether there is a calibration, ``calibration``: its document, ``text``: the
 same in one or two lines, and ``reused``: which run measured it and how long ago.
-loadlab/analysis/calibration.py and calibration_reuse.py do the work.
+loadlab/results/judge_calibration.py and calibration_reuse.py do the work.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec import Struct
 
-from loadlab.analysis import calibration, calibration_reuse
-from loadlab.core import documents
-from loadlab.core.model import CalibrationConditions, TuningLedger
-from loadlab.core.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
-from loadlab.report.words import calibration as words
-from loadlab.scheduling import plan as plans
+from loadlab.model import CalibrationConditions, TuningLedger
+from loadlab.plan import plan_document as plans
+from loadlab.report.words import calibration_words as words
+from loadlab.results import calibration_reuse, judge_calibration
+from loadlab.run import documents
+from loadlab.run.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -110,7 +110,7 @@ class ActionModule(ControllerAction):
 
     def _derived(self, args: Arguments, folder: CalibrationDir, number: int) -> dict[str, Any]:
         limits = plans.read(folder.run_dir.path).thresholds
-        document = calibration.derive(folder, number, args.generator, limits)
+        document = judge_calibration.derive(folder, number, args.generator, limits)
         documents.write(folder.document, documents.encode(document))
         return {
             "calibration": for_ansible(document),

@@ -16,10 +16,10 @@ from msgspec import Struct
 from loadlab.hosts import probe
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
-from loadlab.planning import client_programs
-from loadlab.report.words import generators
-from loadlab.scheduling.experiments import items
-from loadlab.scheduling.plan import Plan
+from loadlab.plan import client_programs
+from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import Plan
+from loadlab.report.words import generators_words
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import TuningProfile
 from loadlab.tuning.sizing import PooledStack
@@ -79,7 +79,7 @@ class ActionModule(ControllerAction):
             missing = client_programs.obstacles(
                 host, plan.generators, args.binaries, str(args.controller)
             )
-            reasons += [generators.refusal(reason) for reason in missing]
+            reasons += [generators_words.refusal(reason) for reason in missing]
         if reasons:
             raise ValueError(f"{args.name}: {' '.join(reasons)} Nothing was changed on the hosts.")
         return {}

@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.core import documents
+from loadlab.run import documents
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -13,14 +13,13 @@ from typing import Any, Literal
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
-from loadlab.analysis import derive
-from loadlab.core import documents
-from loadlab.core.model import Claims, LessonResult
-from loadlab.core.run_dir import RunDir
-from loadlab.planning.lessons import reader
-from loadlab.report import lesson as pages
-from loadlab.report.words import lessons as words
-from loadlab.scheduling import plan as plans
+from loadlab.kinds import derive_run
+from loadlab.kinds.lesson import reader, words
+from loadlab.kinds.lesson import show as pages
+from loadlab.model import Claims, LessonResult
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -51,7 +50,7 @@ class ActionModule(ControllerAction):
         documents.write(
             run.reader, documents.encode(reader.after(stage, exercise, before, time.time()))
         )
-        result = derive.lesson(run.path)
+        result = derive_run.lesson(run.path)
         if run.lesson_page.exists():
             for name, content in pages.pages(run.path, args.root).items():
                 self.put(run.path / name, content)

@@ -1,7 +1,7 @@
 """Action plugin lab.bench.extra_vars: refuses names and values given with -e that nothing accepts.
 
 ``names`` of the result: what was given, as words, as JSON or as a file.
-loadlab/planning/user_options.py does the work.
+loadlab/plan/user_options.py does the work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ansible.vars.plugins import get_vars_from_inventory_sources, get_vars_from_
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.planning import user_options
+from loadlab.plan import user_options
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -8,9 +8,9 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.core import documents, lock
-from loadlab.core.model import RepetitionSetup
-from loadlab.core.run_dir import RepetitionDir
+from loadlab.model import RepetitionSetup
+from loadlab.run import documents, lock
+from loadlab.run.run_dir import RepetitionDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -14,8 +14,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from msgspec import Struct
 
-from loadlab.core import formatting
 from loadlab.report.terminal.progress_line import Status
+from loadlab.run import formatting
 
 
 def finished(results_file: Path) -> bool:

@@ -1,7 +1,7 @@
 """Action plugin lab.bench.lesson: writes the pages of a lesson with the figures just measured.
 
 Its result: ``lines``: the text, the path of the page and the next commands; ``missed``: the claims
-that were not confirmed. loadlab/report/lesson.py does the work.
+that were not confirmed. loadlab/kinds/lesson/show.py does the work.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Any, Literal
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.core import documents
-from loadlab.core.model import Claims, LessonResult
-from loadlab.core.run_dir import RunDir
-from loadlab.report import lesson
-from loadlab.report.words import lessons as words
-from loadlab.scheduling import plan as plans
+from loadlab.kinds.lesson import show, words
+from loadlab.model import Claims, LessonResult
+from loadlab.plan import plan_document as plans
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -35,7 +34,7 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         run = RunDir(args.run_dir)
-        pages = lesson.pages(run.path, args.root)
+        pages = show.pages(run.path, args.root)
         changed = [self.put(run.path / name, content) for name, content in pages.items()]
         claims = documents.read(run.claims, Claims).claims
         begun = plans.read(run.path)
@@ -46,7 +45,7 @@ class ActionModule(ControllerAction):
         text = pages[run.lesson_text.name].decode()
         if args.stage == "transfer":
             # The reader knows the rest.
-            text = text[text.index(lesson.TRANSFER) :]
+            text = text[text.index(show.TRANSFER) :]
         return {
             "changed": any(changed),
             "lines": [

@@ -15,9 +15,9 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 from msgspec import Struct
 
 from loadlab.bundle import original
-from loadlab.core import documents
-from loadlab.core.run_dir import ORIGINAL
-from loadlab.report.words import reproduction
+from loadlab.report.words import reproduction_words
+from loadlab.run import documents
+from loadlab.run.run_dir import ORIGINAL
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -40,5 +40,5 @@ class ActionModule(ControllerAction):
         return {
             "path": str(path),
             "made_with": repeated.recipe.made_with,
-            "line": reproduction.source(repeated.source),
+            "line": reproduction_words.source(repeated.source),
         }

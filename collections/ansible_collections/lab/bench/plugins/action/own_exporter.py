@@ -10,7 +10,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils import exporter
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.core import formatting
+from loadlab.run import formatting
 from loadlab.telemetry import node_exporter
 
 

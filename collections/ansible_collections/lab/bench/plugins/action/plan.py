@@ -1,9 +1,9 @@
 """Action plugin lab.bench.plan: checks the user's options and plans the cells to measure.
 
-Its result: ``plan`` (class Plan in loadlab/scheduling/plan.py), ``cross_checked``: the plan if
+Its result: ``plan`` (class Plan in loadlab/plan/plan_document.py), ``cross_checked``: the plan if
 every client has the generator of cross-checks, None if it is the same, and in words: ``notes`` on
 what a matrix compares and why there is no curve, the ``applications`` from outside the tree, and
-what is ``unlike`` the run to repeat. loadlab/planning/plan.py does the work.
+what is ``unlike`` the run to repeat. loadlab/kinds/plan_run.py does the work.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from loadlab.core import documents, revision
-from loadlab.core.model import Original
-from loadlab.core.model.study import Scalar
-from loadlab.planning import options
-from loadlab.planning.options import Spec
-from loadlab.planning.plan import plan
-from loadlab.planning.request import Request
-from loadlab.report.words import applications, curves, reproduction
-from loadlab.report.words.matrix import sentences
-from loadlab.reproduction import deviations, recipe
-from loadlab.scheduling.plan import Plan
+from loadlab.history.reproduction import deviations, recipe
+from loadlab.kinds.plan_run import plan
+from loadlab.model import Original
+from loadlab.model.study import Scalar
+from loadlab.plan import option_specs
+from loadlab.plan.option_specs import Spec
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.request import Request
+from loadlab.report.words import applications_words, curves_words, matrix_words, reproduction_words
+from loadlab.run import documents, revision
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What a stage asks to be planned; the rest is described in loadlab/planning/request.py.
+    """What a stage asks to be planned; the rest is described in loadlab/plan/request.py.
 
     - specs: the options of the role run, as its argument specs have them
     - given: option -> value, None or "" where none was given
@@ -67,7 +66,7 @@ class ActionModule(ControllerAction):
         request = Request(
             **{
                 **{name: values[name] for name in Request.__struct_fields__ if name in values},
-                "given": options.given_of(args.given),
+                "given": option_specs.given_of(args.given),
                 "now": datetime.datetime.now(),
                 "lab": revision.revision(args.root),
                 "original": original,
@@ -76,16 +75,16 @@ class ActionModule(ControllerAction):
         planned = plan(request)
         checked = planned if request.cross_check else plan(replace(request, cross_check=True))
         more = len(checked.experiments) > len(planned.experiments)
-        notes = [sentences.planned(planned), curves.told(planned)]
+        notes = [matrix_words.planned(planned), curves_words.told(planned)]
         return {
             "plan": for_ansible(planned),
             "cross_checked": for_ansible(checked) if more else None,
             "notes": "\n".join(filter(None, notes)),
-            "applications": applications.found(planned),
+            "applications": applications_words.found(planned),
             "unlike": [] if original is None else self._unlike(original, planned, args),
         }
 
     def _unlike(self, original: Original, planned: Plan, args: Arguments) -> list[str]:
         """Return lines on what differs from the original before anything is changed."""
         here = recipe.of_plan(planned, args.root, args.made_with)
-        return reproduction.before(deviations.planned(original.recipe, here))
+        return reproduction_words.before(deviations.planned(original.recipe, here))

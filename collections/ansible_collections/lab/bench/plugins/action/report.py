@@ -13,12 +13,12 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.core import documents, errors, lock
-from loadlab.core.model import Manifest, Verdict
-from loadlab.core.run_dir import RunDir
-from loadlab.report.terminal import run_end
-from loadlab.report.words import verdict
-from loadlab.scheduling import plan
+from loadlab.kinds import run_end
+from loadlab.model import Manifest, Verdict
+from loadlab.plan import plan_document
+from loadlab.report.words import verdict_words
+from loadlab.run import documents, errors, lock
+from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -33,8 +33,8 @@ class ActionModule(ControllerAction):
 
     def work(self, args: Arguments) -> dict[str, Any]:
         # Imported here: matplotlib takes a second of CPU.
-        from loadlab.report import page as report
-        from loadlab.report.index import page as index
+        from loadlab.history.index import index_page as index
+        from loadlab.kinds import page as report
 
         run_dir = args.run_dir
         run = RunDir(run_dir)
@@ -43,7 +43,7 @@ class ActionModule(ControllerAction):
         except errors.ResultError as problem:
             raise ValueError(
                 f"{problem} in {run_dir}. Derive it again from the raw files with "
-                f"ansible-playbook playbooks/collect.yml {plan.resume_args(run_dir)}"
+                f"ansible-playbook playbooks/collect.yml {plan_document.resume_args(run_dir)}"
             ) from problem
         changed = self.put(run.report, report.render(args.template, page))
         if run.verdict.exists():
@@ -57,4 +57,4 @@ class ActionModule(ControllerAction):
 
     def _comment(self, run: RunDir) -> str:
         manifest = documents.read(run.manifest, Manifest) if run.manifest.exists() else None
-        return verdict.comment(documents.read(run.verdict, Verdict), manifest)
+        return verdict_words.comment(documents.read(run.verdict, Verdict), manifest)

@@ -3,7 +3,7 @@
 result.json, summary.json with its exports, and manifest.json. The action's result, in words:
 ``table`` of the results, ``unmeasured``: a study's cells without a valid repetition, ``resume``:
 the command that resumes the run, ``void``: why no measurement is valid, "" where one is, and
-``abandoned``: cells that failed, with the last error. loadlab/analysis/derive.py does the work.
+``abandoned``: cells that failed, with the last error. loadlab/kinds/derive_run.py does the work.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.analysis import derive
-from loadlab.core import documents
-from loadlab.core.run_dir import RunDir
-from loadlab.report.terminal import run_end
-from loadlab.report.words import disturbances, repetitions
-from loadlab.reproduction import document as reproduction
+from loadlab.history.reproduction import build_reproduction as reproduction
+from loadlab.kinds import derive_run, run_end
+from loadlab.report.words import disturbances, repetitions_words
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -48,21 +47,23 @@ class ActionModule(ControllerAction):
         try:
             for host, log in args.logs.items():
                 documents.write(run.log(host), log.encode(errors="backslashreplace"))
-            derive.results(run_dir)
+            derive_run.results(run_dir)
             instances = {name: instance for name, instance in args.instances.items() if instance}
-            derive.describe(run_dir, args.root, args.hosts, args.controller, instances)
-            table = run_end.derived(run_dir, *derive.summary(run_dir))
+            derive_run.describe(run_dir, args.root, args.hosts, args.controller, instances)
+            table = run_end.derived(run_dir, *derive_run.summary(run_dir))
             reproduction.write(run_dir)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
-        unmeasured = [repetitions.unmeasured(cell) for cell in derive.unmeasured(run_dir)]
-        abandoned = [repetitions.abandoned(*cell) for cell in derive.abandoned(run_dir).items()]
-        void = derive.void_reasons(run_dir)
+        unmeasured = [repetitions_words.unmeasured(cell) for cell in derive_run.unmeasured(run_dir)]
+        abandoned = [
+            repetitions_words.abandoned(*cell) for cell in derive_run.abandoned(run_dir).items()
+        ]
+        void = derive_run.void_reasons(run_dir)
         return {
             "changed": True,
             "table": table,
             "unmeasured": unmeasured,
             "resume": run_end.resumed(run_dir),
             "void": disturbances.nothing_valid(void, run_end.more_repetitions(run_dir)),
-            "abandoned": unmeasured if derive.is_without_best(run_dir) else abandoned,
+            "abandoned": unmeasured if derive_run.is_without_best(run_dir) else abandoned,
         }

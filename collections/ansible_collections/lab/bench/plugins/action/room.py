@@ -1,7 +1,7 @@
 """Action plugin lab.bench.room: refuses a controller with too little disk or memory for a run.
 
 ``line`` of the result: what the run needs on each machine, "" where nothing is to be measured.
-loadlab/planning/needs.py does the work.
+loadlab/plan/needs.py does the work.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.planning import needs
-from loadlab.planning.needs import Room
-from loadlab.report.words import needs as words
-from loadlab.scheduling.plan import HostNeeds, Needs, Plan
+from loadlab.plan import needs
+from loadlab.plan.needs import Room
+from loadlab.plan.plan_document import HostNeeds, Needs, Plan
+from loadlab.report.words import needs_words as words
 
 _NONE = HostNeeds(disk_bytes=0, memory_bytes=0)
 

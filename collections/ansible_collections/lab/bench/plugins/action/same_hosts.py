@@ -17,14 +17,13 @@ from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.core import documents
-from loadlab.core.run_dir import RunDir
 from loadlab.hosts import identity
 from loadlab.hosts.identity import RunHost
 from loadlab.hosts.pairs import Pair
-from loadlab.planning import resume
-from loadlab.scheduling import plan
-from loadlab.scheduling.plan import Run
+from loadlab.plan import plan_document, resume
+from loadlab.plan.plan_document import Run
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 def _instance(instance: dict[str, Any]) -> dict[str, str]:
@@ -57,7 +56,7 @@ class ActionModule(ControllerAction):
         if not run.plan.exists():
             # In check mode a new run has no plan.json.
             return {}
-        earlier = plan.read(run.path)
+        earlier = plan_document.read(run.path)
         present = {
             name: {
                 "pair": pair.number,

@@ -8,8 +8,8 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
-from loadlab.analysis import derive
-from loadlab.report.words import repetitions
+from loadlab.kinds import derive_run
+from loadlab.report.words import repetitions_words
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -25,9 +25,9 @@ class Arguments(Struct, kw_only=True, frozen=True):
 
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
-        lost = derive.unfinished(args.run_dir, args.unfetched)
+        lost = derive_run.unfinished(args.run_dir, args.unfetched)
         for unfinished in lost:
-            unfinished.fail(repetitions.cut_off(unfinished.step, unfinished.unfetched))
+            unfinished.fail(repetitions_words.cut_off(unfinished.step, unfinished.unfetched))
             tell(f"{unfinished.repetition.place} was cut off, and is kept as failed.")
-        derive.results(args.run_dir)
+        derive_run.results(args.run_dir)
         return {"changed": bool(lost)}

@@ -11,10 +11,10 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.analysis.verdict import document as verdict
-from loadlab.core import documents
-from loadlab.core.model import Verdict
-from loadlab.core.run_dir import RunDir
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.model import Verdict
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -25,12 +25,12 @@ from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recordi
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from msgspec import Struct
 
-from loadlab.core.run_dir import RepetitionDir
 from loadlab.generators.load_run import Scraped
+from loadlab.plan import plan_document, progress
+from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
-from loadlab.report.words import repetitions
-from loadlab.scheduling import plan, progress
-from loadlab.scheduling.progress import Measuring
+from loadlab.report.words import repetitions_words
+from loadlab.run.run_dir import RepetitionDir
 
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
 # second once their time is over.
@@ -93,8 +93,8 @@ class ActionModule(ControllerAction):
         item = args.item
         what = progress.measurement(item, args.path, args.server)
         repetition = RepetitionDir(args.dir)
-        resume = plan.resume_args(repetition.run_dir.path)
-        stopped = repetitions.stopped(what, repetition.number, resume)
+        resume = plan_document.resume_args(repetition.run_dir.path)
+        stopped = repetitions_words.stopped(what, repetition.number, resume)
         ends = time.time() + item.seconds_left
         for second in range(math.ceil(args.most) + 1):
             wait = begun + second - time.monotonic()

@@ -21,11 +21,11 @@ from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.plugins.loader import filter_loader
 from msgspec import structs
 
-from loadlab.core.formatting import printable
-from loadlab.core.run_dir import RunDir
 from loadlab.report.terminal.progress_line import Status, UnderWay, cut
 from loadlab.report.terminal.wrapping import wrapped
 from loadlab.report.words.failures import Failure, failure, last_lines
+from loadlab.run.formatting import printable
+from loadlab.run.run_dir import RunDir
 
 DOCUMENTATION = """
 name: terminal

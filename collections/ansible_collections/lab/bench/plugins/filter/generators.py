@@ -9,7 +9,7 @@ import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
 from loadlab.generators import calibration, load_run, proof, registry, split
-from loadlab.report.words import generators as words
+from loadlab.report.words import generators_words as words
 
 
 def shares(load: Mapping[str, Any], names: Sequence[str]) -> Any:

@@ -10,9 +10,9 @@ import msgspec
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
-from loadlab.core import fingerprint
-from loadlab.core.model import HostDescription
 from loadlab.hosts import cloud_init, hardware, host_in_use, identity, probe
+from loadlab.model import HostDescription
+from loadlab.run import fingerprint
 
 # What a login needs -> the rest of the name of Ansible's variable.
 _LOGIN = {

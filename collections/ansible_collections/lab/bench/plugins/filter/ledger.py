@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
 from msgspec import to_builtins
 
-from loadlab.core.model import LedgerRow, TuningLedger
+from loadlab.model import LedgerRow, TuningLedger
 from loadlab.tuning import host_state, ledger, service_ledger
 from loadlab.tuning.host_state import HostState, Paths
 from loadlab.tuning.ledger import HostLedgers, Wanted

@@ -1,11 +1,11 @@
-"""Filter command_line, from loadlab/analysis/manifest.py."""
+"""Filter command_line, from loadlab/results/build_manifest.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from loadlab.analysis.manifest import command_line
+from loadlab.results.build_manifest import command_line
 
 
 class FilterModule:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadlab.core import arrivals, documents
-from loadlab.core.run_dir import CalibrationDir, RepetitionDir, RunDir
+from loadlab.run import arrivals, documents
+from loadlab.run.run_dir import CalibrationDir, RepetitionDir, RunDir
 
 
 def run_path(run_dir: str, name: str, *args: str | int) -> Any:

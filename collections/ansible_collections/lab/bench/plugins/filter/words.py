@@ -7,9 +7,9 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.records import decode, plain
 
-from loadlab.core.model import AblationPower
-from loadlab.report.words import failures, outcomes, planned
-from loadlab.scheduling.plan import Plan
+from loadlab.model import AblationPower
+from loadlab.plan.plan_document import Plan
+from loadlab.report.words import failures, outcomes, planned_words
 
 
 class FilterModule:
@@ -20,5 +20,7 @@ class FilterModule:
                 failures.failure("", plain(task), plain(result))
             ),
             "sources_refusal": lambda text: failures.sources_refusal(plain(text)),
-            "announced": lambda plan, usd: planned.line(decode(plan, Plan), float(usd) or None),
+            "announced": lambda plan, usd: planned_words.line(
+                decode(plan, Plan), float(usd) or None
+            ),
         }

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from ansible.plugins.lookup import LookupBase
 
-from loadlab.core.formatting import one_line
 from loadlab.hosts import package_sources
+from loadlab.run.formatting import one_line
 
 DOCUMENTATION = """
 name: package_sources

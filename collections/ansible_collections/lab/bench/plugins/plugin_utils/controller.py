@@ -18,11 +18,11 @@ from ansible.utils.display import Display
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import HostLost
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 
-from loadlab.core import documents
-from loadlab.core.errors import PlanError
-from loadlab.core.formatting import printable
-from loadlab.core.model import Record
+from loadlab.model import Record
 from loadlab.report.terminal.progress_line import Status
+from loadlab.run import documents
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import printable
 
 
 def tell(line: str) -> None:

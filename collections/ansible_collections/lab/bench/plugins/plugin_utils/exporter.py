@@ -10,7 +10,7 @@ import time
 import urllib.parse
 from dataclasses import dataclass
 
-from loadlab.core import formatting
+from loadlab.run import formatting
 from loadlab.telemetry import node_exporter
 
 # Limits of one scrape, whatever the host answers: seconds in total, and bytes. A page has some 50

@@ -1,1 +1,0 @@
-"""The verdict on two variants, and how many blocks it needs."""

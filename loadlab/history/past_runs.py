@@ -1,0 +1,117 @@
+"""Read the documents of every run in results/: none is left out, and none ends the reading."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+from loadlab.history.reproduction import build_reproduction, recipe
+from loadlab.model import Manifest, Progress, Recipe, Record, Summary, TuningLedger
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Run
+from loadlab.run import documents, lock, run_dir
+from loadlab.run.errors import SchemaError
+from loadlab.run.run_dir import RunDir
+
+State: TypeAlias = Literal["finished", "unfinished", "running", "other version", "broken"]
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured in a run, and on what."""
+
+    summary: Summary
+    manifest: Manifest
+    recipe: Recipe
+    ledgers: list[TuningLedger] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A run in results/.
+
+    - state: running where another process holds it; other version where a document is of a schema
+      that this lab does not read; broken where a document is malformed or absent
+    - problem: of a broken run, what is wrong with which document
+    - began, ended: unix seconds; None where not known. It ended with its last load
+    - begun: plan.json. measured: None where there is no summary, or a document is unreadable
+    """
+
+    run_id: str
+    state: State
+    problem: str = ""
+    began: float | None = None
+    ended: float | None = None
+    begun: Run | None = None
+    progress: Progress | None = None
+    measured: Measured | None = None
+    has_report: bool = False
+
+
+def read(results: Path, own: int | None = None) -> list[PastRun]:
+    """Return all runs in the order in which they ended, those without a time first.
+
+    A run that is measured later is therefore never before one that is known. ``own``: the process
+    whose run is not running any more.
+    """
+    found = [_past(run, own) for run in run_dir.folders(results)]
+    return sorted(found, key=lambda one: (one.ended or one.began or 0.0, one.run_id))
+
+
+def _past(run: RunDir, own: int | None) -> PastRun:
+    known = PastRun(run.path.name, "broken", has_report=run.report.exists())
+    try:
+        known = replace(
+            known,
+            begun=plans.read(run.path),
+            progress=_read(run.progress, Progress),
+        )
+        return _complete(run, own, known)
+    except SchemaError:
+        return replace(known, state="other version")
+    except (ValueError, OSError) as problem:
+        return replace(known, problem=_without_path(problem))
+
+
+def _complete(run: RunDir, own: int | None, known: PastRun) -> PastRun:
+    assert known.begun
+    known = replace(known, began=_seconds(known.begun.started))
+    state: State = "finished"
+    measured = None
+    if run.summary.exists():
+        manifest = documents.read(run.manifest, Manifest)
+        measured = Measured(
+            documents.read(run.summary, Summary),
+            manifest,
+            recipe.of_run(run.path),
+            build_reproduction.ledgers(run.path),
+        )
+        if manifest.finished:
+            known = replace(known, ended=_seconds(manifest.finished))
+    done = known.progress
+    if measured is None or done is None or done.done < done.total or done.abandoned:
+        state = "unfinished"
+    if lock.holder(run.path) not in (None, own):
+        state = "running"
+    return replace(known, state=state, measured=measured)
+
+
+def _read(path: Path, record: type[R]) -> R | None:
+    return documents.read(path, record) if path.exists() else None
+
+
+def _seconds(time: str) -> float:
+    """Return unix seconds. Raises ValueError for a text that is no time."""
+    return datetime.datetime.fromisoformat(time).timestamp()
+
+
+def _without_path(problem: Exception) -> str:
+    """Return what is wrong, without the places of this machine, as the page may be published."""
+    if isinstance(problem, OSError):
+        name = Path(str(problem.filename)).name if problem.filename else ""
+        return f"{name}: {problem.strerror}"
+    return str(problem)

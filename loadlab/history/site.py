@@ -1,0 +1,91 @@
+"""Write the index and the reports as a static folder: python -m loadlab.history.site RESULTS TO."""
+
+from __future__ import annotations
+
+import re
+import sys
+import urllib.parse
+from collections.abc import Container
+from pathlib import Path
+
+from loadlab.history.index import index_page as index
+from loadlab.kinds import page as report
+from loadlab.run import documents, lock, run_dir
+from loadlab.run.run_dir import INDEX, REPORT
+
+# A link in a page of the lab, whose attributes are escaped; not to a section, nor to another site.
+_LINK = re.compile(rb'<a href="(?!#|[a-z]+:)([^"]*)">(.*?)</a>', re.DOTALL)
+# Begins each page of the lab.
+_MARK = b"<!-- Ansible managed: written by roles/report"
+
+
+def write(results: Path, to: Path) -> list[Path]:
+    """Write index.html and the report of each run into the folder ``to``; return the pages.
+
+    A link to a file that the folder does not have becomes text. A report of a run that is gone is
+    removed. Raises ValueError where there is no results/, and where ``to`` is in it or has other
+    files.
+    """
+    _refuse(results, to)
+    with lock.alone(results):
+        pages = {INDEX: report.render(index.TEMPLATE, index.build(results))}
+        for run in run_dir.folders(results):
+            if run.report.is_file():
+                pages[f"{run.path.name}/{REPORT}"] = run.report.read_bytes()
+    for name, text in pages.items():
+        path = to / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        documents.write(path, _unlinked(text, Path(name).parent, pages.keys()))
+    _remove_old(to, pages.keys())
+    return [to / name for name in pages]
+
+
+def _refuse(results: Path, to: Path) -> None:
+    if not results.is_dir():
+        raise ValueError(f"{results} is not there: no run was begun yet. Nothing was written.")
+    if to.resolve().is_relative_to(results.resolve()):
+        raise ValueError(f"to: {to} is in {results}; give another folder. Nothing was written.")
+    found = to / INDEX
+    if to.exists() and any(to.iterdir()) and not (found.exists() and _is_ours(found)):
+        raise ValueError(
+            f"to: {to} has other files and no {INDEX} of this lab; give an empty or a new folder. "
+            "Nothing was written."
+        )
+
+
+def _unlinked(text: bytes, folder: Path, pages: Container[str]) -> bytes:
+    """Return a page whose links to files that are not published are text."""
+
+    def one(match: re.Match[bytes]) -> bytes:
+        path = urllib.parse.unquote(match[1].decode().partition("#")[0])
+        return match[0] if (folder / path).as_posix() in pages else match[2]
+
+    return _LINK.sub(one, text)
+
+
+def _remove_old(to: Path, pages: Container[str]) -> None:
+    """Remove the reports of runs that are gone, and their folders where nothing else is in them."""
+    for path in to.glob(f"*/{REPORT}"):
+        if path.relative_to(to).as_posix() not in pages and _is_ours(path):
+            path.unlink()
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_MARK)) == _MARK
+
+
+def main() -> None:
+    """Write the site that the command line names; end with its error."""
+    results, to = map(Path, sys.argv[1:])
+    try:
+        pages = write(results, to)
+    except (ValueError, OSError) as problem:
+        sys.exit(str(problem))
+    print(f"{len(pages)} pages: {to / INDEX}")
+
+
+if __name__ == "__main__":
+    main()

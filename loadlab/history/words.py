@@ -1,0 +1,99 @@
+"""Words for the runs in results/ and for what changed between two of them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+
+from loadlab.history.past_runs import PastRun
+from loadlab.history.series import NEWEST, Step
+from loadlab.model import Deviation, MetricComparison, ReproductionPart
+from loadlab.report.words import reproduction_words
+from loadlab.run import formatting
+from loadlab.run.methods import comparison_rule
+from loadlab.stats import inference
+
+# More differences of a kind are counted, not named.
+SHOWN = 3
+# Twelve digits of a hash tell it from another.
+_HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}…?")
+_WORSE = {"goodput": "lower", "p50": "higher", "p99": "higher"}
+RULE = (
+    "A run is compared with earlier runs only, and only with those of the same environment. The "
+    f"newest {NEWEST} runs of a level are compared with the {inference.LEAST} or more before them, "
+    "as python -m loadlab compare does: goodput, p50 and p99, a run's value being the median "
+    "of its repetitions, by Welch's t on logarithms. A step is marked where p, corrected for all "
+    "cells of the run and all earlier comparisons of the level, is at most "
+    f"{inference.ALPHA:g}, the difference exceeds the noise floor of the runs' A/A controls, and "
+    f"its interval is not within {formatting.percent(comparison_rule().margin)}. The coloured runs "
+    "then begin a new level. A later run moves no mark; only the removal of a run, or more "
+    "repetitions in it, can. Of a single run nothing tells a step from the difference between two "
+    "sittings."
+)
+
+
+def state(run: PastRun) -> str:
+    """Return a sentence on a run that is not finished; empty for one that is."""
+    done = run.progress
+    so_far = f"{done.done:,} of {done.total:,} measured" if done else "no load was offered yet"
+    match run.state:
+        case "running":
+            return f"Running when this page was written: {so_far}."
+        case "unfinished" if done and done.abandoned:
+            several = formatting.plural(len(done.abandoned), "cell")
+            return f"Not finished: {so_far}; {several} failed twice."
+        case "unfinished":
+            return f"Not finished: {so_far}."
+        case "other version":
+            return "Another version of the lab wrote it, which this version cannot read."
+        case "broken":
+            return f"Broken: {formatting.one_line(run.problem, 200)}."
+    return ""
+
+
+def ended(run: PastRun) -> str:
+    """Return when a run ended or, where that is not known, began; UTC, to the minute."""
+    time = run.ended or run.began
+    if time is None:
+        return formatting.NONE
+    return datetime.datetime.fromtimestamp(time, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def changes(parts: Sequence[ReproductionPart]) -> str:
+    """Return what changed in the environment: server: nginx 1.26 to 1.27; 3 more packages."""
+    return "; ".join(_changed(part) for part in parts)
+
+
+def _changed(part: ReproductionPart) -> str:
+    told = [_deviation(one) for one in part.deviations[:SHOWN]]
+    more = len(part.deviations) - SHOWN
+    told += [f"{more:,} more {reproduction_words.PLURALS[part.part]}"] if more > 0 else []
+    # Its deviations have the same name.
+    kind = "" if part.part == "kernel" else f"{part.part}: "
+    return f"{kind}{', '.join(told)}"
+
+
+def _deviation(one: Deviation) -> str:
+    before, now = (
+        _HASH.sub(r"\1", reproduction_words.value(value)) for value in (one.original, one.here)
+    )
+    return f"{reproduction_words.name(one)} {before} to {now}"
+
+
+def kind(step: Step) -> str:
+    """Return whether the newer runs are slower or faster; slower where the metrics disagree."""
+    slower = any(row.conclusion == _WORSE[row.metric] for row in step.rows)
+    return "slower" if slower else "faster"
+
+
+def step(found: Step) -> str:
+    """Return a step in words: slower than the 5 runs before: p99 +12 % (8 to 16 %)."""
+    told = ", ".join(_difference(row) for row in found.rows)
+    return f"{kind(found)} than the {len(found.base)} runs before: {told}"
+
+
+def _difference(row: MetricComparison) -> str:
+    one = row.difference
+    span = formatting.span(one.low, one.high)
+    return f"{row.metric} {formatting.signed(one.value)} ({span})"

@@ -1,0 +1,127 @@
+"""What a variant overrides, from key=value,key=value or a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from loadlab.kinds.gate import applications
+from loadlab.model import GivenOptions, OptionValue, Variant
+from loadlab.run.catalog import load_yaml
+from loadlab.run.errors import PlanError
+from loadlab.tuning import profiles
+
+# Main variables that a variant may override: those of the stack and of its connections. The rest of
+# the load is the same for all, or the rows would compare two loads.
+OPTIONS = (
+    "framework", "app", "server", "transport", "protocol", "reverse_proxy", "worker_class",
+    "event_loop", "upstream_keepalive", "server_keepalive", "workers", "threads", "backlog",
+    "driver", "python", "keepalive", "tls", "headers", "tuning", "network",
+)  # fmt: skip
+# What it may have besides: an application made of another, and PostgreSQL's settings.
+MADE = (*applications.KEYS, "postgresql")
+EXAMPLE = "-e framework=aiohttp -e endpoint=hello -e base=workers=1 -e head=workers=2"
+# What a variant cannot have, and why.
+_REFUSED = {
+    "kernel": "another kernel takes a reboot in each block, and local hosts share this machine's. "
+    "Compare two runs with python -m loadlab compare, or give boot parameters in a tuning profile",
+}
+_PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!-]*")
+_SETTING = re.compile(r"postgresql\.([A-Za-z_][A-Za-z0-9_.]*)")
+
+
+def several(root: Path, given: str, rest: GivenOptions) -> list[Variant]:
+    """Return the heads: variants with semicolons between. See variant()."""
+    each = [one.strip() for one in given.split(";")]
+    if not all(each):
+        raise PlanError(f"head: '{given}' has an empty variant between its semicolons.")
+    names = ["head"] if len(each) == 1 else [f"head{number}" for number in range(1, len(each) + 1)]
+    return [variant(root, name, one, rest) for name, one in zip(names, each, strict=True)]
+
+
+def variant(root: Path, name: str, given: str, rest: GivenOptions) -> Variant:
+    """Return a variant from key=value,key=value or the path of a YAML file with these.
+
+    Its application is made where it is one of a git ref or has packages of its own. ``rest``: the
+    run's other options. Raises PlanError for a file that cannot be read, and for a name that no
+    variant may override.
+    """
+    options = _of_words(name, given) if "=" in given else _of_file(name, root / given)
+    for key in options:
+        if key in _REFUSED:
+            raise PlanError(f"{name}: '{key}' cannot differ between variants: {_REFUSED[key]}.")
+        if key not in (*OPTIONS, *MADE):
+            raise PlanError(
+                f"{name}: '{key}' is no option of a variant. There are: "
+                f"{', '.join((*OPTIONS, *MADE))}. Everything else is the same for all: give it "
+                "beside base and head."
+            )
+    commit = None
+    if any(key in options for key in applications.KEYS):
+        folder, commit = applications.make(root, name, {**rest, **options})
+        options = {**options, "app": folder}
+    if "postgresql" in options:
+        tuning = options.get("tuning") or rest.get("tuning") or _default(root, "tuning")
+        options = {**options, "tuning": _tuning(name, tuning, options["postgresql"])}
+    kept = {key: value for key, value in options.items() if key in OPTIONS}
+    return Variant(name=name, given=given, options=kept, commit=commit)
+
+
+def _of_words(name: str, given: str) -> GivenOptions:
+    found: GivenOptions = {}
+    packages: list[str] = []
+    settings: dict[str, str] = {}
+    for word in filter(None, (one.strip() for one in given.split(","))):
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if _PIN.fullmatch(word):
+            packages.append(word)
+        elif not (key and equals and value) or value.startswith("="):
+            raise PlanError(
+                f"{name}: '{word}' is no option and its value. Give key=value or package==version "
+                f"with commas between, for example {EXAMPLE}, or the path of a YAML file."
+            )
+        elif setting := _SETTING.fullmatch(key):
+            settings[setting[1]] = value
+        else:
+            found[key] = value
+    if packages:
+        found["packages"] = [*packages]
+    if settings:
+        found["postgresql"] = {**settings}
+    return found
+
+
+def _of_file(name: str, path: Path) -> GivenOptions:
+    if not path.is_file():
+        raise PlanError(
+            f"{name}: '{path.name}' is neither key=value nor a file. Give options with commas "
+            f"between, for example {EXAMPLE}."
+        )
+    try:
+        return msgspec.convert(load_yaml(path), GivenOptions)
+    except (yaml.YAMLError, msgspec.ValidationError) as problem:
+        raise PlanError(f"{name}: {path} has no option and value a line: {problem}.") from None
+
+
+def _default(root: Path, option: str) -> OptionValue:
+    """Return the default of a main variable."""
+    specs = load_yaml(root / "roles/run/meta/argument_specs.yml")
+    value: OptionValue = specs["argument_specs"]["main"]["options"][option]["default"]
+    return value
+
+
+def _tuning(name: str, tuning: OptionValue, settings: OptionValue) -> str:
+    """Return the name of the tuning profile with these settings of PostgreSQL in its place."""
+    if not isinstance(settings, dict) or not settings:
+        raise PlanError(
+            f"{name}: postgresql: '{settings}' is no setting and its value. Give "
+            "postgresql.<setting>=<value>, in a file a mapping."
+        )
+    profile = str(tuning[0] if isinstance(tuning, list) else tuning)
+    try:
+        return profiles.with_settings(profile, {key: str(each) for key, each in settings.items()})
+    except ValueError as problem:
+        raise PlanError(f"{name}: {problem}") from None

@@ -1,0 +1,271 @@
+"""Words for lesson.json and for the figures in a lesson's text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from loadlab.kinds.lesson import plan
+from loadlab.model import (
+    CheckResult,
+    Claim,
+    Exercise,
+    Grade,
+    Lesson,
+    LessonResult,
+    Prediction,
+    PredictionResult,
+    UnmeasuredCell,
+)
+from loadlab.report.words import claims_words
+from loadlab.report.words.quantities import quantity
+from loadlab.run import expressions, formatting
+from loadlab.run.expressions import Lookup, Place
+
+NO_TERMINAL = (
+    "There is no terminal to ask for predictions in. -e predict=b,1000 gives them, -e predict=none "
+    "gives none."
+)
+
+
+def text(template: str, lookup: Lookup) -> str:
+    """Return a lesson's text with its figures, "-" for one that was not measured."""
+    return "".join(
+        _place(part, lookup) if isinstance(part, Place) else part
+        for part in expressions.parts(template)
+    )
+
+
+def figure(value: float | None, form: str, metric: str | None = None) -> str:
+    """Format a value in one of FORMS of core/expressions.py; "" is the metric's own form."""
+    if value is None:
+        return formatting.NONE
+    if form == "":
+        return quantity(metric, value)
+    if form == "ms":
+        return f"{formatting.ms(value)} ms"
+    forms = {
+        "count": formatting.count,
+        "percent": formatting.percent,
+        "plain": formatting.plain,
+        "number": formatting.significant,
+    }
+    return forms[form](value)
+
+
+def _place(place: Place, lookup: Lookup) -> str:
+    figures = expressions.figures(place.expression)
+    # A sum of figures has no unit of its own.
+    alone = [metric for cell, metric in figures if place.expression == f"{cell}.{metric}"]
+    value = expressions.number(place.expression, lookup)
+    return figure(value, place.form, alone[0] if alone else None)
+
+
+def ask(prediction: Prediction, number: int, of: int) -> str:
+    """Return a question as the terminal asks it."""
+    lines = [f"Question {number} of {of}: {prediction.question}"]
+    if prediction.options is not None:
+        lines += [f"  {letter}) {option.text}" for letter, option in prediction.options.items()]
+        return "\n".join([*lines, f"Your answer ({', '.join(prediction.options)}; Enter for none)"])
+    return "\n".join([*lines, f"Your answer, in {prediction.unit} (Enter for none)"])
+
+
+def given(word: str | None, asked: Prediction) -> str:
+    """Return the reader's answer in words; ``word``: a letter or number, None where none was."""
+    return "no answer" if word is None else _answer(word, asked)
+
+
+def truth(found: PredictionResult, asked: Prediction) -> str:
+    """Return what was measured, in the words of the answer."""
+    if found.truth is None:
+        return "this run decides for none of the answers"
+    if isinstance(found.truth, str):
+        return _answer(found.truth, asked)
+    return _answer(quantity(None, found.truth), asked)
+
+
+def _answer(word: str, asked: Prediction) -> str:
+    if asked.options is None:
+        return f"{word} {asked.unit}"
+    return f"{word}) {asked.options[word].text}"
+
+
+def verdict(found: PredictionResult, asked: Prediction) -> str:
+    """Return whether an answer is right, and the correction of a misconception."""
+    if found.right is None:
+        return ""
+    if found.error is not None:
+        within = f"within a factor of {formatting.plain(asked.factor or 1)}"
+        off = f"{formatting.signed(found.error)} off"
+        return f"right, {off}" if found.right else f"not {within}: {off}"
+    if found.right:
+        return "right"
+    option = (asked.options or {}).get(found.given or "")
+    return f"not here. {option.correction}" if option and option.correction else "not here"
+
+
+def summed(found: LessonResult) -> str:
+    """Return a sentence on all answers."""
+    of = formatting.plural(len(found.predictions), "question")
+    if not found.answered:
+        return f"No answers to {of}."
+    off = "" if found.error is None else f" Numbers are off by {formatting.percent(found.error)}."
+    return f"{found.right} of {of} right.{off}"
+
+
+VERDICTS = {
+    "cured": "cured",
+    "at_a_price": "cured at another price",
+    "not_yet": "not cured yet",
+    "not_measured": "not measured",
+}
+# Of a goal, by the outcome of its claim.
+_GOALS = {"confirmed": "reached", "refuted": "not reached", "inconclusive": "undecided"}
+
+
+def command(stage: str, inventory_args: str) -> str:
+    """Return the command of a stage; ``inventory_args``: select the run's hosts."""
+    return f"ansible-playbook playbooks/lesson.yml -e stage={stage} {inventory_args}".rstrip()
+
+
+def login(host: Mapping[str, str]) -> str:
+    """Return the command that logs in on a host; ``host``: address, user, port, key, arguments."""
+    words = ["ssh", *shlex.split(host["arguments"])]
+    words += ["-i", host["key"]] if host["key"] else []
+    words += ["-p", host["port"]] if host["port"] not in ("", "22") else []
+    at = f"{host['user']}@" if host["user"] else ""
+    return shlex.join([*words, f"{at}{host['address']}"])
+
+
+def task(
+    exercise: Exercise, hosts: Mapping[str, Mapping[str, str]], inventory_args: str
+) -> list[str]:
+    """Return what the reader has to do, and how to get to each host."""
+    return [
+        f"Exercise: {exercise.task}",
+        *(f"{name}: {login(host)}" for name, host in hosts.items()),
+        f"Then: {command('check', inventory_args)}  # measures the hosts as they are",
+        f"      {command('hint', inventory_args)}  # the next hint",
+        f"      {command('solve', inventory_args)}  # the lab repairs it",
+    ]
+
+
+def hint(exercise: Exercise, number: int) -> str:
+    """Return a hint, by its number from 1, or that there is none."""
+    of = len(exercise.hints)
+    if number > of:
+        return f"There are only {formatting.plural(of, 'hint')}. -e stage=solve repairs the hosts."
+    return f"Hint {number} of {of}: {exercise.hints[number - 1]}"
+
+
+def solved(lesson: Lesson, exercise: Exercise, inventory_args: str) -> list[str]:
+    """Return what the lab did, how it is done by hand, and how to see that it helped."""
+    done = [f"{one.host}: {one.command}  # {one.shows}" for one in exercise.solution.commands]
+    if exercise.solution.cell:
+        (column,) = [one for one in lesson.columns if one.cell == exercise.solution.cell]
+        done = [f"The hosts are set up as in the lesson's column '{column.heading}' now."]
+        done.append(f"By hand: {exercise.hints[-1]}")
+    return [*done, f"Then: {command('check', inventory_args)}"]
+
+
+def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]:
+    """Return the verdict of a check, and each goal with what was measured, or why nothing was.
+
+    ``unmeasured``: of claims.json.
+    """
+    told = [_goal(one) for one in found.cured]
+    told += [f"price: {_goal(one)}" for one in found.price]
+    name = plan.name(found.check)
+    told += [claims_words.unmeasured(one) for one in unmeasured if one.cell == name]
+    return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
+
+
+def _goal(claim: Claim) -> str:
+    each = "; ".join(map(claims_words.goal, claim.parts))
+    return f"{_GOALS[claim.outcome]}: {claim.statement.removeprefix('and ')}: {each}"
+
+
+def red(found: CheckResult, inventory_args: str) -> str:
+    """Return what to do after a check that does not find the hosts cured, else ""."""
+    if found.verdict in ("cured", "at_a_price"):
+        return ""
+    if found.verdict == "not_measured":
+        return (
+            "The check has no valid measurement, for the reason above. Measure once more: "
+            f"{command('check', inventory_args)}"
+        )
+    return (
+        "The hosts are not cured yet. Repair them further and check again, or ask for a hint: "
+        f"{command('hint', inventory_args)}"
+    )
+
+
+def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
+    """Return why a lesson has no page, and the command that measures its cells once more."""
+    named = [f"the cell {one.cell}: {claims_words.unmeasured(one)}" for one in unmeasured]
+    return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
+
+
+def following(lesson: Lesson, found: LessonResult, inventory_args: str) -> list[str]:
+    """Return the commands of what the reader has not done yet; after all of it, the bundle's."""
+    cured = found.exercise is not None and any(
+        one.verdict in ("cured", "at_a_price") for one in found.exercise.checks
+    )
+    told = []
+    if lesson.exercise and not cured:
+        told.append(f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired")
+    if lesson.transfer and found.transfer is None:
+        told.append(f"{command('transfer', inventory_args)}  # asks again, with one option changed")
+    told = told or ["python -m loadlab bundle  # one archive of it all, for a teacher"]
+    return [f"{'      ' if number else 'Next: '}{one}" for number, one in enumerate(told)]
+
+
+GRADES = (
+    "bundle", "lesson", "right", "questions", "error", "cure_s", "checks", "hints", "verdict",
+    "verified", "reason",
+)  # fmt: skip
+
+
+def grade(found: Grade) -> list[str]:
+    """Return the row of a bundle, a word for each of GRADES."""
+    result = found.result
+    verified = "yes" if found.verified else "no"
+    if result is None:
+        reason = found.reason or "the run of no lesson"
+        return [found.bundle, *[formatting.NONE] * (len(GRADES) - 3), verified, reason]
+    done = result.exercise
+    verdict = VERDICTS[done.checks[-1].verdict] if done and done.checks else formatting.NONE
+    return [
+        found.bundle,
+        result.name,
+        str(result.right),
+        str(len(result.predictions)),
+        formatting.NONE if result.error is None else formatting.percent(result.error),
+        formatting.NONE if done is None or done.seconds is None else f"{done.seconds:.0f}",
+        formatting.NONE if done is None else str(len(done.checks)),
+        formatting.NONE if done is None else str(done.hints),
+        f"{verdict}, by the lab" if done and done.solved else verdict,
+        verified,
+        found.reason,
+    ]
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table with its head, in columns."""
+    every = [GRADES, *rows]
+    widths = [max(len(row[at]) for row in every) for at in range(len(GRADES))]
+    return [
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in every
+    ]
+
+
+def graded(found: Sequence[Grade]) -> list[str]:
+    """Return how many bundles are verified and which are not, and what the columns say."""
+    failed = [one.bundle for one in found if not one.verified]
+    told = f"{formatting.plural(len(found), 'bundle')}, {len(found) - len(failed)} verified."
+    return [
+        f"{told} Not verified: {', '.join(failed)}." if failed else told,
+        "Figures are derived again from the measurements. error: median of the numbers predicted. "
+        "cure_s: seconds from the fault to the first check that found it cured.",
+    ]

@@ -1,0 +1,94 @@
+"""The options of a run that repeats another one, its original."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from loadlab.kinds.gate import plan as variants
+from loadlab.kinds.matrix import plan as matrix
+from loadlab.kinds.study.study_files import FOLDERS, filled
+from loadlab.model import GivenOptions, Recipe, Source
+from loadlab.plan import option_specs
+from loadlab.plan.option_specs import Specs
+from loadlab.plan.user_options import RENAMED
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import plural
+from loadlab.run.run_dir import RunDir
+
+# What belongs to one run alone.
+_OWN = ("run_id", "like")
+
+
+def refuse_stage(user: Iterable[str], begin: bool) -> None:
+    """Raise PlanError for `like` in a stage that begins no run."""
+    if "like" in user and not begin:
+        raise PlanError(
+            "like: it begins a new run, and this stage goes on with one. Give it to lab.yml."
+        )
+
+
+def given(
+    source: Source,
+    recipe: Recipe,
+    specs: Specs,
+    asked: GivenOptions,
+    user: Iterable[str],
+) -> GivenOptions:
+    """Return the options of the original, with those that the user gave with -e in their place.
+
+    A default of this lab that differs from the original's is replaced too; of a study its file
+    decides, and of variants the lab. The inventory's own options are left out, as the original did
+    not have them. ``asked``: all options of this call; ``user``: names of those given with -e.
+    """
+    before = {RENAMED.get(name, name): value for name, value in filled(recipe.given).items()}
+    found: GivenOptions = {**_defaults(recipe, specs), **before}
+    if recipe.scale is not None:
+        found["scale"] = recipe.scale
+    found = {name: value for name, value in found.items() if name in specs and name not in _OWN}
+    own = {name: value for name, value in asked.items() if name in {*user, *_OWN}}
+    _refuse_another_study(source, found, filled(asked))
+    return {**dict.fromkeys(specs), **found, **filled(own)}
+
+
+def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
+    """Return the options that the original took from defaults which are others here."""
+    if any(name in filled(recipe.given) for name in (*FOLDERS, *variants.NAMES, matrix.NAME)):
+        return {}
+    before: GivenOptions = msgspec.structs.asdict(recipe.options)
+    now: GivenOptions = msgspec.structs.asdict(option_specs.options(specs, {}))
+    return filled({name: before[name] for name in specs if before[name] != now[name]})
+
+
+def _refuse_another_study(source: Source, found: GivenOptions, asked: GivenOptions) -> None:
+    for kind in FOLDERS:
+        if kind in asked and asked[kind] != found.get(kind):
+            ran = next((f"the {k} {found[k]}" for k in FOLDERS if k in found), "no study")
+            raise PlanError(
+                f"like: the run {source.run_id} ran {ran}, and {kind}: '{asked[kind]}' was given. "
+                "Give one of both."
+            )
+
+
+def refuse(source: Source, recipe: Recipe, results: Path, run_id: str | None, clients: int) -> None:
+    """Raise PlanError where the original cannot be repeated as a new run on these hosts.
+
+    ``run_id``: of the new run, None where it gets one. ``clients``: of each server.
+    """
+    if run_id is not None and RunDir(results / run_id).plan.exists():
+        raise PlanError(
+            f"like: it begins a new run, and run_id: '{run_id}' has begun. Leave like out to go on "
+            "with that run, or give another -e run_id=."
+        )
+    if run_id == source.run_id:
+        raise PlanError(
+            f"run_id: '{run_id}' is the run to repeat itself. Give another, or leave it out."
+        )
+    before = recipe.options.clients
+    if before != clients:
+        raise PlanError(
+            f"like: the run {source.run_id} offered its load with {plural(before, 'client')} to a "
+            f"server, and the inventory has {clients}. Give an inventory with as many with -i."
+        )

@@ -1,0 +1,155 @@
+"""The candidates of a matrix: servers, workers and threads that make sense on a number of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from loadlab.model import Candidate, GivenOptions, Options
+from loadlab.run.errors import PlanError
+from loadlab.stacks import stacks
+from loadlab.stacks.servers import Offered
+from loadlab.tuning import sizing
+from loadlab.tuning.profiles import tuning_profile
+from loadlab.tuning.sizing import Pool, PooledStack, Sizes
+
+# Threads of a worker that can have several: a few, and many for an application that waits.
+FEW, MANY = 4, 16
+# The option on nginx's connections.
+_NGINX = "upstream_keepalive"
+
+
+def candidates(root: Path, chosen: Options, python: str | None, cores: int) -> list[Candidate]:
+    """Return the candidates of an application on this many cores, server by server.
+
+    Each server of the application's interface has its default stack for each worker class, as far
+    as the options leave it. ``python``: the server's Python version, None where it is not known.
+    Raises PlanError where nothing runs it.
+    """
+    found = stacks.stack(root, msgspec.to_builtins(chosen), python)
+    app = found["app"]
+    if app["language"] == "none":
+        raise PlanError(
+            f"framework: {chosen.framework} is answered by nginx itself, which has no workers to "
+            "choose. Give an application."
+        )
+    there_are = stacks.of_application(root, app)
+    own_python = found["python"] is not None
+    fit = stacks.fitting(there_are, msgspec.to_builtins(chosen), app, own_python)
+    rows: dict[tuple[str, str | None], Offered] = {}
+    for one in fit:
+        if _runs(one, python, chosen.server):
+            rows.setdefault((one["server"], one["worker_class"]), one)
+    made = [
+        one
+        for server in dict.fromkeys(server for server, _ in rows)
+        for one in _of_server(
+            [row for (name, _), row in rows.items() if name == server],
+            cores,
+            direct=chosen.reverse_proxy == "none",
+        )
+    ]
+    return _admitted(root, chosen, made, app["pool_size"], cores)
+
+
+def _admitted(
+    root: Path, chosen: Options, made: Sequence[Candidate], pool_size: int, cores: int
+) -> list[Candidate]:
+    """Return the candidates whose database connections PostgreSQL admits under the tuning profile.
+
+    Raises PlanError where it admits none.
+    """
+    profile = tuning_profile(root, chosen.tuning[0])
+    pooled = {
+        one.name: PooledStack(
+            framework=chosen.framework or "",
+            app=Pool(pool_size=pool_size),
+            workers=one.workers,
+            threads=one.threads,
+        )
+        for one in made
+    }
+    # The server's memory is not known here, so it refuses none.
+    size = Sizes(
+        memory=2**40,
+        cores=cores,
+        connections=sizing.connections(pooled.values(), cores, sizing.largest_pool(root)),
+    )
+    admitted = sizing.max_connections(profile, size)
+    left = {
+        one.name: one
+        for one in made
+        if sizing.pools_refusal(pooled[one.name], cores, admitted, "") is None
+    }
+    if not left:
+        raise PlanError(
+            f"tuning: with one worker alone {chosen.framework} opens more database connections "
+            f"than max_connections = {admitted} of {chosen.tuning[0]} leaves. Choose another with "
+            "-e tuning=<name>."
+        )
+    return [
+        replace(
+            one,
+            own_default=one.own_default if one.own_default in left else None,
+            rule=one.rule if one.rule in left else None,
+        )
+        for one in left.values()
+    ]
+
+
+def _runs(one: Offered, python: str | None, asked: str | None) -> bool:
+    """Return whether a stack runs on this Python; where that is not known, one with an upper bound
+    only counts if its server was asked for."""
+    if python is None and one["python_below"] is not None:
+        return one["server"] == asked
+    return not stacks.too_new(one, python)
+
+
+def _of_server(rows: Sequence[Offered], cores: int, *, direct: bool) -> list[Candidate]:
+    """Return the candidates of one server, with its own default and the rule of 2n+1 workers."""
+    first = next((row for row in rows if row["unasked"]), rows[0])
+    unasked = first["unasked"] or {"workers": first["only_workers"] or 1, "threads": 1}
+    own = unasked["workers"], unasked["threads"]
+    rule = 2 * cores + 1, 1
+    found = []
+    for row in rows:
+        those = {*numbers(row, cores), *([own] if row is first else [])}
+        found += [
+            Candidate(
+                name=_name(row, *each),
+                options={**_stack(row, direct=direct), "workers": each[0], "threads": each[1]},
+                workers=each[0],
+                threads=each[1],
+                own_default=_name(first, *own),
+                rule=_name(row, *rule) if rule in those else None,
+            )
+            for each in sorted(those)
+        ]
+    return found
+
+
+def numbers(row: Offered, cores: int) -> set[tuple[int, int]]:
+    """Return the (workers, threads) that make sense for a stack on this many cores.
+
+    2n+1 workers are the rule of Gunicorn's documentation, n and n+1 what others advise.
+    """
+    if row["only_workers"]:
+        return {(row["only_workers"], threads) for threads in (FEW, MANY)}
+    alone = {(workers, 1) for workers in (1, cores, 2 * cores + 1)}
+    if row["threaded"]:
+        return alone | {(cores, FEW), (cores + 1, FEW), (cores, MANY)}
+    return alone | {(cores + 1, 1)}
+
+
+def _stack(row: Offered, *, direct: bool) -> GivenOptions:
+    """Return the options that choose a stack; ``direct``: without nginx, which has connections."""
+    found: GivenOptions = {key: row[key] for key in stacks.CHOICES if row[key] is not None}
+    return {name: value for name, value in found.items() if not direct or name != _NGINX}
+
+
+def _name(row: Offered, workers: int, threads: int) -> str:
+    parts = [row["server"], *([row["worker_class"].split(".")[-1]] if row["worker_class"] else [])]
+    return "-".join([*parts, f"{workers}x{threads}"])

@@ -1,0 +1,471 @@
+"""The report of a run: its documents as what the template lays out, every number rounded.
+
+Reads the run's documents and writes nothing. The same files give the same page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from loadlab.history.index.index_page import IndexPage
+from loadlab.kinds.matrix import show as matrix
+from loadlab.kinds.matrix.show import MatrixSection
+from loadlab.model import (
+    Calibration,
+    Certificate,
+    Claims,
+    Manifest,
+    MatrixVerdict,
+    Record,
+    Reproduction,
+    Summary,
+    Verdict,
+)
+from loadlab.model.base import Json
+from loadlab.model.study import GivenOptions, StudyPublication
+from loadlab.report.first_screen import figure, first_results, tiles
+from loadlab.report.first_screen.figure import FigureSection
+from loadlab.report.first_screen.tiles import Board
+from loadlab.report.html import UNSEEN, Headline, Link, Table, policy_hash
+from loadlab.report.sections import (
+    calibration_section as calibration,
+)
+from loadlab.report.sections import (
+    cell_figures,
+    headlines,
+    processes_section,
+    python_clients_section,
+    tuning_section,
+)
+from loadlab.report.sections import (
+    cells_section as cells,
+)
+from loadlab.report.sections import (
+    certificate_section as certificate,
+)
+from loadlab.report.sections import (
+    claims_section as claims,
+)
+from loadlab.report.sections import (
+    comparison_section as comparison,
+)
+from loadlab.report.sections import (
+    curves_section as curves,
+)
+from loadlab.report.sections import (
+    hosts_section as hosts,
+)
+from loadlab.report.sections import (
+    manifest_section as manifest,
+)
+from loadlab.report.sections import (
+    ranking_section as ranking,
+)
+from loadlab.report.sections import (
+    reproduction_section as reproduction,
+)
+from loadlab.report.sections import (
+    study_section as study,
+)
+from loadlab.report.sections import (
+    sweeps_searches_section as sweeps_searches,
+)
+from loadlab.report.sections.cell_figures import Baseline
+from loadlab.report.sections.cells_section import CellSection
+from loadlab.report.sections.certificate_section import CertificateSection
+from loadlab.report.sections.claims_section import ClaimsSection
+from loadlab.report.sections.comparison_section import ComparisonSection
+from loadlab.report.sections.curves_section import CurvePart
+from loadlab.report.sections.manifest_section import ManifestSection
+from loadlab.report.sections.observed import flame_graph, kernel_trace_section
+from loadlab.report.sections.processes_section import ServerSection
+from loadlab.report.sections.reproduction_section import ReproductionSection
+from loadlab.report.sections.study_section import StudySection
+from loadlab.report.sections.sweeps_searches_section import SweepsSearches
+from loadlab.report.sections.tuning_section import Ledger
+from loadlab.report.words import (
+    applications_words,
+    certificate_words,
+    cost_words,
+    disturbances,
+    labels,
+    verdict_words,
+)
+from loadlab.report.words.labels import Entry, Paths
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import MANIFEST, RunDir
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# From so many sentences on single cells on, only those on the best of each endpoint are shown.
+_FOLDED_FROM = 6
+_NAMED_STACKS = 3
+# More cells than this are folded, each behind its sentence.
+_OPEN_CELLS = 4
+# More repetitions than this are not all drawn over time, or the page would be too large.
+_MOST_DRAWN = 60
+
+R = TypeVar("R", bound=Record)
+
+
+class _PlannedStudy(msgspec.Struct):
+    """What the page needs of a planned study."""
+
+    publication: StudyPublication | None = None
+    left_out_keys: dict[str, str] = {}
+
+
+class _Plan(msgspec.Struct):
+    """What the page needs of the plan in the manifest."""
+
+    endpoints: dict[str, dict[str, Json]] = {}
+    options: GivenOptions = {}
+    study: _PlannedStudy | None = None
+
+
+@dataclass(frozen=True)
+class EndpointSection:
+    """The section of an endpoint; ``closed_loop``: its saturation probes, or None.
+
+    ``curves``: of its cells, empty where they have none.
+    """
+
+    anchor: str
+    path: str
+    cells: Sequence[CellSection]
+    server: ServerSection
+    curves: Sequence[CurvePart]
+    closed_loop: Table | None
+    hosts: Table | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that the template lays out; a part without data is None or empty.
+
+    - lead: the stacks, and when the run was started. lab: version and revision
+    - hosts: the newest certificate of the hosts, in words; empty without a manifest
+    - headlines: all sentences. shown, folded: those at the top of the page, and behind a fold
+    - boards: the tiles; figures: the figures of all stacks
+    - overview, clients: the tables of stacks and of Python clients
+    - fold_cells: whether each cell is folded behind its sentence
+    """
+
+    title: str
+    lead: str
+    lab: str
+    hosts: str
+    headlines: Sequence[Headline]
+    shown: Sequence[Headline]
+    folded: Sequence[Headline]
+    boards: Sequence[Board]
+    figures: Sequence[FigureSection]
+    navigation: Sequence[Link]
+    matrix: MatrixSection | None
+    certificate: CertificateSection | None
+    claims: ClaimsSection | None
+    overview: Table | None
+    ranking: Sequence[Table]
+    clients: Table | None
+    study: StudySection | None
+    comparison: ComparisonSection | None
+    reproduction: ReproductionSection | None
+    sweeps_searches: SweepsSearches | None
+    endpoints: Sequence[EndpointSection]
+    fold_cells: bool
+    calibration: Table | None
+    tunings: Sequence[Ledger]
+    manifest: ManifestSection | None
+    files: Table
+
+
+def build(run_dir: Path, listed: Path | None = None) -> Page:
+    """Return the page of a run, from its documents on disk.
+
+    ``listed``: the folder whose files are listed, if not ``run_dir``. Raises ResultError naming a
+    malformed file.
+    """
+    return _Builder(run_dir).page(listed or run_dir)
+
+
+def render(template: Path, page: Page | IndexPage) -> bytes:
+    """Return the page as UTF-8, with report.css and report.js from beside the template.
+
+    A script with the template's own name follows report.js. The page's policy allows style and
+    script alone, by their hashes. Everything except figures is escaped, and invisible characters
+    are replaced. Raises jinja2.UndefinedError for a name that the page lacks.
+    """
+    from markupsafe import Markup
+
+    scripts = dict.fromkeys(["report.js", f"{template.name.partition('.')[0]}.js"])
+    style, script = (
+        "\n".join(documents.text(template.with_name(name)).strip() for name in names)
+        for names in (["report.css"], scripts)
+    )
+    text = (
+        _templates(template.parent)
+        .get_template(template.name)
+        .render(
+            page=page,
+            style=Markup(style),
+            script=Markup(script),
+            style_hash=policy_hash(style),
+            script_hash=policy_hash(script),
+        )
+    )
+    return UNSEEN.sub("\ufffd", f"{text.strip()}\n").encode()
+
+
+@cache
+def _templates(folder: Path) -> Environment:
+    """Return the folder's templates, each of which is compiled once."""
+    import jinja2
+
+    return jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _read(path: Path, record: type[R]) -> R | None:
+    """Return a document of the run; None where it does not exist. Raises ResultError if it is
+    malformed."""
+    return documents.read(path, record) if path.exists() else None
+
+
+def _plan(found: Manifest | None) -> _Plan:
+    try:
+        return msgspec.convert(found.plan, _Plan) if found else _Plan()
+    except msgspec.ValidationError as error:
+        raise ResultError(f"{MANIFEST}: plan: {error}") from error
+
+
+class _Builder:
+    """Reads the documents of a run and builds the parts of its page."""
+
+    def __init__(self, run_dir: Path) -> None:
+        run = RunDir(run_dir)
+        self._run_dir, self._run_id = run_dir, run.run_id
+        self._summary = _read(run.summary, Summary) or _nothing(run.run_id)
+        self._manifest = _read(run.manifest, Manifest)
+        self._calibration = _read(run.calibration().document, Calibration)
+        self._claims = _read(run.claims, Claims)
+        self._certificate = _read(run.certificate, Certificate)
+        self._verdict = _read(run.verdict, Verdict)
+        self._matrix = _read(run.matrix, MatrixVerdict)
+        self._reproduction = _read(run.reproduction, Reproduction)
+        self._plan = _plan(self._manifest)
+        self._study = self._plan.study or _PlannedStudy()
+        self._paths: Paths = applications_words.paths(self._plan.endpoints)
+        # A/A controls appear in the comparison only.
+        self._measured = self._entries("measure")
+        self._closed_loops = self._entries("closed_loop")
+        self._curves = curves.headlines(self._summary, self._paths)
+        self._drawn = sum(len(headlines.valid(entry.cell)) for entry in self._measured)
+
+    def _entries(self, purpose: str) -> list[Entry]:
+        chosen = [cell for cell in self._summary.cells if cell.purpose == purpose]
+        return labels.entries(chosen, self._paths)
+
+    def page(self, listed: Path) -> Page:
+        best = matrix.build(self._matrix)
+        certified = certificate.build(self._certificate)
+        judged = claims.build(self._claims)
+        compared = comparison.build(self._summary, self._paths, self._measured)
+        repeated = reproduction.build(self._reproduction, self._paths)
+        swept = sweeps_searches.build(self._summary, self._paths)
+        published = study.build(
+            self._claims,
+            self._study.publication,
+            self._manifest,
+            self._calibration,
+        )
+        whole = [
+            *(_of_variants(self._verdict) if self._verdict else []),
+            *([best.headline] if best else []),
+            *([replace(certified.headline, anchor="certificate")] if certified else []),
+            *([replace(judged.headline, anchor="claims")] if judged else []),
+            *(_anchored(compared.headlines, "comparison") if compared else []),
+            *([replace(repeated.headline, anchor="reproduction")] if repeated else []),
+        ]
+        single = [
+            *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
+            *self._single(),
+        ]
+        stacks = [one for one in self._measured if not _is_client(one)]
+        prices = cost_words.prices(self._manifest)
+        disturbed = self._summary.disturbance
+        boards = tiles.build(self._summary, self._chosen(stacks), prices)
+        leading = self._leading(boards) if len(single) >= _FOLDED_FROM else None
+        endpoints = self._endpoints()
+        return Page(
+            title=f"Load test {self._run_id}",
+            lead=self._lead(),
+            lab=labels.lab(self._manifest.lab) if self._manifest else "",
+            hosts=certificate_words.reference(self._manifest.certificate) if self._manifest else "",
+            headlines=[*whole, *single],
+            shown=[
+                *whole,
+                *(one for one in single if leading is None or one.text in leading),
+                *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
+            ],
+            folded=[one for one in single if leading is not None and one.text not in leading],
+            boards=boards,
+            figures=figure.build(self._summary, self._paths, stacks),
+            navigation=[
+                *([Link("#matrix", "Matrix")] if best else []),
+                *([Link("#certificate", "Certificate")] if certified else []),
+                *([Link("#claims", "Claims")] if judged else []),
+                *([Link("#study", "As published")] if published else []),
+                *([Link("#comparison", compared.title)] if compared else []),
+                *([Link("#reproduction", "Original")] if repeated else []),
+                *([Link("#sweeps_searches", "Sweeps and searches")] if swept else []),
+                *(Link(f"#{one.anchor}", one.path) for one in endpoints),
+            ],
+            matrix=best,
+            certificate=certified,
+            claims=judged,
+            overview=first_results.build(stacks, self._summary.noise_floor),
+            # A matrix ranks its candidates itself, and not by the rounds that chose them.
+            ranking=[] if best else ranking.tables(self._summary, self._measured, prices),
+            clients=python_clients_section.overview(
+                [one for one in self._measured if _is_client(one)]
+            ),
+            study=published,
+            comparison=compared,
+            reproduction=repeated,
+            sweeps_searches=swept,
+            endpoints=endpoints,
+            fold_cells=len(self._measured) > _OPEN_CELLS,
+            calibration=calibration.build(self._run_dir, self._calibration),
+            tunings=tuning_section.build(self._run_dir, self._study.left_out_keys),
+            manifest=manifest.build(self._manifest, self._plan.options),
+            files=manifest.raw_files(listed),
+        )
+
+    def _chosen(self, stacks: Sequence[Entry]) -> list[Entry]:
+        """Return the cells that may have tiles: of a matrix only the chosen one."""
+        if self._matrix is None:
+            return [*stacks]
+        chosen = {row.cell_id for row in self._matrix.candidates if row.name == self._matrix.chosen}
+        return [entry for entry in stacks if entry.cell.cell_id in chosen]
+
+    def _lead(self) -> str:
+        """Return the stacks of the run, or their number, and when it was started."""
+        stacks = sorted({labels.stack(entry.cell.cell) for entry in self._measured})
+        named = "; ".join(stacks) if len(stacks) <= _NAMED_STACKS else f"{len(stacks)} stacks"
+        started = f"started {self._manifest.started}" if self._manifest else ""
+        return ", ".join(filter(None, [named, started]))
+
+    def _leading(self, boards: Sequence[Board]) -> set[str]:
+        """Return the sentences on the best cell of each endpoint, and on those without any figure.
+
+        Where the best cell's rate was searched, the search's sentence.
+        """
+        searched = sweeps_searches.by_cell(self._summary, self._paths)
+        best = {board.anchor for board in boards}
+        found = set()
+        for entry in self._measured:
+            headline = _headline(entry)
+            if entry.anchor in best:
+                if curve := self._curves.get(entry.cell.cell_id):
+                    found.add(curve.text)
+                found.add(searched.get(entry.cell.cell_id, headline.text))
+            elif headline.state == "void":
+                found.add(headline.text)
+        return found
+
+    def _single(self) -> list[Headline]:
+        """Return the headline of each measured cell, after that of its curve; that of a sweep
+        covers its levels."""
+        levels = {cell_id for sweep in self._summary.sweeps for cell_id in sweep.cells}
+        return [
+            replace(one, anchor=entry.anchor)
+            for entry in self._measured
+            if entry.cell.cell_id not in levels
+            for one in (self._curves.get(entry.cell.cell_id), _headline(entry))
+            if one is not None
+        ]
+
+    def _endpoints(self) -> list[EndpointSection]:
+        """Return a section for each endpoint, in the order of summary.json."""
+        entries = sorted(
+            [*self._measured, *self._closed_loops], key=lambda entry: entry.cell.cell_id
+        )
+        baseline = cell_figures.baseline(self._run_dir, self._calibration) if entries else None
+        drawn = curves.by_path(self._summary, self._paths)
+        sections: list[EndpointSection] = []
+        for path in dict.fromkeys(entry.path for entry in entries):
+            own = [entry for entry in self._measured if entry.path == path]
+            loops = [entry for entry in self._closed_loops if entry.path == path]
+            sections.append(
+                EndpointSection(
+                    f"endpoint-{len(sections) + 1}",
+                    path,
+                    [self._cell(one, one.title if len(own) > 1 else "", baseline) for one in own],
+                    processes_section.section(own, loops),
+                    drawn.get(path, []),
+                    cells.closed_loop(loops),
+                    hosts.section(own, loops),
+                )
+            )
+        return sections
+
+    def _cell(self, entry: Entry, heading: str, baseline: Baseline | None) -> CellSection:
+        if _is_client(entry):
+            return python_clients_section.section(self._run_dir, entry, heading)
+        graph = flame_graph.section(self._run_dir, entry.cell, self._summary.cells)
+        return cells.section(
+            self._run_dir,
+            entry,
+            heading=heading,
+            baseline=baseline,
+            flame_graph=graph,
+            trace=kernel_trace_section.section(entry.cell, self._summary.cells),
+            cross_check=cells.cross_check(entry.cell, self._summary.cells),
+            each=self._drawn <= _MOST_DRAWN,
+        )
+
+
+def _nothing(run_id: str) -> Summary:
+    return Summary(
+        run_id=run_id,
+        cells=[],
+        comparisons=[],
+        noise_floor=[],
+        sweeps=[],
+        searches=[],
+        rates=[],
+        ranking=[],
+    )
+
+
+def _is_client(entry: Entry) -> bool:
+    return labels.is_client(entry.cell)
+
+
+def _headline(entry: Entry) -> Headline:
+    return (
+        python_clients_section.headline(entry) if _is_client(entry) else headlines.headline(entry)
+    )
+
+
+def _of_variants(found: Verdict) -> list[Headline]:
+    state = {"slower": "missed", "faster": "held", "no difference": "same"}
+    text = verdict_words.sentence(found)
+    return [Headline(state.get(found.answer, "inconclusive"), text, anchor="comparison")]
+
+
+def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:
+    return [replace(one, anchor=anchor) for one in several]

@@ -1,0 +1,164 @@
+"""Plan the cells of a study or lesson."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
+from loadlab.plan import ablation, cells, experiments, option_specs, user_options
+from loadlab.plan.cells import Contracts
+from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled, items
+from loadlab.plan.modes.mode import OBSERVED
+from loadlab.plan.planned_cells import PlannedCells, Stacks, plan_cells
+from loadlab.plan.request import Request
+from loadlab.run.catalog import known
+from loadlab.run.errors import PlanError
+from loadlab.tuning.profiles import tuning_keys, without
+
+
+def plan_study(ask: Request, study: Study, filled: GivenOptions) -> PlannedCells:
+    """Return what a study's cells measure, each cell once.
+
+    A profile or a trace belongs to a named cell and has no name of its own.
+    """
+    first: Options | None = None
+    stacks: Stacks = {}
+    endpoints: Contracts = {}
+    found: list[PlannedExperiment] = []
+    named: dict[str, list[PlannedExperiment]] = {}
+    unused: list[tuple[Iterable[str], str]] = []
+    for entry in study.cells:
+        planned = _plan_entry(ask, study, entry, filled)
+        for key, chosen in planned.stacks.items():
+            same = stacks.setdefault(key, chosen)
+            same["measured"] = list(dict.fromkeys([*same["measured"], *chosen["measured"]]))
+        _refuse_other_contract(endpoints, planned.endpoints)
+        endpoints |= planned.endpoints
+        found += [one for one in planned.experiments if one not in found]
+        own = [one for one in planned.experiments if one.items[0].purpose not in OBSERVED]
+        named[entry.name] = [*named.get(entry.name, []), *own]
+        # The stages before the load set up the first cell.
+        first = first or planned.options
+        # The user's options leave fewer candidates, and each has those.
+        unused.append((() if study.candidates else entry.options, planned.options.generator))
+    checked = ask.cross_check and first is not None and first.cross_check
+    user_options.refuse_unused(ask.user, filled, f"the {study.kind} {study.name}", unused, checked)
+    if first is None:
+        raise PlanError(f"{study.kind} {study.name}: it has no cell at the scale {study.scale}.")
+    try:
+        _refuse_ambiguous(found)
+        check_claims(study.claims, {name: len(those) for name, those in named.items()})
+        found = attach_saturations(found, named)
+    except ValueError as problem:
+        raise PlanError(f"{study.kind} {study.name}: {problem}") from None
+    return PlannedCells(
+        options=first,
+        stacks=stacks,
+        endpoints=endpoints,
+        experiments=found,
+        study=_planned_study(ask, study, named),
+    )
+
+
+def _refuse_other_contract(known_contracts: Contracts, contracts: Contracts) -> None:
+    """Raise PlanError where two applications of the run answer one endpoint by other contracts."""
+    for name, contract in contracts.items():
+        if known_contracts.get(name, contract) != contract:
+            raise PlanError(
+                f"endpoint: the requests.yml of two applications of this run say otherwise of "
+                f"'{name}'. Have the same in both."
+            )
+
+
+def check_claims(claims: Iterable[StudyClaim], cells: Mapping[str, int]) -> None:
+    """Raise ValueError where a name in a claim does not stand for exactly one cell or sweep.
+
+    ``cells``: name -> how many it stands for.
+    """
+    for claim in claims:
+        for name in (name for statement in claim.all for name in statement.cells):
+            if cells.get(name, 0) != 1:
+                raise ValueError(
+                    f"the claim '{claim.statement}' names '{name}', which stands for "
+                    f"{cells.get(name, 0)} cells and not one. There are: {', '.join(cells)}"
+                )
+
+
+def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptions) -> PlannedCells:
+    """Return what one cell of a study measures."""
+    try:
+        user_options.refuse_renamed({**study.options, **entry.options}, "its file")
+        for name in {**study.options, **entry.options}:
+            known("option", name, sorted(set(ask.specs) - option_specs.OF_RUNS))
+        chosen = option_specs.options(ask.specs, {**filled, **entry.options}, ask.clients)
+        return plan_cells(ask, chosen, entry)
+    except PlanError as problem:
+        raise PlanError(f"{study.kind} {study.name}, cell {entry.name}: {problem}") from None
+
+
+def _refuse_ambiguous(planned: Iterable[PlannedExperiment]) -> None:
+    """Raise PlanError where two items have one id and differ."""
+    by_id: dict[str, Item] = {}
+    for item in items(planned):
+        same = by_id.setdefault(item.cell_id, item)
+        if same.cell != item.cell:
+            raise PlanError(
+                f"two cells have the id {item.cell_id} and differ in expected_void alone. Give "
+                "both the same."
+            )
+
+
+def _planned_study(
+    ask: Request, study: Study, named: Mapping[str, Sequence[PlannedExperiment]]
+) -> PlannedStudy:
+    keys = tuning_keys(ask.root, study.ablate) if study.ablate else []
+    return PlannedStudy(
+        kind=study.kind,
+        name=study.name,
+        scale=study.scale,
+        description=study.description,
+        claims=study.claims,
+        cells={name: [item.cell_id for item in items(those)] for name, those in named.items()},
+        ablate=study.ablate,
+        left_out_keys={without(study.ablate or "", key): key for key in keys},
+        expectations={entry.name: entry.expectation for entry in study.cells if entry.expectation},
+        ablation_power=ablation.planned_power(len(keys)) if study.ablate else None,
+        lesson=study.lesson,
+        publication=study.publication,
+    )
+
+
+def attach_saturations(
+    planned: Iterable[PlannedExperiment], named: Mapping[str, Sequence[PlannedExperiment]]
+) -> list[PlannedExperiment]:
+    """Return the experiments, the scaled ones with their saturations, and then those of these.
+
+    Cells of one stack, endpoint and number of connections share a saturation. ``named``: the
+    study's name of a cell -> its experiments. Raises PlanError for a name that is not of one cell.
+    """
+    saturations: dict[str, Fixed] = {}
+    found: list[PlannedExperiment] = []
+    for one in planned:
+        if isinstance(one, Scaled):
+            of = {}
+            for name in one.item.cell.load.of_saturation or ():
+                made = _saturation(name, named)
+                of[name] = made.item.cell_id
+                saturations.setdefault(made.item.cell_id, made)
+            one = replace(one, saturations=of)
+        found.append(one)
+    return [*found, *saturations.values()]
+
+
+def _saturation(name: str, named: Mapping[str, Sequence[PlannedExperiment]]) -> Fixed:
+    known("cell that a rate is a fraction of", name, list(named))
+    those = items(named[name])
+    if len(those) > 1 or those[0].cell.load.mode == "batch":
+        raise PlanError(
+            f"rate: of: '{name}' is no one cell that a closed loop can saturate: it stands for "
+            f"{', '.join(item.cell_id for item in those)}. Name cells of one load generator and "
+            "level."
+        )
+    return experiments.saturation(those[0], cells.closed_loop(those[0].cell.load))

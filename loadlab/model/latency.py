@@ -1,0 +1,197 @@
+"""Latencies and response times."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from loadlab.model.base import Count, NotNegative, Positive, Reason, Record, doc
+
+
+class Latency(Record, kw_only=True, frozen=True):
+    """Summary of latencies in µs. All fields are null where there were no values. Percentiles come
+    from an HdrHistogram (1 µs to 1 h, 3 significant digits) and are accurate to 0.1 %; 0 µs
+    counts as 1. Percentiles and max are of all requests that were due: one without an answer ranks
+    behind every answer. mean, stdev and min are of the answers.
+    """
+
+    mean: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Arithmetic mean, µs, at least 1.")]
+    stdev: Annotated[
+        NotNegative | None, doc("Standard deviation of the population, µs, at least 0.")
+    ]
+    min: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Smallest value, µs, at least 1.")]
+    p50: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("50th percentile: 50 % of the values are at or below it; µs, at least 1."),
+    ]
+    p75: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("75th percentile: 75 % of the values are at or below it; µs, at least 1."),
+    ]
+    p90: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("90th percentile: 90 % of the values are at or below it; µs, at least 1."),
+    ]
+    p95: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("95th percentile: 95 % of the values are at or below it; µs, at least 1."),
+    ]
+    p99: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("99th percentile: 99 % of the values are at or below it; µs, at least 1."),
+    ]
+    p99_9: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("99.9th percentile: 99.9 % of the values are at or below it; µs, at least 1."),
+    ]
+    p99_99: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("99.99th percentile: 99.99 % of the values are at or below it; µs, at least 1."),
+    ]
+    max: Annotated[Annotated[float, Meta(ge=1)] | None, doc("Largest value, µs, at least 1.")]
+    censored: Annotated[
+        Count,
+        doc(
+            "Requests that were due and not sent, or sent and not answered, 0 or more. Each waited "
+            "at least until it failed, or until the end of the load."
+        ),
+    ] = 0
+    at_least: Annotated[
+        list[str],
+        doc(
+            "Names of the fields that fall among the censored requests: the value is the wait that "
+            "is certain, a lower bound."
+        ),
+    ] = field(default_factory=list)
+
+
+class OwnPart(Record, kw_only=True, frozen=True):
+    """What the generator itself added to each percentile, µs, 0 or more: the percentile less that
+    of the same requests with a generator that adds nothing. Null where the percentile is unknown,
+    or a lower bound.
+    """
+
+    p50: Annotated[NotNegative | None, doc("Part of the 50th percentile, µs.")]
+    p75: Annotated[NotNegative | None, doc("Part of the 75th percentile, µs.")]
+    p90: Annotated[NotNegative | None, doc("Part of the 90th percentile, µs.")]
+    p95: Annotated[NotNegative | None, doc("Part of the 95th percentile, µs.")]
+    p99: Annotated[NotNegative | None, doc("Part of the 99th percentile, µs.")]
+    p99_9: Annotated[NotNegative | None, doc("Part of the 99.9th percentile, µs.")]
+    p99_99: Annotated[NotNegative | None, doc("Part of the 99.99th percentile, µs.")]
+
+
+class Stops(Record, kw_only=True, frozen=True):
+    """Times of more than 0.2 ms in which the loop of the generator stood still."""
+
+    total_s: Annotated[NotNegative, doc("Their sum, seconds; of several threads, of all.")]
+    longest_s: Annotated[NotNegative, doc("The longest, seconds.")]
+    causes: Annotated[
+        dict[str, NotNegative],
+        doc(
+            "Seconds by cause. own_work: it had that much to do. other_thread: another thread had "
+            "its core. outside: neither, so the hypervisor, or a signal that stopped it."
+        ),
+    ]
+
+
+class LatencyBins(Record, kw_only=True, frozen=True):
+    """Answers of each second by latency: the cells of a heat map. Bin 0 holds latencies below
+    edges_us[0], bin k those from edges_us[k-1] to below edges_us[k], the last bin all others.
+    """
+
+    edges_us: Annotated[list[Positive], doc("Bounds between the bins, µs, ascending.")]
+    first: Annotated[
+        list[Count], doc("Number of the first bin of each second that is not empty; 0 without any.")
+    ]
+    counts: Annotated[
+        list[list[Count]],
+        doc(
+            "Answers of each second in the bins from `first` to the last that is not empty; empty "
+            "without any."
+        ),
+    ]
+
+
+class EncodedHistogram(Record, kw_only=True, frozen=True):
+    """Histogram of all latencies of the repetition, which can be added to others."""
+
+    format: Annotated[Literal["HdrHistogram V2 base64"], doc("Encoding of data.")]
+    unit: Annotated[Literal["us"], doc("Unit of the values: microseconds.")]
+    data: Annotated[
+        Annotated[str, Meta(min_length=1)],
+        doc("Histogram from 1 µs to 3,600,000,000 µs with 3 significant digits; zlib and base64."),
+    ]
+
+
+class PercentileInterval(Record, kw_only=True, frozen=True):
+    """95 % interval of one percentile, from the differences between repetitions."""
+
+    low: Annotated[
+        Annotated[float, Meta(ge=1)] | None, doc("Lower bound, µs; null where reason explains why.")
+    ]
+    high: Annotated[
+        Annotated[float, Meta(ge=1)] | None, doc("Upper bound, µs; null where reason explains why.")
+    ]
+    reason: Annotated[
+        Reason | None,
+        doc(
+            "Why there is no interval: too few repetitions, (code few_answers) a sample that "
+            "does not support the percentile, which is then null in latency_us, or (code "
+            "among_censored) a percentile or bound among the requests without an answer; absent "
+            "where there is an interval."
+        ),
+    ] = None
+
+
+class PercentileIntervals(Record, kw_only=True, frozen=True):
+    """95 % interval of each percentile. It counts repetitions and not requests: requests of one
+    repetition wait in the same queues and are not independent.
+    """
+
+    p50: Annotated[PercentileInterval, doc("Interval of the 50th percentile.")]
+    p75: Annotated[PercentileInterval, doc("Interval of the 75th percentile.")]
+    p90: Annotated[PercentileInterval, doc("Interval of the 90th percentile.")]
+    p95: Annotated[PercentileInterval, doc("Interval of the 95th percentile.")]
+    p99: Annotated[PercentileInterval, doc("Interval of the 99th percentile.")]
+    p99_9: Annotated[PercentileInterval, doc("Interval of the 99.9th percentile.")]
+    p99_99: Annotated[PercentileInterval, doc("Interval of the 99.99th percentile.")]
+
+
+class ResponseTime(Record, kw_only=True, frozen=True):
+    """How long a client really waits: latency from the intended send time, over all requests that
+    were due. A request without a right answer, for whatever cause and even if it was never sent,
+    counts as the request timeout, or as its known wait where that is longer. The figures are
+    lower bounds where failed is above 0.
+    """
+
+    mean_us: Annotated[Annotated[float, Meta(ge=1)], doc("Arithmetic mean, µs, at least 1.")]
+    p50_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("50 % waited this long or less, µs; null where the sample is too small."),
+    ]
+    p99_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("99 % waited this long or less, µs; null where the sample is too small."),
+    ]
+    p90_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("90 % waited this long or less, µs; absent from summaries and older results."),
+    ] = None
+    p95_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("95 % waited this long or less, µs; absent from summaries and older results."),
+    ] = None
+    p99_9_us: Annotated[
+        Annotated[float, Meta(ge=1)] | None,
+        doc("99.9 % waited this long or less, µs; absent from summaries and older results."),
+    ] = None
+    requests: Annotated[
+        Positive,
+        doc(
+            "Requests that were due, 1 or more. For wrk2: in proportion to the answers whose "
+            "latencies it reports."
+        ),
+    ]
+    failed: Annotated[Count, doc("Requests that were due and got no right answer, 0 or more.")]
+    histogram: Annotated[
+        EncodedHistogram | None, doc("Histogram of all waits; only in result.json.")
+    ] = None

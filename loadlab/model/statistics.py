@@ -1,0 +1,346 @@
+"""Statistics over the repetitions of a cell."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from loadlab.model.base import Above0, Count, Fraction, NotNegative, Positive, Reason, Record, doc
+from loadlab.model.latency import Latency, OwnPart, PercentileIntervals, ResponseTime
+from loadlab.model.result import ErrorCounts
+
+
+class Spread(Record, kw_only=True, frozen=True):
+    """Goodput of the repetitions."""
+
+    median: Annotated[NotNegative, doc("Median, requests/s.")]
+    min: Annotated[NotNegative, doc("Smallest, requests/s.")]
+    max: Annotated[NotNegative, doc("Largest, requests/s.")]
+    stdev: Annotated[
+        NotNegative | None,
+        doc("Sample standard deviation, requests/s; null for one repetition."),
+    ]
+
+
+class ClientStatistics(Record, kw_only=True, frozen=True):
+    """Statistics of a Python client over the valid repetitions."""
+
+    seconds: Annotated[Spread, doc("Duration of the batch, seconds.")]
+    cpu_s: Annotated[Spread, doc("CPU time of the client, user plus system, seconds.")]
+    max_rss_bytes: Annotated[Spread, doc("Largest resident memory of the client, bytes.")]
+    failures: Annotated[
+        dict[str, Positive],
+        doc("Sums of requests that were not ok, by the error that the client received."),
+    ]
+
+
+class Statistics(Record, kw_only=True, frozen=True):
+    """Statistics over the valid repetitions of a cell; null or empty where there are none."""
+
+    n: Annotated[Count, doc("Valid repetitions.")]
+    n_void: Annotated[Count, doc("Void repetitions; no other number contains them.")]
+    requests: Annotated[Count | None, doc("Sum of requests; null where the generator has none.")]
+    responses: Annotated[Count | None, doc("Sum of responses; null where the generator has none.")]
+    ok: Annotated[Count | None, doc("Sum of ok; null where the generator has none.")]
+    aborted: Annotated[Count | None, doc("Sum of aborted; null where the generator has none.")]
+    scheduled: Annotated[Count | None, doc("Sum of scheduled; null where the generator has none.")]
+    unsent: Annotated[Count | None, doc("Sum of unsent; null where the generator has none.")]
+    nginx_requests: Annotated[
+        int | None, doc("Sum of nginx_requests; null where the generator has none.")
+    ]
+    errors: Annotated[ErrorCounts | None, doc("Sums of failed requests by class.")]
+    goodput: Annotated[
+        Spread | None, doc("Goodput of the repetitions; null where no repetition is valid.")
+    ]
+    rate_achieved: Annotated[
+        Spread | None,
+        doc("Answers per second of the repetitions; null where no repetition is valid."),
+    ]
+    latency_basis: Annotated[
+        Literal["scheduled", "sent"] | None,
+        doc(
+            "scheduled: latency counts from the intended send time. sent: latency counts from the "
+            "actual send time. The two are never compared."
+        ),
+    ]
+    latency_us: Annotated[
+        Latency,
+        doc(
+            "Latencies from the added histograms, µs; a percentile is null where the sample is "
+            "too small for it, or where it may be of the generator's making."
+        ),
+    ]
+    own_us: Annotated[
+        OwnPart | None,
+        doc(
+            "What the generator itself added to each percentile, from the added histograms; absent "
+            "where it does not report it."
+        ),
+    ] = None
+    latency_interval_us: Annotated[
+        PercentileIntervals,
+        doc("95 % interval of each percentile, µs, from the differences between repetitions. "),
+    ]
+    response_time: Annotated[
+        ResponseTime | None,
+        doc(
+            "Response time over all valid repetitions; null where one of the repetitions has none."
+        ),
+    ]
+    percentile_curve: Annotated[
+        list[Annotated[list[NotNegative], Meta(min_length=2, max_length=2)]],
+        doc("Points for a plot of latency against 1/(1-p), both ascending."),
+    ]
+    client: Annotated[
+        ClientStatistics | None,
+        doc(
+            "Resources that a Python client used, and its failures; absent for another generator, "
+            "or where no repetition is valid."
+        ),
+    ] = None
+
+
+class Sample(Record, kw_only=True, frozen=True):
+    """One cell's values of a metric, one value for each valid repetition that has one: goodput in
+    requests/s, latency in µs, and of each other metric in its own.
+    """
+
+    n: Annotated[Count, doc("Number of values.")]
+    median: Annotated[
+        NotNegative | None, doc("Median, in the metric's unit; null where there is no value.")
+    ]
+    low: Annotated[
+        NotNegative | None,
+        doc(
+            "Lower bound of the median's interval, same unit; null below 3 values. The interval "
+            "of 3, 4 or 5 values holds the true median in 75, 88 or 94 % of cases, of more values "
+            "in 95 % or more."
+        ),
+    ]
+    high: Annotated[NotNegative | None, doc("Upper bound, with the same unit and rule as low.")]
+
+
+class CellCost(Record, kw_only=True, frozen=True):
+    """What a request cost the server, and what its services held: over the valid repetitions. A
+    field is absent where no repetition has it. A request is one that nginx took, or without nginx
+    an answer at the client.
+    """
+
+    cpu: Annotated[
+        Sample | None, doc("CPU time of nginx, the application and PostgreSQL by request, µs.")
+    ] = None
+    cpu_nginx: Annotated[Sample | None, doc("That of nginx, µs.")] = None
+    cpu_application: Annotated[Sample | None, doc("That of the application, µs.")] = None
+    cpu_postgresql: Annotated[Sample | None, doc("That of PostgreSQL, µs.")] = None
+    cpu_kernel: Annotated[
+        Sample | None,
+        doc("The part of cpu that was spent in the kernel on behalf of the services, µs."),
+    ] = None
+    cpu_interrupts: Annotated[
+        Sample | None,
+        doc(
+            "Time of the server's cores in interrupts and softirq by request, µs. A kernel without "
+            "CONFIG_IRQ_TIME_ACCOUNTING charges it to the process that they interrupt as well."
+        ),
+    ] = None
+    switches: Annotated[Sample | None, doc("Context switches of the services by request.")] = None
+    memory: Annotated[
+        Sample | None,
+        doc(
+            "Memory of the application, bytes: its proportional set size after the load, or where "
+            "a repetition lacks it its largest resident memory."
+        ),
+    ] = None
+    memory_is: Annotated[
+        Literal["pss", "rss"] | None, doc("Which of the two memory is; absent where that is.")
+    ] = None
+    memory_before: Annotated[
+        Sample | None, doc("Proportional set size of the application before the load, bytes.")
+    ] = None
+    energy: Annotated[
+        Sample | None,
+        doc("Energy of the server's processors and memory by request, joules (RAPL)."),
+    ] = None
+
+
+class Difference(Record, kw_only=True, frozen=True):
+    """The head relative to the base: 0.1 means that the head is 10 % higher. By blocks it is the
+    geometric mean of the blocks' ratios, minus 1; otherwise the ratio of geometric means, minus 1.
+    """
+
+    value: Annotated[
+        Annotated[float, Meta(ge=-1)] | None,
+        doc(
+            "Fraction, -1 or more. From the medians where a value is 0 or no block has both; null "
+            "where a side has no value or the base's median is 0."
+        ),
+    ]
+    low: Annotated[
+        Annotated[float, Meta(ge=-1)] | None,
+        doc(
+            "Lower bound of the 95 % interval, by Student's t on logarithms (Welch's where nothing "
+            "is paired); null below 3 blocks, repetitions or runs, or where a value is 0."
+        ),
+    ]
+    high: Annotated[
+        Annotated[float, Meta(ge=-1)] | None, doc("Upper bound, with the same rules as low.")
+    ]
+
+
+Speed = Literal["goodput", "p50", "p99"]
+# What a request costs the server; the second, what it consists of, has a noise floor and no
+# comparison of its own.
+Cost = Literal["cpu", "switches", "memory", "energy"]
+CostPart = Literal[
+    "cpu_nginx", "cpu_application", "cpu_postgresql", "cpu_kernel", "cpu_interrupts",
+    "memory_before",
+]  # fmt: skip
+Metric = Literal[Speed, Cost]
+# What a comparison of variants says of the head.
+Answer = Literal["slower", "faster", "no difference", "undecided"]
+LatencyOf = Literal["due", "answers"]
+# What p50 and p99 are of; NoiseFloor has the same field.
+LATENCY_OF = doc(
+    "due: p50 and p99 of the response time over all requests that were due, where both cells have "
+    "one. answers: of the latencies of the answers. Absent for other metrics."
+)
+
+
+class MetricComparison(Record, kw_only=True, frozen=True):
+    """Comparison of two cells in one metric."""
+
+    metric: Annotated[
+        Metric,
+        doc(
+            "goodput: requests/s. p50, p99: in µs. cpu: CPU time of the server's services by "
+            "request, µs. switches: their context switches by request. memory: of the application, "
+            "bytes. energy: of the server by request, joules. The values are those of each valid "
+            "repetition, or of each run its median."
+        ),
+    ]
+    latency_of: Annotated[LatencyOf | None, LATENCY_OF] = None
+    method: Annotated[
+        Literal["blocks", "repetitions", "runs"],
+        doc(
+            "blocks: the ratio within each block of the run. repetitions: two host pairs, whose "
+            "repetitions are not paired. runs: the median of each run."
+        ),
+    ]
+    n: Annotated[
+        Count,
+        doc("Blocks that have both cells; otherwise repetitions or runs of the side with fewer."),
+    ]
+    base: Annotated[Sample, doc("Values of the base.")]
+    head: Annotated[Sample, doc("Values of the head.")]
+    difference: Annotated[Difference, doc("Difference of the head from the base.")]
+    p: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        doc(
+            "Two-sided p value of the t test that the interval is from, above 0 to 1; null where "
+            "there is no interval."
+        ),
+    ]
+    p_corrected: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        doc(
+            "p corrected (Benjamini and Hochberg) for all rows of the run that are compared, those "
+            "of goodput and latency and those of cost apart; null for a row that is not."
+        ),
+    ]
+    noise_floor: Annotated[
+        NotNegative | None,
+        doc(
+            "Largest bound, of either sign, of the A/A controls' differences in the metric, as a "
+            "fraction. Controls of the same endpoint and load are used, otherwise any control; "
+            "null where none was measured."
+        ),
+    ]
+    noise_floor_scope: Annotated[
+        Literal["cell", "run"] | None,
+        doc(
+            "cell: from A/A controls of the same endpoint and load. run: from other A/A controls. "
+            "null where none was measured."
+        ),
+    ]
+    conclusion: Annotated[
+        Literal["higher", "lower", "no difference", "inconclusive"],
+        doc(
+            "Conclusion on the head. higher, lower: the interval excludes 0, p_corrected is at "
+            "most 0.05, and the difference exceeds the noise floor where there is one. no "
+            "difference: the interval includes 0 and is within the margin of files/methods.yml, "
+            "either sign. inconclusive: neither."
+        ),
+    ]
+    reason: Annotated[Reason, doc("Reason for the conclusion.")]
+
+
+class Ratio(Record, kw_only=True, frozen=True):
+    """A ratio of two cells: the geometric mean of the blocks' ratios."""
+
+    value: Annotated[float | None, doc("The ratio; null where it cannot be computed.")]
+    low: Annotated[
+        float | None,
+        doc(
+            "Lower bound of the 95 % interval by blocks; null below 3 blocks, or with a value of 0."
+        ),
+    ]
+    high: Annotated[float | None, doc("Upper bound.")]
+
+
+class Median(Record, kw_only=True, frozen=True):
+    """A median over valid repetitions."""
+
+    value: Annotated[float | None, doc("The median; null without a valid repetition.")]
+    low: Annotated[
+        float | None,
+        doc(
+            "Lower bound of the interval; null below 3 repetitions. The interval of 3, 4 or 5 "
+            "repetitions holds the true median in 75, 88 or 94 % of cases, of more in 95 % or "
+            "more."
+        ),
+    ]
+    high: Annotated[float | None, doc("Upper bound.")]
+    n: Annotated[Count, doc("Valid repetitions.")]
+
+
+class AblationPower(Record, kw_only=True, frozen=True):
+    """Repetitions from which an ablation finds one key that alone has an effect."""
+
+    rows: Annotated[Positive, doc("Rows that are compared: each metric of each key.")]
+    effect: Annotated[Above0, doc("Effect of the key that is to be found, a fraction.")]
+    noise: Annotated[
+        Above0,
+        doc("Standard deviation of a repetition's goodput, without that of its block, a fraction."),
+    ]
+    measured: Annotated[
+        bool, doc("True where noise is of this run's comparisons; false where it is expected.")
+    ]
+    power: Annotated[Fraction, doc("Probability of finding the key, 0 to 1.")]
+    repetitions: Annotated[
+        Positive | None, doc("Repetitions needed; null where more than 1,000 are.")
+    ]
+
+
+class Scalability(Record, kw_only=True, frozen=True):
+    """The Universal Scalability Law, fitted to goodput by the number of connections N:
+    rate * N / (1 + sigma (N - 1) + kappa N (N - 1)). Intervals are of 95 %.
+    """
+
+    levels: Annotated[Positive, doc("Number of measured levels.")]
+    rate: Annotated[Above0, doc("Goodput of one connection by the law, requests/s.")]
+    sigma: Annotated[Fraction, doc("Contention, 0 to 1.")]
+    sigma_low: Annotated[Fraction, doc("Lower bound of sigma's interval.")]
+    sigma_high: Annotated[Fraction, doc("Upper bound of sigma's interval.")]
+    kappa: Annotated[Fraction, doc("Coherency, 0 to 1.")]
+    kappa_low: Annotated[Fraction, doc("Lower bound of kappa's interval.")]
+    kappa_high: Annotated[Fraction, doc("Upper bound of kappa's interval.")]
+    peak: Annotated[
+        NotNegative | None,
+        doc("N of the highest goodput by the law; null where kappa is 0 and it has none."),
+    ]
+    most: Annotated[
+        Above0 | None,
+        doc("Highest goodput by the law at any N, requests/s; null where it has no limit."),
+    ]
+    misfit: Annotated[
+        NotNegative, doc("Largest deviation of a level from the law, a fraction of the law's.")
+    ]

@@ -1,0 +1,95 @@
+"""The ids of cells and stacks. They name folders; nothing reads a part of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from msgspec import to_builtins
+
+from loadlab.model import Cell, Load, Purpose
+from loadlab.run.formatting import plain
+
+
+def stack_id(cell: Cell) -> str:
+    """Return the id of the cell's stack, a part of the cell's own."""
+    parts = [cell.framework, cell.server, cell.transport, cell.protocol]
+    if cell.app:
+        parts.insert(1, f"app{_digest(cell.app)[:8]}")
+    # A dotted name is the worker class of the event loop, which the id already names.
+    if cell.worker_class and "." not in cell.worker_class:
+        parts.append(cell.worker_class)
+    if cell.event_loop:
+        parts.append(cell.event_loop)
+    if cell.workers:
+        parts.append(f"{cell.workers}workers")
+    if cell.threads not in (None, 1):
+        parts.append(f"{cell.threads}threads")
+    if cell.server_keepalive_s:
+        parts.append(f"keep{cell.server_keepalive_s}s")
+    if cell.driver:
+        parts.append(cell.driver)
+    if cell.python:
+        parts.append(f"python{cell.python}")
+    if not cell.upstream_keepalive:
+        parts.append("unkept")
+    if cell.front == "none":
+        parts.append("direct")
+    parts.append(f"b{cell.backlog}")
+    return "-".join(parts)
+
+
+def cell_id(cell: Cell, purpose: Purpose) -> str:
+    """Return the id of a cell for this purpose; it names every part of the cell's definition."""
+    parts = [stack_id(cell), cell.endpoint, cell.tuning, cell.network, *_load(cell.load)]
+    if cell.variant:
+        parts.append(cell.variant)
+    return "-".join(parts if purpose == "measure" else [*parts, purpose])
+
+
+def _load(load: Load) -> list[str]:
+    parts = [load.generator, *(_batch(load) if load.mode == "batch" else _timed(load))]
+    if load.timeout_s is not None:
+        parts.append(f"timeout{plain(load.timeout_s)}s")
+    if load.keepalive is False:
+        parts.append("unkept")
+    if load.burst_every_s is not None:
+        parts.append(f"burst{plain(load.burst_every_s)}s")
+    if load.tls:
+        parts.append("http2" if load.http2 else "tls")
+    if load.headers:
+        parts.append(f"headers{_digest(json.dumps(load.headers, sort_keys=True))[:8]}")
+    if load.clients is not None:
+        parts.append(f"{load.clients}clients")
+    if load.stall is not None:
+        parts.append(f"stall{plain(load.stall.duration_s)}s")
+    if load.injection is not None:
+        parts.append(f"injection{_digest(json.dumps(to_builtins(load.injection)))[:8]}")
+    if load.background_endpoint is not None:
+        parts.append(f"with-{load.background_endpoint}")
+    return parts
+
+
+def _batch(load: Load) -> list[str]:
+    return [
+        f"{load.requests}requests",
+        f"c{load.connections}",
+        f"nofile{load.open_files}",
+        "reused" if load.reuse else "unreused",
+    ]
+
+
+def _timed(load: Load) -> list[str]:
+    pace = "closed"
+    if load.mode == "constant" and load.fraction is not None:
+        # The rate is not known yet.
+        cells = _digest("\0".join(sorted(load.of_saturation or ())))[:6]
+        pace = f"{plain(100 * load.fraction)}pct{cells}"
+    elif load.mode == "constant" and load.rate is not None:
+        pace = f"{plain(load.rate)}rps"
+    seconds = f"{plain(load.duration_s or 0)}s"
+    return [pace, f"c{load.connections}", seconds, f"w{plain(load.warmup_s)}s"]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

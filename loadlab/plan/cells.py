@@ -1,0 +1,273 @@
+"""Expand checked options into cells: each endpoint under each tuning at each load."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from loadlab.generators import registry
+from loadlab.model import Cell, Item, Load, Options, Purpose, StudyCell
+from loadlab.model.base import Json
+from loadlab.plan import cell_ids
+from loadlab.plan.option_specs import CLIENTS_ENDPOINT
+from loadlab.plan.plan_document import PlannedComparison
+from loadlab.run.catalog import known
+from loadlab.run.errors import PlanError
+from loadlab.stacks.contract import CONTRACT_SLACK_MS
+from loadlab.stacks.stacks import default_driver
+
+# Seconds. The closed loop beside a constant rate only finds the limit, so it may be short.
+CLOSED_LOOP_DURATION_S = 5
+CLOSED_LOOP_WARMUP_S = 2
+
+Contracts = dict[str, dict[str, Json]]
+
+
+def endpoints(contracts: Contracts, options: Options, app: Mapping[str, Json]) -> Contracts:
+    """Return the contracts of the endpoints to measure, name -> contract, in the order asked.
+
+    ``contracts``: of the application's endpoints and of others. Raises PlanError for an unknown
+    endpoint, where none is left to measure, and for one that the generator cannot request.
+    """
+    asked = options.endpoint
+    if asked is None and registry.get(options.generator).mode == "batch":
+        asked = [name for name in app["endpoints"] if name == CLIENTS_ENDPOINT]
+    elif asked is None:
+        asked = [name for name in app["endpoints"] if contracts[name].get("measured", False)]
+    if not asked:
+        raise PlanError(
+            f"endpoint: there is none to measure. Give one or several of {options.framework}'s "
+            f"with -e endpoint=<name>,<name>. There are: {', '.join(app['endpoints'])}."
+        )
+    for name in asked:
+        known("endpoint", name, sorted(contracts))
+        known(f"endpoint of {options.framework}", name, app["endpoints"])
+        _refuse_request(options, name, contracts[name])
+    return {name: contracts[name] for name in asked}
+
+
+def _refuse_request(options: Options, name: str, contract: Mapping[str, Json]) -> None:
+    """Raise PlanError where the generator cannot send an endpoint's request."""
+    generator = registry.get(options.generator)
+    method, plain_get = contract.get("method", "GET"), not contract.get("headers")
+    if generator.mode == "batch" and (method != "GET" or not plain_get):
+        raise PlanError(
+            f"generator: {generator.name} requests GET without headers of the endpoint's own, and "
+            f"{name} is {method} with {', '.join(contract['headers']) or 'none'}. Give "
+            f"-e generator={registry.first('constant')}."
+        )
+    if options.http2 and "host" in map(str.lower, contract.get("headers", {})):
+        raise PlanError(
+            f"http2: {name} has the header Host, which HTTP/2 replaces. Leave http2 out."
+        )
+
+
+def loads(options: Options) -> list[Load]:
+    """Return the loads asked for: a batch, or each number of connections at each rate."""
+    generator = registry.get(options.generator)
+    if generator.mode == "batch":
+        return [_batch(options)]
+    rates: list[float | None] = [*options.rate] if generator.mode == "constant" else []
+    rule = options.saturation_rate if generator.mode == "constant" else None
+    return [
+        Load(
+            generator=generator.name,
+            mode=generator.mode,
+            rate=rate,
+            fraction=rule.fraction if rule is not None else None,
+            of_saturation=rule.of if rule is not None else None,
+            connections=connections,
+            clients=options.clients if options.clients > 1 else None,
+            duration_s=options.duration,
+            warmup_s=options.warmup,
+            timeout_s=options.request_timeout,
+            keepalive=options.keepalive,
+            tls=options.tls or None,
+            http2=options.http2 or None,
+            headers=options.headers or None,
+        )
+        for connections, rate in itertools.product(options.connections, rates or [None])
+    ]
+
+
+def _batch(options: Options) -> Load:
+    """Return the load of a Python client, which is the subject of its measurement."""
+    at_once = registry.get(options.generator).at_once
+    assert at_once is not None
+    return Load(
+        generator=options.generator,
+        mode="batch",
+        rate=None,
+        requests=options.requests,
+        connections=at_once(options.requests, options.connections[0]),
+        clients=options.clients if options.clients > 1 else None,
+        open_files=options.open_files,
+        reuse=options.python_keepalive,
+        duration_s=None,
+        warmup_s=0,
+        timeout_s=options.request_timeout,
+        tls=options.tls or None,
+        http2=options.http2 or None,
+        headers=options.headers or None,
+    )
+
+
+def closed_loop(load: Load) -> Load:
+    """Return the load of the short closed loop that shows a cell's limit.
+
+    ``load`` is the cell's own load, which the result follows in connections, TLS and headers. The
+    generator of the closed loop uses HTTP/1.1 only.
+    """
+    return replace(
+        load,
+        generator=registry.saturating(),
+        mode="closed",
+        rate=None,
+        fraction=None,
+        of_saturation=None,
+        duration_s=min(load.duration_s or 0, CLOSED_LOOP_DURATION_S),
+        warmup_s=min(load.warmup_s, CLOSED_LOOP_WARMUP_S),
+        burst_every_s=None,
+        stall=None,
+        injection=None,
+        background_endpoint=None,
+        http2=None,
+    )
+
+
+def expected_s(load: Load, contract: Mapping[str, Json]) -> float:
+    """Return about how many seconds the load takes, warm-up included."""
+    if load.requests is None:
+        return (load.duration_s or 0) + load.warmup_s
+    least = float(contract.get("minimum_ms", 0))
+    longest = max(least, float(contract.get("maximum_ms", 0)) - CONTRACT_SLACK_MS)
+    # Sequential requests take the mean time each, concurrent ones the longest.
+    rounds = load.requests / load.connections
+    return max(longest, rounds * (least + longest) / 2) / 1000 + 1
+
+
+def items(
+    options: Options,
+    stack: Mapping[str, Json],
+    backlogs: Mapping[str, int],
+    contracts: Contracts,
+    entry: StudyCell | None = None,
+) -> list[Item]:
+    """Return the cells of every endpoint under each tuning.
+
+    Without ``entry``, a study's cell, a constant rate also gets one short closed loop, which shows
+    the cell's limit. ``backlogs``: tuning -> backlog. ``contracts``: endpoint -> contract.
+    """
+    planned = []
+    for tuning, endpoint in itertools.product(options.tuning, contracts):
+        found = [
+            _item(
+                _cell(options, stack, backlogs[tuning], endpoint, tuning, entry, load),
+                contracts[endpoint],
+                "injection" if entry is not None and entry.expectation else "measure",
+            )
+            for load in loads(options)
+        ]
+        planned += found
+        last = found[-1]
+        if entry is None and last.cell.load.mode == "constant":
+            cell = replace(last.cell, load=closed_loop(last.cell.load))
+            planned.append(
+                replace(
+                    _item(cell, contracts[endpoint], "closed_loop"),
+                    base=last.cell_id,
+                )
+            )
+    return planned
+
+
+def _cell(
+    options: Options,
+    stack: Mapping[str, Json],
+    backlog: int,
+    endpoint: str,
+    tuning: str,
+    entry: StudyCell | None,
+    load: Load,
+) -> Cell:
+    return Cell(
+        framework=stack["framework"],
+        app=options.app,
+        server=stack["server"],
+        transport=stack["transport"],
+        protocol=stack["protocol"],
+        worker_class=stack["worker_class"],
+        event_loop=stack["event_loop"],
+        upstream_keepalive=stack["upstream_keepalive"],
+        workers=stack["workers"],
+        threads=stack["threads"],
+        server_keepalive_s=stack["server_keepalive"],
+        backlog=backlog,
+        driver=stack["driver"] if stack["driver"] != default_driver(stack["app"]) else None,
+        python=stack["python"],
+        front="none" if stack["front"] == "none" else None,
+        endpoint=endpoint,
+        tuning=tuning,
+        network=options.network,
+        variant=entry.variant if entry is not None else None,
+        expected_void=entry.expected_void if entry is not None else None,
+        load=_with_entry(load, entry),
+    )
+
+
+def _with_entry(load: Load, entry: StudyCell | None) -> Load:
+    if entry is None:
+        return load
+    if entry.burst_every_s is not None and load.mode != "closed":
+        raise PlanError(
+            f"burst_every_s: the cell {entry.name} has one, and generator={load.generator} is no "
+            f"closed loop. Give generator={registry.saturating()}, or leave burst_every_s out."
+        )
+    return replace(
+        load,
+        burst_every_s=entry.burst_every_s,
+        stall=entry.stall,
+        injection=entry.injection,
+        background_endpoint=entry.background_endpoint,
+    )
+
+
+def _item(cell: Cell, contract: Mapping[str, Json], purpose: Purpose) -> Item:
+    return Item(
+        cell_id=cell_ids.cell_id(cell, purpose),
+        purpose=purpose,
+        cell=cell,
+        stack=cell_ids.stack_id(cell),
+        expected_s=expected_s(cell.load, contract),
+    )
+
+
+def comparisons(planned: Iterable[Item], backlogs: Mapping[str, int]) -> list[PlannedComparison]:
+    """Return the comparisons of measured cells that differ only in their tuning.
+
+    The base is the first such cell. A backlog that is its tuning's own, by ``backlogs``, is part of
+    the tuning.
+    """
+    bases: dict[bytes, list[Item]] = {}
+    found = []
+    for item in planned:
+        if item.purpose != "measure":
+            continue
+        key = msgspec.json.encode(replace(item.cell, tuning="", backlog=None, expected_void=None))
+        alike = bases.setdefault(key, [])
+        base = next((one for one in alike if _is_comparable(one.cell, item.cell, backlogs)), None)
+        if base is None:
+            alike.append(item)
+        # A study may name a cell twice: alone, and as one level of a sweep.
+        elif base.cell_id != item.cell_id:
+            found.append(PlannedComparison(by="tuning", base=base.cell_id, head=item.cell_id))
+    return found
+
+
+def _is_comparable(base: Cell, head: Cell, backlogs: Mapping[str, int]) -> bool:
+    """Return whether two cells that are else alike differ in nothing but their tuning."""
+    owned = all(cell.backlog == backlogs[cell.tuning] for cell in (base, head))
+    return owned or base.backlog == head.backlog

@@ -1,0 +1,82 @@
+"""Plan the cross-checks of a run: each cell at a constant rate once more, with another generator.
+
+A cross-check shows whether another program reports the same of a server. It is never ranked,
+compared, merged or judged by a claim.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec.structs import replace
+
+from loadlab.generators import registry
+from loadlab.model import Item, Load, Study
+from loadlab.plan import cell_ids
+from loadlab.plan.cells import Contracts
+from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled
+from loadlab.plan.planned_cells import PlannedCells
+
+
+def beside(planned: PlannedCells, study: Study | None) -> PlannedCells:
+    """Return the cells with their cross-checks at the end; unchanged where there are none.
+
+    Lessons, certificates, comparisons of variants and matrices have none, nor have sweeps and
+    searches, whose rates follow from results.
+    """
+    if not planned.options.cross_check or (study is not None and _has_its_own_plan(study)):
+        return planned
+    found: dict[str, PlannedExperiment] = {}
+    for one in planned.experiments:
+        item = _item(one.item, planned.endpoints) if isinstance(one, Fixed | Scaled) else None
+        if item is not None and isinstance(one, Scaled):
+            found.setdefault(item.cell_id, replace(one, item=item, whole=True))
+        elif item is not None and isinstance(one, Fixed):
+            found.setdefault(item.cell_id, replace(one, item=item))
+    return replace(planned, experiments=[*planned.experiments, *found.values()])
+
+
+def _has_its_own_plan(study: Study) -> bool:
+    certifies = any(cell.expectation for cell in study.cells)
+    return bool(study.kind == "lesson" or certifies or study.variants or study.candidates)
+
+
+def _item(item: Item, contracts: Contracts) -> Item | None:
+    """Return the cross-check of an item; None where it has none.
+
+    From a snap, the generator reads no file with a method and a body, so a cell of another method
+    than GET has none.
+    """
+    contract = contracts[item.cell.endpoint]
+    load = item.cell.load
+    if (
+        item.purpose != "measure"
+        or load.mode != "constant"
+        or load.generator == registry.cross_checking()
+    ):
+        return None
+    if load.http2 or load.stall or load.injection or contract.get("method", "GET") != "GET":
+        return None
+    if load.rate is not None and round(load.rate) < (load.clients or 1):
+        return None
+    cell = replace(item.cell, load=_load(load))
+    return replace(
+        item,
+        cell_id=cell_ids.cell_id(cell, "cross_check"),
+        purpose="cross_check",
+        base=item.cell_id,
+        cell=cell,
+        expected_s=(cell.load.duration_s or 0) + cell.load.warmup_s,
+    )
+
+
+def _load(load: Load) -> Load:
+    """Return a load in whole numbers that lasts as long as the generator needs."""
+    entry = registry.get(registry.cross_checking())
+    return replace(
+        load,
+        generator=entry.name,
+        rate=None if load.rate is None else round(load.rate),
+        duration_s=max(entry.duration_min_s, math.ceil(load.duration_s or 0)),
+        warmup_s=math.ceil(load.warmup_s),
+    )

@@ -1,0 +1,129 @@
+"""What all kinds of experiments have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Self
+
+from msgspec.structs import replace
+
+from loadlab.model import Item, Purpose, Record
+from loadlab.model.base import Count, Positive, doc
+from loadlab.plan.records import Records, measured, tries_of, valid
+
+# A cell measured once more, beside a program that slows the server.
+OBSERVED: tuple[Purpose, ...] = ("py_spy", "trace")
+# No statistics use these, so one measurement is enough. A check measures the hosts as they are at
+# that moment, and needs a valid measurement.
+ONCE: tuple[Purpose, ...] = (*OBSERVED, "injection", "check", "cross_check")
+
+
+class Experiment(Record, kw_only=True, frozen=True, tag_field="kind"):
+    """One experiment of a run: a cell, or cells whose order or rate follows from results.
+
+    A *block* (from 1) is one turn of all experiments; each ends when its last block is complete. A
+    cell's block is complete with a valid measurement, or after ``void_tries`` void ones.
+    """
+
+    pair: Annotated[Count, doc("Number of its host pair, from 0.")] = 0
+    void_tries: Annotated[
+        Positive,
+        doc(
+            "Measurements of a cell in one block until one is valid, 1 or more; absent in a plan "
+            "of an earlier version: 1."
+        ),
+    ] = 1
+
+    @property
+    def items(self) -> list[Item]:
+        """The items that the plan names."""
+        raise NotImplementedError
+
+    def next_item(self, block: int, records: Records) -> Item | None:
+        """Return the item to measure next in a block; None when it is complete."""
+        raise NotImplementedError
+
+    def expected(self, repetitions: int, records: Records) -> int:
+        """Return the likely number of measurements left until all blocks are complete.
+
+        It is 0 only where nothing is left.
+        """
+        raise NotImplementedError
+
+    def known_items(self, records: Records) -> list[Item]:
+        """Return the items that it has measured or may measure, as far as the records say."""
+        return self.items
+
+    def cell_ids(self, records: Records) -> list[str]:
+        """Return the cell_ids that it has measured or may measure, as far as they are known."""
+        return [item.cell_id for item in self.items]
+
+    def completed(self, records: Records) -> int:
+        """Return how many measurements did not fail."""
+        return sum(len(measured(cell_id, records)) for cell_id in self.cell_ids(records))
+
+    def remaining_seconds(self, repetitions: int, records: Records) -> float:
+        """Return the seconds of load that it is likely to need still."""
+        return self.items[0].expected_s * self.expected(repetitions, records)
+
+    def tries(self, item: Item, repetitions: int) -> int:
+        """Return how often the item is measured until a measurement is valid, in a block or, where
+        it is measured once, in the run."""
+        return 1 if item.purpose in ONCE and item.purpose != "check" else self.void_tries
+
+    def map_items(self, change: Callable[[Item], Item]) -> Experiment:
+        """Return it with each item changed."""
+        raise NotImplementedError
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Experiment | None:
+        """Return the experiment that measures its first cell again, as ``cell_id``.
+
+        None where its cells are not known yet.
+        """
+        return None
+
+    def with_rate_ceiling(self, ceiling: float | None) -> Experiment:
+        """Return it with the calibrated ceiling of the generators, requests/s, as its limit."""
+        return self
+
+
+class OfOneItem(Experiment, kw_only=True, frozen=True):
+    """An experiment of one cell."""
+
+    item: Annotated[Item, doc("The cell; of a rate that is scaled, without the rate.")]
+
+    @property
+    def items(self) -> list[Item]:
+        """The item."""
+        return [self.item]
+
+    def map_items(self, change: Callable[[Item], Item]) -> Self:
+        """Return it with its item changed."""
+        return replace(self, item=change(self.item))
+
+    def repeated(self, cell_id: str, purpose: Purpose) -> Self:
+        """Return the experiment that measures the cell again."""
+        return replace(self, item=again(self.item, cell_id, purpose))
+
+    def _is_left_once(self, records: Records) -> bool | None:
+        """Return whether the one measurement is left; None of a cell that each block has."""
+        if self.item.purpose not in ONCE:
+            return None
+        return is_left_once(self.item, self.tries(self.item, 1), records)
+
+
+def is_left_once(item: Item, tries: int, records: Records) -> bool:
+    """Return whether an item that is measured once has no valid measurement and tries left."""
+    cell_id = item.cell_id
+    had = len(measured(cell_id, records))
+    return had < tries_of(cell_id, records, tries) and not valid(cell_id, records)
+
+
+def with_rate(item: Item, rate: float) -> Item:
+    """Return the item with another rate, in requests/s; its cell_id stays."""
+    return replace(item, cell=replace(item.cell, load=replace(item.cell.load, rate=rate)))
+
+
+def again(item: Item, cell_id: str, purpose: Purpose) -> Item:
+    """Return the item for another measurement of its cell, related to it by `base`."""
+    return replace(item, cell_id=cell_id, purpose=purpose, base=item.cell_id)

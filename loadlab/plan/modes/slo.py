@@ -1,0 +1,190 @@
+"""Objectives (SLOs) of a rate: parse them, and judge a measurement.
+
+An objective has one or more of the keys p50_ms, p90_ms, p95_ms, p99_ms, p99_9_ms (the highest
+response time in ms) and errors (the highest fraction of failed requests, 0 to 1).
+
+A response time is over all requests that were due (loadlab/results/response_time.py), and a
+request that failed never meets its limit, however fast it failed: p99_ms needs a right answer for
+99 % of the requests that were due.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
+
+from loadlab.model import Facts, Reason, Repetition
+from loadlab.model.study import OptionValue
+from loadlab.run.errors import PlanError
+
+LATENCIES = {f"{name}_ms": name for name in ("p50", "p90", "p95", "p99", "p99_9")}
+ERRORS = "errors"
+# Codes of figures that decide nothing.
+_UNKNOWN = ("slo_unknown", "slo_withheld")
+_MOST_MS = 3_600_000.0
+_EXAMPLE = "-e slo=p99_ms=100,errors=0"
+
+
+class Judged(Struct, kw_only=True, frozen=True):
+    """Whether a measurement meets an objective.
+
+    ``met`` is None where the measurement is void, or where a percentile that the objective names
+    is not known well enough. ``reasons`` hold the figures that decided, or the reasons why nothing
+    is decided.
+    """
+
+    met: bool | None
+    reasons: list[Reason]
+
+
+def parse(value: OptionValue) -> dict[str, float]:
+    """Return the objective from a dict, or from text such as p99_ms=100,errors=0.
+
+    Raises PlanError for an unknown name or a limit out of range.
+    """
+    if isinstance(value, Mapping):
+        given = dict(value)
+    else:
+        parts = (word.partition("=") for word in str(value).split(",") if word.strip())
+        given = {name.strip(): limit.strip() for name, _, limit in parts}
+    there_are = [*LATENCIES, ERRORS]
+    if not given:
+        raise PlanError(
+            f"slo: '{value}' says nothing. Give one or several of {', '.join(there_are)}, for "
+            f"example {_EXAMPLE}."
+        )
+    found = {}
+    for name, limit in given.items():
+        if name not in there_are:
+            raise PlanError(
+                f"slo: '{name}' is not known. There are: {', '.join(there_are)}, for example "
+                f"{_EXAMPLE}."
+            )
+        found[name] = _limit(name, limit)
+    return {name: found[name] for name in there_are if name in found}
+
+
+def _limit(name: str, value: object) -> float:
+    share = name == ERRORS
+    wanted = (
+        "a fraction of the requests from 0 to 1"
+        if share
+        else f"milliseconds above 0 and up to {_MOST_MS:,.0f}"
+    )
+    try:
+        number = float("" if isinstance(value, bool) else str(value))
+    except (TypeError, ValueError):
+        raise PlanError(f"slo: {name}: '{value}' is not a number. Give {wanted}.") from None
+    if not (0 <= number <= 1 if share else 0 < number <= _MOST_MS):
+        raise PlanError(f"slo: {name}: {value} is out of range. Give {wanted}.")
+    return number
+
+
+def judge(repetition: Repetition, slo: Mapping[str, float], sent_min: float) -> Judged:
+    """Return whether a repetition that did not fail meets the objective.
+
+    ``sent_min`` (fraction, 0 to 1): a repetition that sent less of its schedule never meets the
+    objective, as its rate was not offered. A percentile that the sample is too small to support is
+    judged all the same, and its reason says so.
+    """
+    if not repetition.validity.valid:
+        return Judged(met=None, reasons=repetition.validity.reasons)
+    figures = [_latency(repetition, name, limit) for name, limit in slo.items() if name != ERRORS]
+    if ERRORS in slo:
+        figures.append(_errors(repetition, slo[ERRORS]))
+    exceeded = [one for one in figures if _is_exceeded(one)]
+    unknown = [one for one in figures if one.code in _UNKNOWN]
+    unsent, scheduled = repetition.unsent or 0, repetition.scheduled or 0
+    if unsent > (1 - sent_min) * scheduled:
+        facts: Facts = {"scheduled": scheduled}
+        limit = (1 - sent_min) * scheduled
+        exceeded.append(Reason(code="slo_unsent", value=unsent, limit=limit, facts=facts))
+    if unknown and not exceeded:
+        return Judged(met=None, reasons=unknown)
+    return Judged(met=not exceeded, reasons=exceeded or figures)
+
+
+def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
+    """Return a percentile and its limit in µs; or the failed requests and how many of them the
+    percentile leaves out, where there are more.
+
+    A percentile above its limit that may be the generator's own, and one that is only known to be
+    at least some value, decide nothing.
+    """
+    # Imported here because NumPy is slow to import and only a search needs it.
+    from loadlab.stats import histograms, inference
+
+    percentile = LATENCIES[name]
+    fraction = histograms.PERCENTILES[percentile] / 100
+    waits = repetition.response_time
+    failed = waits.failed if waits else _failed(repetition)
+    due = waits.requests if waits else (repetition.ok or 0) + failed
+    facts: Facts = {"percentile": percentile, "requests": due}
+    # Rounded, as 1 - 0.99 is above 0.01.
+    allowed = math.floor(round((1 - fraction) * due, 6))
+    value: float | None = getattr(waits, f"{percentile}_us", None)
+    if value is None:
+        value = _bound(repetition, fraction, due)
+    if failed > allowed or not (repetition.ok or waits):
+        return Reason(code="slo_failed", value=failed, limit=allowed, facts=facts)
+    if value is None:
+        return Reason(code="slo_unknown", limit=1000 * limit_ms, facts=facts)
+    if value > 1000 * limit_ms and _is_withheld(repetition, percentile):
+        return Reason(code="slo_withheld", value=value, limit=1000 * limit_ms, facts=facts)
+    facts["supported"] = inference.supports_percentile(due, histograms.PERCENTILES[percentile])
+    return Reason(code="slo_latency", value=value, limit=1000 * limit_ms, facts=facts)
+
+
+def _is_withheld(repetition: Repetition, percentile: str) -> bool:
+    """Return whether a percentile may be the generator's own (loadlab/results/due.py)."""
+    found = repetition.latency_us
+    return found is not None and found.p50 is not None and getattr(found, percentile) is None
+
+
+def _failed(repetition: Repetition) -> int:
+    errors = sum(astuple(repetition.errors)) if repetition.errors is not None else 0
+    return errors + (repetition.unsent or 0)
+
+
+def _bound(repetition: Repetition, fraction: float, due: int) -> float | None:
+    """Return an upper bound of a percentile of the response time, µs; None where too few requests
+    have a right answer, or where only lower bounds lie above it.
+
+    For generators that do not tell the latencies of right answers from those of wrong ones: every
+    wrong answer may have been faster than all right ones, so the right ones lie above it. The
+    latencies are of the answers and, behind them, of the requests without one.
+    """
+    from loadlab.stats import histograms
+
+    responses = repetition.responses or 0
+    if repetition.latency_us is None or not responses:
+        return None
+    rank = fraction * due + responses - (repetition.ok or 0)
+    known = {**histograms.PERCENTILES, "max": 100.0}
+    found, total = repetition.latency_us, responses + repetition.latency_us.censored
+    latencies = {name: asdict(found)[name] for name in known if name not in found.at_least}
+    above = (name for name in latencies if known[name] / 100 * total >= rank - 1e-6)
+    return next((latencies[name] for name in above if latencies[name] is not None), None)
+
+
+def _errors(repetition: Repetition, fraction: float) -> Reason:
+    """Return the number of failed requests and its limit."""
+    requests = repetition.requests or 0
+    return Reason(
+        code="slo_errors",
+        value=sum(astuple(repetition.errors)) if repetition.errors is not None else 0,
+        limit=fraction * requests,
+        facts={"requests": requests},
+    )
+
+
+def _is_exceeded(figure: Reason) -> bool:
+    value, limit = figure.value, figure.limit
+    if figure.code == "slo_failed":
+        return True
+    if figure.code in _UNKNOWN:
+        return False
+    return isinstance(value, float | int) and isinstance(limit, float | int) and value > limit

@@ -1,0 +1,149 @@
+"""The disk and memory that a run needs on its clients, server and controller.
+
+A generator that writes a row for each request keeps rows in memory until its end, and the
+controller fetches and reads the file. Beside that each second of a load leaves recordings. The
+figures of a row are in the generator's entry; those below were measured with tests/fixtures and
+runs of the lab.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from loadlab.generators import registry
+from loadlab.model import Load, Options
+from loadlab.plan.modes.experiment_types import PlannedExperiment
+from loadlab.plan.plan_document import HostNeeds, Needs
+from loadlab.run.errors import PlanError
+from loadlab.run.formatting import size
+
+# Bytes of recordings for each second of a load, compressed: telemetry, cores, processes, database.
+RECORDED_BYTES = 10_000
+# Bytes of a generator's histograms for each second of a load, at most, where it writes no rows.
+HISTOGRAM_BYTES = 12_000
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a machine has: free bytes of a file system, and available memory."""
+
+    disk_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class _LoadNeeds:
+    """Bytes that the requests of one load need.
+
+    - raw_bytes: of the generator's file; kept_bytes: of that on the controller
+    - client_bytes: of the generator's memory, on each client
+    - reading_bytes, temporary_bytes: of the controller's memory and disk while it reads the file
+    """
+
+    raw_bytes: float = 0
+    kept_bytes: float = 0
+    client_bytes: float = 0
+    reading_bytes: float = 0
+    temporary_bytes: float = 0
+
+
+def of(
+    planned: Iterable[PlannedExperiment], options: Options, remaining: int, pairs: int
+) -> Needs | None:
+    """Return what the measurements that are left need; None where none is left.
+
+    ``remaining``: number of measurements. ``pairs``: of hosts, which measure at the same time. A
+    search counts with the rate that it starts at, and a rate that is not known yet not at all: the
+    figures are then lower bounds.
+    """
+    loads = [_load(one) for one in planned]
+    if not loads or not remaining:
+        return None
+    found = [_needs_of(load, options) for load in loads]
+    seconds = max(_seconds(load) for load in loads)
+    kept = sum(
+        one.kept_bytes + 2 * _seconds(load) * RECORDED_BYTES
+        for one, load in zip(found, loads, strict=True)
+    )
+    return Needs(
+        # The clients of a server share its rows.
+        client=HostNeeds(
+            disk_bytes=round(
+                max(one.raw_bytes for one in found) / max(1, options.clients)
+                + seconds * RECORDED_BYTES
+            ),
+            memory_bytes=round(max(one.client_bytes for one in found)),
+        ),
+        server=HostNeeds(disk_bytes=round(seconds * RECORDED_BYTES), memory_bytes=0),
+        controller=HostNeeds(
+            disk_bytes=round(
+                pairs * max(one.raw_bytes for one in found) + remaining * kept / len(loads)
+            ),
+            memory_bytes=round(pairs * max(one.reading_bytes for one in found)),
+        ),
+        temporary_bytes=round(pairs * max(one.temporary_bytes for one in found)),
+    )
+
+
+def _load(planned: PlannedExperiment) -> Load:
+    """Return the load that makes the most of an experiment."""
+    return max((item.cell.load for item in planned.items), key=_requests)
+
+
+def _needs_of(load: Load, options: Options) -> _LoadNeeds:
+    entry = registry.get(load.generator)
+    requests, clients = _requests(load), max(1, options.clients)
+    if not entry.row_bytes or not requests:
+        return _LoadNeeds()
+    in_memory = min(requests / clients, entry.memory_rows_max or math.inf)
+    memory = in_memory * entry.row_memory_bytes
+    if entry.rows_max and (not options.keep_requests or requests / clients > entry.rows_max):
+        histograms = clients * _seconds(load) * HISTOGRAM_BYTES
+        return _LoadNeeds(raw_bytes=histograms, kept_bytes=histograms, client_bytes=memory)
+    return _LoadNeeds(
+        raw_bytes=requests * entry.row_bytes,
+        kept_bytes=requests * entry.row_kept_bytes,
+        client_bytes=memory,
+        reading_bytes=requests * entry.row_reading_bytes,
+        temporary_bytes=requests * entry.row_temporary_bytes,
+    )
+
+
+def _requests(load: Load) -> int:
+    """Return the requests of a load or, if there are more, of its warm-up; 0 without a rate."""
+    return round((load.rate or 0) * max(load.duration_s or 0, load.warmup_s))
+
+
+def _seconds(load: Load) -> float:
+    return (load.duration_s or 0) + load.warmup_s
+
+
+def refuse_controller(
+    found: Needs, results: Room, temporary: Room, shared: bool, hosts: int, base_bytes: int
+) -> None:
+    """Raise PlanError where the controller has too little disk or memory.
+
+    ``results``, ``temporary``: the file systems of results/ and of temporary files; ``shared``:
+    whether they are one. ``hosts``: pairs of hosts that are containers of this machine, with
+    ``base_bytes`` of their own; 0 where the hosts are other machines.
+    """
+    clients = hosts * found.client.disk_bytes
+    disk = found.controller.disk_bytes + (base_bytes if hosts else 0)
+    disk += clients + hosts * found.server.disk_bytes
+    disk += found.temporary_bytes if shared else 0
+    memory = found.controller.memory_bytes + hosts * found.client.memory_bytes
+    _refuse("The disk of results/ on this machine", "free", results.disk_bytes, disk)
+    if not shared:
+        there = temporary.disk_bytes
+        _refuse("The disk of temporary files on this machine", "free", there, found.temporary_bytes)
+    _refuse("This machine", "of available memory", results.memory_bytes, memory)
+
+
+def _refuse(what: str, kind: str, there: int, needed: int) -> None:
+    if there < needed:
+        raise PlanError(
+            f"{what} has {size(there)} {kind}, and the run needs {size(needed)}. Free some, or "
+            "give a lower -e rate= or a shorter -e duration=."
+        )

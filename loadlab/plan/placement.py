@@ -1,0 +1,95 @@
+"""Assign experiments to host pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from loadlab.model import StudyClaim
+from loadlab.plan.modes.experiment_types import PlannedExperiment, Scaled, items
+
+
+def assign(
+    experiments: Sequence[PlannedExperiment],
+    together: Iterable[Sequence[str]],
+    repetitions: int,
+    pairs: int,
+    earlier: Mapping[str, int],
+) -> list[PlannedExperiment]:
+    """Return the experiments, each with its `pair` (0 to ``pairs`` - 1).
+
+    ``together``: lists of cell_ids that must share a pair, as cells of one stack, endpoint, tuning
+    and network do. ``earlier``: cell_id -> pair, decided earlier in this run and kept. The
+    remaining groups go, longest first, to the pair with the fewest seconds of load.
+    """
+    groups = _groups(experiments, together)
+    seconds = [sum(one.remaining_seconds(repetitions, {}) for one in group) for group in groups]
+    loads = [0.0] * pairs
+    pair_of: dict[str, int] = {}
+    known = [_known(group, earlier, pairs) for group in groups]
+    order = sorted(range(len(groups)), key=lambda at: (known[at] is None, -seconds[at], at))
+    for at in order:
+        pair = known[at]
+        if pair is None:
+            pair = loads.index(min(loads))
+        loads[pair] += seconds[at]
+        for item in items(groups[at]):
+            own = earlier.get(item.cell_id, pairs)
+            pair_of[item.cell_id] = own if own < pairs else pair
+    return [replace(one, pair=pair_of[one.items[0].cell_id]) for one in experiments]
+
+
+def claimed_together(
+    claims: Iterable[StudyClaim], cells: Mapping[str, Sequence[str]]
+) -> list[list[str]]:
+    """Return lists of cell_ids that must be measured on one host pair: of each ratio and order of
+    two.
+
+    The cells of a longer order may be all of a study, so they may be on several pairs: where a step
+    crosses pairs, their difference is part of the noise. ``cells``: name -> its cell_ids.
+    """
+    return [
+        [cell_id for name in statement.cells for cell_id in cells[name]]
+        for claim in claims
+        for statement in claim.all
+        if statement.ratio is not None or len(statement.order or ()) == 2
+    ]
+
+
+def _known(
+    group: Sequence[PlannedExperiment], earlier: Mapping[str, int], pairs: int
+) -> int | None:
+    found = [earlier[item.cell_id] for item in items(group) if item.cell_id in earlier]
+    return found[0] if found and found[0] < pairs else None
+
+
+def _groups(
+    experiments: Sequence[PlannedExperiment], together: Iterable[Sequence[str]]
+) -> list[list[PlannedExperiment]]:
+    """Return the experiments in groups that share a pair, in the order of their first ones."""
+    group_of = list(range(len(experiments)))
+
+    def join(places: Sequence[int]) -> None:
+        for place in places[1:]:
+            old, new = group_of[place], group_of[places[0]]
+            group_of[:] = [new if group == old else group for group in group_of]
+
+    place_of: dict[str, int] = {}
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, experiment in enumerate(experiments):
+        for item in experiment.items:
+            join([place_of.setdefault(item.cell_id, place), place])
+            cell = item.cell
+            parts = (item.stack, cell.endpoint, cell.tuning, cell.network)
+            alike.setdefault(parts, []).append(place)
+    for places in alike.values():
+        join(places)
+    scaled = [one for one in experiments if isinstance(one, Scaled)]
+    of_saturations = [[*one.saturations.values(), one.item.cell_id] for one in scaled]
+    for names in [*together, *of_saturations]:
+        join([place_of[name] for name in names if name in place_of])
+    groups: dict[int, list[PlannedExperiment]] = {}
+    for place, experiment in enumerate(experiments):
+        groups.setdefault(group_of[place], []).append(experiment)
+    return list(groups.values())

@@ -1,0 +1,126 @@
+"""Estimate when a run's load ends, and describe it in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from loadlab.model import Cell, Progress, Purpose, Record
+from loadlab.plan import schedule
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.records import Records
+from loadlab.plan.schedule import NextMeasurement, Outlook
+from loadlab.run import formatting
+
+
+class Began(Record, kw_only=True, frozen=True):
+    """A pair at the start of this invocation of the playbook."""
+
+    at: float  # unix seconds
+    since: dict[str, int]  # cell_id -> its highest repetition
+    outlook: Outlook
+    blocks: int = 0  # finished ones
+    notices: tuple[str, ...] = ()  # those of a disturbance that this invocation printed
+
+
+class Measuring(Struct, frozen=True, kw_only=True):
+    """What the terminal shows of a measurement, of a cell or of the calibration.
+
+    ``position`` of ``total``, from 1; ``seconds_left`` of load, this one's included.
+    """
+
+    cell: Cell
+    purpose: Purpose
+    position: int
+    total: int
+    seconds_left: float
+
+
+def _each(began: Began, ahead: Outlook, now: float) -> float:
+    """Return the seconds that a measurement costs in addition to its load; 0 before the first."""
+    measured = ahead.position - began.outlook.position
+    beside = now - began.at - (began.outlook.seconds_left - ahead.seconds_left)
+    return max(0.0, beside / measured) if measured > 0 else 0.0
+
+
+def _seconds(ahead: Outlook, each: float) -> float:
+    return ahead.seconds_left + each * (ahead.total - ahead.position + 1)
+
+
+def seconds_left(began: Began, ahead: Outlook, now: float) -> float:
+    """Return the seconds until a pair's load ends, including what each measurement costs besides
+    load.
+
+    ``ahead``: the pair now. ``now`` in unix seconds.
+    """
+    return _seconds(ahead, _each(began, ahead, now))
+
+
+def document(
+    plan: Plan,
+    records: Records,
+    failures: Mapping[str, int],
+    began: Began,
+    ahead: Outlook,
+    now: float,
+) -> Progress:
+    """Return progress.json of the whole run, estimated from the costs of one pair.
+
+    Every pair is assumed to cost as much per measurement as this one. ``failures``: from
+    schedule.consecutive_failures(). ``now`` in unix seconds.
+    """
+    each = _each(began, ahead, now)
+    whole = schedule.outlook(plan, records, None, failures)
+    pairs = {one.pair for one in plan.experiments}
+    left = max(
+        (_seconds(schedule.outlook(plan, records, pair, failures), each) for pair in pairs),
+        default=0.0,
+    )
+    return Progress(
+        run_id=plan.run_id,
+        updated=now,
+        done=whole.position - 1,
+        total=whole.total,
+        seconds_left=left,
+        ends=now + left,
+        abandoned=schedule.abandoned_cells(failures, records),
+    )
+
+
+def measurement(item: NextMeasurement | Measuring, path: str, server: str) -> str:
+    """Return a measurement's title: '[3/8] aiohttp /agents, oha 1,000/s'.
+
+    ``path``: of the endpoint. ``server``: the pair's server where there are several pairs, else
+    empty.
+    """
+    load = item.cell.load
+    asked = formatting.asked(load)
+    pace = f", {asked}"
+    if load.mode == "constant":
+        pace = f" {asked}/s"
+    elif load.mode == "closed":
+        pace = f" on {formatting.plural(load.connections, 'connection')}"
+    purpose = f" ({_PURPOSES[item.purpose]})" if item.purpose in _PURPOSES else ""
+    of = f"{server}: " if server else ""
+    return (
+        f"[{item.position}/{item.total}] {of}{item.cell.framework} {path}{purpose}, "
+        f"{load.generator}{pace}"
+    )
+
+
+_PURPOSES = {
+    "aa_control": "A/A control",
+    "check": "check",
+    "cross_check": "cross-check",
+    "curve": "curve",
+    "py_spy": "flame graph",
+    "trace": "trace",
+}
+
+
+def until(ends: float, now: float) -> str:
+    """Return 'all over in 57 s, at 14:09:10'; both arguments are unix seconds."""
+    clock = time.strftime("%H:%M:%S", time.localtime(ends))
+    return f"all over in {formatting.lasting(max(0.0, ends - now))}, at {clock}"

@@ -1,0 +1,107 @@
+"""Hash the inputs that define a cell, so that a resumed run never mixes versions of them.
+
+A result carries `input_hashes`: SHA-256 values, and the revision of the lab. A change of the lab is
+not refused; the report mentions it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from loadlab.model import InputHashes, Item, Repetition
+from loadlab.model.base import Json
+from loadlab.plan.records import Records, finished
+from loadlab.run.errors import PlanError
+from loadlab.run.fingerprint import fingerprint
+from loadlab.stacks import servers
+
+# Field of InputHashes whose change is reported, not refused.
+LAB = "lab"
+
+
+class Inputs(Struct, kw_only=True, frozen=True):
+    """What cells are made of: stacks by id; endpoints, tunings and networks by name."""
+
+    stacks: Mapping[str, Mapping[str, Json]]
+    endpoints: Mapping[str, Mapping[str, Json]]
+    tunings: Mapping[str, Mapping[str, Json]]
+    networks: Mapping[str, Mapping[str, Json]]
+
+
+class Hasher:
+    """Adds the hashes of its inputs to an item. ``lab``: its revision, None where unknown."""
+
+    def __init__(self, root: Path, inputs: Inputs, lab: str | None) -> None:
+        self._root, self._inputs, self._lab = root, inputs, lab
+        self._application = cache(self._hash_application)
+        self._plain = cache(self._hash_plain)
+
+    def hashed(self, item: Item) -> Item:
+        """Return the item with its input_hashes."""
+        cell = item.cell
+        asked = [cell.endpoint, cell.load.background_endpoint]
+        endpoints = [self._plain("endpoints", name) for name in asked if name is not None]
+        hashes = InputHashes(
+            application=self._application(item.stack),
+            endpoint=fingerprint(endpoints, "", []),
+            tuning=self._plain("tunings", cell.tuning),
+            network=self._plain("networks", cell.network),
+            lab=self._lab,
+        )
+        return replace(item, input_hashes=hashes)
+
+    def _hash_application(self, stack: str) -> str:
+        found = self._inputs.stacks[stack]
+        shared = ["files/python"] if found["app"]["language"] == "python" else []
+        folders = [found["source"], f"{servers.FOLDER}/{found['server']}", *shared]
+        # Results have no hash that a secret decides.
+        secret = found["app"].get("environment")
+        without = [self._root / found["source"] / secret] if secret else []
+        return fingerprint(found["app"], str(self._root), folders, without)
+
+    def _hash_plain(self, part: str, name: str) -> str:
+        return fingerprint(getattr(self._inputs, part)[name], str(self._root), [])
+
+
+def check(run_id: str, items: Iterable[Item], records: Records) -> None:
+    """Raise PlanError where the run has results of an item whose inputs have changed."""
+    for item in items:
+        differs = [
+            *(part for one in finished(item.cell_id, records) for part in _changed(one, item)),
+            *(["cell"] if _is_other_cell(item, records) else []),
+        ]
+        if differs:
+            raise PlanError(
+                f"run_id: '{run_id}' has results of {item.cell_id} with another "
+                f"{' and another '.join(dict.fromkeys(differs))} than now. "
+                "Results of both are not mixed: give another -e run_id=<name>, or leave it out."
+            )
+
+
+def _changed(repetition: Repetition, item: Item) -> list[str]:
+    """Return the names of the inputs that have changed since the repetition."""
+    if repetition.input_hashes is None or item.input_hashes is None:
+        return []
+    before, now = asdict(repetition.input_hashes), asdict(item.input_hashes)
+    return [part for part, value in before.items() if part != LAB and value != now[part]]
+
+
+def _is_other_cell(item: Item, records: Records) -> bool:
+    record = records.get(item.cell_id)
+    return record is not None and record.cell is not None and record.cell != item.cell
+
+
+def labs(repetitions: Iterable[Repetition]) -> dict[str, list[int]]:
+    """Return revision of the lab -> repetitions it measured; empty where the records name at most
+    one."""
+    found: dict[str, list[int]] = {}
+    for repetition in repetitions:
+        hashes = repetition.input_hashes
+        if hashes is not None and hashes.lab is not None:
+            found.setdefault(hashes.lab, []).append(repetition.repetition)
+    return found if len(found) > 1 else {}

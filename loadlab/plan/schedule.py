@@ -1,0 +1,200 @@
+"""Decide what a run measures next, only from its plan and the records on disk.
+
+So an interrupted run resumes where it stopped, a failed measurement is repeated, and later
+measurements may depend on earlier results.
+
+Each saturation comes first, until one is valid, in the plan's order. Then come the blocks. A block
+consists of visits, each with the experiments of one set-up of the hosts; A/A controls have visits
+of their own.
+The seed and the block's number decide the order of visits and experiments, so it stays the same
+when a run is resumed. A void repetition is made again at once, in its own block. A lesson keeps the
+order of its file, where a remedy follows the failure. A cross-check is the end of its set-up's
+visit in the last block.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated
+
+from msgspec.structs import asdict
+
+from loadlab.model import Item, Repetition
+from loadlab.model.base import Count, NotNegative, Positive, Record, doc
+from loadlab.plan import cell_ids
+from loadlab.plan.modes.mode import Experiment
+from loadlab.plan.plan_document import Plan, Setup
+from loadlab.plan.records import TRIES, Records, UnderWay
+
+
+class Switch(Record, kw_only=True, frozen=True):
+    """What to set up before a measurement; null where it is already set up."""
+
+    stack: Annotated[str | None, doc("Id of the stack.")]
+    tuning: Annotated[str | None, doc("Tuning profile.")]
+    network: Annotated[str | None, doc("Network profile.")]
+
+
+class Outlook(Record, kw_only=True, frozen=True):
+    """How far one pair is, or all are in sequence."""
+
+    position: Annotated[Positive, doc("Number of the next measurement, from 1.")]
+    total: Annotated[Count, doc("Likely number of measurements, finished ones included.")]
+    seconds_left: Annotated[NotNegative, doc("Seconds of load to come.")]
+
+
+class NextMeasurement(Item, kw_only=True, frozen=True):
+    """The item that a pair measures next."""
+
+    repetition: Annotated[Positive, doc("The next number that no record has.")]
+    block: Annotated[Positive | None, doc("Block that it belongs to; absent for a saturation.")] = (
+        None
+    )
+    switch: Annotated[Switch, doc("What to set up first.")]
+    position: Annotated[Positive, doc("Number of this measurement of the pair, from 1.")]
+    total: Annotated[Count, doc("Likely number of measurements of the pair.")]
+    seconds_left: Annotated[NotNegative, doc("Seconds of load to come, this one's included.")]
+
+
+def setup(item: Item) -> Setup:
+    """Return the set-up that a cell needs on its hosts."""
+    cell = item.cell
+    return Setup(stack=cell_ids.stack_id(cell), tuning=cell.tuning, network=cell.network)
+
+
+def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
+    """Return the experiments of one pair, or of all (None)."""
+    return [one for one in plan.experiments if pair in (None, one.pair)]
+
+
+def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
+    """Yield (block from 1, experiment) in the order of measuring, for one pair or for all.
+
+    A saturation belongs to all blocks, and has the last.
+    """
+    visits: dict[tuple[Setup, bool], list[Experiment]] = {}
+    others = []
+    for experiment in experiments_of(plan, pair):
+        first = experiment.items[0]
+        if first.purpose == "saturation":
+            yield plan.options.repetitions, experiment
+        else:
+            others.append(experiment)
+            key = (setup(first), first.purpose == "aa_control")
+            visits.setdefault(key, []).append(experiment)
+    is_lesson = plan.study is not None and plan.study.kind == "lesson"
+    for block in range(1, plan.options.repetitions + 1):
+        if is_lesson:
+            yield from ((block, experiment) for experiment in others)
+            continue
+        rng = random.Random(f"{plan.options.seed} {block}")
+        turns = list(visits.values())
+        rng.shuffle(turns)
+        last = block == plan.options.repetitions
+        for visit in turns:
+            checks = [one for one in visit if one.items[0].purpose == "cross_check"]
+            those = [one for one in visit if one not in checks]
+            those = [*rng.sample(those, len(those)), *(checks if last else ())]
+            yield from ((block, experiment) for experiment in those)
+
+
+def consecutive_failures(records: Records, since: Mapping[str, int]) -> dict[str, int]:
+    """Return cell_id -> number of its latest consecutive failures, where there are any.
+
+    ``since`` is cell_id -> the highest repetition when this invocation started; only later ones
+    count. A repetition that is under way has not failed.
+    """
+    found = {}
+    for cell_id, record in records.items():
+        count = 0
+        for one in reversed(record.repetitions):
+            if isinstance(one, UnderWay):
+                continue
+            if one.error is None or one.repetition <= since.get(cell_id, 0):
+                break
+            count += 1
+        if count:
+            found[cell_id] = count
+    return found
+
+
+def highest_repetitions(records: Records) -> dict[str, int]:
+    """Return cell_id -> its highest repetition."""
+    return {
+        cell_id: found.repetitions[-1].repetition
+        for cell_id, found in records.items()
+        if found.repetitions
+    }
+
+
+def abandoned_cells(failures: Mapping[str, int], records: Records) -> dict[str, str]:
+    """Return cell_id -> its last error, of the cells not tried again in this invocation.
+
+    ``failures``: from consecutive_failures().
+    """
+    return {
+        cell_id: next(
+            str(one.error)
+            for one in reversed(records[cell_id].repetitions)
+            if isinstance(one, Repetition)
+        )
+        for cell_id, count in sorted(failures.items())
+        if count >= TRIES
+    }
+
+
+def next_item(
+    plan: Plan, records: Records, failures: Mapping[str, int], before: Setup | None, pair: int
+) -> NextMeasurement | None:
+    """Return what this pair measures next; None when nothing is left to measure.
+
+    ``failures``: consecutive_failures() of this invocation. ``before``: the set-up of the pair's
+    hosts, None where it is not known.
+    """
+    for block, experiment in order(plan, pair):
+        item = experiment.next_item(block, records)
+        if item is None or failures.get(item.cell_id, 0) >= TRIES:
+            continue
+        return NextMeasurement(
+            **asdict(item),
+            repetition=highest_repetitions(records).get(item.cell_id, 0) + 1,
+            block=None if item.purpose == "saturation" else block,
+            switch=_switch(before, item),
+            **asdict(outlook(plan, records, pair, failures)),
+        )
+    return None
+
+
+def _switch(before: Setup | None, item: Item) -> Switch:
+    if item.purpose == "check":
+        # The hosts are measured as the reader left them.
+        return Switch(stack=None, tuning=None, network=None)
+    now = setup(item)
+    if before is None:
+        return Switch(stack=now.stack, tuning=now.tuning, network=now.network)
+    return Switch(
+        stack=None if before.stack == now.stack else now.stack,
+        tuning=None if before.tuning == now.tuning else now.tuning,
+        network=None if before.network == now.network else now.network,
+    )
+
+
+def outlook(
+    plan: Plan,
+    records: Records,
+    pair: int | None,
+    failures: Mapping[str, int] = MappingProxyType({}),
+) -> Outlook:
+    """Return how far one pair is, or all in sequence (None), without the abandoned cells."""
+    experiments = experiments_of(plan, pair)
+    repetitions = plan.options.repetitions
+    lost = {cell_id for cell_id, count in failures.items() if count >= TRIES}
+    going = [one for one in experiments if lost.isdisjoint(one.cell_ids(records))]
+    done = sum(one.completed(records) for one in experiments)
+    return Outlook(
+        position=done + 1,
+        total=done + sum(one.expected(repetitions, records) for one in going),
+        seconds_left=sum(one.remaining_seconds(repetitions, records) for one in going),
+    )

@@ -1,0 +1,244 @@
+"""Figures of all stacks as SVG: p99 by offered rate, one plot a stack; percentiles on one axis;
+one value of each, in a row each.
+
+Times come in µs and are drawn in ms. The name and label arguments are as for svg.Plot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from loadlab.report.plots import svg
+from loadlab.report.plots.curves_plot import READ, Curve, carried, percentile_axis, position
+
+SIZE = (264, 190)  # px: of the plot of one stack
+LARGE = (528, 260)  # px: of the same where the page has room
+FRAME = (44.0, 10.0, 10.0, 40.0)
+ROW, LETTER, LONGEST = 22, 6.4, 32  # px of a row, px of a letter, letters of a stack's name
+WIDE, TALL = 1080, 400  # px: of the plot of all percentiles
+COLOURS = (svg.BLUE, svg.VERMILION, svg.GREEN, svg.PURPLE, svg.ORANGE, svg.SKY, svg.INK)
+DASHES = ("", "6 2", "2 2", "8 2 2 2")
+READ_RATE = ("at {} requests/s", "p99 {} ms")
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measured rate in requests/s and its p99 with its interval, µs; None where unknown.
+
+    ``held``: whether the stack held it. ``void``: no repetition is valid. ``at_least``: p99 is a
+    lower bound.
+    """
+
+    rate: float
+    p99_us: float | None
+    low_us: float | None = None
+    high_us: float | None = None
+    held: bool = False
+    void: bool = False
+    at_least: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The axes that all plots share: requests/s and ms."""
+
+    rate: Bounds
+    ms: Bounds
+
+
+@dataclass(frozen=True)
+class StackValues:
+    """A stack's values, one of each valid repetition, with the median as the page shows it."""
+
+    name: str
+    values: Sequence[float]
+    median: float
+    shown: str
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """A stack's latency by percentile; ``band``: (percentile, low, high in µs) of its intervals."""
+
+    name: str
+    curve: Curve
+    band: Sequence[tuple[float, float, float]]
+
+
+def limits(several: Sequence[Sequence[Point]], objectives_ms: Sequence[float]) -> Limits | None:
+    """Return axes that hold all points and objectives; None where nothing has a p99."""
+    points = [point for each in several for point in each]
+    ms = [
+        us / 1000
+        for point in points
+        for us in (point.p99_us, point.low_us, point.high_us)
+        if us is not None
+    ]
+    if not ms:
+        return None
+    ms += objectives_ms
+    rates = [point.rate for point in points]
+    return Limits((min(rates) / 1.25, max(rates) * 1.25), (min(ms) / 1.5, max(ms) * 1.6))
+
+
+def p99_by_rate(
+    name: str,
+    label: str,
+    points: Sequence[Point],
+    shared: Limits,
+    objective_ms: float | None,
+    large: bool,
+) -> str:
+    """Return the plot of one stack; ``points`` are ascending.
+
+    The diamond marks the highest rate held. Rates without a valid repetition are hatched.
+    ``large``: whether the page has room, as there are few plots.
+    """
+    width, height = LARGE if large else SIZE
+    plot = svg.Plot(name, label, "Requests/s offered", "p99, ms", height, FRAME, width)
+    axes = plot.axes
+    axes.xaxis.set_label_coords(0.5, -30 / plot.down)
+    axes.yaxis.set_label_coords(-32 / plot.across, 0.5)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(*shared.rate)
+    axes.set_ylim(*shared.ms)
+    for axis, (low, high) in ((axes.xaxis, shared.rate), (axes.yaxis, shared.ms)):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 60 * low else (1,)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    for begin, end in _void(points, shared.rate):
+        axes.axvspan(
+            begin, end, facecolor="none", edgecolor=svg.GREY, hatch="////", linewidth=0, zorder=0
+        )
+    band = [(p.rate, p.low_us / 1000, p.high_us / 1000) for p in points if p.low_us and p.high_us]
+    if len(band) > 1:
+        x, low_ms, high_ms = zip(*band, strict=True)
+        axes.fill_between(x, low_ms, high_ms, color=svg.BLUE, alpha=0.22, linewidth=0)
+    else:
+        for rate, lowest, highest in band:
+            axes.plot([rate, rate], [lowest, highest], color=svg.SKY, linewidth=4)
+    if objective_ms is not None:
+        axes.axhline(objective_ms, color=svg.VERMILION, linewidth=1.2, linestyle=(0, (4, 3)))
+    known = [(point.rate, point.p99_us / 1000) for point in points if point.p99_us is not None]
+    if known:
+        x, y = zip(*known, strict=True)
+        (line,) = axes.plot(x, y, color=svg.BLUE, linewidth=1.8, marker="o", markersize=4)
+        plot.curve(line, "")
+    bounds = [(p.rate, p.p99_us / 1000) for p in points if p.at_least and p.p99_us is not None]
+    if bounds:
+        x, y = zip(*bounds, strict=True)
+        axes.plot(x, y, color=svg.BLUE, marker="^", markersize=8, linestyle="")
+    held = [point for point in points if point.held and point.p99_us is not None]
+    if held and held[-1].p99_us is not None:
+        axes.plot(
+            [held[-1].rate], [held[-1].p99_us / 1000], color=svg.INK, marker="D", markersize=8,
+            markerfacecolor=svg.PAPER, markeredgewidth=1.6, linestyle="",
+        )  # fmt: skip
+    return plot.svg(read=READ_RATE)
+
+
+def _void(points: Sequence[Point], bounds: Bounds) -> list[Bounds]:
+    """Return the spans of rates without a valid repetition, to half-way to their neighbours."""
+    edges = [bounds[0]]
+    for one, other in pairwise(points):
+        edges.append((one.rate * other.rate) ** 0.5)
+    edges.append(bounds[1])
+    return [(edges[index], edges[index + 1]) for index, point in enumerate(points) if point.void]
+
+
+def _short(value: float) -> str:
+    """Format a tick: 20k for 20,000."""
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
+def percentiles(name: str, label: str, stacks: Sequence[Percentiles]) -> str | None:
+    """Return the plot of all stacks' latency by percentile; None where none is supported."""
+    drawn = [(index, one, carried(one.curve)) for index, one in enumerate(stacks)]
+    drawn = [one for one in drawn if len(one[2]) > 1]
+    if not drawn:
+        return None
+    frame = (59.4, 10.0, 13.8, 45.0)
+    plot = svg.Plot(name, label, "Answers within, %", "Latency, ms", TALL, frame, WIDE)
+    for index, one, points in drawn:
+        colour, dashes = _style(index)
+        x, y = zip(*points, strict=True)
+        style = (0, [float(part) for part in dashes.split()]) if dashes else "-"
+        (line,) = plot.axes.plot(x, y, color=colour, linewidth=1.8, linestyle=style)
+        plot.curve(line, one.name)
+        right = x[-1]
+        band = [(position(p), low, high) for p, low, high in one.band if position(p) <= right]
+        if band:
+            # A bar at each percentile: between two of them no interval is known.
+            at, low_us, high_us = zip(*band, strict=True)
+            bars = plot.axes.vlines(
+                at, [us / 1000 for us in low_us], [us / 1000 for us in high_us],
+                color=colour, alpha=0.35, linewidth=7,
+            )  # fmt: skip
+            plot.curve(bars, one.name, svg.HIDDEN)
+    percentile_axis(plot.axes, max(points[-1][0] for *_, points in drawn))
+    svg.latency_axis(plot.axes, [y for *_, points in drawn for _, y in points])
+    return plot.svg(read=READ)
+
+
+def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
+    """Return the plot of one value: a row a stack, a dot a repetition, the median in figures.
+
+    ``x``: the axis label with the unit.
+    """
+    most = max(len(one.name) for one in stacks)
+    left = min(LONGEST, most) * LETTER + 12
+    plot = svg.Plot(
+        name, label, x, "", ROW * len(stacks) + 50, (left, 6.0, 66.0, 44.0), LARGE[0]
+    )  # fmt: skip
+    axes = plot.axes
+    every = [value for one in stacks for value in one.values]
+    if max(every) > svg.LOG_FROM * min(every) > 0:
+        axes.set_xscale("log")
+        axes.set_xlim(min(every) / 1.3, max(every) * 1.3)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_xlim(0, 1.05 * max(every))
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.set_ylim(len(stacks) - 0.5, -0.5)
+    axes.set_yticks(range(len(stacks)), [_cut(one.name) for one in stacks])
+    axes.tick_params(axis="y", length=0)
+    for row, one in enumerate(stacks):
+        axes.plot(
+            one.values, [row] * len(one.values), color=svg.SKY, marker="o", markersize=6,
+            linestyle="",
+        )  # fmt: skip
+        axes.plot([one.median], [row], color=svg.BLUE, marker="|", markersize=13, linestyle="",
+                  markeredgewidth=2.4)  # fmt: skip
+        axes.annotate(
+            one.shown, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0),
+            textcoords="offset points", va="center", color=svg.INK,
+        )  # fmt: skip
+    return plot.svg()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _style(index: int) -> tuple[str, str]:
+    """Return the colour and the dashes of a stack's curve."""
+    return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+
+
+def sample(index: int) -> str:
+    """Return a sample of the line of a stack, for the legend beside the figure."""
+    colour, dashes = _style(index)
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return (
+        '<svg width="26" height="8" aria-hidden="true"><path d="M0 4H26" stroke-width="3" '
+        f'stroke="{svg.themed(colour)}"{dashed}/></svg>'
+    )

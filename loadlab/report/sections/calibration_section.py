@@ -1,0 +1,137 @@
+"""The part of the page on the calibration."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from loadlab.generators import registry
+from loadlab.model import Calibration, CalibrationOrigin, Ceiling, Iperf3, Iperf3Direction, Latency
+from loadlab.report.html import Cells, Table, TableCell, link, links, table
+from loadlab.report.words.calibration_words import disturbed
+from loadlab.run import formatting
+from loadlab.run.formatting import ms
+from loadlab.run.run_dir import (
+    CEILING,
+    CONDITIONS,
+    FLOOR,
+    HERE,
+    IPERF3,
+    IPERF3_SEVERAL,
+    LINK,
+    PING,
+    RESULT,
+    RunDir,
+)
+
+
+def build(run_dir: Path, found: Calibration | None) -> Table | None:
+    """Return the table of what the network and the generators can do; None without
+    calibration.json."""
+    if found is None:
+        return None
+    output = registry.get(found.generator).output
+    trip, offset = found.round_trip_us, found.clock_offset_s
+    ceiling_output = registry.get(found.ceiling.generator).output
+    rows: list[Cells] = [
+        *_link(run_dir, "client to server", "client_to_server", found.iperf3),
+        *_link(run_dir, "server to client", "server_to_client", found.iperf3),
+        [
+            "Round trip",
+            f"mean {formatting.significant(trip.mean)} µs, {formatting.significant(trip.min)} to "
+            f"{formatting.significant(trip.max)}",
+            "in every latency at least once (ping)",
+            _newest(run_dir, LINK, PING),
+        ],
+        [
+            "Ceiling",
+            _ceiling(found.ceiling),
+            "highest rate from nginx's own static answer",
+            _newest(run_dir, CEILING, RESULT, ceiling_output),
+        ],
+        [
+            "Baseline latency",
+            _latency(found.baseline_latency_us),
+            f"latency of {found.generator} from nginx's own static answer: nothing below it is the "
+            "stack's",
+            _newest(run_dir, FLOOR, RESULT, output) if found.baseline_latency_us else "",
+        ],
+        [
+            "Send delay",
+            _latency(found.send_delay_us),
+            f"how late {found.generator} issues requests; in no latency",
+            _newest(run_dir, FLOOR, RESULT, output) if found.send_delay_us else "",
+        ],
+        [
+            "Clocks",
+            f"server {1000 * offset.server:+.1f} ms, client {1000 * offset.client:+.1f} ms",
+            "each host's less the controller's",
+            "",
+        ],
+    ]
+    rows += [["Disturbed", line, "judges no repetition", ""] for line in disturbed(found)]
+    if found.origin:
+        rows.append(_origin(run_dir, found.origin))
+    return table(
+        "Measured before any stack.",
+        ["what", "value", "meaning", "from"],
+        rows,
+        sources=[link(HERE.calibration().document)],
+    )
+
+
+def _newest(run_dir: Path, part: str, *names: str) -> TableCell:
+    """Return links to files of the newest repetition of a part of the calibration."""
+    calibrations = RunDir(run_dir).calibration()
+    newest = calibrations.numbers(part)[-1:]
+    paths = [calibrations.part(part, number).path / name for number in newest for name in names]
+    return links(*(link(path.relative_to(run_dir)) for path in paths if path.exists()))
+
+
+def _link(run_dir: Path, words: str, direction: str, found: Iperf3) -> list[Cells]:
+    """Return the row of the link's throughput, and that of a lower figure with other streams."""
+    link, lower = getattr(found, direction), (found.lower or {}).get(direction)
+    sources = _newest(run_dir, LINK, IPERF3[direction], IPERF3_SEVERAL[direction])
+    meaning = "throughput of the network (iperf3)"
+    if link.core_limited:
+        meaning += "; iperf3 filled its cores, so the network may carry more"
+    rows: list[Cells] = [[f"Link, {words}", _throughput(link), meaning, sources]]
+    if lower:
+        meaning = "not the link's: the other figure is higher"
+        rows.append([f"Link, {words}", _throughput(lower), meaning, sources])
+    return rows
+
+
+def _throughput(found: Iperf3Direction) -> str:
+    streams = "" if found.streams is None else f" with {formatting.plural(found.streams, 'stream')}"
+    return (
+        f"{formatting.bits(found.bits_per_second)}{streams}, "
+        f"{formatting.plural(found.retransmits, 'segment')} sent again in {found.seconds:.0f} s"
+    )
+
+
+def _ceiling(found: Ceiling) -> str:
+    return (
+        f"{formatting.rate(found.requests_per_second)} requests/s with {found.generator}, "
+        f"{found.connections} connections; client {formatting.percent(found.client_cpu_busy)} "
+        f"busy, server {formatting.percent(found.server_cpu_busy)}"
+    )
+
+
+def _latency(found: Latency | None) -> str:
+    if found is None or found.p50 is None:
+        return "not measured"
+    return (
+        f"p50 {ms(found.p50)}, p99 {ms(found.p99)}, p99.9 {ms(found.p99_9)}, max {ms(found.max)} ms"
+    )
+
+
+def _origin(run_dir: Path, origin: CalibrationOrigin) -> Cells:
+    measured = datetime.datetime.fromtimestamp(origin.measured, datetime.UTC)
+    reused = "" if origin.run_id == RunDir(run_dir).run_id else ", and used again"
+    return [
+        "Measured",
+        f"{measured:%Y-%m-%d %H:%M:%S} UTC by run {origin.run_id}{reused}",
+        "under the same hosts, programs, tuning, network and load",
+        _newest(run_dir, LINK, CONDITIONS),
+    ]

@@ -1,0 +1,379 @@
+"""Comparisons for the page and the terminal: sentences, tables and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadlab.model import (
+    Comparison,
+    Difference,
+    MetricComparison,
+    NoiseFloor,
+    Sample,
+    SkippedTuning,
+    Summary,
+)
+from loadlab.report import words
+from loadlab.report.html import (
+    Cells,
+    Figure,
+    Group,
+    Headline,
+    Row,
+    Table,
+    TableCell,
+    link,
+    table,
+)
+from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
+from loadlab.report.words.labels import Entry, Paths
+from loadlab.run import formatting
+from loadlab.run.formatting import ms
+from loadlab.run.methods import comparison_rule
+from loadlab.run.run_dir import SUMMARY
+from loadlab.stats import inference
+
+UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms", **cost_words.UNITS}
+# Names for terminal and figure, and units for the terminal.
+_SHORT = {"cpu": "CPU"}
+_TERSE = {"goodput": "/s", "p50": "ms", "p99": "ms", "cpu": "µs", "memory": "MiB", "energy": "mJ"}
+# Parts whose value needs no name before it: production, not tuning production.
+_PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
+# The better direction of each metric.
+_BETTER = {**dict.fromkeys(UNITS, "lower"), "goodput": "higher"}
+
+_LEVEL = f"{inference.LEVEL * 100:.0f} %"
+_MARGIN = formatting.percent(comparison_rule().margin)
+EXPLAINED = (
+    "Titles name the head, then the base. The difference is the mean ratio of head to base within "
+    f"each block, in percent of the base, with its {_LEVEL} interval (Student's t on logarithms). "
+    "Higher or lower: the interval excludes 0, p (corrected for all comparisons, those of the "
+    f"cost apart) is at most {inference.ALPHA:g}, and the difference is above the noise floor, the "
+    "difference of a cell from its A/A control: the same cell measured a second time. No "
+    f"difference: the interval includes 0 and all of it is within {_MARGIN}. All else is "
+    "inconclusive. Response times are of all requests that were due; one that failed counts as the "
+    "request timeout."
+)
+
+
+@dataclass(frozen=True)
+class PathTable:
+    """The table of an endpoint."""
+
+    path: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class ComparisonSection:
+    """The section of comparisons; ``explained`` and ``skipped`` are empty where not needed.
+
+    ``skipped`` also says how many repetitions an ablation needs.
+    """
+
+    title: str
+    headlines: Sequence[Headline]
+    explained: str
+    skipped: str
+    endpoints: Sequence[PathTable]
+    figure: Figure | None
+    noise_floor: Table | None
+
+
+@dataclass(frozen=True)
+class _Titled:
+    """A comparison, and the path and what else distinguishes it from the others."""
+
+    comparison: Comparison
+    title: str
+
+    @property
+    def subject(self) -> str:
+        return subject(self.comparison)
+
+
+def subject(compared: Comparison) -> str:
+    """Return what is compared: production against stock."""
+    prefix = "" if compared.by in _PLAIN else f"{compared.by} "
+    return f"{prefix}{compared.head.name} against {prefix}{compared.base.name}"
+
+
+def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> ComparisonSection | None:
+    """Return the section; None where nothing is compared.
+
+    ``measured``: the summary's measured cells.
+    """
+    found = _titled(summary.comparisons, paths)
+    if not found and not summary.noise_floor:
+        return None
+    return ComparisonSection(
+        title="Comparison" if found else "Noise floor",
+        headlines=[_headline(one) for one in found],
+        explained=f"{EXPLAINED} {quantities.levels()}" if found else "",
+        skipped=" ".join(ablation_lines(summary)),
+        endpoints=tables(summary.comparisons, paths, SUMMARY),
+        figure=_figure(found) if found else None,
+        noise_floor=_noise_floor(summary.noise_floor, measured),
+    )
+
+
+def tables(comparisons: Sequence[Comparison], paths: Paths, source: str) -> list[PathTable]:
+    """Return a table for each endpoint; ``source``: the document that has the comparisons."""
+    by_path: dict[str, list[_Titled]] = {}
+    for one in _titled(comparisons, paths):
+        by_path.setdefault(labels.path_of(one.comparison.cell, paths), []).append(one)
+    return [PathTable(path, _table(several, path, source)) for path, several in by_path.items()]
+
+
+def _titled(comparisons: Sequence[Comparison], paths: Paths) -> list[_Titled]:
+    titles = labels.compared(comparisons, paths)
+    return [_Titled(*one) for one in zip(comparisons, titles, strict=True)]
+
+
+def _headline(one: _Titled) -> Headline:
+    """Return a sentence on all metrics; its state is decided, same or inconclusive."""
+    rows = one.comparison.rows
+    decided = [
+        f"{_name(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
+        f"{formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
+        f"{_concluded(row)}"
+        for row in rows
+        if row.conclusion in ("higher", "lower")
+    ]
+    same = [
+        f"{_name(row.metric)} ({formatting.signed(row.difference.value)}"
+        + ("" if row.noise_floor is None else f", {_noise(row)}")
+        + ")"
+        for row in rows
+        if row.conclusion == "no difference"
+    ]
+    open_ones: dict[str, list[str]] = {}
+    for row in rows:
+        if row.conclusion == "inconclusive":
+            value = row.difference.value
+            shown = "" if value is None else f" ({formatting.signed(value)})"
+            open_ones.setdefault(words.reason(row.reason), []).append(_name(row.metric) + shown)
+    parts = [
+        *decided,
+        *([f"no difference in {_and(same)}"] if same else []),
+        *(f"inconclusive in {_and(names)}: {reason}" for reason, names in open_ones.items()),
+        *filter(None, [_failed(one.comparison)]),
+    ]
+    state = "decided" if decided else "inconclusive" if open_ones else "same"
+    return Headline(state, f"{one.subject} on {one.title}: {'; '.join(parts)}.")
+
+
+def _concluded(row: MetricComparison) -> str:
+    """Return a conclusion in words: higher, lower by less than 5 %."""
+    small = row.reason.code == "difference_within_margin"
+    return f"{row.conclusion} by less than {_MARGIN}" if small else row.conclusion
+
+
+def _noise(row: MetricComparison) -> str:
+    floor = row.noise_floor
+    return "no noise floor" if floor is None else f"noise floor {formatting.percent(floor)}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _failed(compared: Comparison) -> str:
+    """Return the failed requests of both sides in words; empty where there were none."""
+    head, base = compared.head.failed_fraction, compared.base.failed_fraction
+    if not head and not base:
+        return ""
+    return f"failed requests {formatting.part_of(head)} against {formatting.part_of(base)}"
+
+
+def _number(metric: str, value: float | None) -> str:
+    """Return a metric's value in the unit of UNITS, without it."""
+    if metric in cost_words.UNITS:
+        return cost_words.number(metric, value)
+    return formatting.rate(value) if metric == "goodput" else ms(value)
+
+
+def _median(metric: str, found: Sample) -> str:
+    """Return a median and its interval in words."""
+    shown = _number(metric, found.median)
+    if found.low is None:
+        return shown
+    return f"{shown} ({_number(metric, found.low)} to {_number(metric, found.high)})"
+
+
+def _difference(found: Difference) -> str:
+    """Return a difference and its interval in words."""
+    shown = formatting.signed(found.value)
+    return shown if found.low is None else f"{shown} ({formatting.span(found.low, found.high)})"
+
+
+def ablation_lines(summary: Summary) -> list[str]:
+    """Return sentences on the keys an ablation did not measure, and on how many repetitions it
+    needs."""
+    found = summary.ablation_power
+    power = "" if found is None else outcomes.ablation_power(found)
+    return [*filter(None, [_skipped(summary.skipped_tunings or []), power])]
+
+
+def _skipped(skipped: Sequence[SkippedTuning]) -> str:
+    """Return a sentence on the tunings that an ablation did not measure; empty where there are
+    none."""
+    by_reason: dict[str, list[str]] = {}
+    for one in skipped:
+        by_reason.setdefault(words.reason(one.reason), []).append(one.key)
+    if not by_reason:
+        return ""
+    parts = [f"{', '.join(keys)} ({reason})" for reason, keys in by_reason.items()]
+    return f"Not measured, as the hosts are alike without them: {'; '.join(parts)}."
+
+
+def _table(several: Sequence[_Titled], path: str, source: str) -> Table:
+    """Return the table of an endpoint's comparisons, with a row for each metric and one for
+    failures."""
+    rows: list[Row | Group | Cells] = []
+    for one in several:
+        compared = one.comparison
+        rows.append(Group(one.subject + one.title.removeprefix(path)))
+        rows += [_row(row) for row in compared.rows]
+        failed = [
+            formatting.part_of(side.failed_fraction) for side in (compared.base, compared.head)
+        ]
+        rows.append(
+            Row(
+                ["failed requests", *failed, "", "", "", _counts(compared)],
+                "bad" if _failed(compared) else "",
+            )
+        )
+    return table(
+        "Medians of the valid repetitions, with their intervals, and the difference by blocks.",
+        ["metric", "base", "head", "difference", "noise floor", "conclusion", "reason"],
+        rows,
+        " nnnn",
+        sources=[link(source)],
+    )
+
+
+def _row(row: MetricComparison) -> Cells:
+    floor = formatting.percent(row.noise_floor)
+    return [
+        f"{_metric(row)}, {UNITS[row.metric]}",
+        _median(row.metric, row.base),
+        _median(row.metric, row.head),
+        _difference(row.difference),
+        floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
+        TableCell(_concluded(row), css=_css(row)),
+        TableCell(words.reason(row.reason), css="reason"),
+    ]
+
+
+def _name(metric: str) -> str:
+    return cost_words.NAMES.get(metric, metric)
+
+
+def _metric(row: MetricComparison | NoiseFloor) -> str:
+    name = _name(row.metric)
+    return f"{name} response time" if row.latency_of == "due" else name
+
+
+def _counts(compared: Comparison) -> str:
+    """Return how many repetitions are compared: 4 valid of 5 (1 void: steal) against 5 valid."""
+    head, base = (repetitions_words.compared(side) for side in (compared.head, compared.base))
+    return f"repetitions: {head} against {base}"
+
+
+def _css(row: MetricComparison) -> str:
+    if row.conclusion in ("higher", "lower"):
+        return "better" if row.conclusion == _BETTER[row.metric] else "worse"
+    return "same" if row.conclusion == "no difference" else "inconclusive"
+
+
+def _figure(several: Sequence[_Titled]) -> Figure:
+    """Return the figure of every difference with its interval and noise floor."""
+    from loadlab.report.plots import curves_plot
+
+    groups = [
+        (
+            formatting.one_line(f"{one.subject} on {one.title}", 76),
+            [
+                curves_plot.DifferenceRow(
+                    _SHORT.get(row.metric, row.metric),
+                    row.difference.value,
+                    row.difference.low,
+                    row.difference.high,
+                    row.noise_floor,
+                    row.conclusion,
+                )
+                for row in one.comparison.rows
+            ],
+        )
+        for one in several
+    ]
+    label = "; ".join(
+        f"{title}: " + ", ".join(f"{row.name} {formatting.signed(row.value)}" for row in rows)
+        for title, rows in groups
+    )
+    return Figure(
+        "Differences",
+        curves_plot.differences("differences", f"Differences, {label}", groups),
+        "A dot is the difference, a line its interval, grey the noise floor.",
+        [link(SUMMARY)],
+    )
+
+
+def _noise_floor(floors: Sequence[NoiseFloor], measured: Sequence[Entry]) -> Table | None:
+    """Return the table of cells that were measured twice; None where there are none."""
+    if not floors:
+        return None
+    known = {entry.cell.cell_id: entry for entry in measured}
+    rows: list[Cells] = []
+    shown = ""
+    for row in floors:
+        entry = known.get(row.cell_id)
+        name = TableCell(entry.title, href=f"#{entry.anchor}") if entry else TableCell(row.cell_id)
+        name, shown = TableCell() if shown == row.control_id else name, row.control_id
+        floor = formatting.percent(row.noise_floor)
+        rows.append([name, _metric(row), _difference(row.difference), floor])
+    return table(
+        "Cells measured twice. The noise floor is the larger bound of the interval of the "
+        "difference by blocks between the cell and its A/A control, which differ in nothing.",
+        ["cell", "metric", "difference of the control", "noise floor"],
+        rows,
+        "  nn",
+        sources=[link(SUMMARY)],
+    )
+
+
+def lines(comparisons: Sequence[Comparison], more: Sequence[str] = ()) -> list[str]:
+    """Return the comparisons for the terminal, a line for each metric, and ``more`` lines; empty
+    where there are none."""
+    if not comparisons:
+        return []
+    found = [
+        f"{'comparison':<12}{'base':>10}{'head':>10}{'difference':>12}{'interval':>18}"
+        f"{'noise floor':>13}  conclusion"
+    ]
+    for one in _titled(comparisons, {}):
+        void = one.comparison.head.n_void or one.comparison.base.n_void
+        beside = [_failed(one.comparison), _counts(one.comparison) if void else ""]
+        more_words = "; ".join(filter(None, beside))
+        found.append(f"{one.subject} on {one.title}" + (f": {more_words}" if more_words else ""))
+        found += [_line(row) for row in one.comparison.rows]
+    return [*found, *more]
+
+
+def _line(row: MetricComparison) -> str:
+    found = row.difference
+    reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
+    return (
+        f"  {_SHORT.get(row.metric, row.metric):<10}"
+        + "".join(f"{_terse(row.metric, side.median):>10}" for side in (row.base, row.head))
+        + f"{formatting.signed(found.value):>12}"
+        + f"{formatting.span(found.low, found.high):>18}"
+        + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
+    )
+
+
+def _terse(metric: str, value: float | None) -> str:
+    shown = _number(metric, value)
+    return shown if value is None else f"{shown}{_TERSE.get(metric, '')}"

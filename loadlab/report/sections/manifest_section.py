@@ -1,0 +1,317 @@
+"""The part of the page on what was run, by what and on what, and the list of its files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from loadlab.generators import registry
+from loadlab.hosts import hardware
+from loadlab.model import GeneratorProgram, Hardware, Manifest, ManifestHost, Nic
+from loadlab.model.study import OptionValue
+from loadlab.report.html import Cells, Link, Table, link, table
+from loadlab.report.words import certificate_words, cost_words, labels
+from loadlab.run import formatting
+from loadlab.run.run_dir import MANIFEST, RESULT, RunDir
+
+# Programs whose versions are listed first; the full list has the others.
+PROGRAMS = ("nginx", "postgresql", "python3", registry.saturating(), "iperf3",
+            "prometheus-node-exporter", "openssl", "libc6", "systemd")  # fmt: skip
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact of the run."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ManifestSection:
+    """The section of the manifest: facts, the command line, and tables."""
+
+    facts: Sequence[Fact]
+    command: str
+    tables: Sequence[Table]
+    sources: Sequence[Link]
+
+
+def build(manifest: Manifest | None, options: Mapping[str, OptionValue]) -> ManifestSection | None:
+    """Return the section; None without manifest.json.
+
+    ``options``: the main variables of the run; None: not given.
+    """
+    if manifest is None:
+        return None
+    hosts = dict(
+        sorted(manifest.hosts.items(), key=lambda item: (item[1].role != "server", item[0]))
+    )
+    controller = sorted(manifest.controller.items())
+    return ManifestSection(
+        [
+            Fact("started", manifest.started),
+            Fact("finished", manifest.finished or "not finished"),
+            Fact("lab", labels.lab(manifest.lab)),
+            Fact("certificate", certificate_words.reference(manifest.certificate)),
+            *(
+                [Fact("cost", cost_words.sentence(manifest.instances))]
+                if manifest.instances
+                else []
+            ),
+            Fact("controller", ", ".join(f"{name} {value}" for name, value in controller)),
+        ],
+        shlex.join(manifest.command.argv),
+        [
+            *_warnings(hosts),
+            _hosts(hosts),
+            *_instances(manifest),
+            _options(options),
+            _pins(manifest),
+            _packages(hosts),
+        ],
+        [link(MANIFEST)],
+    )
+
+
+def _warnings(hosts: Mapping[str, ManifestHost]) -> list[Table]:
+    rows = [[line] for line in hardware.warnings(hosts)]
+    if not rows:
+        return []
+    caption = "Warnings about this hardware, as it was when the load began."
+    return [table(caption, ["hosts, setting, effect and remedy"], rows)]
+
+
+def _hosts(hosts: Mapping[str, ManifestHost]) -> Table:
+    rows = [[name, *map(show, hosts.values())] for name, show in _HOST_ROWS]
+    if any(host.hardware for host in hosts.values()):
+        rows += [[name, *map(_of(show), hosts.values())] for name, show in _HARDWARE_ROWS]
+    rows += _generators(hosts)
+    rows += [row for row in _versions(hosts) if row[0] in PROGRAMS]
+    return table("The hosts, as found.", ["", *hosts], rows)
+
+
+def _generators(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
+    """Return each generator with its executable on each host."""
+    found = {name: host.generators or {} for name, host in hosts.items()}
+    names = sorted({name for each in found.values() for name in each})
+    return [
+        [f"generator {name}", *(_program(each.get(name)) for each in found.values())]
+        for name in names
+    ]
+
+
+def _program(program: GeneratorProgram | None) -> str:
+    if program is None:
+        return formatting.NONE
+    snap = f", revision {program.snap_revision} of its snap" if program.snap_revision else ""
+    return f"{program.version}{snap}, SHA-256 {program.sha256}"
+
+
+def _instances(manifest: Manifest) -> list[Table]:
+    rows = [
+        [
+            one.host,
+            one.instance_id,
+            one.type,
+            one.image,
+            one.zone,
+            one.tenancy,
+            "spot" if one.spot else "on demand",
+            one.launched,
+            f"{one.hours:.2f}",
+            "unknown" if one.usd is None else f"{one.usd:.2f}",
+        ]
+        for one in manifest.instances or []
+    ]
+    columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
+               "hours", "USD"]  # fmt: skip
+    return [table("The instances that were its hosts.", columns, rows)] if rows else []
+
+
+def _versions(hosts: Mapping[str, ManifestHost]) -> list[list[str]]:
+    """Return each package with its version on each host."""
+    names = sorted({name for host in hosts.values() for name in host.packages})
+    return [
+        [name, *(host.packages.get(name, formatting.NONE) for host in hosts.values())]
+        for name in names
+    ]
+
+
+def _options(options: Mapping[str, OptionValue]) -> Table:
+    rows: list[Cells] = [
+        [name, "not given" if value is None else _plain(value)]
+        for name, value in sorted(options.items())
+    ]
+    return table(
+        "The options of the run. The lab chose a value for each that was not given.",
+        ["option", "value"],
+        rows,
+        title="Options",
+        open=False,
+    )
+
+
+def _pins(manifest: Manifest) -> Table:
+    return table(
+        "Versions that the lab pins or resolved.",
+        ["pin", "version"],
+        [[name, version] for name, version in sorted(manifest.pins.items())],
+        title=f"Pins: {len(manifest.pins)}",
+        open=False,
+    )
+
+
+def _packages(hosts: Mapping[str, ManifestHost]) -> Table:
+    rows = _versions(hosts)
+    return table(
+        "Every package installed on the hosts.",
+        ["package", *hosts],
+        rows,
+        title=f"Packages: {len(rows)}",
+        open=False,
+    )
+
+
+def _plain(value: OptionValue) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_HOST_ROWS: list[tuple[str, Callable[[ManifestHost], str]]] = [
+    ("role", lambda host: host.role),
+    ("CPU", lambda host: host.cpu_model),
+    ("cores used", lambda host: f"{len(host.cpus)} of {host.cores} "
+     f"(number {', '.join(map(str, host.cpus))})"),
+    ("memory of the machine", lambda host: formatting.size(host.memory_bytes)),
+    ("kernel", lambda host: host.kernel),
+    ("operating system", lambda host: host.os),
+    ("virtualisation", lambda host: host.virtualisation),
+    ("clock source", lambda host: host.clock_source),
+    ("frequency governor", lambda host: host.governor or "none shown"),
+    ("open files granted", lambda host: f"{host.nofile:,}"),
+]  # fmt: skip
+
+
+def _of(show: Callable[[Hardware], str]) -> Callable[[ManifestHost], str]:
+    return lambda host: _known(host.hardware, show)
+
+
+def _known(value: T | None, show: Callable[[T], str]) -> str:
+    return "unknown" if value is None else show(value)
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
+
+
+def _link(nic: Nic) -> str:
+    speed = _known(nic.speed_mbit, lambda mbit: formatting.bits(mbit * 1e6))
+    return (
+        f"{nic.name} ({_known(nic.driver, str)}): {speed}, {_known(nic.duplex, str)} duplex, "
+        f"{_known(nic.queues, lambda n: formatting.plural(n, 'queue'))}, MTU {_known(nic.mtu, str)}"
+    )
+
+
+def _cards(found: Hardware) -> Sequence[Nic]:
+    """Return the cards of the load: that of the test address, or those below a bond or a VLAN."""
+    return found.cards or ([found.nic] if found.nic else [])
+
+
+def _of_cards(show: Callable[[Nic], str]) -> Callable[[Hardware], str]:
+    """Return what shows a property of each card, with its name where there are several."""
+
+    def shown(found: Hardware) -> str:
+        cards = _cards(found)
+        named = [f"{card.name}: {show(card)}" for card in cards]
+        return "; ".join(named) if len(cards) > 1 else "".join(map(show, cards)) or "unknown"
+
+    return shown
+
+
+def _steering(nic: Nic) -> str:
+    return (
+        f"RPS on {_known(nic.rps_queues, lambda n: formatting.plural(n, 'queue'))}, "
+        f"XPS on {_known(nic.xps_queues, lambda n: formatting.plural(n, 'queue'))}"
+    )
+
+
+def _coalescing(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
+
+
+def _idle_states(found: Hardware) -> str:
+    if found.idle_driver is None:
+        return "unknown"
+    if found.idle_states_us is None:
+        return f"none (cpuidle driver: {found.idle_driver})"
+    states = sorted(found.idle_states_us.items(), key=lambda item: item[1])
+    return ", ".join(f"{name} {us} µs" for name, us in states) or "all off"
+
+
+def _conntrack(found: Hardware) -> str:
+    if found.conntrack_max is None:
+        return "unknown"
+    if found.conntrack_max == 0:
+        return "not loaded"
+    return f"{found.conntrack_entries or 0:,} of {found.conntrack_max:,}"
+
+
+def _interrupts(interrupts: Mapping[str, Sequence[int]]) -> str:
+    processors = sorted({cpu for cpus in interrupts.values() for cpu in cpus})
+    return f"{len(interrupts)}, to processor {', '.join(map(str, processors))}"
+
+
+def _offloads(offloads: Mapping[str, bool]) -> str:
+    return ", ".join(f"{name} {_switch(on)}" for name, on in sorted(offloads.items()))
+
+
+# Rows on a host's hardware, as it was when the load began.
+_HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
+    ("card of the load", lambda found: _known(found.nic, _link)),
+    ("cards below it", lambda found: "; ".join(map(_link, found.cards or [])) or "none"),
+    ("its interrupts", _of_cards(lambda card: _known(card.interrupts, _interrupts))),
+    ("its offloads", _of_cards(lambda card: _known(card.offloads, _offloads))),
+    ("its coalescing", _of_cards(lambda card: _known(card.coalescing, _coalescing))),
+    ("its packet steering", _of_cards(_steering)),
+    ("card of management", lambda found: _known(found.management_nic, str)),
+    ("governor under load", lambda found: _known(found.governors, ", ".join)),
+    ("turbo", lambda found: _known(found.turbo, _switch)),
+    ("idle states", _idle_states),
+    ("SMT", lambda found: _known(found.smt, _switch)),
+    ("NUMA nodes", lambda found: _known(found.numa_nodes, str)),
+    ("NUMA balancing", lambda found: _known(found.numa_balancing, _switch)),
+    ("irqbalance", lambda found: _known(found.irqbalance, str)),
+    ("firewall rules", lambda found: _known(found.firewall_rules, str)),
+    ("connections tracked", _conntrack),
+    ("clock synchronised", lambda found: _known(found.clock_synchronised,
+                                                lambda yes: "yes" if yes else "no")),
+]  # fmt: skip
+
+
+def raw_files(run_dir: Path) -> Table:
+    """Return the table of every file of the run, without the report and files written after it."""
+    run = RunDir(run_dir)
+    later = {run.report, run.lesson_text, run.lesson_page, *run.comparisons()}
+    paths = [
+        path
+        for path in sorted(run_dir.rglob("*"))
+        if path.is_file() and not path.name.startswith(".") and path not in later
+    ]
+    rows: list[Cells] = [
+        [link(path.relative_to(run_dir)), f"{path.stat().st_size:,}"] for path in paths
+    ]
+    return table(
+        f"Each {RESULT} names the SHA-256 of the raw files it was made from.",
+        ["file", "bytes"],
+        rows,
+        " n",
+        title=f"{len(rows)} files",
+        open=False,
+    )

@@ -1,0 +1,71 @@
+"""The part of a cell's section on the trace of the server's kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadlab.model import CellSummary, KernelTrace, TracedService
+from loadlab.report.html import Table, link, table
+from loadlab.report.words.limits.wording import SERVICES
+from loadlab.run import formatting
+from loadlab.run.run_dir import HERE
+
+
+@dataclass(frozen=True)
+class TraceSection:
+    """What the kernel did; without a table where the trace failed."""
+
+    text: str
+    services: Table | None = None
+
+
+def section(cell: CellSummary, cells: Sequence[CellSummary]) -> TraceSection | None:
+    """Return a cell's newest trace; None where it has none. ``cells``: all of summary.json."""
+    traced = [one for one in cells if one.purpose == "trace" and one.base == cell.cell_id]
+    if not traced:
+        return None
+    rep = traced[0].repetitions[-1]
+    if rep.trace is None:
+        return TraceSection(f"The trace failed: {formatting.one_line(rep.error or '')}")
+    path = HERE.repetition(traced[0].cell_id, rep.repetition).trace
+    return TraceSection(
+        _text(rep.trace),
+        table(
+            "Threads of each service, by bpftrace: how often one was ready and got a core, how "
+            "long it waited for the core (percentiles are the end of a bin, whose bounds are "
+            "powers of two), and in which system calls threads waited otherwise, summed over "
+            "them. This repetition, which the trace slows, is in no other figure.",
+            ["service", "got a core", "mean wait, µs", "p50, µs", "p99, µs", "waited in"],
+            [_row(one) for one in rep.trace.services],
+            " nnnn ",
+            title="Waits of threads",
+            open=False,
+            sources=[link(path, path.name)],
+        ),
+    )
+
+
+def _row(one: TracedService) -> list[str]:
+    waits = ", ".join(
+        f"{formatting.one_line(each.call)} {formatting.significant(each.seconds)} s"
+        for each in one.waits
+    )
+    return [
+        SERVICES[one.service],
+        f"{one.scheduled:,}",
+        formatting.significant(one.run_queue_mean_us),
+        f"{one.run_queue_p50_us:,}",
+        f"{one.run_queue_p99_us:,}",
+        waits,
+    ]
+
+
+def _text(found: KernelTrace) -> str:
+    again = sum(found.retransmits.values())
+    ports = ", ".join(f"{count:,} on port {port}" for port, count in found.retransmits.items())
+    sent = f"{formatting.plural(again, 'TCP segment')} sent again{f' ({ports})' if again else ''}"
+    if found.instructions_per_cycle is None:
+        return f"{sent}. Instructions were not counted: {found.uncounted}."
+    per_cycle = formatting.significant(found.instructions_per_cycle, 2)
+    return f"{sent}. The cores did {per_cycle} instructions for each cycle that they were not idle."

@@ -1,0 +1,147 @@
+"""The ranking for the page and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from loadlab.model import Cost, CostPart, RankingRow, Reason, Summary
+from loadlab.report import words
+from loadlab.report.html import Cells, Table, TableCell, link, table
+from loadlab.report.sections import processes_section
+from loadlab.report.words import cost_words, labels, outcomes, repetitions_words
+from loadlab.report.words.labels import Entry
+from loadlab.run import formatting
+from loadlab.run.formatting import ms
+from loadlab.run.run_dir import SUMMARY
+
+EXPLAINED = (
+    "By goodput; stacks that goodput does not distinguish by response time: because all kept the "
+    "rate asked for within 1 %, or because the test, block by block, finds none better. = marks a "
+    "shared rank: nothing here distinguishes its stacks, which does not mean that they are equal. "
+    "? marks a rank by medians alone, as there are too few repetitions for a test. The figures are "
+    "medians of the valid repetitions, those of the cost with their intervals: CPU time of nginx, "
+    "the application and PostgreSQL, the part of it in the kernel, context switches, memory of the "
+    "application. The cost does not rank."
+)
+FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
+COSTS: tuple[Cost | CostPart, ...] = ("cpu", "cpu_kernel", "switches", "memory", "energy")
+
+
+def _rank(row: RankingRow) -> str:
+    """Return a rank as it is shown: 1, 2=, 4?."""
+    return f"{row.rank}{'=' if row.shared else ''}{'' if row.sure else '?'}"
+
+
+def _bare(why: Reason) -> Reason:
+    return replace(why, facts={name: x for name, x in why.facts.items() if name != "difference"})
+
+
+def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
+    """Return the reason of each rank, and what all ranks with ? have in common; empty for one."""
+    why = {row.cell_id: row.reason for row in rows if row.reason and not row.sure}
+    common = {words.reason(_bare(one)) for one in why.values()}
+    if len(why) < 2 or len(common) > 1:
+        return [words.reason(row.reason) if row.reason else "" for row in rows], ""
+    told = [
+        outcomes.difference(why[row.cell_id])
+        if row.cell_id in why
+        else words.reason(row.reason)
+        if row.reason
+        else ""
+        for row in rows
+    ]
+    return told, f"?: {common.pop()}."
+
+
+def _floors(summary: Summary) -> str:
+    """Return a sentence on the noise floors of the cost; empty where no A/A control has one."""
+    found = {name: cost_words.largest_floor(summary.noise_floor, name) for name in COSTS}
+    told = [
+        f"{cost_words.NAMES[name]} {formatting.percent(floor)}"
+        for name, floor in found.items()
+        if floor is not None
+    ]
+    return FLOORS.format(floors=", ".join(told)) if told else ""
+
+
+def tables(
+    summary: Summary, measured: Sequence[Entry], usd_per_hour: Mapping[str, float]
+) -> list[Table]:
+    """Return a table for each ranking; ``measured``: the summary's measured cells.
+
+    ``usd_per_hour``: host -> its price, where that is known.
+    """
+    known = {entry.cell.cell_id: entry for entry in measured}
+    found: list[Table] = []
+    for index, group in enumerate(summary.ranking):
+        rows: list[Cells] = []
+        spent = {row.cell_id: processes_section.cost(known[row.cell_id]) for row in group.rows}
+        names = [name for name in COSTS if any(getattr(one, name) for one in spent.values())]
+        prices = {
+            row.cell_id: price[0]
+            for row in group.rows
+            if (price := cost_words.per_million(summary, known[row.cell_id].cell, usd_per_hour))
+        }
+        reasons, common = _reasons(group.rows)
+        for row, reason in zip(group.rows, reasons, strict=True):
+            entry = known[row.cell_id]
+            rows.append([
+                _rank(row),
+                TableCell(entry.title, href=f"#{entry.anchor}"),
+                formatting.rate(row.goodput),
+                ms(row.response_time_us),
+                *(cost_words.median(name, getattr(spent[row.cell_id], name)) for name in names),
+                *([prices.get(row.cell_id, formatting.NONE)] if prices else []),
+                repetitions_words.counted(entry.cell.repetitions) or f"{entry.cell.statistics.n} valid",
+                reason,
+            ])  # fmt: skip
+        title = f"Ranking on {known[group.rows[0].cell_id].path}."
+        explained = f"{EXPLAINED}{_floors(summary)}" if index == 0 else ""
+        found.append(
+            table(
+                " ".join(filter(None, [title, explained, common])),
+                [
+                    "rank",
+                    "cell",
+                    "goodput",
+                    "response time, ms",
+                    *(f"{cost_words.NAMES[name]}, {cost_words.UNITS[name]}" for name in names),
+                    *(["USD/million requests at the objective"] if prices else []),
+                    "repetitions",
+                    "difference from the rank above",
+                ],
+                rows,
+                "n nn" + "n" * (len(names) + bool(prices)),
+                sources=[link(SUMMARY)],
+            )
+        )
+    return found
+
+
+def lines(summary: Summary) -> list[str]:
+    """Return the rankings for the terminal, a line for each cell; empty where there are none."""
+    if not summary.ranking:
+        return []
+    cells = {cell.cell_id: cell for cell in summary.cells}
+    found = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
+    for group in summary.ranking:
+        several = [cells[row.cell_id] for row in group.rows]
+        pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
+        found.append(f"{group.endpoint}, {pace}:")
+        reasons, common = _reasons(group.rows)
+        entries = labels.entries(several, {})
+        for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
+            wait = row.response_time_us
+            beside = [repetitions_words.counted(entry.cell.repetitions), reason]
+            told = "; ".join(filter(None, beside))
+            used = processes_section.cost(entry).cpu
+            cpu = formatting.NONE if used is None else f"{cost_words.number('cpu', used.median)}µs"
+            found.append(
+                f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
+                f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"
+                f"  {entry.title}" + (f" ({told})" if told else "")
+            )
+        found += [common] if common else []
+    return found

@@ -1,0 +1,102 @@
+"""A run beside the run that it repeats, for the page and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadlab.model import Reproduction
+from loadlab.report.html import Cells, Group, Headline, Row, Table, link, table
+from loadlab.report.sections import comparison_section
+from loadlab.report.sections.comparison_section import PathTable
+from loadlab.report.words import reproduction_words as words
+from loadlab.report.words.labels import Paths
+from loadlab.run.run_dir import REPRODUCTION
+
+# More differences than this are folded at first.
+_OPEN_UP_TO = 20
+EXPLAINED = (
+    "The base is the original, the head this run. Each is one sitting, and two sittings differ "
+    "though nothing is changed: python -m loadlab compare tells a difference from that, with three "
+    "or more runs a side."
+)
+
+
+@dataclass(frozen=True)
+class ReproductionSection:
+    """The section; ``source``: which run is repeated; ``parts``: what is the same and what differs
+    besides the figures."""
+
+    headline: Headline
+    source: str
+    explained: str
+    endpoints: Sequence[PathTable]
+    parts: Table
+    deviations: Table | None
+
+
+def build(found: Reproduction | None, paths: Paths) -> ReproductionSection | None:
+    """Return the section; None where the run repeats none."""
+    if found is None:
+        return None
+    state = "inconclusive" if found.comparisons else "void"
+    return ReproductionSection(
+        Headline(state, words.headline(found)),
+        words.source(found.original),
+        EXPLAINED,
+        comparison_section.tables(found.comparisons, paths, REPRODUCTION),
+        _parts(found),
+        _deviations(found),
+    )
+
+
+def _parts(found: Reproduction) -> Table:
+    rows: list[Cells] = [
+        [words.PLURALS[part.part], f"{part.same:,}", f"{len(part.deviations):,}"]
+        for part in found.parts
+    ]
+    return table(
+        f"What is the same as in the original {found.original.run_id}, and what differs.",
+        ["compared", "the same", "differ"],
+        rows,
+        " nn",
+        sources=[link(REPRODUCTION)],
+    )
+
+
+def _deviations(found: Reproduction) -> Table | None:
+    rows: list[Row | Group | Cells] = []
+    for part in found.parts:
+        if part.deviations:
+            rows.append(Group(words.PLURALS[part.part]))
+        rows += [
+            [
+                words.name(one),
+                words.value(one.original),
+                words.value(one.here),
+                "given with -e" if one.given else "",
+            ]
+            for one in part.deviations
+        ]
+    if not rows:
+        return None
+    several = sum(len(part.deviations) for part in found.parts)
+    return table(
+        "Everything that differs, besides the figures.",
+        ["what", "original", "here", ""],
+        rows,
+        title=f"Differences: {several:,}",
+        open=several <= _OPEN_UP_TO,
+        sources=[link(REPRODUCTION)],
+    )
+
+
+def lines(found: Reproduction) -> list[str]:
+    """Return the comparison for the terminal, below the headlines."""
+    return [
+        f"Compared with the original {found.original.run_id}:",
+        words.source(found.original),
+        words.same(found.parts),
+        *words.deviations(found.parts),
+        *comparison_section.lines(found.comparisons),
+    ]

@@ -1,0 +1,310 @@
+"""Sweeps, searches and scaled rates for the page and the terminal: sentences, tables, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loadlab.model import ScaledRate, SearchStep, SearchSummary, Summary, SweepLevel, SweepSummary
+from loadlab.report import words
+from loadlab.report.html import (
+    Cells,
+    Figure,
+    Headline,
+    Row,
+    Table,
+    TableCell,
+    link,
+    links,
+    table,
+)
+from loadlab.report.words import labels, repetitions_words
+from loadlab.report.words.labels import Paths
+from loadlab.report.words.outcomes import level
+from loadlab.run import formatting
+from loadlab.run.formatting import ms
+from loadlab.run.run_dir import HERE, RESULT, SUMMARY
+from loadlab.stats import histograms, inference
+
+SWEPT = {"connections": "connections", "rate": "rate"}
+OVER = {"connections": "connections", "rate": "rates"}
+UNITS = {"connections": "connections", "rate": "rate, requests/s"}
+EXPLAINED = (
+    "The rate is doubled or halved until one meets the objective and one does not, and then taken "
+    "between the two until they are close together. A rate that misses is probed again before it "
+    "bounds the search, and the lowest one once more at the end. The highest that met it is "
+    "measured again, and gives way to a lower one where it misses twice in a block. A request that "
+    "failed never meets a limit on latency, and a rate that the generator could not offer in full "
+    "meets none."
+)
+MET = {True: "met", False: "not met", None: "inconclusive"}
+
+
+# cell_id -> how many of its repetitions are valid, and why the others are not; empty where all are.
+Lost = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class SweepPart:
+    """One sweep."""
+
+    title: str
+    text: str
+    figures: Sequence[Figure]
+    table: Table
+
+
+@dataclass(frozen=True)
+class SearchPart:
+    """One search."""
+
+    title: str
+    text: str
+    explained: str
+    figure: Figure | None
+    table: Table
+
+
+@dataclass(frozen=True)
+class SweepsSearches:
+    """The section of sweeps, searches and scaled rates; ``rates`` are sentences."""
+
+    title: str
+    headlines: Sequence[Headline]
+    sweeps: Sequence[SweepPart]
+    searches: Sequence[SearchPart]
+    rates: Sequence[str]
+
+
+def build(summary: Summary, paths: Paths) -> SweepsSearches | None:
+    """Return the section; None where there is no sweep, search or scaled rate."""
+    sweeps = list(zip(_subjects(summary.sweeps, paths), summary.sweeps, strict=True))
+    searches = list(zip(_subjects(summary.searches, paths), summary.searches, strict=True))
+    if not sweeps and not searches and not summary.rates:
+        return None
+    lost = _lost(summary)
+    headlines = [Headline(_state(one), _search_text(one, subject)) for subject, one in searches]
+    headlines += [
+        Headline("closed" if one.best else "void", _sweep_text(one, subject, lost))
+        for subject, one in sweeps
+    ]
+    return SweepsSearches(
+        "Sweeps and searches" if sweeps or searches else "Scaled rates",
+        headlines,
+        [_sweep(f"sweep-{n}", *one, lost) for n, one in enumerate(sweeps, start=1)],
+        [_search(f"search-{n}", *one) for n, one in enumerate(searches, start=1)],
+        [_rate_text(one) for one in summary.rates],
+    )
+
+
+def _lost(summary: Summary) -> Lost:
+    return {one.cell_id: repetitions_words.counted(one.repetitions) for one in summary.cells}
+
+
+def by_cell(summary: Summary, paths: Paths) -> dict[str, str]:
+    """Return the sentence of each search that found a rate, by the cell at that rate."""
+    subjects = _subjects(summary.searches, paths)
+    return {
+        one.cell_id: _search_text(one, subject)
+        for subject, one in zip(subjects, summary.searches, strict=True)
+        if one.cell_id
+    }
+
+
+def lines(summary: Summary) -> list[str]:
+    """Return the results for the terminal; empty where there are none."""
+    found = [_rate_text(one) for one in summary.rates]
+    lost = _lost(summary)
+    sweeps = zip(_subjects(summary.sweeps, {}), summary.sweeps, strict=True)
+    found += [_sweep_text(one, subject, lost) for subject, one in sweeps]
+    for subject, search in zip(_subjects(summary.searches, {}), summary.searches, strict=True):
+        found += [f"{step.rate:>12,g}/s  {reasons(step)}: {MET[step.met]}" for step in search.trace]
+        found.append(_search_text(search, subject))
+    return found
+
+
+def _subjects(several: Sequence[SweepSummary] | Sequence[SearchSummary], paths: Paths) -> list[str]:
+    return labels.subjects([one.cell for one in several], paths)
+
+
+def _sweep_text(found: SweepSummary, subject: str, lost: Lost) -> str:
+    """Return the result of a sweep in one or two sentences."""
+    best, stopped = found.best, found.stopped
+    if best is None:
+        return f"{subject}: no level has a valid repetition."
+    (most,) = (one.goodput.median for one in found.levels if one.value == best.value)
+    text = (
+        f"{subject} answered the most, {formatting.rate(most)} requests/s, at "
+        f"{level(best.value, found.by)}{_of(lost[best.cell_id])}."
+    )
+    left = ", ".join(f"{value:,g}" for value in found.unmeasured)
+    rest = f"; {left} not measured" if left else ""
+    if stopped:
+        reason = words.reason(stopped.reason)
+        return f"{text} It stopped at {level(stopped.at, found.by)}: {reason}{rest}."
+    return f"{text} It went to the highest level{rest}."
+
+
+def _of(counted: str) -> str:
+    return f", {counted}" if counted else ""
+
+
+def _search_text(found: SearchSummary, subject: str) -> str:
+    """Return the result of a search in a sentence."""
+    slo, reason = labels.objective(found.slo), _bound(found)
+    if found.found is None or found.confirmed is None:
+        return f"{subject}: no highest rate with {slo} was found: {reason}."
+    confirmed = found.confirmed
+    missed = confirmed.missed
+    but = f" and {formatting.plural(missed, 'measurement')} missed it" if missed else ""
+    return (
+        f"{subject} holds {found.found:,g} requests/s with {slo}; {confirmed.met} of "
+        f"{confirmed.of} confirm it{but}, {reason}."
+    )
+
+
+def _bound(found: SearchSummary) -> str:
+    """Return what bounds the rate, and the void reasons where it could not be judged."""
+    reason, *void = found.reasons
+    reasons = f", void: {'; '.join(map(words.coded, void))}" if void else ""
+    return words.reason(reason) + reasons
+
+
+def _rate_text(found: ScaledRate) -> str:
+    """Return the value of a scaled rate in a sentence."""
+    each = ", ".join(f"{one.cell} {formatting.rate(one.goodput)}" for one in found.of)
+    rate = "not known" if found.rate is None else f"{found.rate:,g} requests/s"
+    least = "the saturation" if len(found.of) == 1 else "the lowest of the saturations"
+    return (
+        f"Rate of {formatting.plural(len(found.cells), 'cell')}: {rate}, "
+        f"{formatting.percent(found.fraction)} of {least} in a closed loop ({each} requests/s)."
+    )
+
+
+def _state(found: SearchSummary) -> str:
+    confirmed = found.confirmed
+    held = found.found is not None and confirmed and confirmed.met == confirmed.of
+    return "held" if held else "inconclusive"
+
+
+def _sweep(name: str, subject: str, found: SweepSummary, lost: Lost) -> SweepPart:
+    return SweepPart(
+        f"Sweep over {OVER[found.by]}: {subject}",
+        _sweep_text(found, subject, lost),
+        _sweep_figures(name, subject, found),
+        table(
+            "Each level, upwards. Levels that were not reached are named above.",
+            [UNITS[found.by], "goodput, requests/s", "interval", "valid", "p99, ms", "server CPU"],
+            [_level(one, lost[one.cell_id]) for one in found.levels],
+            "nnnnnn",
+            sources=[link(SUMMARY)],
+        ),
+    )
+
+
+def _sweep_figures(name: str, subject: str, found: SweepSummary) -> list[Figure]:
+    """Return the figures of throughput and p99; none without a valid repetition."""
+    from loadlab.report.plots import levels_plot as plots
+
+    drawn = [one for one in found.levels if one.goodput.n]
+    if not drawn:
+        return []
+    by, stopped = found.by, found.stopped.at if found.stopped else None
+    best = found.best.value if found.best else None
+    throughput, p99 = f"Throughput by {SWEPT[by]}", f"p99 by {SWEPT[by]}"
+    return [
+        Figure(
+            throughput,
+            plots.throughput(
+                f"{name}-throughput", f"{throughput} of {subject}", drawn, by, stopped, best
+            ),
+            "Medians of the valid repetitions, with their intervals in light blue where there are "
+            "three or more.",
+            [link(SUMMARY)],
+        ),
+        Figure(
+            p99,
+            plots.latency(f"{name}-latency", f"{p99} of {subject}", drawn, by, stopped),
+            "Of the added histograms of the valid repetitions.",
+            [link(SUMMARY)],
+        ),
+    ]
+
+
+def _level(found: SweepLevel, counted: str) -> Cells:
+    goodput, p99 = found.goodput, histograms.PERCENTILES["p99"]
+    supported = inference.supports_percentile(found.responses or 0, p99)
+    interval = f"{formatting.rate(goodput.low)} to {formatting.rate(goodput.high)}"
+    return [
+        f"{found.value:,g}",
+        formatting.rate(goodput.median),
+        formatting.NONE if goodput.low is None else interval,
+        counted or str(goodput.n),
+        TableCell(ms(found.p99_us), css="" if supported else "unsupported"),
+        formatting.percent(found.server_cpu),
+    ]
+
+
+def _search(name: str, subject: str, found: SearchSummary) -> SearchPart:
+    return SearchPart(
+        f"Search for {labels.objective(found.slo)}: {subject}",
+        _search_text(found, subject),
+        EXPLAINED,
+        _search_figure(name, subject, found) if found.trace else None,
+        table(
+            "Each measurement of the search, in order.",
+            ["rate, requests/s", "for", "goodput", "p99, ms", "errors", "unsent", "objective",
+             "reason", "from"],
+            [_step(step) for step in found.trace],
+            "n nnnn",
+            sources=[link(SUMMARY)],
+        ),
+    )  # fmt: skip
+
+
+def _search_figure(name: str, subject: str, found: SearchSummary) -> Figure:
+    from loadlab.report.plots import levels_plot as plots
+
+    tried = "; ".join(f"{step.rate:,g} {MET[step.met]}" for step in found.trace)
+    label = f"Rates tried, {subject}, {tried}"
+    return Figure(
+        "Rates tried",
+        plots.trace(name, label, found.trace, found.found),
+        "In the order in which they were measured; the last ones confirm.",
+        [link(SUMMARY)],
+    )
+
+
+def reasons(step: SearchStep) -> str:
+    """Return the figures of a measurement that decided, or why it does not count."""
+    if step.met is not None:
+        return ", ".join(map(words.reason, step.reasons))
+    void = "; ".join(map(words.coded, step.reasons))
+    # A failed measurement has no goodput.
+    return void if step.goodput is None else f"void: {void}"
+
+
+def p99(step: SearchStep) -> str:
+    """Return the p99 in ms that was judged; where too many requests have no right answer, a lower
+    bound."""
+    if step.met is None:
+        return formatting.NONE
+    failed = any(
+        why.code == "slo_failed" and why.facts["percentile"] == "p99" for why in step.reasons
+    )
+    return f"{'≥ ' if failed and step.p99_us else ''}{ms(step.p99_us)}"
+
+
+def _step(step: SearchStep) -> Row:
+    css = {True: "better", False: "worse", None: "inconclusive"}[step.met]
+    return Row([
+        f"{step.rate:,g}",
+        "probe" if step.purpose == "probe" else "confirming",
+        formatting.rate(step.goodput),
+        p99(step),
+        formatting.count(step.errors),
+        formatting.count(step.unsent),
+        TableCell(MET[step.met], css=css),
+        TableCell(formatting.one_line(reasons(step)), css="reason"),
+        links(link(HERE.repetition(step.cell_id, step.repetition).result, RESULT)),
+    ], "void" if step.met is None else "")  # fmt: skip

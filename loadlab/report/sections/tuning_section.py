@@ -1,0 +1,92 @@
+"""The part of the page on the tuning ledgers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadlab.model import LedgerRow, TuningLedger
+from loadlab.report.html import Link, Row, Table, link, table
+from loadlab.run import documents, formatting
+from loadlab.run.run_dir import RunDir
+
+# State of a key -> its meaning.
+STATES = {
+    "applied": "changed to the value requested",
+    "already": "had that value before",
+    "absent": "this kernel does not have the key",
+    "read_only": "this host must not write it",
+    "clamped": "accepted, and reads back as another value; of a card the most that it can",
+    "not_namespaced": "belongs to the machine, not to this host: left alone",
+    "restored": "the value found first is back",
+    "rejected": "refused and unchanged, or nothing here has the setting",
+    "kept": "the host has more than requested, and keeps it",
+}
+AS_REQUESTED = ("applied", "already", "restored")
+
+
+@dataclass(frozen=True)
+class State:
+    """A state that occurs, and its meaning."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger: the states that occur, and a table for each host."""
+
+    profile: str
+    states: Sequence[State]
+    hosts: Sequence[Table]
+    sources: Sequence[Link]
+
+
+def build(run_dir: Path, left_out: Container[str]) -> list[Ledger]:
+    """Return the ledgers of the first profile and of others compared with it.
+
+    ``left_out``: the profiles of an ablation, each without one key. They would fill the page; their
+    files are listed.
+    """
+    found: dict[str, Ledger] = {}
+    for path in RunDir(run_dir).ledgers():
+        ledger = documents.read(path, TuningLedger)
+        if ledger.profile not in left_out:
+            found.setdefault(ledger.profile, _ledger(ledger, path.name))
+    return list(found.values())
+
+
+def _ledger(ledger: TuningLedger, name: str) -> Ledger:
+    used = {row.state for rows in ledger.hosts.values() for row in rows}
+    hosts = sorted(ledger.hosts.items(), key=lambda item: (item[0] != "server", item[0]))
+    return Ledger(
+        ledger.profile,
+        [State(name, meaning) for name, meaning in STATES.items() if name in used],
+        [_host(host, rows) for host, rows in hosts],
+        [link(name)],
+    )
+
+
+def _host(host: str, ledger: Sequence[LedgerRow]) -> Table:
+    counts = Counter(row.state for row in ledger)
+    states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])  # type: ignore[index]
+    return table(
+        f"Each key's value on the {host}: requested, found before, and read back after.",
+        ["key", "requested", "before", "after", "state", "reason"],
+        [_row(row) for row in ledger],
+        title=f"{host}: {states}",
+        open=any(row.state not in AS_REQUESTED for row in ledger),
+    )
+
+
+def _row(row: LedgerRow) -> Row:
+    values = (row.requested, row.before, row.after)
+    return Row([
+        row.key + (" (required)" if row.required else ""),
+        *(formatting.NONE if value is None else value for value in values),
+        row.state,
+        row.reason,
+    ], "" if row.state in AS_REQUESTED else "other")  # fmt: skip

@@ -1,0 +1,61 @@
+"""Words for the curve of a run at one rate: why there is none, and how far it met its objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadlab.model import Reason
+from loadlab.plan.plan_document import Plan
+from loadlab.report.words.quantities import percentile
+from loadlab.report.words.word_table import Entry, Table
+from loadlab.run import formatting
+
+
+def _closed_loop(why: Reason) -> str:
+    return f"{why.facts['generator']} is a closed loop, and a curve is of constant rates"
+
+
+def _duration(why: Reason) -> str:
+    return (
+        f"{why.facts['generator']} measures each rate for at least {why.value} s, and a curve "
+        f"for {why.limit:g} s"
+    )
+
+
+def _no_saturation(why: Reason) -> str:
+    void = why.facts["void"]
+    codes = f" ({', '.join(void)})" if isinstance(void, list) and void else ""
+    return f"its rates are fractions of the closed loop, which has no valid measurement{codes}"
+
+
+TABLE: Table = {
+    "curve_closed_loop": Entry(_closed_loop, "Take a constant-rate generator (-e generator=)"),
+    "curve_duration": Entry(_duration, "Take another constant-rate generator (-e generator=)"),
+    "curve_no_saturation": Entry(_no_saturation, "Resume the run (-e run_id=)"),
+    "curve_unmeasured": Entry(
+        lambda why: "no measurement of it was made", "Resume the run (-e run_id=)"
+    ),
+}
+
+
+def told(found: Plan) -> str:
+    """Return for the terminal why there is no curve; empty where there is one, or none was asked
+    for."""
+    if found.no_curve is None:
+        return ""
+    return f"No curve: {TABLE[found.no_curve.code].words(found.no_curve)}"
+
+
+def stayed(slo: Mapping[str, float]) -> str:
+    """Return an objective that was met, in words: p99 stayed within 100 ms, with no errors,"""
+    limits = [
+        f"{percentile(name.removesuffix('_ms'))} stayed within {limit:g} ms"
+        for name, limit in slo.items()
+        if name != "errors"
+    ]
+    if "errors" in slo:
+        most = slo["errors"]
+        limits.append(
+            f"with {f'errors up to {formatting.part_of(most)}' if most else 'no errors'},"
+        )
+    return ", ".join(limits)

@@ -1,1 +1,0 @@
-"""Words for a matrix: its schedule, its rounds, its answer."""

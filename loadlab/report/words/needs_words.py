@@ -1,0 +1,37 @@
+"""Words for the disk and memory that a run needs."""
+
+from __future__ import annotations
+
+from loadlab.plan.plan_document import HostNeeds, Needs
+
+# The plan names an amount from this many bytes on. Every machine has less than that to spare.
+NAMED_FROM = 100 * 2**20
+
+
+def told(found: Needs) -> str:
+    """Return what a run needs, for the terminal; empty where no figure reaches NAMED_FROM."""
+    here = found.controller
+    parts = [
+        _host(found.client, "on each client"),
+        _host(found.server, "on each server"),
+        _host(
+            HostNeeds(
+                disk_bytes=here.disk_bytes + found.temporary_bytes, memory_bytes=here.memory_bytes
+            ),
+            "here",
+        ),
+    ]
+    each = "; ".join(filter(None, parts))
+    return f"Needs at least {each}" if each else ""
+
+
+def _host(found: HostNeeds, where: str) -> str:
+    named = {"disk": found.disk_bytes, "memory": found.memory_bytes}
+    each = [f"{_round(one)} of {name}" for name, one in named.items() if one >= NAMED_FROM]
+    return f"{' and '.join(each)} {where}" if each else ""
+
+
+def _round(octets: int) -> str:
+    """Return a number of bytes with two significant digits: 620 MiB."""
+    unit, name = (2**30, "GiB") if octets >= 2**30 else (2**20, "MiB")
+    return f"{float(f'{octets / unit:.2g}'):,g} {name}"

@@ -1,0 +1,69 @@
+"""Words for repetitions that are not valid, and for cells without a valid one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from loadlab.model import ComparedCell, Repetition, UnmeasuredCell
+from loadlab.report.words import claims_words
+from loadlab.run import formatting
+
+
+def cut_off(step: str | None, unfetched: Sequence[str]) -> str:
+    """Return the error of a repetition that an earlier controller left unfinished.
+
+    ``step``: of the load, seen last; None where none was. ``unfetched``: why files of its hosts
+    could not be fetched.
+    """
+    last = f", last seen {step}" if step else ""
+    return "; ".join([f"cut off: the controller went away{last}", *unfetched])
+
+
+def stopped(what: str, number: int, resume: str) -> str:
+    """Return what is told of a repetition that the user interrupted.
+
+    ``what``: title of its measurement. ``resume``: options that resume the run.
+    """
+    return (
+        f"Stopped during {what}, repetition {number}. "
+        f"It is measured again with ansible-playbook lab.yml {resume}"
+    )
+
+
+def unmeasured(cell: UnmeasuredCell) -> str:
+    """Return a study's cell without a valid repetition, with the reason."""
+    return f"{cell.cell} ({claims_words.unmeasured(cell)})"
+
+
+def abandoned(cell_id: str, error: str) -> str:
+    """Return a cell that failed and has no valid repetition, with its last error."""
+    return f"{cell_id} ({formatting.one_line(error)})"
+
+
+def counted(repetitions: Sequence[Repetition]) -> str:
+    """Return "5 valid of 7 (2 void: steal, link; 1 failed)"; empty where all are valid."""
+    valid = sum(one.validity.valid for one in repetitions)
+    if valid == len(repetitions):
+        return ""
+    lost = [one for one in repetitions if one.error is None and not one.validity.valid]
+    codes = [reason.code for one in lost for reason in one.validity.reasons]
+    return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
+
+
+def compared(side: ComparedCell) -> str:
+    """Return how many repetitions of one side of a comparison are valid, and why others are not."""
+    if not side.n_void:
+        return f"{side.n:,} valid"
+    return _counted(side.n, side.n_void - side.n_failed, side.n_failed, side.void_reasons)
+
+
+def void(count: int, codes: Iterable[str]) -> str:
+    """Return "3 void: generator late"; ``codes``: of the reasons, each once or more."""
+    why = ", ".join(code.replace("_", " ").replace("cpu", "CPU") for code in dict.fromkeys(codes))
+    return f"{count} void{': ' if why else ''}{why}"
+
+
+def _counted(valid: int, number: int, failed: int, codes: Sequence[str]) -> str:
+    lost = [void(number, codes)] if number else []
+    lost += [f"{failed} failed"] if failed else []
+    return f"{valid} valid of {valid + number + failed} ({'; '.join(lost)})"

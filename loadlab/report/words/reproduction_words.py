@@ -1,0 +1,109 @@
+"""English for how a run compares with the run that it repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from loadlab.model import Deviation, Reproduction, ReproductionPart, Source
+from loadlab.model.base import Json
+from loadlab.model.reproduction import Part
+from loadlab.report.words import labels
+from loadlab.run import formatting
+
+# How many deviations of a part the terminal shows; reproduction.json has all.
+SHOWN = 5
+# Longest value that is shown.
+_VALUE_MAX = 60
+# Parts that are told by their number of things; the name of several.
+PLURALS: dict[Part, str] = {
+    "option": "options",
+    "input": "inputs",
+    "pin": "pinned versions",
+    "lock file": "lock files",
+    "threshold": "thresholds",
+    "lab": "properties of the lab",
+    "controller": "properties of the controller",
+    "hardware": "properties of the hardware",
+    "kernel": "kernel and system versions",
+    "package": "packages",
+    "tuning": "tuned keys",
+}
+
+
+def source(found: Source) -> str:
+    """Return which run is repeated, and how far its bundle was verified."""
+    lab = labels.lab(found.lab)
+    text = f"Repeats the run {found.run_id}, started {found.started} with lab {lab}"
+    if found.sha256 is None:
+        return f"{text}."
+    signed = f"signed by {found.signer}" if found.signer else "not signed"
+    text += f"; its bundle, SHA-256 {found.sha256}, {signed}, is as its raw files give"
+    if found.unverified:
+        text += f", but for documents of another revision: {', '.join(found.unverified)}"
+    return f"{text}."
+
+
+def before(parts: Sequence[ReproductionPart]) -> list[str]:
+    """Return lines on what differs from the original before anything is changed."""
+    return [same(parts), *deviations(parts)]
+
+
+def same(parts: Sequence[ReproductionPart]) -> str:
+    """Return how many things of each part are as in the original."""
+    found = [f"{PLURALS[part.part]} ({part.same:,})" for part in parts if part.same]
+    return f"As in the original: {', '.join(found) or 'nothing'}."
+
+
+def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
+    """Return a line for each deviation, the first few of each part."""
+    found = []
+    for part in parts:
+        for one in part.deviations[:SHOWN]:
+            asked = " (given with -e)" if one.given else ""
+            found.append(
+                f"Differs, {part.part} {name(one)}: {value(one.original)} in the original, "
+                f"{value(one.here)} here{asked}"
+            )
+        if len(part.deviations) > SHOWN:
+            found.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")
+    return found
+
+
+def name(one: Deviation) -> str:
+    """Return what differs, with the host that it is of."""
+    return formatting.one_line(f"{one.of}: {one.name}" if one.of else one.name, 100)
+
+
+def value(found: Json) -> str:
+    """Return a value in words; "none" where there is none."""
+    if found is None:
+        return "none"
+    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return formatting.one_line(text, _VALUE_MAX) or "empty"
+
+
+def headline(found: Reproduction) -> str:
+    """Return one sentence on the whole comparison."""
+    differing = [
+        f"{PLURALS[part.part]} ({len(part.deviations):,})"
+        for part in found.parts
+        if part.deviations
+    ]
+    return (
+        f"Against the original {found.original.run_id}: "
+        f"{formatting.plural(len(found.comparisons), 'cell')} measured in both; differs in "
+        f"{', '.join(differing) or 'nothing but the figures'}. {_unmatched(found)}"
+    ).rstrip()
+
+
+def _unmatched(found: Reproduction) -> str:
+    told = [
+        (found.only_original, "the original alone"),
+        (found.only_here, "this run alone"),
+    ]
+    return " ".join(
+        f"{formatting.plural(len(cells), 'cell')} measured by {which}: {', '.join(cells)}."
+        for cells, which in told
+        if cells
+    )

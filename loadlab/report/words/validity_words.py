@@ -1,0 +1,446 @@
+"""Words for the reasons that void a repetition, and for findings, which do not.
+
+analysis/validity and the generators return them.
+"""
+
+from __future__ import annotations
+
+from loadlab.model import Reason
+from loadlab.report.words import quantities
+from loadlab.report.words.word_table import Entry, Table, template
+from loadlab.run import formatting
+from loadlab.run.run_dir import ERROR
+
+_FILES = (
+    "Raise its limit (-e open_files=, ulimit -n), or have fewer requests under way "
+    "(-e generator=python-bounded -e connections=)"
+)
+_SCHEDULE = (
+    "{rate_achieved:.1f}/s achieved of {rate:g}/s asked, {unsent} of {scheduled} requests "
+    "never sent, limit {limit} sent; server {server_cpu_busy:.2f} busy, {connections_used:.1f} "
+    "of {connections} connections in use on average, {connections_usable:.1f} if all were as "
+    "soon as they could be"
+)
+
+
+def _late(why: Reason) -> str:
+    late, scheduled, unsent, least_s, least_fraction = (
+        _number(why.facts[name])
+        for name in ("late", "scheduled", "unsent", "least_s", "least_fraction")
+    )
+    lost = f"{unsent:,.0f} of them were never sent" if unsent else "all of them were sent"
+    return (
+        f"the generator delayed {late:,.0f} of {scheduled:,.0f} requests by more than "
+        f"{least_s * 1000:g} ms and {formatting.part_of(least_fraction)} of the latency without "
+        f"the delay, to the median or above; {lost}"
+    )
+
+
+# What stopped the generator, by the names of Stops.causes.
+_CAUSES = {
+    "own_work": "its own work",
+    "other_thread": "another thread on its core",
+    "outside": "the hypervisor, or a signal",
+}
+
+
+def _stopped(why: Reason) -> str:
+    facts = why.facts
+    causes = [
+        f"{_number(facts[name]) * 1000:,.0f} ms by {words}"
+        for name, words in _CAUSES.items()
+        if _number(facts.get(name) or 0) >= 0.0005
+    ]
+    return (
+        f"its loop stood still for {_number(facts['total_s']) * 1000:,.0f} ms in all "
+        f"({', '.join(causes)}), {_number(facts['longest_s']) * 1000:,.1f} ms at most"
+    )
+
+
+def _generator_stopped(why: Reason) -> str:
+    return f"{_stopped(why)}, limit {_number(why.limit) * 1000:,.0f} ms"
+
+
+def _generator_stops(why: Reason) -> str:
+    return f"{_stopped(why)}: {_number(why.value):.1%} of the load, limit {_number(why.limit):.0%}"
+
+
+def _own_part(why: Reason) -> str:
+    facts = why.facts
+    return (
+        f"{quantities.percentile(str(facts['percentile']))} {_us(facts['latency_us'])}, of which "
+        f"generator {_us(why.value)}, limit {_us(why.limit)}"
+    )
+
+
+def _withheld(why: Reason) -> str:
+    names = why.facts["percentiles"]
+    assert isinstance(names, list)
+    return f"{' and '.join(map(quantities.percentile, names))} withheld: {_own_part(why)}"
+
+
+# How requests failed, by the names of metronome.
+_KINDS = {
+    "no_port": "found no free local port (EADDRNOTAVAIL)",
+    "no_descriptor": "found no free file descriptor (EMFILE)",
+    "connect_timeout": "timed out while connecting",
+    "closed": "lost their connection before an answer",
+    "truncated": "lost their connection within an answer",
+    "protocol": "got no valid HTTP",
+    "timeout": "timed out",
+    "reset": "were reset",
+    "refused": "were refused",
+    "unreachable": "found no route to the server",
+    "write": "could not be sent",
+    "tls": "failed in the TLS handshake",
+}
+
+
+def _failure_kinds(why: Reason) -> str:
+    kinds = why.facts["kinds"]
+    assert isinstance(kinds, list)
+    parts = (kind.split(" ", 1) for kind in kinds)
+    return "of the failed requests " + ", ".join(
+        f"{count} {_KINDS.get(name, name)}" for count, name in parts
+    )
+
+
+def _us(value: object) -> str:
+    number = _number(value)
+    return f"{number / 1000:,.2f} ms" if number >= 1000 else f"{number:.0f} µs"
+
+
+def _self_check(why: Reason) -> str:
+    return (
+        f"{_SELF_CHECKS[str(why.facts['check'])]}: {_number(why.value):,.3g}, limit "
+        f"{_number(why.limit):,.3g}"
+    )
+
+
+# Checks of metronome on itself, by its names.
+_SELF_CHECKS = {
+    "schedule": "p99 of the time by which it sent late, outside of its stops, µs",
+    "counts": "largest difference between requests sent and due in a second, requests",
+    "littles_law": ("requests under way by count against rate times mean latency differ, fraction"),
+    "halves": "medians of the two halves of the load differ, fraction",
+}
+
+
+def _generator_late(why: Reason) -> str:
+    part, limit = (formatting.part_of(_number(one)) for one in (why.value, why.limit))
+    return f"{_late(why)}; {part} of all, limit {limit}"
+
+
+def _number(value: object) -> float:
+    return float(str(value))
+
+
+def _failed(why: Reason) -> str:
+    return str(why.value)
+
+
+def _generator_cpu(why: Reason) -> str:
+    text = f"client {why.value:.2f} busy, limit {why.limit}{_seconds(why)}"
+    if "server_cpu_busy" not in why.facts:
+        return text
+    server, full = why.facts["server_cpu_busy"], why.facts["server_cpu_full"]
+    assert isinstance(server, float | int)
+    assert isinstance(full, float | int)
+    cause = "both were full" if server >= full else "the generator was the limit"
+    return f"{text}, server {server:.2f} busy, full from {full}: {cause}"
+
+
+def _seconds(why: Reason) -> str:
+    """Return in how many seconds a limit was exceeded; nothing where the mean was above it."""
+    fact = why.facts
+    if "seconds" not in fact:
+        return ""
+    return (
+        f" a second, exceeded in {fact['seconds']:.0%} of the seconds, limit "
+        f"{fact['seconds_max']:.0%}"
+    )
+
+
+def _steal(why: Reason) -> str:
+    return f"{why.value:.3f} on {why.facts['host']}, limit {why.limit}{_seconds(why)}"
+
+
+def _retransmits(why: Reason) -> str:
+    fact = why.facts
+    text = (
+        f"{fact['host']} sent {fact['retransmits']} of {fact['segments']} segments again, "
+        f"{why.value:.2%}, limit {why.limit:.1%}"
+    )
+    if not fact["network"]:
+        return text
+    return f"{text}; p99 is that of a lost segment, which is sent again after 200 ms"
+
+
+def _packet_drops(why: Reason) -> str:
+    fact = why.facts
+    return (
+        f"{fact['host']} lost {why.value:.2%} of {fact['received']:,} packets before TCP saw them, "
+        f"limit {why.limit:.2%}: {fact['card']:,} dropped by the card, {fact['softnet']:,} for a "
+        f"full backlog of a core; {fact['squeezed']:,} times a core left packets for later"
+    )
+
+
+def _link_disturbed(why: Reason) -> str:
+    codes = why.facts["codes"]
+    assert isinstance(codes, list)
+    return f"the link was not judged, because its calibration was disturbed: {', '.join(codes)}"
+
+
+def _link(why: Reason) -> str:
+    fact = why.facts
+    count = fact["clients"]
+    clients = "" if count == 1 else f" of {count} clients"
+    return (
+        f"{fact['bits_per_second']:.3g} bits/s{clients} {fact['direction']} of "
+        f"{fact['iperf3_bits_per_second']:.3g} measured by iperf3, limit {why.limit}{_seconds(why)}"
+    )
+
+
+def _late_tail(why: Reason) -> str:
+    names = why.facts["percentiles"]
+    assert isinstance(names, list)
+    return f"{_late(why)}; {' and '.join(map(quantities.percentile, names))} withheld"
+
+
+# Which resource of the server was used up, by the fact `resource`.
+SATURATED = {
+    "cpu": "the server's CPU was the limit",
+    "connections": "all waited for the server",
+}
+
+
+def _saturated(why: Reason) -> str:
+    return f"{template(_SCHEDULE)(why)}: {SATURATED[str(why.facts['resource'])]}"
+
+
+def _local_ports(why: Reason) -> str:
+    fact = why.facts
+    low, high = fact["first"], fact["last"]
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    cause, remedy = "each connection under way needs one", "Have fewer under way"
+    if not fact["reuse"]:
+        cause = "a closed connection keeps its own for 60 s more (TIME-WAIT)"
+        remedy = "Reuse the connections (-e python_keepalive=true)"
+    return (
+        f"{why.value:,} of {fact['requests']:,} requests found no free local port (EADDRNOTAVAIL): "
+        f"net.ipv4.ip_local_port_range gives {high - low + 1:,}, {low} to {high}, and {cause}. "
+        f"{remedy}, or widen the range"
+    )
+
+
+# Reasons that void a repetition.
+VOID: Table = {
+    "failed": Entry(_failed),
+    "generator_failed": Entry(
+        template("exit code {value}, {limit} expected"),
+        f"Read the generator's own message in the repetition's {ERROR}",
+    ),
+    "nothing_sent": Entry(
+        template("{value} requests, at least {limit} expected"),
+        f"Read the generator's own message in the repetition's {ERROR}",
+    ),
+    "short": Entry(
+        template("{measured_s:.1f} s measured of {asked_s:g}, limit {limit}"),
+        "Read the generator's own output in the repetition's folder",
+    ),
+    "generator_cpu": Entry(
+        _generator_cpu,
+        "Give the client more cores, offer the load from several clients, or ask for less",
+    ),
+    "steal": Entry(
+        _steal, "Use a machine of your own, or an instance type whose CPU is not shared"
+    ),
+    "foreign_cpu": Entry(
+        template(
+            "processes that are not the lab's used more than {second_max:.0%} of the {host}'s CPU "
+            "in {value:.0%} of the seconds, limit {limit:.0%}; {mean:.0%} on average, {worst:.0%} "
+            "in the worst second"
+        ),
+        "Stop what else runs on the host; with local hosts, on the controller",
+    ),
+    "clock_jump": Entry(
+        template("{value:.3f} s on {host}, limit {limit}"),
+        "Let chrony or systemd-timesyncd slew the host's clock",
+    ),
+    "swapping": Entry(
+        template("{value} pages on {host}, limit {limit}"),
+        "Give the host more memory, or the application fewer workers",
+    ),
+    "allowance": Entry(
+        template(
+            "the cloud held back or dropped {value:,} packets of {host} ({counter}), limit {limit}"
+        ),
+        "Use a larger instance type, whose allowance is higher and does not fall after a burst, or "
+        "ask for less",
+    ),
+    "telemetry_gap": Entry(
+        template("{scrapes} scrapes of {host} in {duration_s:.1f} s, limit {limit} a second"),
+        "Leave the host's node_exporter more CPU: fewer workers, or a lower rate",
+    ),
+    "connections": Entry(
+        template("{value} established on the client, at least {limit} expected"),
+        "See why the server refused or closed connections: its limits and its log",
+    ),
+    "link": Entry(_link, "Use a faster link, smaller answers, or ask for less"),
+    "generator_stopped": Entry(
+        _generator_stopped, "Stop other work on the client's machine, and measure again"
+    ),
+    "generator_stops": Entry(
+        _generator_stops,
+        "Stop other work on the client's machine, give it more cores, or ask for less",
+    ),
+    "own_median": Entry(
+        _own_part, "Give the client more cores, stop its other work, or ask for less"
+    ),
+    "generator_late": Entry(
+        _generator_late,
+        "Give the client more cores or memory, stop its other work, or ask for less",
+    ),
+    "rate_missed": Entry(
+        template(_SCHEDULE + ": the generator did not keep up"),
+        "Ask for less, give the client more cores, or use several clients",
+    ),
+    "start_spread": Entry(
+        template("{value:.3f} s between the first and the last client's start, limit {limit}"),
+        "Synchronise the clients' clocks, and see what else loads them",
+    ),
+}
+# Findings. An expected void reason is a finding too.
+FINDINGS: Table = {
+    "saturated": Entry(_saturated, "Ask for less where the latency below saturation is wanted"),
+    "own_part": Entry(_withheld, "Stop other work on the client's machine, and measure again"),
+    "failure_kinds": Entry(_failure_kinds),
+    "self_check": Entry(_self_check, "See the summary of the generator, metronome.json"),
+    "late_tail": Entry(_late_tail, "Stop other work on the client, or give it more cores"),
+    "late_hidden": Entry(
+        template(
+            "{value} requests without an answer, {limit} connections: they may have held every "
+            "connection, so how late the generator was cannot be told"
+        ),
+        "See why requests failed",
+    ),
+    "counts_differ": Entry(
+        template(
+            "nginx counted {nginx:,} requests, the generator {generator:,}: {value:,} apart beyond "
+            "failed requests, limit {limit:,}, one for each connection"
+        ),
+        "See who else uses the server, and whether nginx was restarted",
+    ),
+    "listen_overflows": Entry(
+        template("{value} on the server, limit {limit}"),
+        "Use a longer accept queue (-e backlog=, net.core.somaxconn) or fewer connections",
+    ),
+    "full_core": Entry(
+        template(
+            "the busiest of the {host}'s {cores} cores was {value:.0%} busy, all together "
+            "{cpu_busy:.0%}; softirq took at most {softirq:.0%} of a core"
+        ),
+        "Spread the work or the interrupts of the network card over more cores",
+    ),
+    "retransmits": Entry(
+        _retransmits, "See what the network loses, and compare with ping and iperf3"
+    ),
+    "packet_drops": Entry(
+        _packet_drops,
+        "Use larger rings (nic.ring.rx), spread the interrupts over more cores, raise "
+        "net.core.netdev_max_backlog",
+    ),
+    "link_disturbed": Entry(_link_disturbed, "Resume the run with -e recalibrate=true"),
+    "iperf3_spread": Entry(
+        template(
+            "{direction}: fastest less slowest second of iperf3 {value:.0%} of the mean, limit "
+            "{limit:.0%}"
+        ),
+        "Resume the run with -e recalibrate=true",
+    ),
+    "iperf3_retransmits": Entry(
+        template("{direction}: iperf3 sent {value:.1%} of its segments again, limit {limit:.0%}"),
+        "Resume the run with -e recalibrate=true",
+    ),
+    "uncounted": Entry(
+        template("nginx is not in the path, and nobody else counts requests at the server")
+    ),
+    "uncalibrated": Entry(
+        template("no iperf3 figures, the link was not judged"),
+        "Resume the run with -e recalibrate=true",
+    ),
+    "unsent": Entry(
+        template(
+            "{value} of {scheduled} scheduled requests were never sent; each waited until the end "
+            "at least"
+        ),
+        "Compare response times, which count these requests",
+    ),
+    "aborted": Entry(template("{value} of {requests} requests were cut off at the deadline")),
+    "errors": Entry(
+        template("{class} {value} of {requests} requests"),
+        "Read the application's log in the run's logs/",
+    ),
+    "send_delay": Entry(
+        template(
+            "p99 of {value:.0f} µs, limit {limit:g}: the generator's own delay, a part of the "
+            "latency"
+        ),
+        "Leave the client more CPU: more cores, or a lower rate",
+    ),
+    "littles_law": Entry(
+        template(
+            "{concurrency:.1f} requests under way on average, {connections} connections, limit "
+            "{limit}: rate and latency do not agree"
+        )
+    ),
+    "open_files_granted": Entry(
+        template("{value:,} granted of {limit:,} asked, the hard limit of the client's process"),
+        "Raise the hard limit of open files on the client",
+    ),
+    "open_files": Entry(
+        template(
+            "{value:,} of {requests:,} requests found no free file descriptor (EMFILE): each "
+            "connection is an open file, and the client may have {open_files:,}. " + _FILES
+        ),
+        _FILES,
+    ),
+    "local_ports": Entry(
+        _local_ports,
+        "Reuse the connections (-e python_keepalive=true), have fewer under way, or widen "
+        "net.ipv4.ip_local_port_range",
+    ),
+    "overlap": Entry(
+        template(
+            "{refused} answers of 400 and above and {late} late ones may be the same; ok counts "
+            "both off"
+        )
+    ),
+    "body": Entry(
+        template(
+            "{mean_bytes:.1f} bytes an answer on average, {expected_bytes} expected, limit "
+            "{limit:.0%}"
+        ),
+        "See whether the endpoint's answers differ from the verified one",
+    ),
+    "opened": Entry(
+        template("{value} connections of {limit} asked, as many on each of {threads} threads"),
+        "Ask for a multiple of the client's cores as connections",
+    ),
+    "calibrated": Entry(
+        template(
+            "{value} of {limit} threads; the latencies of the others are of the whole run, its "
+            "first 10 s included"
+        ),
+        "Measure for longer, 30 s or more",
+    ),
+    "ticks": Entry(
+        template(
+            "{value} times wrk2, which looks every 2 s, saw a connection that had sent nothing for "
+            "the request timeout; these are no requests, and count as no errors"
+        )
+    ),
+    "service": Entry(template("it ran without --u_latency, the service time is not known")),
+}
+TABLE: Table = {**VOID, **FINDINGS}

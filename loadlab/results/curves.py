@@ -1,0 +1,88 @@
+"""Curves for summary.json: up to which rate a cell met the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from loadlab.results import sweeps_searches
+from loadlab.model import CellSummary, CurveSummary, Item, Reason, SearchStep
+from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.records import Records, finished, valid
+from loadlab.plan.modes.scaled import Scaled
+
+
+def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:
+    """Return the curves of the plan whose closed loop or own rates have a measurement."""
+    records = sweeps_searches.by_cell(cells)
+    planned = {item.cell_id: item for item in items(plan.experiments)}
+    rates: dict[str, list[Scaled]] = {}
+    for one in plan.experiments:
+        if isinstance(one, Scaled) and one.item.purpose == "curve":
+            rates.setdefault(one.item.base or "", []).append(one)
+    return [
+        _curve(planned[cell_id], own, records)
+        for cell_id, own in rates.items()
+        if any(finished(name, records) for name in _names(own))
+    ]
+
+
+def _names(rates: Sequence[Scaled]) -> list[str]:
+    """Return the cell_ids of the rates of a curve and of its closed loop."""
+    return [*(one.item.cell_id for one in rates), *rates[0].saturations]
+
+
+def _curve(asked: Item, rates: Sequence[Scaled], records: Records) -> CurveSummary:
+    first = rates[0].item
+    (loop_id,) = rates[0].saturations
+    saturation = next(iter(valid(loop_id, records)), None)
+    judged = [replace(asked, slo=first.slo, sent_min=first.sent_min)]
+    judged += [item for one in rates for item in one.known_items(records)]
+    trace = [
+        sweeps_searches.traced(item, rep)
+        for item in sorted(judged, key=lambda one: one.cell.load.rate or 0.0)
+        for rep in finished(item.cell_id, records)
+    ]
+    by_rate: dict[float, list[SearchStep]] = {}
+    for step in trace:
+        by_rate.setdefault(step.rate, []).append(step)
+    verdicts = {rate: _met(steps) for rate, steps in by_rate.items()}
+    missed = min((rate for rate, met in verdicts.items() if met is False), default=None)
+    return CurveSummary(
+        cell_id=asked.cell_id,
+        cell=asked.cell,
+        slo=first.slo or {},
+        duration_s=first.cell.load.duration_s or 0.0,
+        saturation_id=loop_id,
+        saturation=saturation.goodput if saturation is not None else None,
+        trace=trace,
+        within=_within(verdicts, missed),
+        missed=missed,
+        undecided=[rate for rate, met in verdicts.items() if met is None],
+        reason=_unmeasured(loop_id, saturation is not None, records)
+        if not any(step.purpose == "curve" for step in trace)
+        else None,
+    )
+
+
+def _met(steps: Sequence[SearchStep]) -> bool | None:
+    """Return whether each judged measurement of a rate met the objective; None without any."""
+    judged = [step.met for step in steps if step.met is not None]
+    return all(judged) if judged else None
+
+
+def _within(verdicts: Mapping[float, bool | None], missed: float | None) -> float | None:
+    met = [rate for rate, one in verdicts.items() if one and (missed is None or rate < missed)]
+    return max(met, default=None)
+
+
+def _unmeasured(loop_id: str, is_known: bool, records: Records) -> Reason:
+    """Return why no rate was measured: no valid saturation, or the run has not come to it."""
+    if is_known:
+        return Reason(code="curve_unmeasured")
+    reasons = {
+        reason.code: None for rep in finished(loop_id, records) for reason in rep.validity.reasons
+    }
+    return Reason(code="curve_no_saturation", facts={"void": [*reasons]})

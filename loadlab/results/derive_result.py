@@ -1,0 +1,350 @@
+"""Build result.json of one repetition from its raw files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace as replace_evidence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from loadlab.results import client_part, response_time
+from loadlab.results.client_part import ClientPart
+from loadlab.results.due import exceeding, over_due, own_part, withheld
+from loadlab.results.validity import disturbance
+from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
+from loadlab.results.validity.judge_validity import judge, judge_together
+from loadlab.run import documents
+from loadlab.model import (
+    Calibration,
+    ClientLoad,
+    ErrorCounts,
+    HostTelemetry,
+    Latency,
+    OwnPart,
+    Reason,
+    RepetitionSetup,
+    ResponseTime,
+    Result,
+    Telemetry,
+    Thresholds,
+    Validity,
+)
+from loadlab.run.run_dir import CELL, LOCK_PROFILE, PROFILE, PROFILE_LOG, RepetitionDir
+from loadlab.generators import merge, registry
+from loadlab.generators.measurement import Measurement
+from loadlab.stats import histograms
+from loadlab.stats.histograms import Histogram
+from loadlab.telemetry import kernel_trace, node_exporter, processes, pyspy, services
+
+
+def build(rep_dir: Path, limits: Thresholds, *calibrations: Calibration | None) -> Result:
+    """Return the result of a repetition's directory.
+
+    ``calibrations``: of each client, in the order of cell.json; None for a client without one.
+
+    A raw file that cannot be read or understood, or the controller's error.txt, gives a void result
+    with `error` and without numbers. Raises ResultError only where cell.json is absent or not
+    understood: such a result could not be identified.
+    """
+    setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
+    if setup.cell.load.timeout_s is not None:
+        limits = replace(limits, timeout_s=setup.cell.load.timeout_s)
+    try:
+        return _measured(rep_dir, setup, limits, calibrations)
+    except (ValueError, LookupError, TypeError, OSError) as error:
+        # Every error of this package is a ValueError; a LookupError or TypeError is a raw file that
+        # lacks something. The text of an OSError would contain a path.
+        text = (
+            f"{type(error).__name__}: {error}"
+            if isinstance(error, LookupError | TypeError)
+            else str(error)
+        )
+        if isinstance(error, OSError):
+            text = f"{error.strerror}: {Path(str(error.filename)).name}"
+        return _failed(setup, text)
+
+
+def _failed(setup: RepetitionSetup, error: str) -> Result:
+    return Result(
+        cell_id=setup.cell_id,
+        repetition=setup.repetition,
+        block=setup.block,
+        purpose=setup.purpose,
+        base=setup.base,
+        cell=setup.cell,
+        server=setup.server,
+        input_hashes=setup.input_hashes,
+        error=error,
+        requests=None,
+        responses=None,
+        ok=None,
+        rate_achieved=None,
+        goodput=None,
+        errors=None,
+        aborted=None,
+        scheduled=None,
+        unsent=None,
+        duration_s=None,
+        nginx_requests=None,
+        mean_service_time_us=None,
+        latency_us=None,
+        latency_basis=None,
+        send_delay_us=None,
+        histogram=None,
+        per_second=None,
+        telemetry=None,
+        validity=Validity(valid=False, reasons=[Reason(code="failed", value=error)], findings=[]),
+        started=None,
+        finished=None,
+        raw_sha256={},
+    )
+
+
+def keep(rep_dir: Path, limits: Thresholds) -> None:
+    """Write, before the result, what is kept of a generator's file of requests.
+
+    The result is derived from it and has its hash. A file that cannot be reduced stays; the result
+    then says why.
+    """
+    repetition = RepetitionDir(rep_dir)
+    for folder, alone in client_part.parts(
+        rep_dir, documents.read(repetition.cell, RepetitionSetup)
+    ):
+        load = alone.cell.load
+        generator = registry.GENERATORS.get(load.generator)
+        if generator and generator.keep:
+            with suppress(ValueError):
+                generator.keep(folder.path, load, limits, False)
+
+
+def discard(rep_dir: Path, limits: Thresholds) -> None:
+    """Remove a generator's file of requests, once result.json exists.
+
+    Where the repetition failed the file is evidence: the whole of it is kept, compressed.
+    """
+    repetition = RepetitionDir(rep_dir)
+    for folder, alone in client_part.parts(
+        rep_dir, documents.read(repetition.cell, RepetitionSetup)
+    ):
+        load = alone.cell.load
+        generator = registry.GENERATORS.get(load.generator)
+        if generator and generator.keep and generator.discard:
+            if documents.read(repetition.result, Result).error is not None:
+                generator.keep(folder.path, load, limits, True)
+            generator.discard(folder.path)
+
+
+def _measured(
+    rep_dir: Path,
+    setup: RepetitionSetup,
+    limits: Thresholds,
+    calibrations: Sequence[Calibration | None],
+) -> Result:
+    repetition = RepetitionDir(rep_dir)
+    client_part.refuse_failed(repetition)
+    recording = repetition.server_telemetry
+
+    # Read once, and only after a client's own files.
+    @cache
+    def server() -> list[node_exporter.Sample]:
+        return node_exporter.read(client_part.there(recording))
+
+    offered = [
+        client_part.read(rep_dir, folder, alone, limits, server)
+        for folder, alone in client_part.parts(rep_dir, setup)
+    ]
+    loads = [one.setup.cell.load for one in offered]
+    censored = [
+        response_time.censored(one.measurement, load, limits)
+        for one, load in zip(offered, loads, strict=True)
+    ]
+    parts = [_own(one.measurement, waiting) for one, waiting in zip(offered, censored, strict=True)]
+    evidence = [
+        ClientEvidence(
+            measurement=one.measurement,
+            cell=one.setup.cell,
+            server=one.server,
+            limits=limits,
+            client=one.client,
+            calibration=calibration,
+            exit_code=one.exit_code,
+            # Of several clients nginx counts the sum.
+            nginx_requests=client_part.counted(offered) if len(offered) == 1 else None,
+            latency=latency,
+            own=own,
+        )
+        for one, calibration, (latency, own) in zip(offered, calibrations, parts, strict=True)
+    ]
+    validities = [judge(one) for one in evidence]
+    waits = [
+        response_time.summarise(one.measurement.waited, load.rate, limits)
+        for one, load in zip(offered, loads, strict=True)
+    ]
+    raw = {CELL, recording.name} | processes.raw(rep_dir)
+    profile = trace = None
+    if setup.purpose == "py_spy":
+        profile = pyspy.reduce(rep_dir)
+        raw |= {PROFILE, PROFILE_LOG}
+        if profile.gil_fraction is not None:
+            raw.add(LOCK_PROFILE)
+    elif setup.purpose == "trace":
+        trace = kernel_trace.reduce(rep_dir)
+        raw |= kernel_trace.RAW
+    hashes = client_part.hashes(rep_dir, raw)
+    for one in offered:
+        hashes |= one.raw_sha256
+    first = offered[0]
+    if len(offered) == 1:
+        found = _result(setup, first.measurement, validities[0], waits[0], censored[0], limits)
+        found = replace(found, started=first.started, finished=first.finished)
+    else:
+        whole = LoadEvidence(
+            measurement=merge.merge([one.measurement for one in offered]),
+            cell=setup.cell,
+            server=first.server,
+            limits=limits,
+            nginx_requests=client_part.counted(offered),
+        )
+        latency, own = _own(whole.measurement, histograms.merge(censored))
+        whole = replace_evidence(whole, latency=latency, own=own)
+        found = _together(setup, offered, whole, validities, waits, censored, calibrations)
+    return replace(
+        found,
+        nginx_requests=client_part.counted(offered),
+        py_spy=profile,
+        trace=trace,
+        telemetry=Telemetry(
+            server=disturbance.marked(_with_processes(rep_dir, first), limits),
+            # Of several clients, the one closest to its limit.
+            client=disturbance.marked(
+                max(offered, key=lambda one: one.client.cpu_busy).client, limits
+            ),
+        ),
+        raw_sha256=dict(sorted(hashes.items())),
+    )
+
+
+def _result(
+    setup: RepetitionSetup,
+    measurement: Measurement,
+    validity: Validity,
+    waited: ResponseTime | None,
+    censored: Histogram,
+    limits: Thresholds,
+) -> Result:
+    """Return the result with what comes from a load."""
+    lateness = measurement.lateness
+    return replace(
+        _failed(setup, ""),
+        error=None,
+        requests=measurement.requests,
+        responses=measurement.responses,
+        ok=measurement.ok,
+        rate_achieved=measurement.rate_achieved,
+        goodput=measurement.goodput,
+        errors=msgspec.convert(measurement.errors, ErrorCounts),
+        aborted=measurement.aborted,
+        scheduled=measurement.scheduled,
+        unsent=measurement.unsent,
+        duration_s=measurement.duration_s,
+        mean_service_time_us=measurement.mean_service_us,
+        latency_us=_latency(measurement, censored, limits),
+        latency_basis="scheduled" if measurement.latency_from == "intended" else "sent",
+        send_delay_us=msgspec.convert(measurement.send_delay_us, Latency | None),
+        own_us=_own(measurement, censored)[1],
+        stops=measurement.stops,
+        late=None
+        if lateness is None or lateness.hidden or measurement.ideal is not None
+        else lateness.late,
+        histogram=response_time.encoded(measurement.histogram),
+        ideal=None if measurement.ideal is None else response_time.encoded(measurement.ideal),
+        censored=response_time.encoded(censored) if censored.total_count else None,
+        per_second=measurement.per_second,
+        client=measurement.client,
+        response_time=waited,
+        validity=validity,
+    )
+
+
+def _latency(measurement: Measurement, censored: Histogram, limits: Thresholds) -> Latency:
+    """Return the latencies over all requests that were due, without withheld percentiles."""
+    lateness, scheduled = measurement.lateness, measurement.scheduled
+    late = lateness.late / scheduled if lateness and scheduled else 0.0
+    names = withheld(late, limits.late_max)
+    whole, own = _own(measurement, censored)
+    if own is not None:
+        names += exceeding(whole, own, limits)
+    return over_due(measurement.latency_us, measurement.histogram, censored, names)
+
+
+def _own(measurement: Measurement, censored: Histogram) -> tuple[Latency, OwnPart | None]:
+    """Return the latencies over all requests that were due, nothing withheld, and the generator's
+    part of them; None where it does not report its part."""
+    latency = over_due(measurement.latency_us, measurement.histogram, censored, [])
+    ideal = measurement.ideal
+    return latency, None if ideal is None else own_part(latency, ideal, censored)
+
+
+def _with_processes(rep_dir: Path, part: ClientPart) -> HostTelemetry:
+    """Return the server's telemetry with its processes and database, where they were recorded."""
+    found, database = services.server(rep_dir, part.window, part.server.cores)
+    return replace(part.server, processes=found, database=database)
+
+
+def _together(
+    setup: RepetitionSetup,
+    offered: Sequence[ClientPart],
+    whole: LoadEvidence,
+    validities: Sequence[Validity],
+    waits: Sequence[ResponseTime | None],
+    censored: Sequence[Histogram],
+    calibrations: Sequence[Calibration | None],
+) -> Result:
+    """Return the merged result of several clients. Times are by the first's clock."""
+    first = offered[0]
+    validity = judge_together(
+        {one.name: own for one, own in zip(offered, validities, strict=True)},
+        whole,
+        [one.client for one in offered],
+        calibrations,
+        merge.spread_s([(one.started, one.clock_offset_s) for one in offered]),
+    )
+    return replace(
+        _result(
+            setup,
+            whole.measurement,
+            validity,
+            response_time.add_up(waits),
+            histograms.merge(censored),
+            whole.limits,
+        ),
+        started=first.started,
+        finished=max(one.finished - one.clock_offset_s for one in offered) + first.clock_offset_s,
+        clients=[
+            _client(one, own, _latency(one.measurement, waiting, whole.limits))
+            for one, own, waiting in zip(offered, validities, censored, strict=True)
+        ],
+    )
+
+
+def _client(part: ClientPart, validity: Validity, latency: Latency) -> ClientLoad:
+    load, measurement = part.setup.cell.load, part.measurement
+    return ClientLoad(
+        name=part.name,
+        rate=load.rate,
+        connections=load.connections,
+        requests=measurement.requests,
+        responses=measurement.responses,
+        rate_achieved=measurement.rate_achieved,
+        errors=msgspec.convert(measurement.errors, ErrorCounts),
+        unsent=measurement.unsent,
+        latency_us=latency,
+        telemetry=part.client,
+        validity=validity,
+        started=part.started,
+        clock_offset_s=part.clock_offset_s,
+    )

@@ -1,0 +1,156 @@
+"""The OpenMetrics text of a run's summary, metrics.prom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import asdict
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.metrics_core import SummaryMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from loadlab.run import formatting
+from loadlab.model import CellSummary, Comparison, Statistics, Summary
+from loadlab.stats import histograms
+
+_CELL = (
+    "framework", "server", "transport", "protocol", "worker_class", "event_loop", "workers",
+    "threads", "driver", "python", "upstream_keepalive", "backlog", "endpoint", "tuning", "network",
+)  # fmt: skip
+_LOAD = ("generator", "mode", "rate")
+_LABELS = ("cell", *_CELL, *_LOAD)
+# Name -> (meaning, further labels) of each gauge of a cell.
+_GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "lab_valid_repetitions": ("Repetitions that count", ()),
+    "lab_void_repetitions": ("Repetitions that do not count", ()),
+    "lab_goodput_requests_per_second": ("Median of verified 2xx answers a second", ()),
+    "lab_rate_achieved_requests_per_second": ("Median of answers a second", ()),
+    "lab_response_time_seconds": (
+        "Mean wait of all requests that were due, those without a right answer as their timeout",
+        (),
+    ),
+    "lab_errors": ("Failed requests of all valid repetitions", ("class",)),
+    "lab_unsent_requests": ("Scheduled and never sent, all valid repetitions", ()),
+    "lab_client_seconds": ("Median time of a Python client's batch", ()),
+    "lab_client_cpu_seconds": ("Median CPU time of a Python client", ()),
+    "lab_client_resident_memory_max_bytes": ("Median peak memory of it", ()),
+    "lab_client_failures": ("Its failed requests, all valid repetitions", ("cause",)),
+}
+_LATENCY = "lab_latency_seconds"
+_COMPARED = ("metric", "base", "head")
+_QUANTILES = {
+    **{name: f"{percent / 100:g}" for name, percent in histograms.PERCENTILES.items()},
+    "max": "1.0",
+}
+
+
+class _Latencies:
+    """The latencies as a summary of quantiles alone, which prometheus_client's Summary has not."""
+
+    def __init__(self) -> None:
+        self._family = SummaryMetricFamily(_LATENCY, "Latency over all valid repetitions")
+
+    def add(self, cell: CellSummary) -> None:
+        """Add the quantiles of a cell with a valid repetition that are known."""
+        found = cell.statistics
+        own = dict(zip(_LABELS, _labels(cell), strict=True))
+        for name, quantile in _QUANTILES.items():
+            us: float | None = getattr(found.latency_us, name)
+            if found.n and us is not None:
+                labels = {**own, "from": str(found.latency_basis), "quantile": quantile}
+                self._family.add_sample(_LATENCY, labels, us / 1e6)
+
+    def collect(self) -> Iterator[SummaryMetricFamily]:
+        yield self._family
+
+
+def text(summary: Summary) -> str:
+    """Return metrics in base units: of cells of purpose `measure`, and of comparisons.
+
+    The label `cell` is the cell_id. A cell without a valid repetition has only its numbers of
+    repetitions. An unknown value is left out.
+    """
+    registry = CollectorRegistry()
+    gauges = {
+        name: Gauge(name, words, [*_LABELS, *more], registry=registry)
+        for name, (words, more) in _GAUGES.items()
+    }
+    latencies = _Latencies()
+    registry.register(latencies)
+    for cell in summary.cells:
+        if cell.purpose == "measure":
+            labels = _labels(cell)
+            latencies.add(cell)
+            for (name, *more), value in _values(cell.statistics).items():
+                if value is not None:
+                    gauges[name].labels(*labels, *more).set(value)
+    _compare(summary.comparisons, registry)
+    page: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return page.decode()
+
+
+def _labels(cell: CellSummary) -> list[str]:
+    load = [getattr(cell.cell.load, name) for name in _LOAD]
+    shown = [cell.cell_id, *(getattr(cell.cell, name) for name in _CELL), *load]
+    return [_text(value) for value in shown]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return formatting.plain(value)
+    return "" if value is None else str(value)
+
+
+def _values(found: Statistics) -> dict[tuple[str, ...], float | None]:
+    """Return (gauge, values of its further labels) -> value."""
+    values: dict[tuple[str, ...], float | None] = {
+        ("lab_valid_repetitions",): found.n,
+        ("lab_void_repetitions",): found.n_void,
+    }
+    if found.goodput and found.rate_achieved and found.errors:
+        values |= {
+            ("lab_goodput_requests_per_second",): found.goodput.median,
+            ("lab_rate_achieved_requests_per_second",): found.rate_achieved.median,
+            ("lab_unsent_requests",): found.unsent,
+        }
+        for name, count in asdict(found.errors).items():
+            values["lab_errors", name] = count
+    if found.response_time is not None:
+        values[("lab_response_time_seconds",)] = found.response_time.mean_us / 1e6
+    if found.client is not None:
+        values |= {
+            ("lab_client_seconds",): found.client.seconds.median,
+            ("lab_client_cpu_seconds",): found.client.cpu_s.median,
+            ("lab_client_resident_memory_max_bytes",): found.client.max_rss_bytes.median,
+        }
+        for name, count in found.client.failures.items():
+            values["lab_client_failures", name] = count
+    return values
+
+
+def _compare(comparisons: list[Comparison], registry: CollectorRegistry) -> None:
+    """Add the gauges of the comparisons, labelled with the cell_ids of base and head."""
+    ratio = Gauge(
+        "lab_difference_ratio", "Head over base by blocks, less 1", _COMPARED, registry=registry
+    )
+    bounds = Gauge(
+        "lab_difference_bound_ratio",
+        "Its 95 % interval",
+        [*_COMPARED, "bound"],
+        registry=registry,
+    )
+    floor = Gauge(
+        "lab_noise_floor_ratio", "What A/A controls differ by", _COMPARED, registry=registry
+    )
+    for compared in comparisons:
+        for row in compared.rows:
+            labels = row.metric, compared.base.cell_id, compared.head.cell_id
+            found = row.difference
+            for gauge, more, value in (
+                (ratio, (), found.value),
+                (bounds, ("low",), found.low),
+                (bounds, ("high",), found.high),
+                (floor, (), row.noise_floor),
+            ):
+                if value is not None:
+                    gauge.labels(*labels, *more).set(value)

@@ -1,0 +1,202 @@
+"""Derive calibration.json: the capacity of the link and of the generators."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from loadlab.results import client_part, derive_result
+from loadlab.results.validity import disturbance
+from loadlab.run import documents
+from loadlab.model import (
+    Calibration,
+    CalibrationConditions,
+    CalibrationOrigin,
+    Ceiling,
+    ClockOffsets,
+    GeneratorRun,
+    Iperf3,
+    Iperf3Direction,
+    RepetitionSetup,
+    Result,
+    RoundTrip,
+    Thresholds,
+)
+from loadlab.run.run_dir import (
+    CEILING,
+    FLOOR,
+    IPERF3,
+    IPERF3_SEVERAL,
+    LINK,
+    PING,
+    CalibrationDir,
+    ClientDir,
+    RepetitionDir,
+    RunDir,
+    suffix,
+)
+from loadlab.generators import registry
+from loadlab.telemetry import host, iperf3, node_exporter
+
+_PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
+
+
+class CalibrationError(ValueError):
+    """A part of the calibration failed; the text says which."""
+
+
+def round_trip(ping: str) -> RoundTrip:
+    """Return the round-trip times in the last line of `ping -q`.
+
+    Raises CalibrationError where it has no such times.
+    """
+    match = _PING.search(ping)
+    if not match:
+        raise CalibrationError(f"ping's output has no round-trip times: {ping[-200:]!r}")
+    low, mean, high, mdev = (float(ms) * 1000 for ms in match.groups())
+    return RoundTrip(min=low, mean=mean, max=high, mdev=mdev)
+
+
+def derive(
+    folder: CalibrationDir, repetition: int, generator: str, limits: Thresholds
+) -> Calibration:
+    """Return calibration.json from calibration/{link,ceiling,floor}/rep-<n>/.
+
+    Writes result.json of ceiling and floor and reduces their raw files. The baseline latency and
+    its send_delay_us are None where only the closed loop is used. Raises CalibrationError where a
+    part failed.
+    """
+    for name in (CEILING, FLOOR) if _has_floor(generator) else (CEILING,):
+        part = folder.part(name, repetition)
+        derive_result.keep(part.path, limits)
+        built = derive_result.build(part.path, limits, None)
+        if built.error is not None:
+            raise CalibrationError(f"{part.place}: {built.error}")
+        documents.write(part.result, documents.encode(built))
+        derive_result.discard(part.path, limits)
+    return _document(folder, repetition, generator, limits)
+
+
+def generator(folder: CalibrationDir, repetition: int) -> str:
+    """Return the generator that measured a calibration's baseline latency; that of the closed loop
+    where none did."""
+    setup = folder.part(FLOOR, repetition).cell
+    if not setup.exists():
+        return registry.saturating()
+    return documents.read(setup, RepetitionSetup).cell.load.generator
+
+
+def _has_floor(generator: str) -> bool:
+    """Return whether a calibration for this generator measures a baseline latency, which needs a
+    rate."""
+    return registry.get(generator).mode == "constant"
+
+
+def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibration | None]:
+    """Return the calibration of each client of a repetition, the last that ended before its load.
+
+    A resumed run is calibrated again, and calibration.json is the newest, so it may be too new. An
+    item is None where there was none, and where the repetition has no times and so is not judged.
+    Times are of the client's clock.
+    """
+    setup = documents.read(RepetitionDir(rep_dir).cell, RepetitionSetup)
+    run, pair = RunDir(run_dir), suffix(setup.server or "")
+    # The first pair's calibration has no suffix.
+    own = pair if run.calibration(pair).path.is_dir() else ""
+    found = []
+    for place, (client, _) in enumerate(client_part.parts(rep_dir, setup)):
+        folder = run.calibration(own, client.path.name if place else "")
+        load = _load(client)
+        found.append(None if load is None else _in_force(folder, load.started, limits))
+    return found
+
+
+def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calibration | None:
+    several = folder.numbers()
+    for number in reversed(several):
+        load = _load(folder.part(CEILING, number))
+        if load is None or load.finished > began:
+            continue
+        if len(several) == 1:
+            newest = folder.document
+            return documents.read(newest, Calibration) if newest.exists() else None
+        try:
+            return _document(folder, number, generator(folder, number), limits)
+        except ValueError:
+            # That calibration failed and left no document.
+            continue
+    return None
+
+
+def _load(client: ClientDir) -> GeneratorRun | None:
+    """Return when a load began and ended; None where it is unknown, as in a failed repetition."""
+    try:
+        return documents.read(client.run, GeneratorRun)
+    except ValueError:
+        return None
+
+
+def _document(
+    folder: CalibrationDir, repetition: int, generator: str, limits: Thresholds
+) -> Calibration:
+    """Return calibration.json from the link's raw files and result.json of ceiling and floor."""
+    link, top = folder.part(LINK, repetition).path, folder.part(CEILING, repetition)
+    floor = None
+    if _has_floor(generator):
+        floor = documents.read(folder.part(FLOOR, repetition).result, Result)
+    directions = {direction: _throughputs(link, direction) for direction in IPERF3}
+    highest = {direction: several[-1] for direction, several in directions.items()}
+    lower = {name: several[0] for name, several in directions.items() if len(several) > 1}
+    ceiling = documents.read(top.result, Result)
+    return Calibration(
+        origin=_origin(folder.conditions(repetition)),
+        generator=generator,
+        iperf3=Iperf3(**highest, lower=lower or None),
+        ceiling=_ceiling(ceiling),
+        link_reasons=disturbance.calibration_link(
+            highest,
+            host.recorded(RepetitionDir(link), documents.read(top.cell, RepetitionSetup)),
+            limits,
+        )
+        or None,
+        ceiling_reasons=ceiling.validity.reasons or None,
+        send_delay_us=floor.send_delay_us if floor else None,
+        baseline_latency_us=floor.latency_us if floor else None,
+        round_trip_us=round_trip(documents.text(link / PING)),
+        clock_offset_s=ClockOffsets(
+            server=node_exporter.clock_offset(node_exporter.read(top.server_telemetry)),
+            client=node_exporter.clock_offset(node_exporter.read(top.telemetry)),
+        ),
+    )
+
+
+def _throughputs(link: Path, direction: str) -> list[Iperf3Direction]:
+    """Return what iperf3 measured in a direction, with one stream and perhaps with several; the
+    highest last."""
+    found = [iperf3.parse(documents.text(link / IPERF3[direction]))]
+    several = link / IPERF3_SEVERAL[direction]
+    if several.exists():
+        found.append(iperf3.parse(documents.text(several)))
+    return sorted(found, key=lambda one: one.bits_per_second)
+
+
+def _ceiling(measured: Result) -> Ceiling:
+    load, telemetry = measured.cell.load, measured.telemetry
+    if measured.rate_achieved is None or measured.duration_s is None or telemetry is None:
+        raise CalibrationError(f"the ceiling failed: {measured.error}")
+    return Ceiling(
+        requests_per_second=measured.rate_achieved,
+        connections=load.connections,
+        duration_s=measured.duration_s,
+        client_cpu_busy=telemetry.client.cpu_busy,
+        server_cpu_busy=telemetry.server.cpu_busy,
+        generator=load.generator,
+    )
+
+
+def _origin(conditions: Path) -> CalibrationOrigin | None:
+    """Return which run measured the calibration and when, where that was recorded."""
+    if not conditions.exists():
+        return None
+    recorded = documents.read(conditions, CalibrationConditions)
+    return CalibrationOrigin(run_id=recorded.run_id, measured=recorded.measured)

@@ -1,0 +1,191 @@
+"""What the limit of a repetition is looked for in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from loadlab.run.methods import LimitRule
+from loadlab.model import (
+    Cell,
+    Database,
+    Facts,
+    HostTelemetry,
+    Processes,
+    Reason,
+    Repetition,
+    ServiceProcesses,
+)
+from loadlab.telemetry.processes import GROUPS
+
+# Waits of PostgreSQL for the flush of its log, beside those of the type IO.
+FLUSHES = ("LWLock:WALWrite", "Timeout:CommitDelay")
+# Part of the transactions that flush the log, from which an active connection that neither computes
+# nor waits for anything known waits for a flush: PostgreSQL before 18 does not name commit_delay.
+FLUSHING = 0.3
+
+
+class Check(NamedTuple):
+    """One limit that was looked for: whether it was found, with the evidence for or against it."""
+
+    found: bool
+    evidence: Reason
+
+
+def check(
+    code: str,
+    found: bool,
+    value: float | str | None = None,
+    limit: float | None = None,
+    **facts: str | float | bool | None,
+) -> Check:
+    """Return a check; facts that are None are left out."""
+    known: Facts = {name: fact for name, fact in facts.items() if fact is not None}
+    return Check(found, Reason(code=code, value=value, limit=limit, facts=known))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One repetition that did not fail, with the server's and the client's telemetry."""
+
+    cell: Cell
+    rep: Repetition
+    server: HostTelemetry
+    client: HostTelemetry
+    rule: LimitRule
+
+    def reasons(self, *codes: str) -> list[Reason]:
+        """Return the void reasons and findings with one of these codes."""
+        every = [*self.rep.validity.reasons, *self.rep.validity.findings]
+        return [one for one in every if one.code in codes]
+
+    def service(self, name: str) -> Processes | None:
+        """Return the processes of a service; None where they were not recorded."""
+        found: Processes | None = getattr(self.services, name) if self.services else None
+        return found
+
+    @property
+    def services(self) -> ServiceProcesses | None:
+        return self.server.processes
+
+    @property
+    def database(self) -> Database | None:
+        return self.server.database
+
+    @property
+    def proxied(self) -> bool:
+        """Whether nginx was in the path."""
+        return self.cell.front != "none"
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """CPU time of each service as a fraction of all the server's cores."""
+        return {
+            name: used.cpu
+            for name in GROUPS
+            if (used := self.service(name)) is not None and used.cpu is not None
+        }
+
+    @cached_property
+    def busy(self) -> float:
+        """Busy fraction of the server's cores.
+
+        The larger of the kernel's, which it samples at its ticks, and the sum of the services'.
+        """
+        return max(self.server.cpu_busy, min(1.0, sum(self.shares.values())))
+
+    @property
+    def full(self) -> bool:
+        """Whether the server's cores are full."""
+        return self.busy >= self.rule.limit_cpu_full
+
+    @property
+    def idle_cores(self) -> float:
+        return self.server.cores * (1 - self.busy)
+
+    @cached_property
+    def mean_us(self) -> float | None:
+        """Mean time of a request from its sending, µs."""
+        if self.rep.mean_service_time_us is not None:
+            return self.rep.mean_service_time_us
+        latency = self.rep.latency_us
+        return latency.mean if latency and self.rep.latency_basis == "sent" else None
+
+    @cached_property
+    def rate(self) -> float:
+        """Answers a second."""
+        return self.rep.rate_achieved or 0.0
+
+    @cached_property
+    def under_way(self) -> float | None:
+        """Mean requests under way, by Little's law; None where it is unknown."""
+        return None if self.mean_us is None else self.rate * self.mean_us / 1e6
+
+    @cached_property
+    def failed(self) -> int:
+        """Requests without a right answer."""
+        return max(0, (self.rep.requests or 0) - (self.rep.ok or 0) - (self.rep.aborted or 0))
+
+    @cached_property
+    def p99_us(self) -> float:
+        """p99 of the response time or the latency, µs; the slowest where there is no p99."""
+        waits, latency = self.rep.response_time, self.rep.latency_us
+        if waits is not None and waits.p99_us is not None:
+            return waits.p99_us
+        if latency is None:
+            return math.inf
+        found = latency.max if latency.p99 is None else latency.p99
+        return math.inf if found is None else found
+
+    def waiting(self, service: str) -> float | None:
+        """Return the mean connections in a service's accept queues; None where not recorded."""
+        queues = self.server.accept_queues
+        if queues is None:
+            return None
+        return sum(one.mean_depth or 0.0 for one in queues if one.service == service)
+
+    @cached_property
+    def in_use(self) -> float | None:
+        """Mean connections of the database that were not idle; None where not recorded."""
+        if self.database is None or self.database.activity is None:
+            return None
+        return sum(one.mean for one in self.database.activity if one.state != "idle")
+
+    @cached_property
+    def waits(self) -> dict[str, float]:
+        """Mean connections of the database that waited: lock, disk, other."""
+        found = {"lock": 0.0, "disk": 0.0, "other": 0.0}
+        unnamed = 0.0
+        for one in (self.database and self.database.activity) or []:
+            if one.state != "active" and not one.state.startswith("fastpath"):
+                continue
+            wait = one.wait or ""
+            if wait.startswith("Lock:"):
+                found["lock"] += one.mean
+            elif wait.startswith("IO:") or wait in FLUSHES:
+                found["disk"] += one.mean
+            elif wait:
+                found["other"] += one.mean
+            else:
+                unnamed += one.mean
+        used, done = self.service("postgresql"), self.database
+        if done and done.wal_syncs and done.wal_syncs >= FLUSHING * max(done.transactions, 1):
+            computing = (used.cpu or 0.0) * self.server.cores if used else 0.0
+            waited = (used.run_queue_wait_s or 0.0) / (self.rep.duration_s or 1) if used else 0.0
+            found["disk"] += max(0.0, unnamed - computing - waited)
+        return found
+
+    @cached_property
+    def threads(self) -> int | None:
+        """Requests that Gunicorn's threads work on at the same time; None for other workers."""
+        if self.cell.worker_class not in ("sync", "gthread"):
+            return None
+        return (self.cell.workers or self.server.cores) * (self.cell.threads or 1)
+
+
+def first(several: Iterable[Reason]) -> Reason | None:
+    """Return the first of several reasons; None of none."""
+    return next(iter(several), None)

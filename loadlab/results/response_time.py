@@ -1,0 +1,157 @@
+"""Response time: the time a client really waits, over all requests that were due.
+
+It counts from the time a request was due to its right answer:
+- A right answer counts with its latency.
+- A request without one (no answer, another status, another body, cut off) counts with the request
+  timeout, as the client still lacks what it asked for, however fast it was refused. Where it is
+  known to have waited longer, it counts with that time.
+- A request that was due and never sent counts with the timeout too, or with its wait until the end
+  of the load where that is longer. The wait alone would also be a lower bound. But unsent requests
+  are the last of the schedule: those due just before the end would count as the fastest answers of
+  all, and a server that drops requests would look faster than one that answers.
+
+So where `failed` is above 0 the figures are lower bounds. Requests due so shortly before the end
+that the generator's own lateness explains why they were not sent (send_delay_p99_max_us in
+files/validity.yml) say nothing about the server and are left out. Where each request is recorded,
+these are the ones that an ideal generator would have sent; otherwise they are all.
+
+A closed loop has no schedule and does not show what waits to be sent, so it has no response time.
+Omitting such waits is known as coordinated omission (Gil Tene, How NOT to Measure Latency).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from loadlab.model import EncodedHistogram, Load, ResponseTime, Thresholds
+from loadlab.generators.measurement import Measurement, Waited
+from loadlab.stats import histograms, inference
+from loadlab.stats.histograms import Histogram
+
+Floats = npt.NDArray[np.float64]
+
+
+def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> ResponseTime | None:
+    """Return the response time of one repetition, with its histogram.
+
+    ``rate`` is in requests/s. None without a schedule, or where the generator cannot separate right
+    answers from wrong ones.
+    """
+    if waited is None or rate is None:
+        return None
+    timeout_us = round(limits.timeout_s * 1e6)
+    until_end = _until_end(waited, rate, limits)
+    unanswered = round(waited.unanswered * waited.known)
+    lost = np.concatenate([np.zeros(unanswered), until_end]).round().astype(np.int64)
+    values = np.concatenate([waited.right_us[0], waited.wrong_us[0], lost])
+    counts = np.concatenate([waited.right_us[1], waited.wrong_us[1], np.ones_like(lost)])
+    right = len(waited.right_us[0])
+    values[right:] = np.clip(values[right:], timeout_us, histograms.HIGHEST_US)
+    if not values.size:
+        return None
+    exact = histograms.add_up(values, counts)
+    histogram = histograms.from_counts(*exact)
+    found = histograms.summary(histogram, exact)
+    assert found["mean"] is not None
+    return ResponseTime(
+        mean_us=found["mean"],
+        p50_us=found["p50"],
+        p99_us=found["p99"],
+        p90_us=found["p90"],
+        p95_us=found["p95"],
+        p99_9_us=found["p99_9"],
+        requests=int(exact[1].sum()),
+        failed=int(counts[right:].sum()),
+        histogram=encoded(histogram),
+    )
+
+
+def _until_end(waited: Waited, rate: float, limits: Thresholds) -> Floats:
+    """Return how long, in µs, the unsent requests that count had waited at the end, ascending."""
+    # The last request of the schedule was due one interval before the end, the one before it two.
+    until_end = np.arange(1, waited.unsent + 1) / rate * 1e6
+    if waited.left_out is not None:
+        return until_end[waited.left_out :]
+    until_end = until_end[until_end > limits.send_delay_p99_max_us]
+    if waited.known < 1 and until_end.size:
+        few = round(until_end.size * waited.known)
+        until_end = np.linspace(until_end[0], until_end[-1], few)
+    return until_end
+
+
+def censored(measurement: Measurement, load: Load, limits: Thresholds) -> Histogram:
+    """Return the histogram of the waits that are certain, of the requests that have no answer.
+
+    A request that was never sent waited until the end, a timed-out one until the timeout, one that
+    was cut off until the end. When others failed is not known: they count with the longest known
+    wait, as they rank behind every other. A closed loop has only those whose connection waited for
+    its first answer all the time.
+    """
+    waited, end_us = measurement.waited, round((load.duration_s or measurement.duration_s) * 1e6)
+    if waited is None or load.rate is None:
+        first = 0 if measurement.responses or load.mode != "closed" else measurement.aborted
+        return histograms.from_counts(*histograms.count_values(np.full(first, end_us)))
+    timeouts = measurement.errors["timeout"]
+    cut_off = np.arange(1, measurement.aborted + 1) + waited.unsent
+    waits = np.concatenate([
+        _until_end(waited, load.rate, limits),
+        cut_off / load.rate * 1e6,
+        np.full(timeouts, limits.timeout_s * 1e6),
+    ]).clip(max=histograms.HIGHEST_US)  # fmt: skip
+    longest = max(measurement.latency_us["max"] or 0.0, float(waits.max(initial=0)))
+    failed = waited.unanswered - measurement.aborted - timeouts
+    every = np.concatenate([waits, np.full(max(0, failed), longest)])
+    return histograms.from_counts(*histograms.count_values(every.round().astype(np.int64)))
+
+
+def encoded(histogram: Histogram) -> EncodedHistogram:
+    """Return a histogram as it is kept in a document."""
+    return msgspec.convert(histograms.document(histogram), EncodedHistogram)
+
+
+def add_up(found: Sequence[ResponseTime | None]) -> ResponseTime | None:
+    """Return several results of summarise as one of the same form; None where one is None.
+
+    The mean is over all requests; percentiles come from the added histograms.
+    """
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    total: Histogram = histograms.merge(
+        histograms.decode(one.histogram.data) for one in known if one.histogram is not None
+    )
+    summary = histograms.summary(total)
+    requests = sum(one.requests for one in known)
+    return ResponseTime(
+        mean_us=sum(one.mean_us * one.requests for one in known) / requests,
+        p50_us=summary["p50"],
+        p99_us=summary["p99"],
+        requests=requests,
+        failed=sum(one.failed for one in known),
+        histogram=encoded(total),
+    )
+
+
+def merge(found: Sequence[ResponseTime | None]) -> ResponseTime | None:
+    """Return the results of a cell's repetitions as one, without histogram; None where one is None.
+
+    Percentiles are None where the sample is too small to support them.
+    """
+    total = add_up(found)
+    if total is None:
+        return None
+
+    def carried(name: str, value: float | None) -> float | None:
+        enough = inference.supports_percentile(total.requests, histograms.PERCENTILES[name])
+        return value if enough else None
+
+    return msgspec.structs.replace(
+        total,
+        p50_us=carried("p50", total.p50_us),
+        p99_us=carried("p99", total.p99_us),
+        histogram=None,
+    )

@@ -1,0 +1,315 @@
+"""Summarise all repetitions of a run: statistics of each cell and summary.json."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import astuple, replace
+
+from loadlab.results import comparison, curves, metrics, ranking, response_time, sweeps_searches
+from loadlab.results.due import over_due, own_part
+from loadlab.results.limits import judge_limits as limits
+from loadlab.results.validity import voids
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.model import (
+    CellSummary,
+    ClientStatistics,
+    EncodedHistogram,
+    ErrorCounts,
+    Latency,
+    OwnPart,
+    PercentileIntervals,
+    Repetition,
+    Result,
+    Spread,
+    Statistics,
+    Summary,
+)
+from loadlab.run.run_dir import RESULT, RunDir
+from loadlab.generators.measurement import total
+from loadlab.plan.modes import experiment_types
+from loadlab.plan import records, repeats
+from loadlab.plan import plan_document as plans
+from loadlab.plan.plan_document import Plan
+from loadlab.stats import histograms, percentiles
+from loadlab.plan import ablation
+
+
+def merge(results: Sequence[Result]) -> Statistics:
+    """Return one cell's statistics over its valid repetitions.
+
+    Latencies are those of the added histograms; a percentile that the sample is too small to
+    support is None. With no valid repetition n is 0 and the rest None or empty. Raises ResultError
+    where results of different cells, or latencies with different latency_basis, would be mixed.
+    """
+    cells = {result.cell_id for result in results}
+    if len(cells) > 1:
+        raise ResultError(f"results of {len(cells)} cells do not merge: {', '.join(sorted(cells))}")
+    valid = [result for result in results if result.validity.valid]
+    bases = {result.latency_basis for result in valid if result.latency_basis}
+    if len(bases) > 1:
+        raise ResultError(f"latencies from {' and '.join(sorted(bases))} do not merge")
+    pool = _pooled(valid)
+    latency, own, intervals = pool.latency, pool.own, pool.intervals
+    for name in _partly_withheld(valid):
+        kept = [result for result in valid if _known(result, name)]
+        apart = _pooled(kept)
+        latency = replace(latency, **{name: getattr(apart.latency, name)})
+        own = own and apart.own and replace(own, **{name: getattr(apart.own, name)})
+        intervals = replace(intervals, **{name: getattr(apart.intervals, name)})
+    return Statistics(
+        n=len(valid),
+        n_void=len(results) - len(valid),
+        requests=total([one.requests for one in valid]),
+        responses=total([one.responses for one in valid]),
+        ok=total([one.ok for one in valid]),
+        aborted=total([one.aborted for one in valid]),
+        scheduled=total([one.scheduled for one in valid]),
+        unsent=total([one.unsent for one in valid]),
+        nginx_requests=total([one.nginx_requests for one in valid]),
+        errors=_errors([one.errors for one in valid if one.errors is not None]),
+        goodput=_spread([one.goodput for one in valid if one.goodput is not None]),
+        rate_achieved=_spread(
+            [one.rate_achieved for one in valid if one.rate_achieved is not None]
+        ),
+        latency_basis=next(iter(bases), None),
+        latency_us=latency,
+        own_us=own,
+        latency_interval_us=intervals,
+        response_time=response_time.merge([one.response_time for one in valid]),
+        percentile_curve=[list(point) for point in histograms.percentile_curve(pool.histogram)],
+        client=_client(valid),
+    )
+
+
+def _decoded(found: EncodedHistogram | None) -> histograms.Histogram:
+    """Return a histogram of a result; an empty one where it has none."""
+    return histograms.empty() if found is None else histograms.decode(found.data)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The latencies of repetitions together, and the generator's own part of them."""
+
+    histogram: histograms.Histogram
+    latency: Latency
+    own: OwnPart | None
+    intervals: PercentileIntervals
+
+
+def _pooled(valid: Sequence[Result]) -> _Pool:
+    """Return the latencies over all requests that were due, of valid repetitions together.
+
+    A percentile that all of them withhold is None; so is one that one withholds of which the
+    generator does not report its part.
+    """
+    recorded = [one for one in valid if one.histogram is not None or one.censored is not None]
+    several = [_decoded(one.histogram) for one in recorded]
+    waits = [_decoded(one.censored) for one in recorded]
+    histogram, censored = histograms.merge(several), histograms.merge(waits)
+    answering = [one for one in valid if one.latency_us and one.latency_us.p50 is not None]
+    missing = {
+        name
+        for name in histograms.PERCENTILES
+        if percentiles.refusal(histogram.total_count, name)
+        or any(not _known(one, name) for one in answering if one.own_us is None)
+        or (answering and not any(_known(one, name) for one in answering))
+    }
+    latency = over_due(histograms.summary(histogram), histogram, censored, missing)
+    own = None
+    if answering and all(one.ideal is not None for one in answering):
+        ideal = histograms.merge([_decoded(one.ideal) for one in recorded])
+        own = own_part(latency, ideal, censored)
+    return _Pool(
+        histogram,
+        latency,
+        own,
+        percentiles.intervals(several, [int(one.total_count) for one in waits], sorted(missing)),
+    )
+
+
+def _known(result: Result, name: str) -> bool:
+    """Return whether a repetition has a percentile."""
+    return result.latency_us is not None and getattr(result.latency_us, name) is not None
+
+
+def _partly_withheld(valid: Sequence[Result]) -> list[str]:
+    """Return the percentiles that some repetitions withhold and others do not: the generator
+    disturbed the former, whatever the server did. They are those of the others."""
+    reporting = [one for one in valid if one.own_us is not None]
+    return [
+        name
+        for name in histograms.PERCENTILES
+        if len({_known(one, name) for one in reporting}) == 2 and len(reporting) == len(valid)
+    ]
+
+
+def _errors(several: Sequence[ErrorCounts]) -> ErrorCounts | None:
+    if not several:
+        return None
+    sums = map(sum, zip(*map(astuple, several), strict=True))
+    return ErrorCounts(**dict(zip(ErrorCounts.__struct_fields__, sums, strict=True)))
+
+
+def _client(valid: Sequence[Result]) -> ClientStatistics | None:
+    """Return what a Python client used and its failures; None without one."""
+    clients = [result.client for result in valid if result.client is not None]
+    seconds = _spread([client.seconds for client in clients])
+    cpu = _spread([client.cpu_s.user + client.cpu_s.system for client in clients])
+    memory = _spread([client.max_rss_bytes for client in clients])
+    if seconds is None or cpu is None or memory is None:
+        return None
+    failures: Counter[str] = Counter()
+    for client in clients:
+        failures.update(client.failures)
+    return ClientStatistics(
+        seconds=seconds, cpu_s=cpu, max_rss_bytes=memory, failures=dict(sorted(failures.items()))
+    )
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    if not values:
+        return None
+    return Spread(
+        median=statistics.median(values),
+        min=min(values),
+        max=max(values),
+        stdev=statistics.stdev(values) if len(values) > 1 else None,
+    )
+
+
+def summary(run_dir: Path) -> Summary:
+    """Return summary.json of a run, from every cells/<cell_id>/rep-<n>/result.json on disk.
+
+    Cells are sorted by cell_id, repetitions by number; the plan decides which cells are compared,
+    and without one nothing is. The same files give the same summary. Raises ResultError where a
+    result lies in another cell's directory, or a cell's results differ in what they measured.
+    """
+    run = RunDir(run_dir)
+    each = [_cell(results) for _, results in sorted(by_cell(run).items())]
+    cells = voids.compared(_profiled(each))
+    found = Summary(
+        run_id=run.run_id,
+        cells=cells,
+        comparisons=[],
+        noise_floor=[],
+        sweeps=[],
+        searches=[],
+        rates=[],
+        ranking=ranking.build(cells, []),
+    )
+    if not run.plan.exists():
+        return found
+    return _by_plan(found, plans.read(run_dir).plan, run_dir)
+
+
+def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
+    """Return the summary with what the plan compares, sweeps, searches, scales and leaves out."""
+    plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run_dir))
+    idle = ablation.idle(plan.study, records.ledgers(run_dir))
+    planned = {item.cell_id: item.cell for item in experiment_types.items(plan.experiments)}
+    controls = plan.aa_controls or _found_controls(found.cells)
+    disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(found.cells))
+    comparisons, noise_floor = comparison.build(
+        found.cells,
+        plan.comparisons,
+        controls,
+        planned=planned,
+        skipped=idle,
+    )
+    return replace(
+        found,
+        comparisons=comparisons,
+        noise_floor=noise_floor,
+        skipped_tunings=ablation.skipped(plan, idle) or None,
+        ablation_power=ablation.measured_power(plan.study, comparisons),
+        sweeps=sweeps_searches.sweeps(found.cells, plan),
+        searches=sweeps_searches.searches(found.cells, plan),
+        curves=curves.build(found.cells, plan),
+        rates=sweeps_searches.rates(found.cells, plan),
+        ranking=ranking.build(found.cells, controls),
+        disturbance=disturbance if repeats.is_notable(disturbance) else None,
+    )
+
+
+def _found_controls(cells: Sequence[CellSummary]) -> list[tuple[str, str]]:
+    """Return (cell_id, cell_id of its A/A control) of a matrix, which chooses it while it runs."""
+    return [(one.base, one.cell_id) for one in cells if one.purpose == "aa_control" and one.base]
+
+
+def by_cell(run: RunDir) -> dict[str, list[Result]]:
+    """Return cell_id -> its results by number.
+
+    Raises ResultError where a result lies in another cell's directory.
+    """
+    groups: dict[str, list[Result]] = {}
+    for repetition in run.measured():
+        result = documents.read(repetition.result, Result)
+        if (result.cell_id, result.repetition) != (repetition.of, repetition.number):
+            raise ResultError(
+                f"{repetition.place}/{RESULT} is of {result.cell_id}, repetition "
+                f"{result.repetition}"
+            )
+        groups.setdefault(result.cell_id, []).append(result)
+    for results in groups.values():
+        results.sort(key=lambda result: result.repetition)
+    return groups
+
+
+def _cell(results: Sequence[Result]) -> CellSummary:
+    first = results[0]
+    for one in results:
+        if (one.cell, one.purpose) != (first.cell, first.purpose):
+            raise ResultError(
+                f"repetition {one.repetition} of {first.cell_id} measured another cell than "
+                f"repetition {first.repetition}"
+            )
+    found = CellSummary(
+        cell_id=first.cell_id,
+        cell=first.cell,
+        purpose=first.purpose,
+        base=first.base,
+        repetitions=[short(one) for one in results],
+        statistics=merge(results),
+        limit=limits.of_cell(first.cell, results),
+    )
+    return replace(found, cost=metrics.cost(found))
+
+
+def _profiled(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Return the cells, each limit with the evidence of the cell's profile."""
+    profiles = {
+        cell.base: cell.repetitions[-1].py_spy for cell in cells if cell.purpose == "py_spy"
+    }
+    return [
+        replace(cell, limit=limits.profiled(cell.limit, profiles.get(cell.cell_id)))
+        if cell.limit
+        else cell
+        for cell in cells
+    ]
+
+
+def short(result: Result) -> Repetition:
+    """Return a result without its series, its histograms and the fields that its cell holds."""
+    fields = {name: getattr(result, name) for name in Repetition.__struct_fields__}
+    found = Repetition(**fields)
+    telemetry, waits = found.telemetry, found.response_time
+    return replace(
+        found,
+        telemetry=telemetry
+        and replace(
+            telemetry,
+            server=replace(telemetry.server, per_second=None),
+            client=replace(telemetry.client, per_second=None),
+        ),
+        clients=found.clients
+        and [
+            replace(one, telemetry=replace(one.telemetry, per_second=None)) for one in found.clients
+        ],
+        response_time=waits and replace(waits, histogram=None),
+    )

@@ -1,0 +1,343 @@
+"""Rules about the hosts of a load: whether something other than the stack decided the figures.
+
+loadlab/report/words/validity_words.py has the words of the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
+from loadlab.model import Calibration, Facts, HostTelemetry, Iperf3Direction, Reason, Thresholds
+from loadlab.telemetry import counters
+from loadlab.telemetry.counters import Counters
+
+# Linux sends a segment again after 200 ms at the earliest (TCP_RTO_MIN), plus the round trip.
+RTO_US = 200_000
+RTO_TO_US = 300_000
+# Part of the highest traffic of any second from which iperf3 was running.
+TRAFFIC_MIN = 0.1
+
+
+def marked(host: HostTelemetry, limits: Thresholds) -> HostTelemetry:
+    """Return the telemetry with each second marked in which foreign CPU or steal was too high."""
+    series = host.per_second
+    if series is None:
+        return host
+    foreign = series.foreign_cpu or [0.0] * len(series.t)
+    disturbed = [
+        used > limits.foreign_cpu_second_max or stolen > limits.steal_second_max
+        for used, stolen in zip(foreign, series.cpu_steal, strict=True)
+    ]
+    return replace(host, per_second=replace(series, disturbed=disturbed))
+
+
+def above(values: Sequence[float], limit: float) -> float:
+    """Return the fraction of the seconds whose value is above ``limit``; 0 of none."""
+    return sum(value > limit for value in values) / len(values) if values else 0.0
+
+
+def generator_cpu(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where the client's CPU was full, so that it did not keep a schedule.
+
+    A closed loop may fill the client's CPU if the server's is full too: if the server had room
+    left, the measurement shows the client's limit.
+    """
+    mode = found.cell.load.mode
+    if mode == "constant" or (mode == "closed" and not server_full(found)):
+        yield from _full_client(found)
+
+
+def both_full(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where a closed loop filled both hosts."""
+    if found.cell.load.mode == "closed" and server_full(found):
+        yield from _full_client(found)
+
+
+def server_full(found: LoadEvidence) -> bool:
+    """Return whether the server's CPU was full."""
+    return found.server.cpu_busy >= found.limits.server_cpu_full
+
+
+def _full_client(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where the client was full on average, or in too many of the seconds."""
+    limits, client = found.limits, found.client
+    limit = limits.generator_cpu_max
+    each = client.per_second.cpu_busy if client.per_second else []
+    facts: Facts = {}
+    if found.cell.load.mode == "closed":
+        facts = {
+            "server_cpu_busy": found.server.cpu_busy,
+            "server_cpu_full": limits.server_cpu_full,
+        }
+    if client.cpu_busy > limit:
+        yield Reason(code="generator_cpu", value=client.cpu_busy, limit=limit, facts=facts)
+    else:
+        yield from _in_seconds(
+            "generator_cpu", each, limit, limits.generator_cpu_seconds_max, facts
+        )
+
+
+def steal(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each host whose hypervisor took too much, on average or by the second."""
+    limits = found.limits
+    for role, host in found.hosts.items():
+        each = host.per_second.cpu_steal if host.per_second else []
+        if host.cpu.steal > limits.steal_max:
+            yield Reason(
+                code="steal", value=host.cpu.steal, limit=limits.steal_max, facts={"host": role}
+            )
+        else:
+            yield from _stolen(role, each, limits)
+
+
+def _stolen(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+    yield from _in_seconds(
+        "steal", each, limits.steal_second_max, limits.steal_seconds_max, {"host": role}
+    )
+
+
+def _in_seconds(
+    code: str, each: Sequence[float], limit: float, fraction_max: float, facts: Facts
+) -> Iterator[Reason]:
+    """Yield a reason where too large a fraction of the seconds was above the limit."""
+    seconds = above(each, limit)
+    if seconds > fraction_max:
+        by_second: Facts = {"seconds": seconds, "seconds_max": fraction_max}
+        yield Reason(code=code, value=max(each), limit=limit, facts={**facts, **by_second})
+
+
+def foreign_cpu(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each host whose cores did too much else, in too many of the seconds."""
+    for role, host in found.hosts.items():
+        each = host.per_second.foreign_cpu if host.per_second else None
+        yield from _foreign(role, each or [], found.limits)
+
+
+def _foreign(role: str, each: Sequence[float], limits: Thresholds) -> Iterator[Reason]:
+    seconds = above(each, limits.foreign_cpu_second_max)
+    if seconds > limits.foreign_cpu_seconds_max:
+        yield Reason(
+            code="foreign_cpu",
+            value=seconds,
+            limit=limits.foreign_cpu_seconds_max,
+            facts={
+                "host": role,
+                "second_max": limits.foreign_cpu_second_max,
+                "mean": sum(each) / len(each),
+                "worst": max(each),
+            },
+        )
+
+
+def clock_jump(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each host whose clock stepped."""
+    limit = found.limits.clock_step_max_s
+    for role, host in found.hosts.items():
+        if host.clock_step_s > limit:
+            yield Reason(
+                code="clock_jump", value=host.clock_step_s, limit=limit, facts={"host": role}
+            )
+
+
+def swapping(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each host that swapped."""
+    limit = found.limits.swap_pages_max
+    for role, host in found.hosts.items():
+        if host.swap_pages > limit:
+            yield Reason(code="swapping", value=host.swap_pages, limit=limit, facts={"host": role})
+
+
+def allowance(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each counter by which the cloud held a host's packets back."""
+    limit = found.limits.allowance_packets_max
+    for role, host in found.hosts.items():
+        for counter, packets in (host.allowances_exceeded or {}).items():
+            if packets > limit:
+                yield Reason(
+                    code="allowance",
+                    value=packets,
+                    limit=limit,
+                    facts={"host": role, "counter": counter},
+                )
+
+
+def telemetry_gap(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each host that was scraped too rarely."""
+    limit, asked = found.limits.samples_min, found.cell.load.duration_s
+    # Telemetry covers the duration asked, not the wait for the last answers.
+    span = found.measurement.duration_s
+    watched = span if asked is None else min(span, asked)
+    for role, host in found.hosts.items():
+        if host.samples < limit * watched:
+            yield Reason(
+                code="telemetry_gap",
+                value=host.samples / watched,
+                limit=limit,
+                facts={"host": role, "scrapes": host.samples, "duration_s": watched},
+            )
+
+
+def link(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason for each direction in which the client came too close to the link's limit."""
+    if found.calibration is not None:
+        yield from full_link([found.client], [found.calibration], found.limits)
+
+
+def full_link(
+    clients: Sequence[HostTelemetry], calibrations: Sequence[Calibration], limits: Thresholds
+) -> Iterator[Reason]:
+    """Yield reasons where the clients together came too close to the limit of the server's link.
+
+    The link's capacity is taken to be the highest that one client measured undisturbed; without
+    one, it is unknown and the link is not judged. Several clients have their seconds at different
+    moments, so they are judged by the mean alone.
+    """
+    measured = [one.iperf3 for one in calibrations if not one.link_reasons]
+    if not measured:
+        return
+    for direction, name, capacity in (
+        ("client_to_server", "tx", max(one.client_to_server.bits_per_second for one in measured)),
+        ("server_to_client", "rx", max(one.server_to_client.bits_per_second for one in measured)),
+    ):
+        used = sum(getattr(one.network, f"{name}_bits_per_second") for one in clients)
+        facts: Facts = {
+            "direction": direction,
+            "bits_per_second": used,
+            "iperf3_bits_per_second": capacity,
+            "clients": len(clients),
+        }
+        series = clients[0].per_second if len(clients) == 1 else None
+        each = [bits / capacity for bits in getattr(series, f"{name}_bits")] if series else []
+        if used > limits.link_max * capacity:
+            yield Reason(code="link", value=used / capacity, limit=limits.link_max, facts=facts)
+        else:
+            yield from _in_seconds("link", each, limits.link_max, limits.link_seconds_max, facts)
+
+
+def uncalibrated(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where there is no calibration."""
+    if found.calibration is None:
+        yield Reason(code="uncalibrated")
+
+
+def link_disturbed(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where the link was not judged, because its calibration was disturbed."""
+    if found.calibration is not None and found.calibration.link_reasons:
+        codes = sorted({reason.code for reason in found.calibration.link_reasons})
+        yield Reason(code="link_disturbed", facts={"codes": codes})
+
+
+def full_core(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding for each host of several cores of which one was full and the others not, or
+    one was full of softirq."""
+    limit = found.limits.core_full
+    for role, host in found.hosts.items():
+        busiest, softirq = host.cpu_busiest_core, host.softirq_busiest_core or 0.0
+        if busiest is None or host.cores == 1 or busiest < limit:
+            continue
+        if host.cpu_busy < limit or softirq >= limit:
+            yield Reason(
+                code="full_core",
+                value=busiest,
+                limit=limit,
+                facts={
+                    "host": role,
+                    "cores": host.cores,
+                    "cpu_busy": host.cpu_busy,
+                    "softirq": host.softirq_busiest_core,
+                },
+            )
+
+
+def retransmits(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding for each host that had to send too many segments again."""
+    limit = found.limits.retransmits_max
+    p99 = found.measurement.latency_us.get("p99")
+    for role, host in found.hosts.items():
+        sent, again = host.tcp.segments, host.tcp.retransmits
+        if sent and again > limit * sent:
+            yield Reason(
+                code="retransmits",
+                value=again / sent,
+                limit=limit,
+                facts={
+                    "host": role,
+                    "retransmits": again,
+                    "segments": sent,
+                    "p99_us": p99,
+                    "network": p99 is not None and RTO_US <= p99 <= RTO_TO_US,
+                },
+            )
+
+
+def packet_drops(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding for each host that lost too many packets before TCP saw them.
+
+    A card also counts a packet of a protocol that the host does not speak, of which a switch sends
+    some.
+    """
+    limit = found.limits.drops_max
+    for role, host in found.hosts.items():
+        lost = host.drops
+        if lost is None:
+            continue
+        dropped = lost.dropped + lost.softnet_dropped
+        if dropped > limit * lost.received:
+            yield Reason(
+                code="packet_drops",
+                value=dropped / max(lost.received, 1),
+                limit=limit,
+                facts={
+                    "host": role,
+                    "received": lost.received,
+                    "card": lost.dropped,
+                    "softnet": lost.softnet_dropped,
+                    "squeezed": lost.softnet_squeezed,
+                },
+            )
+
+
+def calibration_link(
+    directions: Mapping[str, Iperf3Direction],
+    hosts: Mapping[str, Counters | None],
+    limits: Thresholds,
+) -> list[Reason]:
+    """Return why the measurement of the link was disturbed; empty where it was not.
+
+    ``hosts``: role -> what the host recorded during it, None where it did not. The recordings begin
+    before iperf3 and go on between its tests, so only the seconds with its traffic are judged.
+    """
+    reasons: list[Reason] = []
+    for role, recorded in hosts.items():
+        if recorded is not None:
+            at = counters.edges(recorded, float(recorded.t[0]), float(recorded.t[-1]))
+            used = counters.use(recorded, at)
+            traffic = (used.rx + used.tx) / used.seconds
+            ran = traffic >= TRAFFIC_MIN * traffic.max()
+            foreign = [] if used.foreign is None else used.foreign[ran].tolist()
+            reasons += _foreign(role, foreign, limits)
+            reasons += _stolen(role, used.modes["steal"][ran].tolist(), limits)
+    for direction, found in directions.items():
+        reasons += _unsteady(direction, found, limits)
+    return reasons
+
+
+def _unsteady(direction: str, found: Iperf3Direction, limits: Thresholds) -> Iterator[Reason]:
+    if found.spread is not None and found.spread > limits.iperf3_spread_max:
+        yield Reason(
+            code="iperf3_spread",
+            value=found.spread,
+            limit=limits.iperf3_spread_max,
+            facts={"direction": direction},
+        )
+    again = found.retransmitted
+    if again is not None and again > limits.iperf3_retransmits_max:
+        yield Reason(
+            code="iperf3_retransmits",
+            value=again,
+            limit=limits.iperf3_retransmits_max,
+            facts={"direction": direction},
+        )

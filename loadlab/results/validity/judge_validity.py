@@ -1,0 +1,128 @@
+"""Decide whether a repetition is valid. loadlab/report/words/validity_words.py has the words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from loadlab.results.validity import disturbance, request_rules, schedule_rules
+from loadlab.results.validity.validity_evidence import (
+    ClientEvidence,
+    ClientRule,
+    LoadEvidence,
+    LoadRule,
+)
+from loadlab.model import Calibration, HostTelemetry, Reason, Validity
+
+
+def judge(found: ClientEvidence) -> Validity:
+    """Return the validity of one client's load.
+
+    In a batch the client is the subject, so what it uses and its failures are findings.
+    """
+    against = [reason for rule in VOIDING for reason in rule(found)]
+    # The subject of a study does not void its cells.
+    expected = found.cell.expected_void or []
+    reasons = [reason for reason in against if reason.code not in expected]
+    findings = [
+        *(reason for reason in against if reason.code in expected),
+        *found.measurement.findings,
+        *(reason for rule in (*FINDING, *COUNTING) for reason in rule(found)),
+    ]
+    return Validity(valid=not reasons, reasons=reasons, findings=findings)
+
+
+def judge_together(
+    clients: Mapping[str, Validity],
+    whole: LoadEvidence,
+    telemetry: Sequence[HostTelemetry],
+    calibrations: Sequence[Calibration | None],
+    spread_s: float,
+) -> Validity:
+    """Return the validity of a load of several clients.
+
+    It is void where one client's part is, where the clients together filled the server's link, or
+    where they did not start together. ``clients``: name -> judge(). Each of its reasons gets the
+    client's name, except one that all clients share, which appears once. ``whole``: all
+    measurements merged, with the whole load. ``telemetry``, ``calibrations``: of each client.
+    ``spread_s``: seconds between the first and the last start.
+    """
+    limits = whole.limits
+    reasons = _named({name: validity.reasons for name, validity in clients.items()})
+    if measured := [calibration for calibration in calibrations if calibration is not None]:
+        reasons += disturbance.full_link(telemetry, measured, limits)
+    if spread_s > limits.start_spread_max_s:
+        reasons.append(Reason(code="start_spread", value=spread_s, limit=limits.start_spread_max_s))
+    # Counts are reported for the whole load. A missed rate voids, and the client's own validity
+    # already says so.
+    counted = [reason for rule in COUNTING for reason in rule(whole)]
+    own = {
+        name: [reason for reason in validity.findings if reason.code not in COUNTED]
+        for name, validity in clients.items()
+    }
+    return Validity(valid=not reasons, reasons=reasons, findings=[*_named(own), *counted])
+
+
+def _named(reasons: Mapping[str, Sequence[Reason]]) -> list[Reason]:
+    first, *rest = reasons.values()
+    common = [reason for reason in first if all(reason in other for other in rest)]
+    own = [
+        msgspec.structs.replace(reason, facts={**reason.facts, "client": name})
+        for name, several in reasons.items()
+        for reason in several
+        if reason not in common
+    ]
+    return common + own
+
+
+# Rules whose reasons void a repetition.
+VOIDING: tuple[ClientRule, ...] = (
+    request_rules.generator_failed,
+    request_rules.nothing_sent,
+    request_rules.short,
+    disturbance.generator_cpu,
+    disturbance.steal,
+    disturbance.foreign_cpu,
+    disturbance.clock_jump,
+    disturbance.swapping,
+    disturbance.allowance,
+    disturbance.telemetry_gap,
+    request_rules.connections,
+    disturbance.link,
+    schedule_rules.generator_stopped,
+    schedule_rules.own_median,
+    schedule_rules.generator_late,
+    schedule_rules.rate_missed,
+)
+
+# Rules whose reasons are findings.
+FINDING: tuple[ClientRule, ...] = (
+    disturbance.both_full,
+    disturbance.full_core,
+    disturbance.retransmits,
+    disturbance.packet_drops,
+    disturbance.link_disturbed,
+    disturbance.uncalibrated,
+    request_rules.listen_overflows,
+    schedule_rules.send_delay,
+    request_rules.client_limits,
+)
+
+# The same of counts; for several clients they are applied to the whole load.
+COUNTING: tuple[LoadRule, ...] = (
+    schedule_rules.saturated,
+    schedule_rules.own_part,
+    schedule_rules.late_tail,
+    schedule_rules.late_hidden,
+    schedule_rules.unsent,
+    request_rules.aborted,
+    request_rules.errors,
+    request_rules.counts_differ,
+    schedule_rules.littles_law,
+)
+
+COUNTED = frozenset({
+    *("saturated", "own_part", "late_tail", "late_hidden", "unsent", "aborted", "errors"),
+    *("counts_differ", "littles_law"),
+})  # fmt: skip

@@ -1,0 +1,130 @@
+"""Rules about the requests of a load: whether they were made, counted and answered.
+
+loadlab/report/words/validity_words.py has the words of the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from loadlab.results.validity.validity_evidence import ClientEvidence, LoadEvidence
+from loadlab.model import PythonClient, Reason
+
+
+def generator_failed(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator ended with an error."""
+    if found.exit_code != 0:
+        yield Reason(code="generator_failed", value=found.exit_code, limit=0)
+
+
+def nothing_sent(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator made no request."""
+    if found.measurement.requests == 0:
+        yield Reason(code="nothing_sent", value=0, limit=1)
+
+
+def short(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where the load lasted too little of the time asked."""
+    span, asked = found.measurement.duration_s, found.cell.load.duration_s
+    if asked is not None and span < found.limits.duration_min * asked:
+        yield Reason(
+            code="short",
+            value=span / asked,
+            limit=found.limits.duration_min,
+            facts={"measured_s": span, "asked_s": asked},
+        )
+
+
+def listen_overflows(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a finding where an accept queue of the server overflowed."""
+    overflows, limit = found.server.tcp.listen_overflows, found.limits.listen_overflows_max
+    if overflows > limit:
+        yield Reason(code="listen_overflows", value=overflows, limit=limit)
+
+
+def connections(found: ClientEvidence) -> Iterator[Reason]:
+    """Yield a reason where fewer connections were open than a closed loop needs.
+
+    A connection for a single request may close before it is counted. More than asked are fine, as
+    the control connection is counted too. Where each request is recorded, nothing is inferred from
+    connections: oha opens one when it has a request for it.
+    """
+    if found.measurement.lateness is not None:
+        return
+    cell, load = found.cell, found.cell.load
+    kept = load.keepalive is not False and (cell.front != "none" or cell.upstream_keepalive)
+    wanted = min(load.connections, found.measurement.requests)
+    established = found.client.sockets.established_max
+    if load.mode != "batch" and kept and established < wanted:
+        yield Reason(code="connections", value=established, limit=wanted)
+
+
+def counts_differ(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where nginx counted other requests than the generator.
+
+    nginx counts a request once it has read its head. So it counts each that was answered, and may
+    count one that failed. When the load begins and ends, each connection may have one request under
+    way that only nginx counts. A background load passes nginx too.
+    """
+    counted, measurement = found.nginx_requests, found.measurement
+    if counted is None or found.cell.load.background_endpoint:
+        return
+    off = max(measurement.responses - counted, counted - measurement.requests)
+    if off > found.cell.load.connections:
+        yield Reason(
+            code="counts_differ",
+            value=off,
+            limit=found.cell.load.connections,
+            facts={"nginx": counted, "generator": measurement.requests},
+        )
+
+
+def aborted(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where requests were under way when the load ended."""
+    if found.measurement.aborted:
+        yield Reason(
+            code="aborted",
+            value=found.measurement.aborted,
+            facts={"requests": found.measurement.requests},
+        )
+
+
+def errors(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding for each class of failed requests."""
+    for name, count in msgspec.structs.asdict(found.errors).items():
+        if count:
+            yield Reason(
+                code="errors",
+                value=count,
+                facts={"class": name, "requests": found.measurement.requests},
+            )
+
+
+def client_limits(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield which of its own limits a Python client reached."""
+    measurement, load = found.measurement, found.cell.load
+    if measurement.client is None:
+        return
+    client = msgspec.convert(measurement.client, PythonClient)
+    if load.open_files is not None and client.open_files < load.open_files:
+        yield Reason(code="open_files_granted", value=client.open_files, limit=load.open_files)
+    if count := client.failures.get("EMFILE"):
+        yield Reason(
+            code="open_files",
+            value=count,
+            facts={"requests": measurement.requests, "open_files": client.open_files},
+        )
+    if count := client.failures.get("EADDRNOTAVAIL"):
+        first, last = client.local_ports
+        yield Reason(
+            code="local_ports",
+            value=count,
+            facts={
+                "requests": measurement.requests,
+                "first": first,
+                "last": last,
+                "reuse": load.reuse,
+            },
+        )

@@ -1,0 +1,243 @@
+"""Rules about the schedule of a load: whether the generator kept it, or why not.
+
+loadlab/report/words/validity_words.py has the words of the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadlab.results.due import exceeding, withheld
+from loadlab.results.validity import disturbance
+from loadlab.results.validity.validity_evidence import LoadEvidence
+from loadlab.model import Facts, Load, Reason
+from loadlab.generators.measurement import Measurement
+
+
+def concurrency(measurement: Measurement, timeouts: int, timeout_s: float) -> float:
+    """Return the mean number of connections in use, as throughput times time held.
+
+    This is Little's law (Little 1961, A Proof for the Queuing Formula: L = λW). The time held
+    counts from the actual start, so it excludes waiting for a free connection. Each of the
+    ``timeouts`` requests held its connection for ``timeout_s`` and is in no latency.
+    """
+    answered = measurement.rate_achieved * (measurement.mean_service_us or 0.0) / 1e6
+    # wrk's late answers arrived, but after an unknown time, so they are left out.
+    timed_out = timeouts if measurement.latency_from == "intended" else 0
+    return answered + timed_out * timeout_s / measurement.duration_s
+
+
+def usable_connections(measurement: Measurement, load: Load) -> float:
+    """Return the highest mean number of connections that a load with a rate could have used.
+
+    All connections are in use as soon and as long as possible. They fill up with the requests that
+    are due and not answered, at the rate asked minus the rate achieved; after the deadline they
+    empty as the last answers arrive. Both are taken as linear in time.
+    """
+    span = measurement.duration_s
+    duration = min(load.duration_s or span, span)
+    growth = (load.rate or 0.0) - measurement.rate_achieved
+    filling = min(load.connections / growth, duration) if growth > 0 else duration
+    return load.connections * (duration - filling / 2 + (span - duration) / 2) / span
+
+
+def generator_stopped(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator stood still for too long, once or in all."""
+    stops, limits = evidence.measurement.stops, evidence.limits
+    if stops is None:
+        return
+    part = stops.total_s / evidence.measurement.duration_s
+    facts: Facts = {"total_s": stops.total_s, "longest_s": stops.longest_s, **stops.causes}
+    if stops.longest_s > limits.stop_max_s:
+        yield Reason(
+            code="generator_stopped", value=stops.longest_s, limit=limits.stop_max_s, facts=facts
+        )
+    elif part > limits.stops_max:
+        yield Reason(code="generator_stops", value=part, limit=limits.stops_max, facts=facts)
+
+
+def own_median(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where too much of the median is the generator's own."""
+    for name in _own(evidence):
+        if name == "p50":
+            yield _part(evidence, name)
+
+
+def own_part(evidence: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where percentiles are withheld as too much of them is the generator's own."""
+    names = [name for name in _own(evidence) if name != "p50"]
+    if names:
+        part = _part(evidence, names[0])
+        yield Reason(
+            code="own_part",
+            value=part.value,
+            limit=part.limit,
+            facts={**part.facts, "percentiles": names},
+        )
+
+
+def _own(evidence: LoadEvidence) -> list[str]:
+    if evidence.latency is None:
+        return []
+    return exceeding(evidence.latency, evidence.own, evidence.limits)
+
+
+def _part(evidence: LoadEvidence, name: str) -> Reason:
+    """Return the generator's part of a percentile, µs, as a reason."""
+    latency: float = getattr(evidence.latency, name)
+    limits = evidence.limits
+    return Reason(
+        code="own_median",
+        value=getattr(evidence.own, name),
+        limit=max(limits.own_fraction_max * latency, limits.own_least_us),
+        facts={"latency_us": latency, "percentile": name},
+    )
+
+
+def generator_late(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator made so many requests later that the p99 may be its own.
+
+    Each request is compared with an ideal generator, see generators/attribution.py. Whatever the
+    server does, an ideal generator adds nothing.
+    """
+    late = _late(found)
+    if late is not None and late > found.limits.late_max:
+        yield Reason(
+            code="generator_late", value=late, limit=found.limits.late_max, facts=_lateness(found)
+        )
+
+
+def late_tail(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where higher percentiles are withheld as they may be the generator's own."""
+    late = _late(found)
+    if late is None or late > found.limits.late_max:
+        return
+    if names := withheld(late, found.limits.late_max):
+        yield Reason(code="late_tail", value=late, facts={**_lateness(found), "percentiles": names})
+
+
+def _late(found: LoadEvidence) -> float | None:
+    lateness, scheduled = found.measurement.lateness, found.measurement.scheduled
+    if lateness is None or lateness.hidden or not scheduled:
+        return None
+    return lateness.late / scheduled
+
+
+def _lateness(found: LoadEvidence) -> Facts:
+    lateness = found.measurement.lateness
+    assert lateness is not None
+    return {
+        "late": lateness.late,
+        "unsent": lateness.unsent,
+        "scheduled": found.measurement.scheduled,
+        "least_s": found.limits.late_least_s,
+        "least_fraction": found.limits.late_least_fraction,
+    }
+
+
+def late_hidden(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where failed requests hide how late the generator was."""
+    measurement = found.measurement
+    if measurement.lateness is not None and measurement.lateness.hidden:
+        failed = measurement.requests - measurement.responses
+        yield Reason(code="late_hidden", value=failed, limit=found.cell.load.connections)
+
+
+def _missed_schedule(found: LoadEvidence) -> Reason | None:
+    """Return a reason where the schedule was not kept: saturated, or else rate_missed.
+
+    Where each request is recorded, what an ideal generator would not have sent either waited for
+    the server, and the rest is judged by generator_late. Otherwise:
+
+    The server was the limit if its CPU was full. It was also the limit if it only waits (a sleeping
+    handler, a slow backend): then every connection of the generator waits for an answer, and by
+    Little's law answers/s times mean service time is about the number of connections, less while
+    they fill up and at the end. Without any answer (of wrk2: after its calibration) each connection
+    waited for one all the time, or sent its request again. Otherwise connections were idle while
+    requests were due: the generator did not keep up, and the repetition says nothing about the
+    server. The schedule counts as kept by what was sent: requests unanswered at the deadline and
+    errors do not count against it.
+    """
+    measurement, load, limits = found.measurement, found.cell.load, found.limits
+    if not measurement.scheduled or measurement.unsent is None:
+        return None
+    # Not by `requests`, which for wrk2 are attempts: several may belong to one place in the
+    # schedule.
+    lateness = measurement.lateness
+    recorded = lateness is not None and not lateness.hidden
+    unsent = measurement.unsent - (lateness.unsent + lateness.left_out if lateness else 0)
+    sent = (measurement.scheduled - unsent) / measurement.scheduled
+    if sent >= limits.sent_min:
+        return None
+    usable = usable_connections(measurement, load)
+    if measurement.histogram.total_count:
+        used = concurrency(measurement, found.errors.timeout, limits.timeout_s)
+    else:
+        used = usable
+    resource = None
+    if recorded:
+        resource = "connections"
+    elif disturbance.server_full(found):
+        resource = "cpu"
+    elif used >= limits.connections_busy_min * usable:
+        resource = "connections"
+    return Reason(
+        code="rate_missed" if resource is None else "saturated",
+        value=sent,
+        limit=limits.sent_min,
+        facts={
+            "rate": load.rate,
+            "rate_achieved": measurement.rate_achieved,
+            "scheduled": measurement.scheduled,
+            "unsent": unsent,
+            "server_cpu_busy": found.server.cpu_busy,
+            "connections": load.connections,
+            "connections_used": used,
+            "connections_usable": usable,
+            **({} if resource is None else {"resource": resource}),
+        },
+    )
+
+
+def rate_missed(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a reason where the generator alone did not keep the schedule."""
+    missed = _missed_schedule(found) if found.measurement.lateness is None else None
+    if missed is not None and missed.code == "rate_missed":
+        yield missed
+
+
+def saturated(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where the server was the limit."""
+    missed = _missed_schedule(found)
+    if missed is not None and missed.code == "saturated":
+        yield missed
+
+
+def unsent(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where more requests were due and not sent than a pacer's last ticks."""
+    unsent = found.measurement.unsent
+    if unsent and unsent > (found.cell.load.rate or 0.0) * found.limits.send_delay_tail_s:
+        yield Reason(code="unsent", value=unsent, facts={"scheduled": found.measurement.scheduled})
+
+
+def send_delay(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where the generator sent its requests too long after their time."""
+    delay = (found.measurement.send_delay_us or {}).get("p99")
+    limit = found.limits.send_delay_p99_max_us
+    if delay is not None and delay > limit:
+        yield Reason(code="send_delay", value=delay, limit=limit)
+
+
+def littles_law(found: LoadEvidence) -> Iterator[Reason]:
+    """Yield a finding where a closed loop's latencies need more connections than it had."""
+    load, limits = found.cell.load, found.limits
+    if load.mode != "closed":
+        return
+    used = concurrency(found.measurement, found.errors.timeout, limits.timeout_s)
+    if used > limits.littles_law_max * load.connections:
+        yield Reason(
+            code="littles_law",
+            value=used / load.connections,
+            limit=limits.littles_law_max,
+            facts={"concurrency": used, "connections": load.connections},
+        )

@@ -1,0 +1,71 @@
+"""The evidence by which a repetition is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from loadlab.model import (
+    Calibration,
+    Cell,
+    ErrorCounts,
+    HostTelemetry,
+    Latency,
+    OwnPart,
+    Reason,
+    Thresholds,
+)
+from loadlab.generators.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class LoadEvidence:
+    """What a load is judged by: of one client, or of several together.
+
+    - cell: with the load offered
+    - server: the server's telemetry during the load
+    - nginx_requests: requests that nginx counted; None where it did not, or for one of several
+      clients
+    - latency: over all requests that were due, nothing withheld; own: the generator's part of it.
+      None where the generator does not report its part
+    """
+
+    measurement: Measurement
+    cell: Cell
+    server: HostTelemetry
+    limits: Thresholds
+    nginx_requests: int | None = None
+    latency: Latency | None = None
+    own: OwnPart | None = None
+
+    @property
+    def errors(self) -> ErrorCounts:
+        """Failed requests by class."""
+        return msgspec.convert(self.measurement.errors, ErrorCounts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientEvidence(LoadEvidence):
+    """What the load of one client is judged by.
+
+    - client: its telemetry during the load
+    - calibration: of that client and the server; None where there is none
+    - exit_code: of its generator
+    """
+
+    client: HostTelemetry
+    calibration: Calibration | None
+    exit_code: int
+
+    @property
+    def hosts(self) -> dict[str, HostTelemetry]:
+        """Telemetry of both hosts, by role."""
+        return {"server": self.server, "client": self.client}
+
+
+LoadRule: TypeAlias = Callable[[LoadEvidence], Iterator[Reason]]
+
+ClientRule: TypeAlias = Callable[[ClientEvidence], Iterator[Reason]]

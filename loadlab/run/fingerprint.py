@@ -1,0 +1,147 @@
+"""Compute a fingerprint of everything that decides what a stage puts on a host.
+
+What a role consists of follows from the role itself: its folder, the roles that it includes, the
+files of files/ that it names, and the modules behind the filters that it uses.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from loadlab.model.base import Json
+from loadlab.run.catalog import load_yaml
+
+# Folders and files of an application's folder that are never copied to a server.
+IGNORED = (
+    "__pycache__", ".git", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".pytest_cache",
+    ".ruff_cache", ".env",
+)  # fmt: skip
+
+_PLUGINS = "collections/ansible_collections/lab/bench/plugins/filter"
+_COMMENT = re.compile(r"^\s*#.*$|\s#\s.*$", re.MULTILINE)
+_INCLUDED = re.compile(r"(?:include|import)_role:\s+name: (\S+)")
+_FILE = re.compile(r"(?<![\w.-])files/[\w./-]*\w")
+_FILTER = re.compile(r"\blab\.bench\.(\w+)")
+
+
+def fingerprint(
+    values: object, root: str, paths: Sequence[str], without: Collection[Path] = ()
+) -> str:
+    """Return the SHA-256 (hexadecimal) of the values as JSON and of every file below root/<path>.
+
+    Raises ValueError where a path does not exist. IGNORED below a path are skipped, and the files
+    ``without``.
+    """
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
+    for path in paths:
+        top = Path(root) / path
+        if not top.exists():
+            raise ValueError(f"{path} is not there, so nothing can be told of what it holds")
+        for file in [top] if top.is_file() else sorted(_below(top)):
+            if file in without:
+                continue
+            name = Path(path) / file.relative_to(top)
+            digest.update(f"{name}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _below(top: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        paths = (Path(place) / name for name in files if name not in IGNORED)
+        yield from (path for path in paths if path.is_file())
+
+
+def of_roles(root: Path, names: Sequence[str]) -> list[str]:
+    """Return the sorted paths below ``root`` that the roles consist of.
+
+    A role is an input as a whole, also where only one of its task files is included. Raises
+    ValueError where a role is absent, is included by a name that is not literal, or names a file of
+    files/ that does not exist.
+    """
+    found: set[str] = set()
+    texts: list[str] = []
+    left = list(names)
+    while left:
+        role = root / "roles" / left.pop()
+        path = role.relative_to(root).as_posix()
+        if path in found:
+            continue
+        if not role.is_dir():
+            raise ValueError(f"{path} is not there, so nothing can be told of what it puts there")
+        found.add(path)
+        text = "\n".join(_texts(role))
+        left += _INCLUDED.findall(text)
+        found |= set(_files(root, role, text))
+        texts.append(text)
+    return sorted(found.union(_modules(root, "\n".join(texts))))
+
+
+def of_play(root: Path, playbook: str, play: str, part: str) -> list[str]:
+    """Return the playbook and what the roles of one of its plays consist of.
+
+    ``part``: "roles" for the play's list of that name, "tasks" for the roles that its tasks
+    include.
+    """
+    (content,) = (one for one in load_yaml(root / playbook) if one["name"] == play)
+    names = [one["role"] for one in content["roles"]]
+    if part == "tasks":
+        names = list(_included(content["tasks"]))
+    return [playbook, *of_roles(root, names)]
+
+
+def _included(tasks: list[dict[str, Json]]) -> Iterator[str]:
+    """Yield the roles that tasks include, also those in blocks."""
+    for task in tasks:
+        for key in ("block", "rescue", "always"):
+            yield from _included(task.get(key, []))
+        for key in ("include_role", "import_role"):
+            if f"ansible.builtin.{key}" in task:
+                yield task[f"ansible.builtin.{key}"]["name"]
+
+
+def _texts(role: Path) -> Iterator[str]:
+    """Yield the role's YAML and templates without comments, except its documentation."""
+    for path in sorted(role.rglob("*")):
+        if path.suffix in (".yml", ".j2") and path.name != "argument_specs.yml":
+            yield _COMMENT.sub("", path.read_text(encoding="utf-8"))
+
+
+def _files(root: Path, role: Path, text: str) -> Iterator[str]:
+    for name in set(_FILE.findall(text)):
+        if (root / name).exists():
+            yield name
+        elif not (role / name).exists():
+            raise ValueError(f"roles/{role.name} names {name}, which is not there")
+
+
+def _modules(root: Path, text: str) -> Iterator[str]:
+    """Yield the plugins of the filters that a text uses, and every module below them."""
+    used, seen = set(_FILTER.findall(text)), set[Path]()
+    for plugin in sorted((root / _PLUGINS).glob("*.py")):
+        tree = ast.parse(plugin.read_text(encoding="utf-8"))
+        keys = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        if used & keys:
+            yield from _imported(root, plugin, seen)
+
+
+def _imported(root: Path, module: Path, seen: set[Path]) -> Iterator[str]:
+    """Yield a module and the repository's modules that it imports, directly or through others."""
+    if module in seen:
+        return
+    seen.add(module)
+    yield module.relative_to(root).as_posix()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            name = node.module.replace(".", "/")
+            for base in (root / name, root / "collections" / name):
+                parts = [base / f"{one.name}.py" for one in node.names]
+                for path in (base.with_suffix(".py"), base / "__init__.py", *parts):
+                    if path.is_file():
+                        yield from _imported(root, path, seen)

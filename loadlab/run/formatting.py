@@ -1,0 +1,149 @@
+"""Format numbers for the report and the terminal: rounded, with units.
+
+None becomes "-" wherever a function accepts it.
+"""
+
+from __future__ import annotations
+
+from loadlab.model import Latency, Load
+
+NONE = "-"  # shown for an absent number
+
+
+def plain(number: float) -> str:
+    """Format a number without an exponent, with up to 15 significant digits and no trailing .0."""
+    return f"{number:.15g}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Round to ``digits`` significant digits and keep all whole digits: 0.457, 10.4, 12,346."""
+    if value == 0:
+        return "0"
+    shown = f"{value:.{digits}g}"
+    size = abs(float(shown))
+    places = 0
+    while size < 10 ** (digits - 1 - places) and places < digits + 2:
+        places += 1
+    return f"{value:,.{places}f}"
+
+
+def count(value: float | None) -> str:
+    """Format a count without decimals: 12,346."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Format a number per second, with one decimal below 100."""
+    return NONE if value is None else (f"{value:,.0f}" if value >= 100 else f"{value:.1f}")
+
+
+def asked(load: Load) -> str:
+    """Return the load a cell asks for: a rate, a number of requests, or "closed loop"."""
+    if load.mode == "batch":
+        return plural(load.requests or 0, "request")
+    return f"{load.rate:,g}" if load.mode == "constant" else "closed loop"
+
+
+def ms(us: float | None) -> str:
+    """Format µs as ms without the unit, to three significant digits."""
+    return NONE if us is None else significant(us / 1000)
+
+
+def bounded(found: Latency, name: str) -> str:
+    """Format a field of a latency summary, µs, as ms without the unit; "≥" before a lower bound."""
+    us = getattr(found, name)
+    return ("≥ " if name in found.at_least and us is not None else "") + ms(us)
+
+
+def percent(fraction: float | None) -> str:
+    """Format a fraction as percent, with one decimal below 10 %."""
+    if fraction is None:
+        return NONE
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.1f} %"
+
+
+def share(part: int, whole: int | None) -> str:
+    """Format ``part`` / ``whole`` as percent, as part_of does; "-" where ``whole`` is 0 or None."""
+    return part_of(part / whole if whole else None)
+
+
+def part_of(fraction: float | None) -> str:
+    """Format a fraction of 0 or more as percent: "< 0.01 %" where it would round to 0."""
+    if not fraction:
+        return NONE if fraction is None else "0 %"
+    value = 100 * fraction
+    if value < 0.01:
+        return "< 0.01 %"
+    return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f} %"
+
+
+def signed(fraction: float | None) -> str:
+    """Format a relative difference as percent with its sign, with one decimal below 10 %."""
+    if fraction is None:
+        return NONE
+    shown = _hundredths(fraction, abs(fraction))
+    plus = "+" if shown.strip("0.") and fraction > 0 else ""
+    return f"{plus}{shown} %"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """Format an interval of fractions as percent, both bounds with the same number of decimals."""
+    if low is None or high is None:
+        return NONE
+    most = max(abs(low), abs(high))
+    return f"{_hundredths(low, most)} to {_hundredths(high, most)} %"
+
+
+def _hundredths(fraction: float, most: float) -> str:
+    """Return 100 times the fraction, with one decimal where 100 times ``most`` is below 10."""
+    shown = f"{100 * fraction:,.{0 if 100 * most >= 9.95 else 1}f}"
+    return shown if shown.strip("-0.") else shown.removeprefix("-")
+
+
+def bits(per_second: float) -> str:
+    """Format bits per second with a decimal prefix: 94.1 Mb/s."""
+    for size, unit in ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
+        if per_second >= size:
+            return f"{significant(per_second / size)} {unit}"
+    return f"{per_second:.0f} b/s"
+
+
+def size(octets: float) -> str:
+    """Format a number of bytes with a binary prefix: 1.50 GiB."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if octets >= unit:
+            return f"{significant(octets / unit)} {name}"
+    return f"{octets:.0f} B"
+
+
+def lasting(seconds: float) -> str:
+    """Format a duration: seconds below two minutes, minutes below two hours, then hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{60 * hours + minutes} min" if seconds < 7200 else f"{hours} h {minutes} min"
+
+
+def plural(number: int, one: str) -> str:
+    """Return '1 error', '2 errors' or 'no errors'."""
+    return f"{'no' if number == 0 else f'{number:,}'} {one}{'' if number == 1 else 's'}"
+
+
+def one_line(text: str, limit: int = 400) -> str:
+    """Return untrusted text on one line, without control characters, cut at
+    ``limit`` characters."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= limit else f"{words[:limit]}…"
+
+
+def printable(text: str, limit: int = 8000) -> str:
+    """Return untrusted text that is safe to print on a terminal, cut at ``limit`` characters.
+
+    Newlines and tabs stay; every other unprintable character becomes its escape sequence.
+    """
+    shown = "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
+        for c in text[:limit]
+    )
+    return shown if len(text) <= limit else f"{shown}…"

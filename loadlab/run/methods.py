@@ -1,0 +1,77 @@
+"""Read the rules of comparisons and of limits in files/methods.yml."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+import yaml
+
+from loadlab.model import Record
+from loadlab.model.base import Above0, Fraction, NotNegative, doc
+from loadlab.run import documents
+
+FILE = Path("files") / "methods.yml"
+ROOT = Path(__file__).parents[2]
+
+R = TypeVar("R", bound=Record)
+
+
+class ComparisonRule(Record, kw_only=True, frozen=True):
+    """How two cells are compared; files/methods.yml has the values."""
+
+    margin: Annotated[
+        Above0, doc("Largest bound of an interval, either sign, that is called no difference.")
+    ]
+    failed_max: Annotated[
+        Fraction,
+        doc(
+            "Largest fraction of failed requests with which the latencies of the answers are "
+            "compared, and by which a cell of lower response time may have failed more."
+        ),
+    ]
+    planned_noise: Annotated[
+        Above0, doc("Standard deviation of a repetition, a fraction, before anything is measured.")
+    ]
+    power: Annotated[
+        Fraction, doc("Probability with which an ablation is to find a key that has an effect.")
+    ]
+
+
+class LimitRule(Record, kw_only=True, frozen=True):
+    """From which values on something is called the limit of a cell; files/methods.yml has them."""
+
+    curve_slo: Annotated[dict[str, NotNegative], doc("The objective: p99_ms, errors.")]
+    limit_cpu_full: Annotated[Fraction, doc("Part of the cores' time.")]
+    limit_core_full: Annotated[Fraction, doc("Part of one core's time.")]
+    limit_cpu_share: Annotated[Fraction, doc("Part of the CPU time used.")]
+    limit_waiting: Annotated[Fraction, doc("Part of the time of the requests.")]
+    limit_in_use: Annotated[Fraction, doc("Part of the database connections.")]
+    limit_crowd: Annotated[Above0, doc("Requests under way for each connection or thread.")]
+    limit_queue: Annotated[Above0, doc("Mean connections in an accept queue.")]
+    limit_pressure: Annotated[Fraction, doc("Part of the time.")]
+    limit_round_trip: Annotated[Fraction, doc("Part of the time of the requests.")]
+    limit_far_ms: Annotated[NotNegative, doc("Round trip, ms.")]
+    limit_explained: Annotated[Fraction, doc("Part of the time of the requests.")]
+
+
+@cache
+def comparison_rule() -> ComparisonRule:
+    """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
+    return _read(ComparisonRule)
+
+
+@cache
+def limit_rule() -> LimitRule:
+    """Return the lab's rule. Raises ResultError for a value that is missing or out of range."""
+    return _read(LimitRule)
+
+
+def _read(record: type[R]) -> R:
+    found = yaml.safe_load(documents.text(ROOT / FILE))
+    wanted = {field.name for field in msgspec.structs.fields(record)}
+    return documents.decode(
+        {name: value for name, value in found.items() if name in wanted}, record, str(FILE)
+    )

@@ -1,0 +1,44 @@
+"""Read the lab's own version, and its revision from its git repository."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+from loadlab.model import LabRevision
+
+
+def of(root: Path) -> LabRevision:
+    """Return the version of the lab in ``root``, its commit hash and whether it has changes.
+
+    The last two are None outside a git repository, the version without a pyproject.toml.
+    """
+
+    def git(*words: str) -> str | None:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    changes = git("status", "--porcelain")
+    return LabRevision(
+        version=_version(root / "pyproject.toml"),
+        revision=git("rev-parse", "HEAD"),
+        dirty=None if changes is None else bool(changes),
+    )
+
+
+def _version(project: Path) -> str | None:
+    if not project.exists():
+        return None
+    return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+
+
+def revision(root: Path) -> str | None:
+    """Return the commit hash, with a "+" where the working tree has changes.
+
+    None outside a git repository.
+    """
+    found = of(root)
+    return None if found.revision is None else f"{found.revision}{'+' if found.dirty else ''}"

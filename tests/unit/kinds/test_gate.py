@@ -1,0 +1,353 @@
+"""A comparison of variants from its plan to its verdict: blocks are added as in a run, with results
+of a simulated machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from loadlab.kinds import derive_run
+from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds.gate import blocks_decided as blocks
+from loadlab.kinds.gate.blocks_decided import Pace
+from loadlab.model import Answer, Item, ResponseTime, Result, ServiceProcesses, Verdict, VerdictRow
+from loadlab.plan import schedule
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.records import TRIES, CellRecords, Records, cell_records
+from loadlab.report.words import verdict_words as words
+from loadlab.run import documents
+from loadlab.run.errors import PlanError
+from loadlab.run.run_dir import RunDir
+from tests.unit import builders
+
+EACH_S = 5.0
+
+
+def plan(**given: object) -> Plan:
+    return builders.plan(
+        **{"endpoint": "hello", "base": "workers=1", "head": "workers=2", "rate": 1000, **given}
+    )
+
+
+@dataclass
+class Machine:
+    """Measures what the plan asks for, and keeps the results.
+
+    ``truth``: cpu, goodput, p50, p99 and so on -> the head's, as a multiple of the base's.
+    """
+
+    plan: Plan
+    truth: Mapping[str, float] = field(default_factory=dict)
+    noise: float = 0.02
+    failed: float = 0.0
+    changed: str = "head"
+    # Slower in truth, though it is the base again.
+    control: float = 1.0
+    now: float = 1_795_000_000.0
+    found: dict[str, list[Result]] = field(default_factory=dict)
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    def records(self) -> Records:
+        found: dict[str, CellRecords] = {
+            name: cell_records(several) for name, several in self.found.items()
+        }
+        return found
+
+    def run(self) -> Verdict:
+        """Measure one invocation's blocks; return the verdict."""
+        began, before = self.now, blocks.blocks_done(self.plan, self.records(), {})
+        while True:
+            pace = Pace(began, self.now, before)
+            now = blocks.with_blocks_left(self.plan, self.records(), {}, pace)
+            item = schedule.next_item(now, self.records(), {}, None, 0)
+            if item is None:
+                break
+            self.now += EACH_S
+            result = self.measure(item, item.repetition, item.block)
+            self.found.setdefault(item.cell_id, []).append(result)
+        assert self.plan.ab is not None
+        return verdict.build("run", self.plan.ab, self.records())
+
+    def measure(self, item: Item, repetition: int, block: int | None) -> Result:
+        head = item.cell.variant == self.changed
+
+        def times(name: str) -> float:
+            truth = self.truth.get(name, 1.0) if head else 1.0
+            if item.purpose == "aa_control" and name == "cpu":
+                truth *= self.control
+            return truth * math.exp(self.random.normal(0, self.noise))
+
+        requests = 3000
+        failed = int(requests * self.failed) if head else 0
+        response_time = ResponseTime(
+            mean_us=1000.0,
+            p50_us=900 * times("p50"),
+            p99_us=4000 * times("p99"),
+            requests=requests,
+            failed=failed,
+        )
+        server = builders.telemetry(
+            processes=ServiceProcesses(
+                nginx=None,
+                postgresql=None,
+                application=builders.processes(
+                    cpu_s=0.3 * times("cpu"), rss_max_bytes=int(80e6 * times("memory"))
+                ),
+            )
+        )
+        found = builders.result()
+        return replace(
+            found,
+            cell_id=item.cell_id,
+            repetition=repetition,
+            block=block,
+            purpose=item.purpose,
+            base=item.base,
+            cell=item.cell,
+            validity=builders.valid(),
+            started=self.now - 3,
+            finished=self.now,
+            requests=requests,
+            responses=requests,
+            scheduled=requests,
+            nginx_requests=requests,
+            ok=requests - failed,
+            goodput=20_000 * times("goodput"),
+            response_time=response_time if item.cell.load.mode == "constant" else None,
+            telemetry=replace(builders.present(found.telemetry), server=server),
+        )
+
+
+def rows(found: Verdict, head: int = 0) -> dict[str, VerdictRow]:
+    return {row.metric: row for row in found.heads[head].rows}
+
+
+def answers(found: Verdict, head: int = 0) -> dict[str, str]:
+    return {name: row.answer for name, row in rows(found, head).items()}
+
+
+def test_run_ends_when_every_metric_is_decided() -> None:
+    found = Machine(plan(), {"cpu": 1.1, "p99": 0.8}).run()
+    assert answers(found) == {
+        "cpu": "slower",
+        "goodput": "no difference",
+        "p50": "no difference",
+        "p99": "faster",
+        "memory": "no difference",
+        "errors": "no difference",
+    }
+    assert found.answer == "slower"
+    cpu = rows(found)["cpu"]
+    assert cpu.base == pytest.approx(100, rel=0.03)
+    assert cpu.low is not None
+    assert cpu.high is not None
+    assert 0 < cpu.low < 0.1 < cpu.high
+    # Six cells a block; the budget of 20 minutes would allow 40 of these blocks.
+    assert 7 <= found.blocks < 30
+    # From a block's first load, of 3 s, to the end of its sixth.
+    assert found.measured_s == pytest.approx(found.blocks * (5 * EACH_S + 3))
+
+
+def test_run_ends_with_its_budget_and_finishes_the_block() -> None:
+    machine = Machine(plan(budget="5m"), noise=0.2)
+    found = machine.run()
+    assert found.answer == "undecided"
+    assert any(row.is_open for row in rows(found).values())
+    # 300 s, 30 s a block.
+    assert found.blocks == 10
+    assert {len(several) for several in machine.found.values()} == {10}
+    # Another invocation adds blocks, though the plan knew nothing of it; the pause does not count.
+    machine.now += 3600
+    again = machine.run()
+    assert again.blocks == 20
+    assert again.measured_s == pytest.approx(2 * found.measured_s)
+
+
+def test_decided_run_is_not_continued() -> None:
+    machine = Machine(plan(), {"cpu": 1.3})
+    blocks = machine.run().blocks
+    assert machine.run().blocks == blocks
+
+
+def test_difference_within_the_noise_of_the_control_is_not_told() -> None:
+    found = Machine(plan(budget="10m"), {"cpu": 1.1}, control=1.2).run()
+    assert answers(found)["cpu"] == "undecided"
+    assert rows(found)["cpu"].reason.code == "looks_within_noise"
+
+
+def test_head_that_fails_more_requests_is_slower_and_in_nothing_faster() -> None:
+    found = Machine(plan(), {"p50": 0.5, "cpu": 0.5}, failed=0.02).run()
+    assert answers(found)["errors"] == "slower"
+    assert rows(found)["errors"].value == pytest.approx(0.02)
+    assert rows(found)["p50"].reason.code == "better_failed_more"
+    assert "faster" not in answers(found).values()
+    assert found.answer == "slower"
+
+
+def test_metric_without_a_value_does_not_hold_the_run() -> None:
+    machine = Machine(plan())
+    measure = machine.measure
+
+    def without(item: Item, repetition: int, block: int | None) -> Result:
+        return replace(measure(item, repetition, block), telemetry=None)
+
+    machine.measure = without  # type: ignore[method-assign]
+    found = machine.run()
+    assert answers(found)["cpu"] == "undecided"
+    assert rows(found)["memory"].reason.code == "value_absent"
+    assert not any(row.is_open for row in rows(found).values())
+
+
+def test_variant_without_a_valid_repetition_is_named() -> None:
+    machine = Machine(plan(budget="15m"))
+    measure = machine.measure
+
+    def void(item: Item, repetition: int, block: int | None) -> Result:
+        found = measure(item, repetition, block)
+        if item.cell.variant == "head" and item.cell.load.mode == "closed":
+            return replace(found, validity=builders.void("generator_cpu"))
+        return found
+
+    machine.measure = void  # type: ignore[method-assign]
+    found = machine.run()
+    why = rows(found)["goodput"].reason
+    assert (why.code, why.facts) == ("side_not_valid", {"side": "head", "void": ["generator_cpu"]})
+    assert rows(found)["goodput"].is_open
+    assert answers(found)["cpu"] == "no difference"
+
+
+def test_run_ends_where_a_cell_is_abandoned() -> None:
+    machine = Machine(plan())
+    ab = builders.present(machine.plan.ab)
+    failing = {ab.heads[0].cells.saturated: TRIES}
+    pace = Pace(machine.now, machine.now, 0)
+    while item := schedule.next_item(
+        blocks.with_blocks_left(machine.plan, machine.records(), failing, pace),
+        machine.records(),
+        failing,
+        None,
+        0,
+    ):
+        result = machine.measure(item, item.repetition, item.block)
+        machine.found.setdefault(item.cell_id, []).append(result)
+        assert sum(map(len, machine.found.values())) <= 5
+    assert {len(several) for several in machine.found.values()} == {1}
+
+
+def test_void_repetitions_are_in_no_row() -> None:
+    machine = Machine(plan(), {"cpu": 1.2})
+    found = machine.run()
+    for several in machine.found.values():
+        several[0] = replace(several[0], validity=builders.void("steal"))
+    assert machine.plan.ab is not None
+    fewer = verdict.build("run", machine.plan.ab, machine.records())
+    assert fewer.blocks == found.blocks - 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails", "status"),
+    [
+        ("slower", False, 3),
+        ("slower", True, 3),
+        ("undecided", False, 0),
+        ("undecided", True, 10),
+        ("faster", True, 0),
+        ("no difference", True, 0),
+    ],
+)
+def test_exit_status_follows_from_the_answer(answer: Answer, fails: bool, status: int) -> None:
+    assert verdict.exit_status(answer, undecided_fails=fails) == status
+
+
+@pytest.mark.parametrize(
+    ("several", "answer"),
+    [
+        (["faster", "undecided", "slower"], "slower"),
+        (["faster", "undecided"], "undecided"),
+        (["no difference", "faster"], "faster"),
+        (["no difference", "no difference"], "no difference"),
+    ],
+)
+def test_one_slower_metric_outweighs_the_others(several: list[Answer], answer: str) -> None:
+    assert verdict.overall(several) == answer
+
+
+def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
+    machine = Machine(plan(), {"cpu": 1.1})
+    machine.run()
+    builders.write_plan(tmp_path, machine.plan)
+    builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
+    derive_run.summary(tmp_path)
+    found = documents.read(RunDir(tmp_path).verdict, Verdict)
+    assert answers(found)["cpu"] == "slower"
+    comment = words.comment(found, builders.manifest())
+    assert "### Load test: ❌ slower" in comment
+    (cpu,) = (line for line in comment.splitlines() if line.startswith("| CPU per request |"))
+    assert "| **more** |" in cpu
+    assert "µs" in cpu
+    assert "Head `workers=2` against base `workers=1`" in comment
+    assert "Environment: " in comment
+    lines = words.lines(found)
+    assert lines[-1].startswith("Verdict after ")
+    assert lines[-1].endswith(": slower")
+    told = words.after_block(9, {"head": found.heads[0].rows})
+    assert told.startswith("After block 9: CPU per request more (+")
+
+
+def test_reason_of_several_metrics_is_told_once() -> None:
+    comment = words.comment(Machine(plan(budget="1m")).run(), builders.manifest())
+    assert "Undecided: CPU per request, goodput at saturation, p50, p99, " in comment
+    assert comment.count("too few blocks") == 1
+
+
+def test_several_heads_are_each_compared_with_the_base_and_share_the_error_rate() -> None:
+    machine = Machine(plan(head="workers=2;workers=3"), {"cpu": 1.2}, changed="head2")
+    found = machine.run()
+    assert [head.name for head in found.heads] == ["head1", "head2"]
+    assert set(answers(found, 0).values()) == {"no difference"}
+    assert answers(found, 1)["cpu"] == "slower"
+    assert [head.answer for head in found.heads] == ["no difference", "slower"]
+    assert found.answer == "slower"
+    ab = builders.present(machine.plan.ab)
+    alone = verdict.build("run", replace(ab, heads=ab.heads[1:]), machine.records())
+    assert verdict.error(2) == verdict.error(1) / 2
+    both, one = rows(found, 1)["cpu"], rows(alone)["cpu"]
+    assert (both.low or 0) < (one.low or 0)
+    comment = words.comment(found, None)
+    assert "Head 1 `workers=2` against base `workers=1`: ✅ no difference" in comment
+    assert "Head 2 `workers=3` against base `workers=1`: ❌ slower" in comment
+    tables = {head.name: head.rows for head in found.heads}
+    assert "head1: no difference in 6 of 6 | head2: CPU" in words.after_block(9, tables)
+
+
+def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "verdict.json"
+    documents.write(file, documents.encode(Machine(plan()).run()))
+    given = {"base": "", "baseline": str(file), "head": "workers=2", "rate": ""}
+    machine = Machine(plan(**given), {"cpu": 1.5})
+    found = machine.run()
+    assert len(machine.found) == 4
+    assert found.blocks == 5
+    assert set(answers(found).values()) == {"undecided"}
+    cpu = rows(found)["cpu"]
+    assert cpu.value == pytest.approx(0.5, abs=0.1)
+    assert (cpu.low, cpu.reason.code) == (None, "two_sittings")
+    assert verdict.exit_status(found.answer, undecided_fails=True) == 10
+    comment = words.comment(found, None)
+    assert "two sittings differ though nothing is changed" in comment
+    assert f"against base `workers=1` of `{file}`" in comment
+    # The whole load is that of the baseline, or nothing is compared.
+    with pytest.raises(PlanError, match=r"was measured with rate 1000.*, not 500"):
+        plan(**{**given, "rate": 500})
+    with pytest.raises(PlanError, match="baseline: it has no place beside base"):
+        plan(**{**given, "base": "workers=1"})
+    with pytest.raises(PlanError, match="is no file"):
+        plan(**{**given, "baseline": "nowhere.json"})
+    with pytest.raises(PlanError, match="with one head"):
+        plan(**{**given, "head": "workers=2;workers=3"})

@@ -1,0 +1,164 @@
+"""What a run is given that repeats another one."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.history.reproduction import recipe
+from loadlab.kinds import plan_run as planning
+from loadlab.model import Original, Recipe, Source
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.request import Request
+from loadlab.run.errors import PlanError
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[3]
+SPECS = builders.SPECS
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+
+
+def made(**given: Any) -> Recipe:
+    """Return the recipe of a run of this lab with these options."""
+    return recipe.of_plan(
+        planning.plan(Request(root=ROOT, specs=SPECS, given=given, now=NOW)), ROOT, {}
+    )
+
+
+def original(found: Recipe) -> Original:
+    known = builders.manifest()
+    return Original(
+        source=Source(run_id="before", started=known.started, lab=known.lab),
+        recipe=found,
+        hosts=known.hosts,
+        controller=known.controller,
+        summary=builders.summary(),
+        ledgers=[],
+    )
+
+
+def repeated(found: Recipe, inventory: dict[str, Any] | None = None, **user: Any) -> Plan:
+    """Return the plan that repeats a run; ``inventory``: its options, ``user``: those with -e."""
+    ask = Request(
+        root=ROOT,
+        specs=SPECS,
+        given={**(inventory or {}), **user, "like": "before"},
+        user=[*user, "like"],
+        now=NOW,
+        original=original(found),
+    )
+    return planning.plan(ask)
+
+
+def cells(plan: Plan) -> list[str]:
+    return [item.cell_id for one in plan.experiments for item in one.items]
+
+
+def test_a_run_is_repeated_with_what_was_given() -> None:
+    first = {"framework": "flask", "rate": "200,400", "endpoint": "index", "seed": 7}
+    before = made(**first)
+    again = repeated(before)
+    assert cells(again) == cells(builders.plan(**first))
+    assert (again.options.seed, again.options.like) == (7, "before")
+    assert again.run_id == "20261120-171647-flask"
+
+
+def test_an_option_beside_it_overrides_and_an_inventory_does_not() -> None:
+    before = made(framework="aiohttp", endpoint="index", duration=6)
+    again = repeated(before, {"generator": "wrk2", "rate": 77}, duration=9)
+    options = again.options
+    assert (options.generator, options.rate, options.duration) == ("metronome", [1000], 9)
+
+
+def test_a_default_of_its_lab_is_kept() -> None:
+    before = made(framework="aiohttp", endpoint="index")
+    other = replace(before, options=replace(before.options, rate=[750], tuning=["stock"]))
+    again = repeated(other)
+    assert (again.options.rate, again.options.tuning) == ([750], ["stock"])
+
+
+def test_a_run_of_a_lab_without_curves_is_repeated_without_one() -> None:
+    before = made(framework="aiohttp", endpoint="index")
+    assert len(cells(repeated(before))) == 7
+    other = replace(before, options=replace(before.options, curve=False))
+    assert len(cells(repeated(other))) == 2
+
+
+def test_a_renamed_option_has_its_new_name() -> None:
+    before = made(framework="flask", endpoint="index", reverse_proxy="none")
+    again = repeated(replace(before, given={"framework": "flask", "front": "none"}))
+    assert again.options.reverse_proxy == "none"
+    study = replace(made(study="quick", scale="smoke"), given={"study": "quick", "reuse": False})
+    assert repeated(study).given["python_keepalive"] is False
+
+
+def test_the_generator_of_its_inventory_is_kept() -> None:
+    before = made(framework="aiohttp", endpoint="index", generator="wrk2", duration=30)
+    assert repeated(before).options.generator == "wrk2"
+    given = {"framework": "aiohttp", "endpoint": "index", "default_generator": "wrk2"}
+    assert repeated(replace(before, given=given)).options.generator == "wrk2"
+
+
+def test_a_study_is_repeated_at_its_scale() -> None:
+    before = made(study="quick", scale="smoke")
+    again = repeated(replace(before, given={"study": "quick"}))
+    assert again.study is not None
+    assert (again.study.name, again.study.scale) == ("quick", "smoke")
+
+
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    (
+        {"framework": "aiohttp"},
+        {"study": "quick"},
+        "like: the run before ran no study, and study: ",
+    ),
+    (
+        {"study": "quick"},
+        {"study": "ablation"},
+        "ran the study quick, and study: 'ablation' was gi",
+    ),
+    ({"study": "quick"}, {"framework": "flask"}, "framework: 'flask' would change nothing"),
+    ({"framework": "aiohttp"}, {"run_id": "before"}, "is the run to repeat itself"),
+]
+
+
+@pytest.mark.parametrize(("first", "user", "words"), REFUSED)
+def test_what_does_not_go_together_is_refused(
+    first: dict[str, Any], user: dict[str, Any], words: str
+) -> None:
+    before = made(**first)
+    with pytest.raises(PlanError, match=re.escape(words)):
+        repeated(before, **user)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"study": "gone"}, "the run before cannot be repeated here. study: 'gone' is not known. "),
+        ({"framework": "gone"}, "cannot be repeated here. framework: 'gone' is not known."),
+        ({"framework": "aiohttp", "tuning": "gone"}, "here. tuning: 'gone' is not known."),
+    ],
+)
+def test_what_is_no_longer_there_is_refused(given: dict[str, Any], words: str) -> None:
+    before = replace(made(framework="aiohttp"), given=given)
+    with pytest.raises(PlanError, match=re.escape("like: the run before cannot")) as refusal:
+        repeated(before)
+    assert words in str(refusal.value)
+
+
+def test_another_number_of_clients_is_refused() -> None:
+    before = made(framework="aiohttp")
+    two = replace(before, options=replace(before.options, clients=2))
+    with pytest.raises(PlanError, match="with 2 clients to a server, and the inventory has 1"):
+        repeated(two)
+
+
+def test_a_stage_that_begins_no_run_refuses_it() -> None:
+    ask = Request(root=ROOT, specs=SPECS, given={"like": "x"}, user=["like"], now=NOW, begin=False)
+    with pytest.raises(PlanError, match="like: it begins a new run, and this stage goes on"):
+        planning.plan(ask)

@@ -1,0 +1,1030 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.hosts import hardware
+from loadlab.kinds import page as report
+from loadlab.kinds.page import render
+from loadlab.model import CellSummary, GeneratorProgram, Manifest, Result, Stall, Summary
+from loadlab.plan.plan_document import PlannedComparison
+from loadlab.report.first_screen import first_results as results_table
+from loadlab.report.html import Headline, Table
+from loadlab.report.sections import (
+    calibration_section,
+    comparison_section,
+    headlines,
+    manifest_section,
+    processes_section,
+    python_clients_section,
+    ranking_section,
+)
+from loadlab.report.sections import cells_section as report_cells
+from loadlab.report.sections import (
+    hosts_section as hosts,
+)
+from loadlab.report.sections.cells_section import CellSection
+from loadlab.report.sections.comparison_section import ComparisonSection
+from loadlab.report.words import labels
+from loadlab.report.words.labels import Entry
+from loadlab.results import derive_result as results
+from loadlab.results import summarize as summaries
+from loadlab.run import documents, formatting
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import RunDir
+from loadlab.telemetry import kernel_trace
+from tests.unit import builders
+
+ROOT = Path(__file__).parents[3]
+RUN = ROOT / "tests" / "fixtures" / "documents"
+TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
+INDEX = "cells/aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"
+AGENTS = INDEX.replace("index", "agents")
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RUN, tmp_path / "a-run"))
+
+
+def page(run: Path) -> str:
+    return render(TEMPLATE, report.build(run)).decode()
+
+
+def repetition(run: Path, cell: str, number: int, change: Change) -> None:
+    """Write repetition ``number`` as a changed copy of the first, and the summary anew."""
+    result = json.loads((run / cell / "rep-1" / "result.json").read_text())
+    result["repetition"] = number
+    change(result)
+    folder = run / cell / f"rep-{number}"
+    folder.mkdir(exist_ok=True)
+    documents.write(folder / "result.json", documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+
+
+def void(result: dict[str, Any]) -> None:
+    reason = {"code": "steal", "value": 0.05, "limit": 0.01, "facts": {"host": "server"}}
+    result["validity"] = {"valid": False, "reasons": [reason], "findings": []}
+
+
+def failed(words: str) -> Change:
+    def change(result: dict[str, Any]) -> None:
+        keep = ("schema", "cell_id", "purpose", "cell", "repetition")
+        for key in set(result) - set(keep):
+            result[key] = None
+        result["error"], result["raw_sha256"] = words, {}
+        reason = {"code": "failed", "value": words}
+        result["validity"] = {"valid": False, "reasons": [reason], "findings": []}
+
+    return change
+
+
+def same(result: dict[str, Any]) -> None:
+    """A further repetition like the first."""
+
+
+def test_cell_shows_the_trace_of_its_server(run: Path) -> None:
+    text = (ROOT / "tests/fixtures/kernel_trace/bpftrace-0.23.jsonl").read_text()
+    again = '{"type": "map", "data": {"@retransmits": {"80": 1200}}}\n'
+    found = kernel_trace.figures(text + again, "<not supported>,,cycles,0,100.00,,\n")
+    first = documents.read(run / INDEX / "rep-1" / "result.json", Result)
+    for trace, error in ((found, None), (None, "trace.jsonl is not there")):
+        result = replace(
+            first,
+            purpose="trace",
+            base=first.cell_id,
+            cell_id=f"{first.cell_id}-trace",
+            trace=trace,
+            error=error,
+        )
+        repetition = RunDir(run).repetition(result.cell_id, result.repetition)
+        repetition.path.mkdir(parents=True, exist_ok=True)
+        documents.write(repetition.result, documents.encode(result))
+        documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
+        shown = " ".join(page(run).split())
+        assert shown.count("Trace of the kernel") == 1
+        if error:
+            assert "The trace failed: trace.jsonl is not there" in shown
+        else:
+            assert "1,200 TCP segments sent again (1,200 on port 80)" in shown
+            assert "Instructions were not counted: cycles: not supported." in shown
+            assert "poll 1.76 s, futex 0.0497 s" in shown
+
+
+def summary(run: Path) -> Summary:
+    return documents.read(run / "summary.json", Summary)
+
+
+def first_cell(run: Path) -> CellSummary:
+    return summary(run).cells[0]
+
+
+def with_cell(cell: CellSummary, **changes: Any) -> CellSummary:
+    """Return the summary of a cell with changes of what it measures."""
+    return replace(cell, cell=replace(cell.cell, **changes))
+
+
+def with_load(cell: CellSummary, **changes: Any) -> CellSummary:
+    """Return the summary of a cell with changes of its load."""
+    return with_cell(cell, load=replace(cell.cell.load, **changes))
+
+
+def measured(run: Path) -> list[Entry]:
+    return labels.entries([cell for cell in summary(run).cells if cell.purpose == "measure"], {})
+
+
+def texts(run: Path) -> list[str]:
+    """The sentence on each cell, by its path alone."""
+    return [headlines.headline(by_path(entry)).text for entry in measured(run)]
+
+
+def by_path(entry: Entry) -> Entry:
+    return dataclasses.replace(entry, where=entry.path)
+
+
+def section(run: Path, cell: str) -> CellSection:
+    entry = next(e for e in measured(run) if cell.endswith(e.cell.cell_id))
+    return report_cells.section(run, entry, heading=entry.title)
+
+
+def cells_of(table: Table | None) -> list[list[str]]:
+    assert table
+    return [[cell.text for cell in row.cells] for row in table.rows if not row.title]
+
+
+def test_the_verdict_comes_first(run: Path) -> None:
+    assert texts(run) == [
+        "aiohttp on Gunicorn (unix, http) did not hold 1,000 requests/s on /agents: 944 verified "
+        "answers/s, 273 requests never sent (4.5 %), p99 534 ms, no errors; saturated, the "
+        "server's CPU was the limit.",
+        "aiohttp on Gunicorn (unix, http) held 1,000 requests/s on /index: p99 1.84 ms, no errors.",
+    ]
+    text = page(run)
+    assert text.index("did not hold") < text.index("held 1,000") < text.index("<table")
+
+
+def test_the_table_has_every_number_rounded(run: Path) -> None:
+    table = results_table.build(measured(run), [])
+    assert cells_of(table)[1] == [
+        "/index", "held", "1,000", "999", "0.457", "1.84", "-", "10.4", "0.532", "0", "3", "-", "-",
+        "-", "33 %, 17 %",
+    ]  # fmt: skip
+    assert table
+    titles = [cell.title for cell in table.rows[1].cells]
+    assert titles[5] == "95 % interval 1.67 to 2.10 ms"
+    assert titles[6] == "5,997 answers, a p99.9 takes 10,000: 10 must lie above it"
+    (saturated, _) = table.rows
+    # 273 never sent; the last 10 ms of the schedule are the generator's own.
+    assert saturated.cells[8].text == "≥ 1,501"
+    assert saturated.cells[8].title == "263 of 5,990 requests got no right answer"
+    assert 'title="5,997 answers, a p99.9' in page(run)
+
+
+def test_the_page_is_whole_and_carries_what_the_run_recorded(run: Path) -> None:
+    text = page(run)
+    assert text.startswith("<!-- Ansible managed")
+    for words in ("24.9 Gb/s", "76,567 requests/s", "net.core.somaxconn", "not_namespaced",
+                  "belongs to the machine", "Intel(R) Xeon(R)", "tsc", "Closed loop",
+                  "cannot be compared", "baseline latency", "aria-label",
+                  "ansible-playbook lab.yml -e framework=aiohttp",
+                  f'href="{INDEX}/rep-1/result.json"', 'href="summary.json"'):  # fmt: skip
+        assert words in text, words
+    assert text.count("<script") == 1
+    assert "src=" not in text
+
+
+def with_processes(result: dict[str, Any]) -> None:
+    used = {"cpu_s": 1.2, "cpu": 0.2, "rss_max_bytes": 2**25, "threads_max": 4, "processes_max": 3,
+            "voluntary_switches": 11454, "involuntary_switches": None,
+            "run_queue_wait_s": 0.5727}  # fmt: skip
+    result["telemetry"]["server"] |= {
+        "processes": {"nginx": used, "application": {**used, "cpu_s": 3.0}, "postgresql": None},
+        "database": {
+            "connections_max": 10,
+            "sessions": 0,
+            "transactions": 12345,
+            "statements": [
+                {"query": "SELECT <1>", "calls": 5727, "mean_us": 60.5, "total_s": 0.3465}
+            ],
+        },
+    }
+
+
+def test_the_servers_processes_by_request(run: Path) -> None:
+    assert "Server processes" not in page(run)
+    repetition(run, AGENTS, 1, with_processes)
+    documents.read(run / AGENTS / "rep-1" / "result.json", Result)
+    server = processes_section.section(measured(run), [])
+    # 5,727 requests.
+    assert cells_of(server.processes)[0] == [
+        "/agents", "oha, 1,000/s", "733", "210", "524", "-", "-", "19.7", "20 %", "20 %", "-", "",
+    ]  # fmt: skip
+    assert cells_of(server.details)[0] == [
+        "/agents", "oha, 1,000/s", "nginx", "3", "4", "32.0 MiB", "-", "-", "2.00", "-",
+        "100",
+    ]  # fmt: skip
+    assert cells_of(server.database) == [
+        ["/agents", "oha, 1,000/s", "10", "12,345", "SELECT <1>", "5,727", "60.5", "0.346", ""]
+    ]
+    text = page(run)
+    assert "Server processes" in text
+    assert "SELECT &lt;1&gt;" in text
+    repetition(run, AGENTS, 1, void)
+    assert "Server processes" not in page(run)
+
+
+def test_the_cores_and_lost_packets_of_both_hosts(run: Path) -> None:
+    def lossy(result: dict[str, Any]) -> None:
+        result["telemetry"]["client"] |= {
+            "cpu_busiest_core": 0.97,
+            "softirq_busiest_core": 0.91,
+            "tcp": {**result["telemetry"]["client"]["tcp"], "retransmits": 12},
+            "drops": {
+                "received": 123456,
+                "dropped": 70,
+                "softnet_dropped": 3,
+                "softnet_squeezed": 15,
+            },
+        }
+
+    repetition(run, AGENTS, 2, lossy)
+    rows = cells_of(hosts.section(measured(run), []))
+    assert [row[:3] for row in rows[:2]] == [
+        ["/agents", "oha, 1,000/s", "server"],
+        ["/agents", "oha, 1,000/s", "client"],
+    ]
+    # The first repetition is of a lab that did not record them.
+    assert rows[0][6:] == ["-", "-", "-", "-"]
+    assert rows[1][3:] == ["97 %", "91 %", "12", "123,456", "70", "3", "15"]
+    assert "Cores and packets of both hosts" in page(run)
+
+
+def test_both_figures_of_a_link_are_shown_and_the_higher_is_its_own(run: Path) -> None:
+    found = builders.calibration()
+    link = replace(found.iperf3.client_to_server, streams=1, core_limited=True)
+    several = replace(link, bits_per_second=24e9, streams=4, core_limited=False)
+    lower = {"client_to_server": replace(link, bits_per_second=17e9)}
+    iperf3 = replace(found.iperf3, client_to_server=several, lower=lower)
+    first, second, back, *_ = cells_of(
+        calibration_section.build(run, replace(found, iperf3=iperf3))
+    )
+    assert first[0] == second[0] == "Link, client to server"
+    assert first[1].startswith("24.0 Gb/s with 4 streams, ")
+    assert first[2] == "throughput of the network (iperf3)"
+    assert second[1].startswith("17.0 Gb/s with 1 stream, ")
+    assert second[2] == "not the link's: the other figure is higher"
+    assert back[0] == "Link, server to client"
+    # One figure that a core limited.
+    limited = replace(found.iperf3, client_to_server=link)
+    alone, back, *_ = cells_of(calibration_section.build(run, replace(found, iperf3=limited)))
+    assert alone[2].endswith("iperf3 filled its cores, so the network may carry more")
+    assert back[0] == "Link, server to client"
+
+
+class _Balance(HTMLParser):
+    """Raises on a tag that closes what is not open."""
+
+    VOID = ("meta", "br", "wbr", "img", "link", "input")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None: ...
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_tags_are_balanced_ids_unique_and_local_links_lead_somewhere(run: Path, more: int) -> None:
+    for number in range(2, 2 + more):
+        repetition(run, INDEX, number, same)
+    text = page(run)
+    parser = _Balance()
+    parser.feed(text)
+    assert parser.open == []
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for target in re.findall(r'<a href="([^"]+)"', text):
+        if target.startswith("#"):
+            assert target[1:] in ids
+        elif not target.endswith(("oha.json", "wrk.txt")):  # not among the fixtures
+            assert (run / target).exists(), target
+
+
+def test_the_generators_executable_stands_beside_the_hosts(run: Path) -> None:
+    assert "generator oha" not in page(run)
+    document = documents.read(run / "manifest.json", Manifest)
+    program = GeneratorProgram(version="wrk 4.0.0", sha256="a" * 64, snap_revision="12")
+    client = replace(document.hosts["client"], generators={"wrk2": program})
+    document = replace(document, hosts={**document.hosts, "client": client})
+    documents.write(run / "manifest.json", documents.encode(document))
+    text = page(run)
+    assert f"wrk 4.0.0, revision 12 of its snap, SHA-256 {'a' * 64}" in text
+
+
+def test_what_spoils_a_measurement_stands_beside_the_hosts(run: Path) -> None:
+    # The fixture's run is of a lab that did not look at the hardware.
+    assert "card of the load" not in page(run)
+    document = documents.read(run / "manifest.json", Manifest)
+    found = hardware.parse(
+        "nic\tbond0\nspeed_mbit\t200\nduplex\tfull\nmtu\t1500\nqueue\t0 0\n"
+        "card\teth1\ndriver\tigb\nspeed_mbit\t100\nduplex\tfull\nmtu\t1500\nqueue\t0 3\n"
+        "sender\t0 \ninterrupt\t40 0-1\noffload\tgeneric-receive-offload on\n"
+        "coalescing\trx-usecs 3\ncard\teth2\n"
+        "management_nic\teth0\nsmt\t1\ngovernor\tpowersave\n"
+        "idle_driver\tintel_idle\nidle\t2 0 C1\nidle\t0 0 POLL\nidle\t133 1 C6\n"
+        "numa_balancing\t1\nirqbalance\tabsent\nfirewall_rules\t4\nconntrack\t1200 262144\n"
+    )
+    server = replace(document.hosts["server"], hardware=found)
+    document = replace(document, hosts={**document.hosts, "server": server})
+    documents.write(run / "manifest.json", documents.encode(document))
+    shown = manifest_section.build(document, {})
+    assert shown
+    warnings, hosts = shown.tables[:2]
+    assert [row[0].split(":")[0] for row in cells_of(warnings)] == [
+        "server, client", "server", "server", "server",
+    ]  # fmt: skip
+    assert cells_of(warnings)[1][0].startswith("server: eth1 runs at 100 Mb/s")
+    rows = {row[0]: row[1:] for row in cells_of(hosts)}
+    assert rows["card of the load"] == [
+        "bond0 (unknown): 200 Mb/s, full duplex, 1 queue, MTU 1500", "unknown",
+    ]  # fmt: skip
+    assert rows["cards below it"][0] == (
+        "eth1 (igb): 100 Mb/s, full duplex, 1 queue, MTU 1500; "
+        "eth2 (unknown): unknown, unknown duplex, unknown, MTU unknown"
+    )
+    assert rows["its interrupts"] == ["eth1: 1, to processor 0, 1; eth2: unknown", "unknown"]
+    assert rows["its offloads"][0] == "eth1: generic-receive-offload on; eth2: unknown"
+    assert rows["its coalescing"][0] == "eth1: rx-usecs 3; eth2: unknown"
+    assert rows["its packet steering"][0] == (
+        "eth1: RPS on 1 queue, XPS on no queues; eth2: RPS on unknown, XPS on unknown"
+    )
+    assert rows["idle states"] == ["POLL 0 µs, C1 2 µs", "unknown"]
+    assert rows["NUMA balancing"] == ["on", "unknown"]
+    assert rows["irqbalance"] == ["absent", "unknown"]
+    assert rows["firewall rules"] == ["4", "unknown"]
+    assert rows["connections tracked"] == ["1,200 of 262,144", "unknown"]
+    assert rows["SMT"] == ["on", "unknown"]
+    assert rows["turbo"] == ["unknown", "unknown"]
+    assert "Warnings about this hardware" in page(run)
+
+
+def test_the_same_files_give_the_same_bytes(run: Path) -> None:
+    first = page(run)
+    (run / "report.html").write_text(first)
+    assert page(run) == first
+
+
+def test_void_repetitions_are_shown_and_never_plotted(run: Path) -> None:
+    alone = section(run, INDEX)
+    repetition(run, INDEX, 2, void)
+    beside = section(run, INDEX)
+    assert beside.figures == alone.figures
+    assert [row.css for row in beside.repetitions.rows] == ["", "void"]
+    remark = report_cells.Remark("void", "steal", "0.050 on server, limit 0.01", "repetition 2")
+    assert remark in beside.remarks
+    assert texts(run)[1].endswith("no errors. 1 valid of 2 (1 void: steal).")
+
+
+def test_remarks_of_several_repetitions_with_the_same_words_are_told_once(run: Path) -> None:
+    for number in (1, 2):
+        repetition(run, INDEX, number, void)
+    (told,) = (one for one in section(run, INDEX).remarks if one.code == "steal")
+    assert told.repetition == "repetitions 1, 2"
+
+
+def test_a_cell_that_two_revisions_of_the_lab_measured_says_so(run: Path) -> None:
+    for number, revision in ((1, "a" * 40), (2, "b" * 40 + "+")):
+        hashes = dict.fromkeys(("application", "endpoint", "tuning", "network"), "0" * 64)
+        made_of = {"input_hashes": {**hashes, "lab": revision}}
+        repetition(run, INDEX, number, lambda result, made_of=made_of: result.update(made_of))  # type: ignore[misc]
+        told = [one.text for one in section(run, INDEX).remarks if one.code == "lab"]
+        assert len(told) == number - 1
+    assert told == [
+        "2 revisions measured this cell: aaaaaaaaaaaa measured repetition 1; bbbbbbbbbbbb with "
+        "local changes measured repetition 2"
+    ]
+
+
+def test_with_only_void_repetitions_nothing_is_concluded(run: Path) -> None:
+    repetition(run, INDEX, 1, void)
+    assert texts(run)[1] == (
+        "aiohttp on Gunicorn (unix, http) on /index void: steal: 0.050 on server, limit 0.01; "
+        "nothing can be concluded."
+    )
+    found = section(run, INDEX)
+    assert (found.figures.percentiles, found.figures.series) == (None, [])
+    assert cells_of(results_table.build(measured(run), []))[1][3:7] == ["-"] * 4
+    assert "nothing is plotted" in page(run)
+
+
+def test_a_failed_repetition_is_shown_with_its_error(run: Path) -> None:
+    repetition(run, INDEX, 1, failed("wrk.txt is truncated"))
+    assert "on /index failed: wrk.txt is truncated; nothing can be concluded" in texts(run)[1]
+    assert section(run, INDEX).repetitions.rows[0].cells[14].text == "failed"
+    page(run)
+
+
+def test_what_a_server_said_is_escaped(run: Path) -> None:
+    bad = '<script>alert(1)</script>\x1b[31m\n"&{{ 7*7 }}'
+    repetition(run, INDEX, 1, failed(bad))
+    text = page(run)
+    assert text.count("<script") == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7*7 }}" in text
+    assert "\x1b" not in text
+    assert all("\n" not in line and "\x1b" not in line for line in texts(run))
+
+
+def test_several_repetitions_have_a_line_each_and_the_sum(run: Path) -> None:
+    repetition(run, INDEX, 2, same)
+    found = section(run, INDEX).figures
+    assert found.percentiles
+    assert found.percentiles.svg
+    assert "all 2 added" in found.percentiles.svg
+    assert "each repetition" in found.percentiles.svg
+    assert "of 11,994 answers" in found.percentiles.caption
+    assert [(s.title, s.open) for s in found.series] == [
+        ("Repetition 1 over time", True), ("Repetition 2 over time", False),
+    ]  # fmt: skip
+    assert "Repetition 2 over time" in page(run)
+
+
+def test_accept_queues_over_time_are_told_and_where_they_are_unknown(run: Path) -> None:
+    def over_time() -> str:
+        (series,) = section(run, INDEX).figures.series
+        (figure,) = series.figures
+        assert ("Accept queues of the server" in str(figure.svg)) == ("Most" in figure.caption)
+        return figure.caption
+
+    assert "Accept queues were not recorded. The server was busy" in over_time()
+
+    def waited(result: dict[str, Any]) -> None:
+        server = result["telemetry"]["server"]
+        server["accept_queues"] = [
+            {"service": service, "socket": socket, "limit": limit,
+             "depth": [most] * len(server["per_second"]["t"])}
+            for service, socket, limit, most in (
+                ("application", "/run/app.sock", 2048, 63),
+                ("nginx", "10.77.0.11:80", 128, 129),
+                ("postgresql", "127.0.0.1:5432", 200, 0),
+            )
+        ]  # fmt: skip
+
+    repetition(run, INDEX, 1, waited)
+    assert (
+        "Most connections that waited in an accept queue: application 63 of 2,048 (solid), "
+        "nginx 129 of 128 (dotted). Red: a limit that was reached. The server was busy"
+    ) in over_time()
+
+
+def test_a_rate_held_in_some_repetitions_only_is_not_held(run: Path) -> None:
+    def slow(result: dict[str, Any]) -> None:
+        result["goodput"] = 700.0
+        result["errors"]["status_5xx"] = 1797
+
+    repetition(run, INDEX, 2, slow)
+    assert "did not hold 1,000 requests/s on /index in 1 of 2 repetitions" in texts(run)[1]
+    assert "1,797 errors (15 % of requests)" in texts(run)[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["summary.json", "manifest.json", "calibration.json", "tuning.json", "calibration"]
+)
+def test_a_run_may_lack_any_part(run: Path, name: str) -> None:
+    path = run / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert "</html>" in page(run)
+
+
+def test_an_empty_run_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    assert "Nothing was measured yet." in page(tmp_path)
+
+
+def test_a_cell_without_series_or_percentiles_renders(run: Path) -> None:
+    def bare(result: dict[str, Any]) -> None:
+        result["per_second"] = None
+        result["latency_us"] = dict.fromkeys(result["latency_us"])
+        result["send_delay_us"] = None
+        for host in result["telemetry"].values():
+            host.pop("per_second")
+
+    repetition(run, INDEX, 1, bare)
+    assert section(run, INDEX).figures.series[0].figures == []
+    assert "</html>" in page(run)
+
+
+def test_a_generator_without_records_of_requests_says_so(run: Path) -> None:
+    def without(result: dict[str, Any]) -> None:
+        result["per_second"] = None
+
+    # A result of an earlier version of the lab has no counts by latency.
+    (figure,) = section(run, INDEX).figures.series[0].figures
+    assert "No answers by latency were recorded" in figure.caption
+    repetition(run, INDEX, 1, without)
+    (figure,) = section(run, INDEX).figures.series[0].figures
+    assert "oha keeps no record of each request" in figure.caption
+    assert "CPU of the server" in str(figure.svg)
+
+
+def test_no_answers_at_all_render(run: Path) -> None:
+    document = json.loads((run / "summary.json").read_text())
+    cell = next(c for c in document["cells"] if INDEX.endswith(c["cell_id"]))
+    rep, found = cell["repetitions"][0], cell["statistics"]
+    for part in (rep, found):
+        part["responses"] = part["ok"] = 0
+        part["latency_us"] = dict.fromkeys(part["latency_us"])
+    found["percentile_curve"] = []
+    rep["goodput"] = found["goodput"]["median"] = 0.0
+    documents.write(run / "summary.json", documents.dump(document))
+    assert "max - ms" in texts(run)[1]
+    assert "too few for any percentile" in page(run)
+
+
+def test_a_measured_closed_loop_is_never_said_to_hold_a_rate(run: Path) -> None:
+    document = json.loads((run / "summary.json").read_text())
+    for cell in document["cells"]:
+        cell["purpose"] = "measure"
+    documents.write(run / "summary.json", documents.dump(document))
+    assert "answered 7,353 requests/s on /index in a closed loop of 64 connections" in "".join(
+        texts(run)
+    )
+    found = section(run, INDEX.replace("oha-1000rps-c64-6s", "wrk-closed-c64-5s"))
+    assert found.figures.percentiles
+    assert "baseline" not in (found.figures.percentiles.svg or "")
+    assert "/index (closed loop, 5 s)" in found.heading
+
+
+def test_a_broken_document_is_named(run: Path) -> None:
+    (run / "tuning.json").write_text('{"schema"')
+    with pytest.raises(ResultError, match=r"tuning\.json is truncated"):
+        report.build(run)
+
+
+def test_cells_that_differ_in_more_than_the_endpoint_are_told_apart(run: Path) -> None:
+    cell = first_cell(run)
+    other = with_load(with_cell(cell, framework="flask"), rate=2000.0)
+    titles = [entry.title for entry in labels.entries([cell, other], {})]
+    assert titles == ["/agents (aiohttp, 1,000/s)", "/agents (flask, 2,000/s)"]
+
+
+def compare(run: Path, factor: float = 1.3, count: int = 5, control: bool = True) -> None:
+    """Measure /index, its A/A control, and /index with tuning stock and other goodput."""
+    name = INDEX.removeprefix("cells/")
+    heads = {"": 1.0, "-stock": factor, **({"-aa_control": 1.0} if control else {})}
+    for suffix, times in heads.items():
+
+        def change(result: dict[str, Any], suffix: str = suffix, times: float = times) -> None:
+            result["cell_id"] += suffix
+            if suffix == "-aa_control":
+                result |= {"purpose": "aa_control", "base": name}
+            result["cell"]["tuning"] = "stock" if suffix == "-stock" else "production"
+            # The same five values, each cell's in another order.
+            turn = {"-aa_control": 1, "-stock": 2}.get(suffix, 0)
+            result["goodput"] *= times * (1 + ((result["repetition"] + turn - 1) % 5 + 1) / 1000)
+
+        for number in range(1, count + 1):
+            result = json.loads((RUN / INDEX / "rep-1" / "result.json").read_text())
+            result["repetition"] = number
+            change(result)
+            folder = run / f"{INDEX}{suffix}" / f"rep-{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            documents.write(folder / "result.json", documents.dump(result))
+    compared = PlannedComparison(by="tuning", base=name, head=f"{name}-stock")
+    controls = [(name, f"{name}-aa_control")] if control else []
+    plan = replace(builders.plan(), comparisons=[compared], aa_controls=controls)
+    builders.write_plan(run, plan)
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+
+
+def compared(run: Path) -> ComparisonSection:
+    """The comparison of the report."""
+    found = comparison_section.build(summary(run), {}, measured(run))
+    assert found is not None
+    return found
+
+
+def test_without_comparisons_there_is_no_section(run: Path) -> None:
+    assert report.build(run).comparison is None
+    assert 'id="comparison"' not in page(run)
+
+
+def test_a_comparison_comes_first_in_a_sentence(run: Path) -> None:
+    compare(run)
+    for path in run.glob(f"{INDEX}*/*/result.json"):
+        path.unlink()  # which only the figures of the cells take
+    said = report.build(run).headlines
+    assert said[0] == Headline(
+        anchor="comparison",
+        state="decided",
+        text="stock against production on /index: goodput +30 % (95 % interval 30 to 30 %), "
+        "noise floor 0.3 %: higher; no difference in p50 (0.0 %, noise floor 0 %) and p99 (0.0 %, "
+        "noise floor 0 %).",
+    )
+    # Then the cells, without the A/A control.
+    assert len(said) == 4
+    assert [text.partition(":")[0].rpartition(" on ")[2] for text in
+            (one.text for one in said[1:])] == [
+        "/agents (production)", "/index (production)", "/index (stock)",
+    ]  # fmt: skip
+
+
+def test_no_difference_is_said_as_plainly(run: Path) -> None:
+    compare(run, factor=1.0)
+    (first,) = compared(run).headlines
+    assert first.state == "same"
+    assert first.text.startswith(
+        "stock against production on /index: no difference in goodput (0.0 %, noise floor 0.3 %), p"
+    )
+    assert "inconclusive" not in first.text
+
+
+def test_few_repetitions_are_undecided_and_no_twin_is_said_so(run: Path) -> None:
+    compare(run, count=2, control=False)
+    found = compared(run)
+    (first,) = found.headlines
+    assert first.state == "inconclusive"
+    assert first.text == (
+        "stock against production on /index: inconclusive in goodput (+30 %), p50 (0.0 %) and p99 "
+        "(0.0 %): 2 repetitions of the base to go by, at least 3 are needed."
+    )
+    assert found.noise_floor is None
+    assert "75, 88 or 94 %" in found.explained
+
+
+def test_the_tables_of_a_comparison(run: Path) -> None:
+    compare(run)
+    found = compared(run)
+    (endpoint,) = found.endpoints
+    assert endpoint.path == "/index"
+    assert cells_of(endpoint.table) == [
+        ["goodput, requests/s", "1,002 (1,000 to 1,004)",
+         "1,303 (1,300 to 1,306)", "+30 % (30 to 30 %)", "0.3 %", "higher",
+         "corrected p below 0.001, above the noise floor"],
+        ["p50 response time, ms", "0.457 (0.457 to 0.457)",
+         "0.457 (0.457 to 0.457)", "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
+         "the interval includes 0, and all of it is within 5.0 %"],
+        ["p99 response time, ms", "1.84 (1.84 to 1.84)", "1.84 (1.84 to 1.84)",
+         "0.0 % (0.0 to 0.0 %)", "0 %", "no difference",
+         "the interval includes 0, and all of it is within 5.0 %"],
+        ["failed requests", "0 %", "0 %", "", "", "",
+         "repetitions: 5 valid against 5 valid"],
+    ]  # fmt: skip
+    title, *rows = endpoint.table.rows
+    assert title.title == "stock against production"
+    classes = [row.cells[5].css for row in rows]
+    assert classes == ["better", "same", "same", ""]
+    assert cells_of(found.noise_floor)[0] == [
+        "/index (production)", "goodput", "0.0 % (-0.3 to 0.3 %)", "0.3 %",
+    ]  # fmt: skip
+    assert "stock against production on /index" in builders.present(
+        builders.present(found.figure).svg
+    )
+
+
+def test_a_gain_by_failing_requests_is_seen(run: Path) -> None:
+    compare(run)
+    for path in run.glob(f"{INDEX}-stock/*/result.json"):
+        result = documents.load(path)
+        result["errors"]["timeout"] = 300
+        documents.write(path, documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    found = compared(run)
+    assert found.headlines[0].text.endswith("; failed requests 5.0 % against 0 %.")
+    last = found.endpoints[0].table.rows[-1]
+    assert (last.css, last.cells[2].text) == ("bad", "5.0 %")
+
+
+def test_twins_are_nowhere_among_the_measured(run: Path) -> None:
+    compare(run, count=1)
+    document = report.build(run)
+    control = f"{INDEX.removeprefix('cells/')}-aa_control"
+    shown = [cell.cell_id for part in document.endpoints for cell in part.cells]
+    assert control not in shown
+    assert document.overview
+    assert len(shown) == len(document.overview.rows) == 3
+    index = next(part for part in document.endpoints if part.path == "/index")
+    assert index.closed_loop
+    assert len(index.closed_loop.rows) == 1
+
+
+def test_closed_loops_of_several_tunings_are_told_apart(run: Path) -> None:
+    loops = [cell for cell in summary(run).cells if cell.purpose == "closed_loop"][:1]
+    other = with_cell(loops[0], tuning="stock")
+    one, two = (report_cells.closed_loop(labels.entries(each, {}))
+                for each in (loops, [*loops, other]))  # fmt: skip
+    assert one is not None
+    assert two is not None
+    assert [row[0] for row in cells_of(one)] == ["wrk"]
+    assert [row[0] for row in cells_of(two)] == ["/agents (production)", "/agents (stock)"]
+
+
+def test_a_run_of_twins_alone_shows_its_noise_floor(run: Path) -> None:
+    compare(run, count=3)
+    name = INDEX.removeprefix("cells/")
+    controls = [(name, f"{name}-aa_control")]
+    builders.write_plan(run, replace(builders.plan(), aa_controls=controls))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    found = compared(run)
+    assert (found.title, found.headlines, found.figure) == ("Noise floor", [], None)
+    _Balance().feed(page(run))
+
+
+@pytest.mark.parametrize(("count", "control"), [(1, True), (4, False)])
+def test_the_page_of_a_comparison_has_no_holes(run: Path, count: int, control: bool) -> None:
+    compare(run, count=count, control=control)
+    for path in run.glob(f"{INDEX}-stock/rep-1/result.json"):
+        result = documents.load(path)
+        void(result)
+        documents.write(path, documents.dump(result))
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    text = page(run)
+    _Balance().feed(text)
+    words = re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null"):
+        assert not re.search(rf"\b{hole}\b", words), hole
+    assert ("the noise floor is not known" in words) is not control
+    lost = f"repetitions: {count - 1} valid of {count} (1 void: steal) against {count} valid"
+    assert lost in words
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_comparisons_are_called_by_what_differs_beside(run: Path) -> None:
+    compare(run)
+    (one,) = summary(run).comparisons
+    other = replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=2000.0)))
+    assert labels.compared([one, other], {}) == ["/index (1,000/s)", "/index (2,000/s)"]
+    assert labels.compared([one], {"index": "/x"}) == ["/x"]
+    base, head = replace(one.base, name="2"), replace(one.head, name="4")
+    other = replace(one, by="workers", base=base, head=head)
+    assert comparison_section.subject(other) == "workers 4 against workers 2"
+
+
+def test_comparisons_at_the_terminal(run: Path) -> None:
+    compare(run)
+    head, name, *said = comparison_section.lines(summary(run).comparisons)
+    assert name == "stock against production on /index"
+    assert said[0].split() == [
+        "goodput", "1,002/s", "1,303/s", "+30", "%", "30", "to", "30", "%", "0.3", "%", "higher",
+    ]  # fmt: skip
+    assert said[1].split()[:3] == ["p50", "0.457ms", "0.457ms"]
+    assert [head.index("conclusion")] * 2 == [
+        said[0].index("higher"),
+        said[1].index("no difference"),
+    ]
+    assert comparison_section.lines([]) == []
+
+
+def test_loads_are_told_apart_by_all_that_may_differ(run: Path) -> None:
+    cell = first_cell(run)
+    others = [
+        with_load(cell, keepalive=False),
+        with_load(cell, stall=Stall(after_s=5.0, duration_s=2.0)),
+        with_load(cell, background_endpoint="index"),
+    ]
+    titles = [entry.title for entry in labels.entries([cell, *others], {})]
+    assert titles == [
+        "/agents (client connections kept)",
+        "/agents (a client connection for each request)",
+        "/agents (client connections kept, stopped for 2 s)",
+        "/agents (client connections kept, beside index)",
+    ]
+
+
+def test_a_tuning_is_called_by_its_whole_name(run: Path) -> None:
+    cell, name = first_cell(run), "x-without-net.core.somaxconn"
+    other = with_cell(cell, tuning=name)
+    entries = labels.entries([cell, other], {})
+    assert [entry.where for entry in entries] == ["/agents (production)", f"/agents ({name})"]
+    assert labels.part(replace(cell.cell, worker_class="a.b.Worker"), "worker_class") == "Worker"
+
+
+CLIENT = "cells/python-async-emfile"
+
+
+@pytest.fixture
+def clients(run: Path) -> Path:
+    """The run and a Python client's repetition beside it."""
+    thresholds = builders.thresholds(steal_max=1.0, late_max=0.02)
+    raw = ROOT / "tests" / "fixtures" / "rep-python"
+    folder = Path(shutil.copytree(raw, run / CLIENT / "rep-1"))
+    documents.write(
+        folder / "result.json", documents.encode(results.build(folder, thresholds, None))
+    )
+    documents.write(run / "summary.json", documents.dump(summaries.summary(run)))
+    return run
+
+
+def of_client(run: Path) -> Entry:
+    return next(entry for entry in measured(run) if labels.is_client(entry.cell))
+
+
+def client_headline(run: Path) -> Headline:
+    return python_clients_section.headline(by_path(of_client(run)))
+
+
+def all_answered(result: dict[str, Any]) -> None:
+    result["ok"] = result["requests"]
+    result["errors"]["connect"] = 0
+    result["client"]["failures"] = {}
+
+
+def test_a_python_client_has_a_table_and_a_section_of_its_own(clients: Path) -> None:
+    document = report.build(clients)
+    stacks = [row[0] for row in cells_of(document.overview)]
+    assert stacks == ["/agents (production, lan)", "/index (production, lan)"]
+    assert cells_of(document.clients) == [[
+        "/book (none, none)", "python-async", "985 failed", "2,000", "2,000", "1,024", "yes",
+        "3.53", "288", "1,931", "3,332", "3,398", "50.1 MiB", "0.527 (15 %)", "76 %",
+    ]]  # fmt: skip
+    book = next(part for part in document.endpoints if part.path == "/book")
+    (section,) = book.cells
+    assert cells_of(section.errors) == [
+        ["EMFILE", "985", "49 %", "connect", "Too many open files; no connection"]
+    ]
+    assert {"open_files", "errors"} <= {remark.code for remark in section.remarks}
+    assert cells_of(section.repetitions)[0][1:3] == ["3.53", "288"]
+    titles = [figure.title for figure in section.figures.series[0].figures]
+    assert titles == ["Over time"]
+
+
+def test_the_page_of_a_python_client_has_no_holes(clients: Path) -> None:
+    repetition(clients, CLIENT, 2, void)
+    repetition(clients, CLIENT, 3, failed("python-async ended with 137: Killed"))
+    words = re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", page(clients), flags=re.DOTALL)
+    for hole in ("None", "nan", "NaN", "null", "closed loop of", "{}"):
+        assert not re.search(rf"\b{re.escape(hole)}\b", words), hole
+    for words_ in (
+        "Failures by cause",
+        "985 failed, 1 valid of 3 (1 void: steal; 1 failed)",
+        "ended with 137",
+    ):
+        assert words_ in words
+    _Balance().feed(page(clients))
+
+
+def test_what_a_python_client_did_in_a_sentence(clients: Path) -> None:
+    asked = "python-async: 2,000 requests at once to /book of aiohttp on Gunicorn (unix, http) "
+    used = "peak memory 50.1 MiB, 0.527 s of CPU time."
+    assert client_headline(clients) == Headline(
+        state="missed",
+        short="985 failed",
+        text=f"{asked}took 3.53 s; 985 failed (49 % of requests: EMFILE), {used}",
+    )
+    repetition(clients, CLIENT, 2, void)
+    assert client_headline(clients).text.endswith(f"{used} 1 valid of 2 (1 void: steal).")
+    shutil.rmtree(clients / CLIENT / "rep-2")
+    repetition(clients, CLIENT, 1, all_answered)
+    found = client_headline(clients)
+    assert found.text == f"{asked}took 3.53 s, all answered: 288 requests/s, {used}"
+    assert (found.state, found.short) == ("held", "all answered")
+    assert python_clients_section.section(clients, of_client(clients)).errors is None
+    repetition(clients, CLIENT, 1, failed("killed"))
+    assert client_headline(clients).text == f"{asked}failed: killed; nothing can be concluded."
+    cells = cells_of(python_clients_section.overview([of_client(clients)]))
+    assert cells[0][2] == "failed"
+    assert cells[0][7:] == ["-"] * 8
+
+
+def test_a_short_batch_is_not_drawn_over_time(clients: Path) -> None:
+    def short(result: dict[str, Any]) -> None:
+        del result["per_second"]["latency_bins"]
+        result["per_second"] = {name: values[:2] for name, values in result["per_second"].items()}
+
+    repetition(clients, CLIENT, 1, short)
+    (series,) = python_clients_section.section(clients, of_client(clients)).figures.series
+    (figure,) = series.figures
+    assert "CPU of the server" in str(figure.svg)
+    assert "Latency" not in str(figure.svg)
+
+
+def test_python_clients_are_told_apart_by_what_differs(clients: Path) -> None:
+    cell = of_client(clients).cell
+    others = [
+        with_load(cell, reuse=False),
+        with_load(cell, generator="python-bounded", connections=1000),
+        with_load(cell, requests=10_000, open_files=20_000),
+    ]
+    titles = [entry.title for entry in labels.entries([cell, *others], {})]
+    assert titles == [
+        "/book (python-async, 2,000 requests, 1,024 open files, connections reused)",
+        "/book (python-async, 2,000 requests, 1,024 open files, new connections)",
+        "/book (python-bounded, 2,000 requests, 1,000 at a time, 1,024 open files, connections "
+        "reused)",
+        "/book (python-async, 10,000 requests, 20,000 open files, connections reused)",
+    ]
+    assert {entry.stack for entry in labels.entries([cell, *others], {})} == {"/book"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.0451, "0.0451"), (0.457, "0.457"), (9.996, "10.0"), (10.43, "10.4"),
+     (533.9, "534"), (15_012, "15,012")],
+)  # fmt: skip
+def test_three_significant_digits(value: float, text: str) -> None:
+    assert formatting.significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(0.414, "+41 %"), (-0.032, "-3.2 %"), (0.0, "0.0 %"), (-0.0001, "0.0 %"), (2.5, "+250 %"),
+     (0.0996, "+10 %"), (12.345, "+1,234 %"), (1.0, "+100 %"), (None, "-")],
+)  # fmt: skip
+def test_differences_have_a_sign(fraction: float | None, text: str) -> None:
+    assert formatting.signed(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.35, 0.48, "35 to 48 %"), (-0.01, 0.021, "-1.0 to 2.1 %"), (-0.43, 0.04, "-43 to 4 %"),
+     (-0.0001, 0.0, "0.0 to 0.0 %"), (None, None, "-")],
+)  # fmt: skip
+def test_both_bounds_have_as_many_decimals(
+    low: float | None, high: float | None, text: str
+) -> None:
+    assert formatting.span(low, high) == text
+
+
+def test_shares_and_percents() -> None:
+    assert formatting.share(0, 0) == "-"
+    assert formatting.share(0, 5) == "0 %"
+    assert formatting.share(1, 1_000_000) == "< 0.01 %"
+    assert formatting.share(12, 30_000) == "0.04 %"
+    assert formatting.percent(0.004) == "0.4 %"
+    assert formatting.percent(None) == "-"
+
+
+def test_stacks_are_ranked_in_the_page(run: Path) -> None:
+    """A second stack like the first, with half its goodput, five repetitions each."""
+    other = run / INDEX.replace("aiohttp", "flask")
+    shutil.copytree(run / INDEX, other)
+
+    def vary(result: dict[str, Any]) -> None:
+        result["goodput"] *= 0.4 + 0.001 * result["repetition"]
+
+    def another(result: dict[str, Any]) -> None:
+        vary(result)
+        result["goodput"] /= 2
+        result["cell_id"] = other.name
+        result["cell"]["framework"] = "flask"
+
+    for number in range(5, 0, -1):
+        for folder, change in ((INDEX, vary), (str(other.relative_to(run)), another)):
+            result = json.loads((run / folder / "rep-1" / "result.json").read_text())
+            result["repetition"] = number
+            change(result)
+            (run / folder / f"rep-{number}").mkdir(exist_ok=True)
+            documents.write(run / folder / f"rep-{number}" / "result.json", documents.dump(result))
+    documents.write(run / "summary.json", documents.encode(summaries.summary(run)))
+    (table,) = report.build(run).ranking
+    assert [row[:3] for row in cells_of(table)] == [
+        ["1", "/index (aiohttp)", "403"],
+        ["2", "/index (flask)", "201"],
+    ]
+    assert [row[4] for row in cells_of(table)] == ["5 valid", "5 valid"]
+    assert cells_of(table)[1][5].startswith("goodput -50 %: corrected p below 0.001")
+    text = page(run)
+    assert "Ranking on /index" in text
+    assert text.index("Ranking on") < text.index('id="endpoint-1"')
+    # A median of survivors says so, in the page and on the terminal.
+    path = other / "rep-2" / "result.json"
+    lost = documents.load(path)
+    void(lost)
+    documents.write(path, documents.dump(lost))
+    again = summaries.summary(run)
+    documents.write(run / "summary.json", documents.encode(again))
+    (table,) = report.build(run).ranking
+    assert cells_of(table)[1][4] == "4 valid of 5 (1 void: steal)"
+    assert "(4 valid of 5 (1 void: steal); goodput" in ranking_section.lines(again)[-1]
+
+
+def test_a_cells_percentiles_have_their_intervals(run: Path) -> None:
+    table = section(run, INDEX).percentiles
+    rows = {row[0]: row[1:] for row in cells_of(table)}
+    assert rows["p99"] == ["1.84", "-", "1.67 to 2.10"]
+    assert rows["p99.99"] == [
+        "-",
+        "-",
+        "5,997 answers, a p99.99 takes 100,000: 10 must lie above it",
+    ]
+    repetition(run, INDEX, 1, void)
+    assert section(run, INDEX).percentiles is None

@@ -1,0 +1,184 @@
+"""The candidates of a matrix: servers, workers and threads that make sense on so many cores."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loadlab.kinds import plan_run as planning
+from loadlab.kinds.matrix.candidates import candidates
+from loadlab.model import Candidate
+from loadlab.plan import option_specs, schedule
+from loadlab.plan.modes.matrix_order import Matrix
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.request import Request
+from loadlab.plan.schedule import Switch
+from loadlab.run.errors import PlanError
+from tests.unit import builders
+
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+
+
+def made(framework: str, cores: int, python: str = "3.13", **given: object) -> list[Candidate]:
+    asked = option_specs.given_of({"framework": framework, **given})
+    chosen = option_specs.options(builders.SPECS, asked)
+    return candidates(builders.ROOT, chosen, python, cores)
+
+
+def names(found: list[Candidate], server: str) -> set[str]:
+    return {one.name.removeprefix(f"{server}-") for one in found if one.name.startswith(server)}
+
+
+@pytest.mark.parametrize(
+    ("framework", "cores", "number"),
+    [("flask", 1, 24), ("flask", 2, 29), ("fastapi", 1, 15), ("fastapi", 2, 20)],
+)
+def test_applications_have_as_many_candidates_as_the_docs_say(
+    framework: str, cores: int, number: int
+) -> None:
+    found = made(framework, cores)
+    assert len(found) == len({one.name for one in found}) == number
+
+
+def test_workers_follow_the_cores_and_threads_come_where_a_worker_has_them() -> None:
+    found = made("flask", 4)
+    assert names(found, "gunicorn-sync") == {"1x1", "4x1", "5x1", "9x1"}
+    assert names(found, "gunicorn-gthread") == {"1x1", "4x1", "9x1", "4x4", "5x4", "4x16"}
+    assert names(found, "waitress") == {"1x4", "1x16"}
+    assert names(found, "uwsgi") == {"1x1", "4x1", "9x1", "4x4", "5x4", "4x16"}
+
+
+def test_every_candidate_has_its_servers_own_default_and_the_rule_beside_it() -> None:
+    found = made("flask", 2)
+    there_are = {one.name for one in found}
+    defaults = {str(one.options["server"]): one.own_default for one in found}
+    assert defaults == {
+        "granian": "granian-1x512",
+        "gunicorn": "gunicorn-sync-1x1",
+        "uwsgi": "uwsgi-1x1",
+        "waitress": "waitress-1x4",
+    }
+    assert set(defaults.values()) <= there_are
+    rules = {one.name: one.rule for one in found}
+    assert rules["gunicorn-gevent-1x1"] == "gunicorn-gevent-5x1"
+    # Waitress has one process.
+    assert rules["waitress-1x16"] is None
+    assert {rule for rule in rules.values() if rule} <= there_are
+
+
+def test_default_that_may_be_chosen_has_its_rule_beside_it_too() -> None:
+    plan = builders.plan(framework="flask", endpoint="hello", matrix=2)
+    assert plan.matrix is not None
+    (one,) = plan.experiments
+    assert isinstance(one, Matrix)
+    cells = {each.name: each.cell_id for each in plan.matrix.candidates}
+    beside = {cells[f"gunicorn-{name}"] for name in ("sync-1x1", "gevent-5x1", "sync-5x1")}
+    assert set(one.references[cells["gunicorn-gevent-1x1"]]) == beside
+
+
+def test_load_sets_up_each_candidate_whatever_was_deployed() -> None:
+    plan = builders.plan(framework="flask", endpoint="hello", matrix=1)
+    first = schedule.next_item(plan, {}, {}, plan.current_setup, 0)
+    assert first is not None
+    assert first.switch == Switch(stack=first.stack, tuning=None, network=None)
+
+
+@pytest.mark.parametrize("server", [None, "uwsgi"])
+def test_candidates_without_nginx_are_planned(server: str | None) -> None:
+    given = {"framework": "flask", "endpoint": "hello", "reverse_proxy": "none", "server": server}
+    plan = builders.plan(**given, matrix=1)
+    assert {stack["front"] for stack in plan.stacks.values()} == {"none"}
+
+
+def test_options_that_leave_fewer_candidates_are_not_refused_as_unused() -> None:
+    user = {"framework": "flask", "endpoint": "hello", "server": "gunicorn", "transport": "tcp"}
+    given = option_specs.given_of({**user, "matrix": 1})
+    request = Request(root=builders.ROOT, specs=builders.SPECS, given=given, now=NOW, user=[*user])
+    plan = planning.plan(request)
+    assert {(one["server"], one["transport"]) for one in plan.stacks.values()} == {
+        ("gunicorn", "tcp")
+    }
+
+
+def test_candidates_with_more_database_connections_than_admitted_are_left_out() -> None:
+    # Ten connections a worker; PostgreSQL's own 100 leave 96.
+    assert names(made("flask", 4, tuning="stock"), "uwsgi") > {"9x1"}
+    found = made("flask", 5, tuning="stock")
+    assert names(found, "uwsgi") == {"1x1", "5x1", "5x4", "6x4", "5x16"}
+    assert {one.rule for one in found} == {None}
+    assert {one.own_default for one in found if one.options["server"] == "uwsgi"} == {"uwsgi-1x1"}
+    assert "11x1" in names(made("flask", 5), "uwsgi")
+
+
+def test_stack_with_an_upper_bound_of_python_counts_only_by_name_where_python_is_unknown() -> None:
+    def found(**given: object) -> list[Candidate]:
+        asked = option_specs.given_of({"framework": "tornado", **given})
+        return candidates(builders.ROOT, option_specs.options(builders.SPECS, asked), None, 1)
+
+    assert not names(found(), "uwsgi")
+    assert names(found(), "native")
+    assert names(found(server="uwsgi"), "uwsgi")
+
+
+def test_candidates_have_the_default_transport_unless_another_is_given() -> None:
+    assert {one.options["transport"] for one in made("flask", 1)} == {"unix"}
+    assert {one.options["protocol"] for one in made("flask", 1, server="uwsgi")} == {"uwsgi"}
+    assert {one.options["transport"] for one in made("flask", 1, transport="tcp")} == {"tcp"}
+    direct = made("flask", 1, reverse_proxy="none")
+    assert {(one.options["transport"], one.options["protocol"]) for one in direct} == {
+        ("tcp", "http")
+    }
+
+
+def test_options_of_a_stack_leave_fewer_candidates_and_the_default_of_what_is_left() -> None:
+    found = made("flask", 1, worker_class="gthread")
+    assert {one.options["worker_class"] for one in found} == {"gthread"}
+    assert {one.own_default for one in found} == {"gunicorn-gthread-1x1"}
+    with pytest.raises(PlanError, match="hypercorn runs no WSGI applications"):
+        made("flask", 1, server="hypercorn")
+
+
+def test_server_that_this_python_is_too_new_for_is_left_out() -> None:
+    assert names(made("tornado", 1, python="3.11"), "uwsgi")
+    assert not names(made("tornado", 1, python="3.13"), "uwsgi")
+
+
+def test_each_candidate_is_one_closed_loop_of_a_stack_of_its_own() -> None:
+    plan = builders.plan(framework="fastapi", endpoint="hello", matrix=2)
+    assert plan.matrix is not None
+    (one,) = plan.experiments
+    assert len(plan.stacks) == len(one.items) == len(plan.matrix.candidates)
+    assert {item.cell.load.mode for item in one.items} == {"closed"}
+    for named, item in zip(plan.matrix.candidates, one.items, strict=True):
+        assert (named.cell_id, named.stack) == (item.cell_id, item.stack)
+        assert (named.workers, named.threads) == (item.cell.workers, item.cell.threads)
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=type(plan)) == plan
+
+
+def test_matrix_whose_cores_are_not_known_yet_is_checked_and_measures_nothing() -> None:
+    plan = builders.plan(framework="flask", endpoint="hello", matrix=0)
+    assert (plan.experiments, plan.remaining, plan.matrix) == ([], 0, None)
+    with pytest.raises(PlanError, match="budget: 5 min is too little for 24 candidates"):
+        builders.plan(framework="flask", endpoint="hello", matrix=0, budget="5m")
+
+
+def test_resumed_matrix_keeps_its_rounds_and_gets_blocks_by_the_new_budget(tmp_path: Path) -> None:
+    for name in ("apps", "files", "roles"):
+        (tmp_path / name).symlink_to(builders.ROOT / name)
+
+    def plan(**changes: str | int) -> Plan:
+        given = {"framework": "flask", "endpoint": "hello", "matrix": 1, "run_id": "a", **changes}
+        asked = option_specs.given_of(given)
+        return planning.plan(Request(root=tmp_path, specs=builders.SPECS, given=asked, now=NOW))
+
+    first = plan()
+    builders.write_plan(tmp_path / "results" / "a", first)
+    again = plan(budget="10m")
+    assert again.experiments == first.experiments
+    # A block has eleven measurements of 6.5 s at most, after ten set-ups of 15 s.
+    assert again.options.repetitions == 7 + (600 - 150) // 71
+    with pytest.raises(PlanError, match="run_id: 'a' has other candidates than these"):
+        plan(matrix=2)

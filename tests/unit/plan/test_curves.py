@@ -1,0 +1,94 @@
+"""The curve of a run at one rate, as the plan has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from loadlab.model import Item
+from loadlab.plan.modes import experiment_types
+from loadlab.plan.modes.experiment_types import Scaled
+from loadlab.plan.plan_document import Plan
+from loadlab.report.words import curves_words
+from tests.unit import builders
+
+RULES = yaml.safe_load((builders.ROOT / "files" / "methods.yml").read_text())
+ONE: dict[str, Any] = {"endpoint": "agents", "curve": True}
+
+
+def of_curve(plan: Plan) -> list[Item]:
+    return [item for item in experiment_types.items(plan.experiments) if item.purpose == "curve"]
+
+
+def test_five_short_rates_lie_beside_each_asked_rate() -> None:
+    found = builders.plan(curve=True, endpoint="index,agents", rate=250, repetitions=3)
+    every = {item.cell_id: item for item in experiment_types.items(found.experiments)}
+    loops = {one.base: one.cell_id for one in every.values() if one.purpose == "closed_loop"}
+    curve = of_curve(found)
+    assert len(curve) == len({item.cell_id for item in curve}) == 10
+    for item in curve:
+        base = every[item.base or ""]
+        assert (base.purpose, base.cell.endpoint) == ("measure", item.cell.endpoint)
+        assert item.cell.load.of_saturation == [loops[base.cell_id]]
+        assert (item.cell.load.rate, item.cell.load.connections) == (None, 64)
+        assert item.slo == {"p99_ms": 100, "errors": 0}
+        assert item.sent_min == 0.99
+    fractions = [item.cell.load.fraction for item in curve[:5]]
+    assert fractions == RULES["curve_fractions"] == [0.2, 0.4, 0.6, 0.8, 0.95]
+    # Three repetitions of the rate and of the closed loop, and each rate of the curve once.
+    assert found.measurements == 2 * (3 + 3 + 5)
+    assert found.load_seconds == 2 * (3 * 40 + 3 * 7 + 5 * 9)
+
+
+def test_the_curve_of_an_endpoint_takes_less_than_a_minute() -> None:
+    assert sum(item.expected_s for item in of_curve(builders.plan(**ONE, duration=600))) == 45
+    short = of_curve(builders.plan(**ONE, duration=5, warmup=1))
+    assert {(item.cell.load.duration_s, item.cell.load.warmup_s) for item in short} == {(5, 1)}
+
+
+def test_each_tuning_has_its_curve_and_none_is_compared() -> None:
+    found = builders.plan(**ONE, tuning="stock,production")
+    assert [item.cell.tuning for item in of_curve(found)] == ["stock"] * 5 + ["production"] * 5
+    named = {name for one in found.comparisons for name in (one.base, one.head)}
+    named |= {name for pair in found.aa_controls for name in pair}
+    assert not named & {item.cell_id for item in of_curve(found)}
+
+
+def test_a_curve_is_measured_on_the_hosts_of_its_closed_loop() -> None:
+    found = builders.plan(curve=True, endpoint="index,agents,hello")
+    pairs: dict[str, set[int]] = {}
+    for one in found.experiments:
+        pairs.setdefault(one.items[0].cell.endpoint, set()).add(one.pair)
+    assert all(len(own) == 1 for own in pairs.values())
+    for one in found.experiments:
+        if isinstance(one, Scaled):
+            assert list(one.saturations) == one.item.cell.load.of_saturation
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"curve": False}, ""),
+        ({"rate": "100,200"}, ""),
+        ({"connections": "8,16"}, ""),
+        ({"slo": "p99_ms=100"}, ""),
+        ({"framework": None, "study": "quick"}, ""),
+        ({"framework": None, "lesson": "keepalive"}, ""),
+        ({"generator": "python-sync", "endpoint": "book"}, ""),
+        ({"generator": "wrk", "connections": "1,2"}, ""),
+        ({"generator": "wrk"}, "No curve: wrk is a closed loop, and a curve is of constant rates"),
+        (
+            {"generator": "wrk2"},
+            "No curve: wrk2 measures each rate for at least 30 s, and a curve for 7 s",
+        ),
+    ],
+)
+def test_other_runs_have_no_curve_and_a_generator_without_one_is_named(
+    given: dict[str, Any], why: str
+) -> None:
+    own = {} if "framework" in given else {"endpoint": "agents"}
+    found = builders.plan(**{"curve": True, **own, **given})
+    assert of_curve(found) == []
+    assert curves_words.told(found) == why

@@ -1,0 +1,166 @@
+"""Front, TLS, HTTP/2 and headers of a load: what is refused, and what a cell has of them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadlab.kinds import plan_run as plans
+from loadlab.model import Item
+from loadlab.plan import cells, load_options, option_specs, schedule
+from loadlab.plan.modes import experiment_types
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.records import CellRecords, cell_records
+from loadlab.plan.request import Request
+from loadlab.run import http_headers
+from loadlab.run.errors import PlanError
+from loadlab.stacks import stacks
+from tests.unit import builders
+from tests.unit.plan.test_schedule import add
+
+ROOT = Path(__file__).parents[3]
+NOW = datetime.datetime(2026, 11, 20, 17, 16, 47)
+SPECS = builders.SPECS
+
+
+def make(**given: Any) -> Plan:
+    ask = Request(root=ROOT, specs=SPECS, given=given, now=NOW, python="3.13")
+    return plans.plan(ask)
+
+
+def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]:
+    """The stack and the cells of the repository's own files."""
+    values = option_specs.options(SPECS, {"endpoint": "index", **given}, clients)
+    load_options.refuse(values)
+    chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), "3.13")}
+    return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
+
+
+@pytest.mark.parametrize("framework", ["flask", "aiohttp", "tornado", "plain_rsgi", "golang"])
+def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> None:
+    chosen, cells = planned(framework=framework, reverse_proxy="none")
+    assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
+    assert all(item.cell.front == "none" for item in cells)
+    assert all("-direct-b4096-" in item.cell_id for item in cells)
+
+
+def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
+    ids = {
+        planned(framework="flask", server="uwsgi", reverse_proxy="none", upstream_keepalive=kept)[
+            1
+        ][0].cell_id
+        for kept in (True, False)
+    }
+    assert len(ids) == 2
+
+
+def test_nothing_asked_leaves_no_trace() -> None:
+    chosen, cells = planned(framework="aiohttp")
+    assert (chosen["front"], chosen["port"]) == ("nginx", 80)
+    for item in cells:
+        load = item.cell.load
+        assert (item.cell.front, load.tls, load.http2, load.headers) == (None,) * 4
+
+
+def test_the_calibrating_closed_loop_stays_http_1() -> None:
+    _, cells = planned(framework="aiohttp", tls=True, http2=True, headers={"X-Lab": "yes"})
+    oha, wrk = (item.cell.load for item in cells)
+    assert oha.http2 is True
+    assert wrk.http2 is None
+    assert oha.tls is wrk.tls is True
+    assert oha.headers == wrk.headers == {"X-Lab": "yes"}
+    assert "-http2-headers" in cells[0].cell_id
+    assert "-tls-headers" in cells[1].cell_id
+
+
+@pytest.mark.parametrize(
+    "value", [{"X-Lab": "a: b", "Accept": "*/*"}, ["X-Lab: a: b", "Accept:*/*"]]
+)
+def test_headers_are_a_mapping_or_lines(value: Any) -> None:
+    assert load_options.headers(value) == {"X-Lab": "a: b", "Accept": "*/*"}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("X-Lab", "'X-Lab' with '' is no header"),
+        ({"X-Lab": ""}, "is no header"),
+        ({"X Lab": "yes"}, "'X Lab' with 'yes' is no header"),
+        ({"X-Lab": "a\nHost: b"}, "is no header"),
+        ({"X-Lab": "caf\xe9"}, "is no header"),
+        ({"@/etc/passwd": "yes"}, "is no header"),
+        ({"hOST": "elsewhere"}, "hOST is not to be set"),
+        ("Connection: close", "Connection is not to be set"),
+        ({"Content-Length": 3}, "Content-Length is not to be set"),
+        (["X-Lab: a", "x-lab: b"], "x-lab is there twice"),
+        ({"X-Lab": "a" * 4096}, "4105 bytes in all, at most 4096"),
+    ],
+)
+def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        load_options.headers(value)
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=12), max_size=3))
+def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, str]) -> None:
+    try:
+        found = load_options.headers({**value})
+    except PlanError:
+        return
+    for name, text in found.items():
+        line = f"{name}: {text}"
+        assert line.isascii()
+        assert line.isprintable()
+        assert name.lower() not in http_headers.RESERVED
+
+
+def test_a_measured_cell_is_profiled_once() -> None:
+    asked = {"framework": "aiohttp", "endpoint": "index", "profile": True, "repetitions": 3}
+    found = make(**asked, tuning="stock,production")
+    assert found.py_spy is True
+    records: dict[str, CellRecords] = {}
+    purposes = []
+    while item := schedule.next_item(found, records, {}, None, 0):
+        purposes.append((item.purpose, item.cell.tuning))
+        result = builders.result(purpose=item.purpose, cell=item.cell, repetition=item.repetition)
+        add(records, result, item.cell_id)
+    assert len(purposes) == found.measurements
+    assert purposes.count(("measure", "stock")) == purposes.count(("aa_control", "stock")) == 3
+    assert purposes.count(("py_spy", "stock")) == purposes.count(("py_spy", "production")) == 1
+    # The first block measures every experiment once.
+    assert not [one for one, _ in purposes[len(found.experiments) :] if one == "py_spy"]
+    # It is in no comparison, and has no A/A control.
+    profiles = {
+        item.cell_id
+        for item in experiment_types.items(found.experiments)
+        if item.purpose == "py_spy"
+    }
+    assert not profiles & {name for one in found.comparisons for name in (one.base, one.head)}
+    assert not profiles & {name for pair in found.aa_controls for name in pair}
+
+
+def test_a_measured_cell_is_traced_once() -> None:
+    found = make(framework="golang", endpoint="index", trace=True, repetitions=3, curve=False)
+    assert (found.trace, found.py_spy) == (True, False)
+    traced = [item for item in experiment_types.items(found.experiments) if item.purpose == "trace"]
+    assert [item.cell_id for item in traced] == [f"{traced[0].base}-trace"]
+    assert not [one for pair in found.aa_controls for one in pair if one == traced[0].cell_id]
+
+
+def test_a_profile_that_failed_is_tried_again_in_the_first_block_only() -> None:
+    found = make(framework="aiohttp", endpoint="index", profile=True, generator="wrk")
+    (one,) = [one for one in found.experiments if one.items[0].purpose == "py_spy"]
+    (item,) = one.items
+    failed = {item.cell_id: cell_records([builders.result(error="broken")])}
+    assert one.next_item(1, failed) == item
+    # Even a void one is enough.
+    had = {item.cell_id: cell_records([builders.result(validity=builders.void("steal"))])}
+    assert [one.next_item(block, had) for block in (1, 2, 9)] == [None] * 3
+    assert (one.expected(9, {}), one.expected(9, had)) == (1, 0)

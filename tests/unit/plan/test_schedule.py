@@ -1,0 +1,348 @@
+"""The order in which a run measures, step by step, as one invocation after another asks for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from loadlab.model import Item, PlannedStudy, Result, StudyPublication
+from loadlab.plan import schedule
+from loadlab.plan.modes.fixed import Fixed
+from loadlab.plan.plan_document import Plan
+from loadlab.plan.records import CellRecords, UnderWay, cell_records
+from loadlab.plan.schedule import NextMeasurement, Outlook
+from tests.unit import builders
+
+Records = dict[str, CellRecords]
+
+
+def item(name: str, tuning: str = "stock", purpose: str = "measure") -> Item:
+    """A planned cell of 10 s."""
+    cell = builders.cell(tuning=tuning)
+    return builders.item(cell_id=name, purpose=purpose, cell=cell, expected_s=10)
+
+
+def study(kind: str) -> PlannedStudy:
+    publication = StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[])
+    return PlannedStudy(
+        kind=kind,
+        name="one",
+        scale=None,
+        description="one",
+        claims=[],
+        cells={},
+        left_out_keys={},
+        publication=publication,
+    )
+
+
+@cache
+def _planned() -> Plan:
+    return builders.plan()
+
+
+def plan_of(
+    items: Sequence[Item],
+    repetitions: int = 3,
+    seed: int = 1,
+    kind: str | None = None,
+    pairs: int = 1,
+) -> Plan:
+    plan = _planned()
+    return replace(
+        plan,
+        options=replace(plan.options, repetitions=repetitions, seed=seed),
+        experiments=[Fixed(item=one, pair=at % pairs) for at, one in enumerate(items)],
+        study=study(kind) if kind else None,
+    )
+
+
+def add(records: Records, found: Result | UnderWay, cell_id: str) -> None:
+    """Add a repetition to the records of a cell, as on disk."""
+    before = records[cell_id].repetitions if cell_id in records else ()
+    kept = [one for one in before if isinstance(one, Result | UnderWay)]
+    records[cell_id] = cell_records([*kept, found])
+
+
+def measured(item: Item, number: int, **changes: Any) -> Result:
+    """The result of an item."""
+    return builders.result(
+        cell_id=item.cell_id,
+        purpose=item.purpose,
+        base=item.base,
+        cell=item.cell,
+        repetition=number,
+        validity=builders.valid(),
+        **changes,
+    )
+
+
+def measure(
+    plan: Plan,
+    records: Records,
+    failing: frozenset[str] | set[str] = frozenset(),
+    steps: int = 10_000,
+    pair: int = 0,
+) -> list[NextMeasurement]:
+    """What one invocation measures, step by step; records grow as on disk."""
+    since, before = schedule.highest_repetitions(records), None
+    found: list[NextMeasurement] = []
+    for _ in range(steps):
+        failures = schedule.consecutive_failures(records, since)
+        now = schedule.next_item(plan, records, failures, before, pair)
+        if now is None:
+            return found
+        found.append(now)
+        error = "broken" if now.cell_id in failing else None
+        before = None if error else schedule.setup(now)
+        add(records, measured(now, now.repetition, error=error), now.cell_id)
+    return found
+
+
+def ids(found: Sequence[Item]) -> list[str]:
+    return [one.cell_id for one in found]
+
+
+CELLS = [item(f"cell-{n}") for n in range(8)]
+TUNED = [item(f"{t}-{n}", t) for t in ("stock", "production") for n in (1, 2)]
+TUNED.append(item("stock-1-again", "stock", "aa_control"))
+PLANS = st.builds(
+    plan_of,
+    st.lists(
+        st.tuples(
+            st.sampled_from(["stock", "production", "other"]),
+            st.sampled_from(["measure", "aa_control", "saturation"]),
+        ),
+        min_size=1,
+        max_size=8,
+    ).map(lambda parts: [item(f"cell-{n}", *part) for n, part in enumerate(parts)]),
+    repetitions=st.integers(1, 5),
+    seed=st.integers(0, 2**31 - 1),
+    kind=st.sampled_from([None, "study", "lesson"]),
+    pairs=st.integers(1, 3),
+)
+
+
+@given(PLANS)
+def test_every_order_is_complete_and_counts_down(plan: Plan) -> None:
+    for pair in range(3):
+        found = measure(plan, {}, pair=pair)
+        wanted = {
+            (one.cell_id, number)
+            for experiment in schedule.experiments_of(plan, pair)
+            for one in experiment.items
+            for number in range(
+                1, (1 if one.purpose == "saturation" else plan.options.repetitions) + 1
+            )
+        }
+        places = [(one.cell_id, one.repetition) for one in found]
+        assert len(places) == len(set(places))
+        assert set(places) == wanted
+        assert [one.position for one in found] == list(range(1, len(found) + 1))
+        assert {one.total for one in found} <= {len(found)}
+        assert [one.seconds_left for one in found] == [
+            10 * left for left in range(len(found), 0, -1)
+        ]
+
+
+@given(PLANS, st.integers(0, 50))
+def test_a_run_that_was_cut_off_resumes_with_the_same_rest(plan: Plan, cut: int) -> None:
+    whole = measure(plan, {})
+    records: Records = {}
+    begun = measure(plan, records, steps=cut)
+    assert ids(begun + measure(plan, records)) == ids(whole)
+    assert measure(plan, records) == []
+
+
+@given(PLANS, st.data())
+def test_a_cell_that_fails_is_tried_twice_and_the_others_are_measured(
+    plan: Plan, data: st.DataObject
+) -> None:
+    names = [experiment.items[0].cell_id for experiment in plan.experiments]
+    failing = data.draw(st.sets(st.sampled_from(names)))
+    records: Records = {}
+    found = measure(plan, records, failing)
+    assert [name for name in ids(found) if name not in failing] == [
+        name for name in ids(measure(plan, {})) if name not in failing
+    ]
+    tried = [one for one in found if one.cell_id in failing]
+    for name, tries in itertools.groupby(tried, key=lambda one: one.cell_id):
+        first, second = tries
+        assert (first.repetition, second.repetition) == (1, 2), name
+        # Set up whole the second time.
+        assert None not in (second.switch.stack, second.switch.tuning, second.switch.network)
+    failures = schedule.consecutive_failures(records, {})
+    abandoned = schedule.abandoned_cells(failures, records)
+    assert abandoned == dict.fromkeys(sorted({one.cell_id for one in tried}), "broken")
+    # Another invocation tries them again, with numbers of their own, and then has all.
+    again = measure(plan, records)
+    assert ids(again) == [name for name in ids(measure(plan, {})) if name in failing]
+    for name, kept in records.items():
+        numbers = [one.repetition for one in kept.repetitions]
+        assert numbers == list(range(1, len(numbers) + 1)), name
+
+
+def test_failures_count_from_the_last_success_of_this_invocation() -> None:
+    one = CELLS[0]
+    records: Records = {}
+    for number in (1, 2):
+        add(records, measured(one, number), one.cell_id)
+    since = {one.cell_id: 1}
+    assert schedule.consecutive_failures(records, since) == {}
+    for number, (error, count) in enumerate((("x", 1), (None, 0), ("x", 1), ("x", 2)), 3):
+        add(records, measured(one, number, error=error), one.cell_id)
+        assert schedule.consecutive_failures(records, since).get(one.cell_id, 0) == count
+    assert schedule.consecutive_failures(records, {one.cell_id: 6}) == {}
+    # What another pair is measuring is between a failure and its result.
+    add(records, UnderWay(repetition=7), one.cell_id)
+    assert schedule.consecutive_failures(records, since) == {one.cell_id: 2}
+
+
+def test_more_repetitions_are_added_to_those_that_exist() -> None:
+    records: Records = {}
+    measure(plan_of(CELLS, 2), records)
+    more = measure(plan_of(CELLS, 3), records)
+    assert sorted(ids(more)) == ids([*CELLS])
+    assert {one.repetition for one in more} == {3}
+
+
+@given(st.integers(0, 2**31 - 1))
+def test_the_seed_alone_decides_the_order(seed: int) -> None:
+    once = ids(measure(plan_of(CELLS, seed=seed), {}))
+    assert ids(measure(plan_of(CELLS, seed=seed), {})) == once
+    assert ids(measure(plan_of(CELLS, seed=seed + 1), {})) != once
+    # A longer run begins like the shorter one.
+    assert ids(measure(plan_of(CELLS, 5, seed), {}))[:24] == once
+
+
+def test_every_block_has_an_order_of_its_own() -> None:
+    found = ids(measure(plan_of(CELLS, 20), {}))
+    blocks = [found[at : at + 8] for at in range(0, 160, 8)]
+    assert all(sorted(block) == ids([*CELLS]) for block in blocks)
+    assert len({tuple(block) for block in blocks}) > 10
+
+
+def test_setups_are_visited_whole_and_an_aa_control_has_a_visit_of_its_own() -> None:
+    found = measure(plan_of(TUNED, 30), {})
+    setup = schedule.setup(found[0])
+    assert found[0].switch == schedule.Switch(
+        stack=setup.stack, tuning=found[0].cell.tuning, network=found[0].cell.network
+    )
+    for before, now in itertools.pairwise(found):
+        changed = before.cell.tuning != now.cell.tuning
+        assert now.switch == schedule.Switch(
+            stack=None, tuning=now.cell.tuning if changed else None, network=None
+        )
+    orders = set()
+    for at in range(0, 150, 5):
+        names = [name.rsplit("-", 1)[0] for name in ids(found[at : at + 5])]
+        visits = tuple(name for name, _ in itertools.groupby(names))
+        assert sorted(visits) == ["production", "stock", "stock-1"]
+        orders.add(visits)
+    assert len(orders) == 6
+
+
+def test_what_is_set_up_is_not_set_up_again() -> None:
+    first = schedule.next_item(plan_of(CELLS), {}, {}, schedule.setup(CELLS[0]), 0)
+    assert first is not None
+    assert first.switch == schedule.Switch(stack=None, tuning=None, network=None)
+
+
+def test_a_lesson_keeps_its_order() -> None:
+    assert ids(measure(plan_of(TUNED, 2, kind="lesson"), {})) == 2 * ids(TUNED)
+
+
+def test_saturations_come_first_and_once() -> None:
+    plan = plan_of([*CELLS[:2], item("most", purpose="saturation")])
+    found = ids(measure(plan, {}))
+    assert found[0] == "most"
+    assert found.count("most") == 1
+
+
+@pytest.mark.parametrize(("repetitions", "tries"), [(1, 2), (3, 3), (4, 4)])
+def test_void_saturation_is_tried_once_for_each_repetition(repetitions: int, tries: int) -> None:
+    plan = plan_of([item("most", purpose="saturation")], repetitions)
+    assert len(measure_with_voids(plan, {}, {*range(9)})) == tries
+
+
+def test_resumed_run_with_more_repetitions_tries_a_void_saturation_again() -> None:
+    most = [item("most", purpose="saturation")]
+    records: Records = {}
+    measure_with_voids(plan_of(most, 3), records, {0, 1, 2})
+    assert measure_with_voids(plan_of(most, 3), records, set()) == []
+    (again,) = measure_with_voids(plan_of(most, 4), records, set())
+    assert again.repetition == 4
+
+
+@pytest.mark.parametrize("pair", [None, 0, 1])
+def test_outlook_counts_one_pair_or_all(pair: int | None) -> None:
+    plan = plan_of(CELLS, 2, pairs=2)
+    records: Records = {}
+    measure(plan, records, steps=3)
+    done, total = {None: (3, 16), 0: (3, 8), 1: (0, 8)}[pair]
+    assert schedule.outlook(plan, records, pair) == Outlook(
+        position=done + 1, total=total, seconds_left=10 * (total - done)
+    )
+
+
+def measure_with_voids(plan: Plan, records: Records, void: set[int]) -> list[NextMeasurement]:
+    """What is measured where the measurements of these numbers, from 0, are void."""
+    found: list[NextMeasurement] = []
+    while now := schedule.next_item(plan, records, {}, None, 0):
+        result = measured(now, now.repetition, block=now.block)
+        lost = replace(result, validity=builders.void("steal"))
+        add(records, lost if len(found) in void else result, now.cell_id)
+        found.append(now)
+    return found
+
+
+def with_tries(plan: Plan, tries: int) -> Plan:
+    return replace(plan, experiments=[replace(one, void_tries=tries) for one in plan.experiments])
+
+
+@given(PLANS, st.sets(st.integers(0, 40)), st.integers(1, 4))
+def test_a_void_repetition_is_made_again_at_once_in_its_block(
+    plan: Plan, void: set[int], tries: int
+) -> None:
+    plan = with_tries(plan, tries)
+    found = measure_with_voids(plan, {}, void)
+    assert all((one.block is None) == (one.purpose == "saturation") for one in found)
+    once = [one for one in found if one.purpose != "saturation"]
+    made = [(one.cell_id, one.block) for one in once]
+    visits = [(place, len(list(several))) for place, several in itertools.groupby(made)]
+    assert len({place for place, _ in visits}) == len(visits)
+    numbers = {id(one): number for number, one in enumerate(found)}
+    for place, count in visits:
+        lost = [numbers[id(one)] in void for one in once if (one.cell_id, one.block) == place]
+        assert all(lost[:-1])
+        assert not lost[-1] or count == tries
+        assert len(lost) == count <= tries
+
+
+def test_likely_repeats_are_counted() -> None:
+    plan, records = with_tries(plan_of(CELLS[:1], 12), 3), Records()
+    first = schedule.next_item(plan, records, {}, None, 0)
+    assert first is not None
+    assert (first.position, first.total) == (1, 12)
+    for number in range(1, 5):
+        one = measured(CELLS[0], number, block=(number + 1) // 2)
+        void = replace(one, validity=builders.void("steal"))
+        add(records, void if number % 2 else one, one.cell_id)
+    # Two of four were void, so each of ten blocks takes 1 + 0.4 + 0.16 measurements.
+    now = schedule.outlook(plan, records, 0)
+    assert (now.position, now.total) == (5, 4 + 16)
+
+
+def test_a_run_without_recorded_blocks_goes_on_with_the_next() -> None:
+    plan, records = plan_of(CELLS[:1], 3), Records()
+    for number, error in ((1, None), (2, "broken"), (3, None)):
+        add(records, measured(CELLS[0], number, error=error), "cell-0")
+    (last,) = measure_with_voids(plan, records, set())
+    assert (last.repetition, last.block) == (4, 3)

@@ -1,0 +1,448 @@
+"""Each limit is named from its evidence, and none where the cell met the objective."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from loadlab.results.limits import judge_limits
+from loadlab.model import (
+    AcceptQueue,
+    Cell,
+    CellLimit,
+    Database,
+    NginxLog,
+    Reason,
+    Repetition,
+    ServiceProcesses,
+    Sessions,
+    TcpConnections,
+    Telemetry,
+    Validity,
+)
+from loadlab.report.words import limits as words
+from loadlab.telemetry import pyspy
+from tests.unit import builders
+from tests.unit.builders import present, processes
+
+CLOSED = builders.load(generator="wrk", mode="closed", rate=None, connections=64)
+
+
+def services(**cpu: float | tuple[float, float]) -> ServiceProcesses:
+    """The services' CPU, a fraction of all cores; with a second number, of the busiest thread."""
+    found = {}
+    for name, used in cpu.items():
+        part, thread = used if isinstance(used, tuple) else (used, 0.0)
+        found[name] = processes(
+            cpu=part, cpu_s=6 * part, busiest_process=thread, busiest_thread=thread
+        )
+    return ServiceProcesses(**{"nginx": None, "application": None, "postgresql": None, **found})
+
+
+def queue(service: str, mean: float, most: int, limit: int = 4096) -> AcceptQueue:
+    return AcceptQueue(service=service, socket="s", limit=limit, depth=[most], mean_depth=mean)
+
+
+def database(*activity: tuple[str, str | None, float], **changes: Any) -> Database:
+    """A database's connections: state, wait and mean number of each."""
+    found = Database(
+        connections_max=10,
+        sessions=0,
+        transactions=6000,
+        wal_syncs=0,
+        connections_limit=97,
+        activity=[Sessions(state=state, wait=wait, mean=mean) for state, wait, mean in activity],
+        statements=[],
+    )
+    return replace(found, **changes)
+
+
+def log(**changes: Any) -> NginxLog:
+    empty = NginxLog(
+        requests=0,
+        mean_us=None,
+        upstream_us=None,
+        upstream_connect_us=None,
+        upstream_p99_us=None,
+        errors={},
+    )
+    return replace(empty, **changes)
+
+
+def cell(**changes: Any) -> Cell:
+    return builders.cell(**{"load": CLOSED, **changes})
+
+
+def slow(mean_us: float = 64_000, **changes: Any) -> Repetition:
+    """A closed loop of 64 connections, 1,000 answers/s; a change of ``server`` is its telemetry."""
+    server, client = changes.pop("server", {}), changes.pop("client", {})
+    both = Telemetry(
+        server=builders.telemetry(**{"cpu_busy": 0.3, "foreign_cpu": 0.0, **server}),
+        client=builders.telemetry(**client),
+    )
+    fields = {
+        "telemetry": both,
+        "goodput": 1000.0,
+        "rate_achieved": 1000.0,
+        "requests": 6000,
+        "responses": 6000,
+        "ok": 6000,
+        "nginx_requests": None,
+        "mean_service_time_us": mean_us,
+        "validity": builders.valid(),
+        "response_time": None,
+        **changes,
+    }
+    return builders.repetition(**fields)
+
+
+def limit(rep: Repetition, of: Cell | None = None) -> CellLimit:
+    found = present(judge_limits.of_cell(of or cell(), [rep]))
+    # Every limit that the analysis names has words.
+    assert words.whole(found)
+    assert all(code and text for code, text in words.ruled_out(found) if text)
+    return found
+
+
+def void(code: str, **facts: Any) -> Validity:
+    return Validity(valid=False, reasons=[Reason(code=code, value=0.5, facts=facts)], findings=[])
+
+
+FULL = {"cpu_busy": 0.99}
+CASES: dict[str, tuple[str, Repetition, Cell | None]] = {
+    "a worker's thread fills the only core": (
+        "worker_cpu",
+        slow(server={**FULL, "processes": services(application=(0.96, 0.96), nginx=0.02)}),
+        None,
+    ),
+    "a worker's thread fills one of four cores": (
+        "worker_cpu",
+        slow(server={"cores": 4, "processes": services(application=(0.245, 0.98), nginx=0.02)}),
+        None,
+    ),
+    "threads of a Python process take turns": (
+        "worker_cpu",
+        slow(
+            server={
+                "cores": 4,
+                "processes": ServiceProcesses(
+                    nginx=None,
+                    application=processes(cpu=0.25, busiest_process=0.99, busiest_thread=0.3),
+                    postgresql=None,
+                ),
+            }
+        ),
+        None,
+    ),
+    "all together fill the core": (
+        "cores_busy",
+        slow(server={**FULL, "processes": services(application=0.53, nginx=0.45)}),
+        None,
+    ),
+    "PostgreSQL fills the core": (
+        "database_cpu",
+        slow(server={**FULL, "processes": services(application=0.2, postgresql=0.78)}),
+        None,
+    ),
+    "nginx opens a TCP connection for each request of uWSGI": (
+        "nginx_cpu",
+        slow(
+            server={
+                **FULL,
+                "tcp": {"passive_opens": 6100},
+                "processes": services(application=0.28, nginx=0.7),
+            }
+        ),
+        cell(server="uwsgi", worker_class=None, protocol="uwsgi", transport="tcp"),
+    ),
+    "a worker of nginx fills one of four cores": (
+        "nginx_cpu",
+        slow(server={"cores": 4, "processes": services(application=0.1, nginx=(0.25, 0.99))}),
+        None,
+    ),
+    "softirq fills one of four cores": (
+        "kernel_softirq",
+        slow(
+            server={
+                "cores": 4,
+                "softirq_busiest_core": 0.97,
+                "processes": services(application=0.1),
+            }
+        ),
+        None,
+    ),
+    "eight threads and 64 requests": (
+        "too_few_threads",
+        slow(),
+        cell(worker_class="gthread", workers=1, threads=8),
+    ),
+    "uWSGI's workers leave requests in the accept queue": (
+        "too_few_threads",
+        slow(server={"accept_queues": [queue("application", 60.0, 63)]}),
+        cell(server="uwsgi", worker_class=None),
+    ),
+    "an accept queue overflows": (
+        "accept_queue",
+        slow(
+            server={
+                "tcp": {"listen_overflows": 9, "listen_drops": 9},
+                "accept_queues": [queue("application", 100.0, 129, 128)],
+            }
+        ),
+        None,
+    ),
+    "SYNs are dropped": ("syn_queue", slow(server={"tcp": {"listen_drops": 7}}), None),
+    "sessions wait for a lock": (
+        "database_lock",
+        slow(server={"database": database(("active", "Lock:relation", 9.8))}),
+        None,
+    ),
+    "all of a pool waits for the disk": (
+        "pool_wait",
+        slow(
+            server={
+                "database": database(("active", "LWLock:WALWrite", 9.9), wal_syncs=900),
+            }
+        ),
+        None,
+    ),
+    "one client waits for flushes that PostgreSQL does not name": (
+        "disk",
+        slow(
+            900,
+            server={
+                "database": database(("active", None, 0.9), ("idle", None, 9.1), wal_syncs=6000)
+            },
+        ),
+        builders.cell(load=replace(CLOSED, connections=1)),
+    ),
+    "PostgreSQL is full": (
+        "database_connections",
+        slow(ok=5000, server={"database": database(("active", None, 0.1), connections_max=97)}),
+        None,
+    ),
+    "the kernel kills for memory": (
+        "memory",
+        # What is killed closes its connections.
+        slow(ok=5000, server={"oom_kills": 3, "nginx": log(errors={"upstream_closed": 900})}),
+        None,
+    ),
+    "memory is short": ("memory", slow(server={"memory_pressure": 0.4}), None),
+    "a neighbour computes": (
+        "neighbour",
+        slow(validity=void("foreign_cpu", host="server", worst=0.9)),
+        None,
+    ),
+    "nginx refuses most, and the generator asks again at once": (
+        "nginx_connections",
+        slow(
+            ok=400,
+            validity=void("generator_cpu"),
+            server={"nginx": log(errors={"worker_connections": 4610})},
+        ),
+        None,
+    ),
+    "the generator is late": ("client", slow(validity=void("generator_late")), None),
+    "a rate needs more connections than the load has": (
+        "connections",
+        slow(
+            50_000,
+            rate_achieved=160.0,
+            goodput=160.0,
+            validity=Validity(
+                valid=True,
+                reasons=[],
+                findings=[
+                    Reason(
+                        code="saturated",
+                        value=0.53,
+                        facts={
+                            "resource": "connections",
+                            "connections_used": 8.0,
+                            "connections_usable": 8,
+                        },
+                    )
+                ],
+            ),
+        ),
+        builders.cell(load=replace(CLOSED, mode="constant", rate=300.0, connections=8)),
+    ),
+    "the line is full": (
+        "link",
+        slow(validity=void("link", bits_per_second=2e7)),
+        None,
+    ),
+    "the line is long": (
+        "link",
+        slow(
+            server={
+                "connections": TcpConnections(
+                    samples=9,
+                    rtt_us=45_000,
+                    least_rtt_us=44_000,
+                    window=10,
+                    unsent_bytes=0,
+                    retransmitted=0,
+                )
+            }
+        ),
+        None,
+    ),
+    "nginx has no connection left": (
+        "nginx_connections",
+        slow(ok=5000, server={"nginx": log(errors={"worker_connections": 40})}),
+        None,
+    ),
+    "nginx has no file left": (
+        "open_files",
+        slow(ok=5000, server={"nginx": log(errors={"open_files": 40})}),
+        None,
+    ),
+    "the application closes connections": (
+        "upstream_closed",
+        slow(ok=5000, server={"nginx": log(errors={"upstream_closed": 900})}),
+        None,
+    ),
+    "acknowledgements are held": (
+        "delayed_ack",
+        slow(44_000, server={"tcp": {"delayed_acks": 5900}}),
+        None,
+    ),
+    "a closed loop of one connection": (
+        "connections",
+        slow(400, server={"processes": services(application=0.3)}),
+        builders.cell(load=replace(CLOSED, connections=1)),
+    ),
+    "nothing explains the wait": ("unknown", slow(), None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_limit_is_named_from_its_evidence(name: str) -> None:
+    code, rep, of = CASES[name]
+    assert limit(rep, of).limit.code == code
+
+
+def test_every_limit_has_words_and_a_case() -> None:
+    cases = {code for code, _, _ in CASES.values()}
+    assert set(words.LIMITS) == set(judge_limits.CODES) == cases | {"none"}
+
+
+HOSTS = st.fixed_dictionaries({
+    "cpu_busy": st.floats(0, 0.6),
+    "tcp": st.fixed_dictionaries({"listen_drops": st.integers(0, 9)}),
+    "accept_queues": st.builds(queue, st.just("application"), st.floats(0, 99), st.just(1)).map(
+        lambda one: [one]
+    ),
+    "memory_pressure": st.floats(0, 1),
+    "processes": st.builds(
+        services,
+        application=st.tuples(st.floats(0, 0.4), st.floats(0, 1)),
+        nginx=st.floats(0, 0.2),
+    ),
+    "database": st.builds(
+        database, st.tuples(st.just("active"), st.just("Lock:tuple"), st.floats(0, 10))
+    ),
+})  # fmt: skip
+
+
+@given(HOSTS, st.floats(1, 99_999), st.floats(0.99, 1.01))
+def test_no_limit_is_named_where_the_rate_was_held_within_the_objective(
+    server: dict[str, Any], p99_us: float, part: float
+) -> None:
+    latency = replace(present(builders.repetition().latency_us), p99=p99_us)
+    rep = slow(server=server, goodput=1000 * part, latency_us=latency)
+    found = limit(rep, builders.cell())
+    assert found.limit.code == "none"
+    assert found.ruled_out == []
+
+
+@pytest.mark.parametrize(
+    "missed", [{"goodput": 980.0}, {"ok": 5999}, {"mean_service_time_us": None}]
+)
+def test_limit_of_a_missed_objective_is_looked_for(missed: dict[str, Any]) -> None:
+    latency = replace(present(builders.repetition().latency_us), p99=150_000.0)
+    more: dict[str, Any] = {"latency_us": latency} if "mean_service_time_us" in missed else {}
+    assert limit(slow(**missed, **more), builders.cell()).limit.code == "unknown"
+
+
+def test_limit_of_a_cell_is_that_of_most_of_its_valid_repetitions() -> None:
+    full = slow(server={**FULL, "processes": services(application=0.5, nginx=0.4)})
+    late = slow(validity=void("generator_late"))
+    found = present(judge_limits.of_cell(cell(), [late, full, slow(), full, late, late]))
+    assert (found.limit.code, found.agree, found.of) == ("cores_busy", 2, 3)
+    assert "(2 of 3 repetitions)" in words.sentence(found)
+    assert present(judge_limits.of_cell(cell(), [late])).limit.code == "client"
+    failed = builders.repetition(error="gone", telemetry=None)
+    assert judge_limits.of_cell(cell(), [failed]) is None
+
+
+def test_connections_of_the_clients_are_not_those_of_nginx() -> None:
+    busy = {**FULL, "tcp": {"passive_opens": 6100}, "processes": services(nginx=0.98)}
+    alone = limit(slow(server=busy), cell(transport="none", protocol="none", server="native"))
+    assert alone.limit.facts["opened"] == "clients"
+    assert "clients that keep their connections" in words.whole(alone)
+
+
+def test_round_trip_far_above_the_fastest_request_is_a_queue() -> None:
+    tcp = TcpConnections(
+        samples=9,
+        rtt_us=683_000,
+        least_rtt_us=523_000,
+        window=10,
+        unsent_bytes=0,
+        retransmitted=0,
+    )
+    latency = replace(present(builders.repetition().latency_us), min=81_000.0)
+    found = limit(slow(834_000, latency_us=latency, server={"connections": tcp}))
+    assert (found.limit.code, found.limit.facts["cause"]) == ("link", "queue")
+    told = words.whole(found)
+    assert "a round trip took 683 ms, and the fastest request 81.0 ms" in told
+    assert told.endswith("-e lesson=bufferbloat")
+
+
+def test_unknown_limit_names_what_was_ruled_out_and_what_was_not_recorded() -> None:
+    found = limit(slow())
+    assert "CPU 30 %" in words.sentence(found)
+    assert "no refused connections" in words.sentence(found)
+    assert "memory" in found.unrecorded
+    assert "memory" not in [why.code for why in found.ruled_out]
+
+
+def test_limit_of_a_service_that_the_cell_has_not_is_not_unrecorded() -> None:
+    """Neither PostgreSQL where no endpoint asks it, nor an application behind nginx alone."""
+    assert "worker_cpu" in limit(slow()).unrecorded
+    alone = limit(slow(), cell(framework="nginx", server="native", transport="none"))
+    assert not {"worker_cpu", "database_cpu"} & set(alone.unrecorded)
+    direct = limit(slow(), cell(front="none", transport="tcp"))
+    assert "nginx_cpu" not in direct.unrecorded
+
+
+def test_profile_says_how_long_a_full_worker_held_the_lock() -> None:
+    code, rep, of = CASES["a worker's thread fills the only core"]
+    profile = pyspy.figures([(["work (app.py:1)"], 9)])
+    assert judge_limits.profiled(limit(rep, of), profile) == limit(rep, of)
+    found = judge_limits.profiled(limit(rep, of), replace(profile, gil_fraction=0.97))
+    assert (found.limit.code, found.limit.facts["gil"]) == (code, 0.97)
+    assert "held Python's lock (GIL) 97 % of the time of its profile" in words.sentence(found)
+    idle = judge_limits.profiled(limit(slow()), replace(profile, gil_fraction=0.97))
+    assert idle == limit(slow())
+
+
+def test_account_adds_up_to_the_mean_time_of_a_request() -> None:
+    server = {
+        "processes": services(application=0.3, nginx=0.1),
+        "accept_queues": [queue("application", 20.0, 30)],
+        "nginx": log(requests=100, upstream_us=50_000.0),
+    }
+    found = limit(slow(server=server))
+    parts = {one.part: one.us for one in found.account}
+    # 0.3 of 6 s for 6,000 requests; 20 waiting at 1,000 a second.
+    assert parts["application_cpu"] == pytest.approx(300)
+    assert parts["accept_queue"] == pytest.approx(20_000)
+    assert parts["application_wait"] == pytest.approx(50_000 - 20_000 - 300)
+    assert sum(parts.values()) == pytest.approx(present(found.mean_us))

@@ -1,0 +1,435 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from loadlab.results import derive_result
+from loadlab.run import documents
+from loadlab.run.errors import ResultError
+from loadlab.model import HostTelemetry, Reason, Result
+from loadlab.run.run_dir import CELL, QUEUES
+from loadlab.generators import oha_database, wrk
+from loadlab.stats import histograms
+from tests.unit import builders
+from tests.unit.builders import present
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+# The recordings come from a shared machine with some steal, and wrk filled its core in one of four
+# seconds, which is not what is tested here.
+LIMITS = builders.thresholds(steal_max=1.0, generator_cpu_seconds_max=0.25, late_max=0.02)
+
+
+@pytest.fixture
+def oha_dir(tmp_path: Path) -> Path:
+    directory = tmp_path / "rep-1"
+    shutil.copytree(FIXTURES / "rep-oha", directory)
+    kept = directory / oha_database.KEPT
+    (directory / oha_database.DATABASE).write_bytes(gzip.decompress(kept.read_bytes()))
+    kept.unlink()
+    return directory
+
+
+@pytest.fixture
+def wrk_dir(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "rep-wrk", tmp_path / "rep-1"))
+
+
+@pytest.fixture
+def python_dir(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(FIXTURES / "rep-python", tmp_path / "rep-1"))
+
+
+def build(directory: Path) -> Result:
+    found = derive_result.build(directory, LIMITS, None)
+    documents.encode(found)
+    return found
+
+
+def codes(reasons: list[Reason]) -> list[str]:
+    return [reason.code for reason in reasons]
+
+
+def test_an_oha_repetition(oha_dir: Path) -> None:
+    found = build(oha_dir)
+    assert found.error is None
+    assert found.validity.valid
+    assert (found.requests, found.scheduled, found.unsent) == (1594, 1600, 6)
+    # What nginx counted, less the page that told it.
+    assert found.nginx_requests == found.requests
+    assert found.latency_basis == "scheduled"
+    assert found.client is None
+    histogram = histograms.decode(present(found.histogram).data)
+    assert histogram.total_count == found.responses
+    assert present(found.telemetry).client.cores == 1
+    for name, sha256 in found.raw_sha256.items():
+        assert hashlib.sha256((oha_dir / name).read_bytes()).hexdigest() == sha256
+    assert len(found.raw_sha256) == 8
+
+
+def test_accept_queues_have_the_intervals_of_the_host(oha_dir: Path) -> None:
+    assert present(build(oha_dir).telemetry).server.accept_queues is None
+    # The recording, as of this load.
+    lines = gzip.decompress((FIXTURES / "queues" / QUEUES).read_bytes()).splitlines()
+    readings = [json.loads(line) for line in lines]
+    begun = documents.load(oha_dir / "run.json")["started"]
+    later = [{**one, "t": one["t"] - readings[0]["t"] + begun} for one in readings]
+    text = "".join(f"{json.dumps(one)}\n" for one in later)
+    (oha_dir / QUEUES).write_bytes(gzip.compress(text.encode()))
+    found = build(oha_dir)
+    telemetry = present(found.telemetry)
+    recorded = present(telemetry.server.accept_queues)
+    assert [(one.service, one.limit, max(map(present, one.depth))) for one in recorded] == [
+        ("application", 64, 65), ("nginx", 511, 38), ("nginx", 511, 0),
+    ]  # fmt: skip
+    times = present(telemetry.server.per_second).t
+    assert {len(one.depth) for one in recorded} == {len(times)}
+    assert telemetry.client.accept_queues is None
+    assert QUEUES in found.raw_sha256
+
+
+def test_a_wrk_repetition(wrk_dir: Path) -> None:
+    found = build(wrk_dir)
+    assert found.validity.valid
+    assert found.latency_basis == "sent"
+    assert (found.unsent, found.per_second, found.send_delay_us) == (None, None, None)
+    # wrk does not count what was under way at its end: at most one a connection.
+    assert 0 <= present(found.nginx_requests) - present(found.requests) <= 8
+    assert "wrk.txt" in found.raw_sha256
+    before = sorted(path.name for path in wrk_dir.iterdir())
+    (wrk_dir / "result.json").write_bytes(documents.encode(found))
+    derive_result.keep(wrk_dir, LIMITS)
+    derive_result.discard(wrk_dir, LIMITS)
+    assert sorted(path.name for path in wrk_dir.iterdir()) == sorted([*before, "result.json"])
+
+
+def test_a_closed_loop_whose_rate_and_latencies_contradict_each_other(wrk_dir: Path) -> None:
+    """Little's law: wrk's own output, with each latency half as long again."""
+    path = wrk_dir / "wrk.txt"
+    text, marker, report = path.read_text().rpartition(wrk.MARKER)
+    before = build(wrk_dir)
+    assert "littles_law" not in codes(before.validity.findings)
+    told = json.loads(report)
+    # Of those that came; wrk had added invented ones.
+    real = histograms.counts_of(histograms.decode(present(before.histogram).data))
+    told["latency_us"] = [[int(1.5 * us), int(count)] for us, count in zip(*real, strict=True)]
+    path.write_text(f"{text}{marker}{json.dumps(told)}\n")
+    after = build(wrk_dir)
+    assert after.error is None
+    assert after.rate_achieved == before.rate_achieved
+    (law,) = (one for one in after.validity.findings if one.code == "littles_law")
+    assert (law.limit, law.facts["connections"]) == (1.05, 8)
+
+
+def test_a_python_clients_repetition(python_dir: Path) -> None:
+    """2000 requests at once by a client that may have 1024 open files."""
+    found = build(python_dir)
+    assert found.validity.valid
+    assert (found.requests, found.ok, present(found.errors).connect) == (2000, 1015, 985)
+    assert found.nginx_requests == 1015
+    assert present(found.client).failures == {"EMFILE": 985}
+    assert present(found.client).seconds == found.duration_s
+    # The client's own times, not those of its process, which also starts Python and writes a file.
+    run = documents.load(python_dir / "run.json")
+    started, finished = present(found.started), present(found.finished)
+    assert run["started"] + 0.2 < started < finished < run["finished"]
+    duration_s = present(found.duration_s)
+    assert finished - started == pytest.approx(duration_s, abs=0.01)
+    times = present(present(found.telemetry).client.per_second).t
+    assert times[-2] < duration_s <= times[-1]
+    assert "python-async.json.gz" in found.raw_sha256
+    (python_dir / "result.json").write_bytes(documents.encode(found))
+    before = content(python_dir)
+    derive_result.keep(python_dir, LIMITS)
+    derive_result.discard(python_dir, LIMITS)
+    assert content(python_dir) == before
+
+
+def test_a_request_without_an_answer_waited_for_the_timeout_of_its_own_load(oha_dir: Path) -> None:
+    path = oha_dir / "cell.json"
+    cell = documents.load(path)
+    waits = []
+    # 6 of 1,600 requests were not sent.
+    for seconds in (None, 60, 120):
+        cell["cell"]["load"]["timeout_s"] = seconds
+        path.write_bytes(documents.dump(cell))
+        waits.append(present(build(oha_dir).response_time))
+    failed = waits[0].failed
+    assert failed > 0
+    added = [(two.mean_us - one.mean_us) * one.requests for one, two in itertools.pairwise(waits)]
+    assert added == pytest.approx([failed * (60 - LIMITS.timeout_s) * 1e6, failed * 60e6])
+
+
+def test_a_wrk2_repetition(wrk_dir: Path) -> None:
+    """A published output of wrk2 beside the telemetry of another load."""
+    cell = documents.load(wrk_dir / "cell.json")
+    load = {"generator": "wrk2", "mode": "constant", "rate": 2000, "connections": 100}
+    cell["cell"]["load"] = {**load, "duration_s": 30, "warmup_s": 0}
+    (wrk_dir / "cell.json").write_bytes(documents.dump(cell))
+    shutil.copy(FIXTURES / "wrk2" / "saturated.txt", wrk_dir / "wrk2.txt")
+    found = build(wrk_dir)
+    assert found.error is None
+    assert (found.requests, found.scheduled, found.unsent) == (7477, 59_800, 52_223)
+    assert (found.latency_basis, found.send_delay_us) == ("scheduled", None)
+    assert histograms.decode(present(found.histogram).data).total_count == 5011
+    # All connections were in use: the server was the limit and not the generator.
+    assert codes(found.validity.findings) == [
+        *("body", "uncalibrated", "saturated", "unsent", "counts_differ"),
+    ]
+    assert "rate_missed" not in codes(found.validity.reasons)
+    assert "wrk2.txt" in found.raw_sha256
+    # A server that never answered is a result.
+    mute = re.sub(r"  Socket errors.*\n", "", (FIXTURES / "wrk2" / "mute.txt").read_text())
+    mute = mute.replace("1 connections", "100 connections").replace("in 10.00s", "in 30.00s")
+    (wrk_dir / "wrk2.txt").write_text(mute)
+    found = build(wrk_dir)
+    assert (found.error, found.goodput, found.aborted) == (None, 0, 100)
+    assert present(found.latency_us).p50 == pytest.approx(15e6, rel=0.01)
+    assert "rate_missed" not in codes(found.validity.reasons)
+    (wrk_dir / "wrk2.txt").write_text("unable to connect to 10.0.0.1:80 Connection refused\n")
+    assert (build(wrk_dir).error or "").startswith(
+        "wrk2 line 1, it did not run: 'unable to connect"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("python-async.json.gz", b"\x1f\x8b", "the client's result is truncated"),
+        ("python-async.json.gz", None, "python-async.json.gz is not there"),
+        ("error.txt", b"python-async ended with 137: Killed", "ended with 137: Killed"),
+    ],
+)
+def test_a_python_client_that_left_nothing_is_a_record_with_its_error(
+    python_dir: Path, name: str, data: bytes | None, words: str
+) -> None:
+    if data is None:
+        (python_dir / name).unlink()
+    else:
+        (python_dir / name).write_bytes(data)
+    found = build(python_dir)
+    assert words in present(found.error)
+    assert found.client is None
+
+
+def test_only_a_batch_has_requests_and_no_duration(python_dir: Path) -> None:
+    path = python_dir / CELL
+    right = json.loads(path.read_text())
+    for wrong in ({"duration_s": 5}, {"rate": 5}, {"mode": "closed"}, {"reuse": "yes"}):
+        load = {**right["cell"]["load"], **wrong}
+        path.write_text(json.dumps({**right, "cell": {**right["cell"], "load": load}}))
+        with pytest.raises(ResultError, match=r"cell.json: .* at `\$.cell.load"):
+            derive_result.build(python_dir, LIMITS, None)
+    del right["cell"]["load"]["open_files"]
+    path.write_text(json.dumps(right))
+    with pytest.raises(ResultError, match="open_files"):
+        derive_result.build(python_dir, LIMITS, None)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_the_same_result_after_reducing(oha_dir: Path) -> None:
+    left = oha_database.REDUCED
+    first = build(oha_dir)
+    documents.write(oha_dir / "result.json", documents.encode(first))
+    size = (oha_dir / oha_database.DATABASE).stat().st_size
+    derive_result.keep(oha_dir, LIMITS)
+    again = build(oha_dir)
+    # The hash is of the file that is kept.
+    kept = {left: documents.digest((oha_dir / left).read_bytes())}
+    hashes = {name: sha for name, sha in first.raw_sha256.items() if name != "oha.sqlite"}
+    assert again == replace(first, raw_sha256={**hashes, **kept})
+    for _ in range(2):  # again changes nothing
+        derive_result.discard(oha_dir, LIMITS)
+        assert not (oha_dir / oha_database.DATABASE).exists()
+        assert (oha_dir / left).stat().st_size < size * 0.6
+        assert build(oha_dir) == again
+        derive_result.keep(oha_dir, LIMITS)
+
+
+def test_a_failed_repetitions_requests_are_kept_whole(oha_dir: Path) -> None:
+    (oha_dir / "oha.json").write_text("{")
+    derive_result.keep(oha_dir, LIMITS)
+    documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
+    derive_result.discard(oha_dir, LIMITS)
+    assert (oha_dir / oha_database.KEPT).exists()
+    assert not (oha_dir / oha_database.DATABASE).exists()
+
+
+def test_requests_of_what_failed_otherwise_are_kept_whole_too(oha_dir: Path) -> None:
+    (oha_dir / "nginx-after.txt").write_text("<html>")
+    derive_result.keep(oha_dir, LIMITS)
+    assert (oha_dir / oha_database.REDUCED).exists()
+    documents.write(oha_dir / "result.json", documents.encode(build(oha_dir)))
+    derive_result.discard(oha_dir, LIMITS)
+    assert (oha_dir / oha_database.KEPT).exists()
+    assert not (oha_dir / oha_database.REDUCED).exists()
+
+
+def altered(directory: Path, change: Callable[[dict[str, Any]], None]) -> Result:
+    """Return the result after a change of the reduction, with its own SQLite file gone."""
+    derive_result.keep(directory, LIMITS)
+    (directory / oha_database.DATABASE).unlink()
+    path = directory / oha_database.REDUCED
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    change(document)
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    return build(directory)
+
+
+def quarter(document: dict[str, Any]) -> None:
+    for kind in document["latency_us"]:
+        kind[2] = [[max(1, us // 4), count] for us, count in kind[2]]
+
+
+def quarter_with_its_mean(document: dict[str, Any]) -> None:
+    count = sum(n for *_, pairs in document["latency_us"] for _, n in pairs)
+    mean = sum(us * n for *_, pairs in document["latency_us"] for us, n in pairs) / count
+    quarter(document)
+    document["issue_s"] -= 0.75 * mean / 1e6 * count
+
+
+def longer(document: dict[str, Any]) -> None:
+    for kind in document["latency_us"]:
+        kind[2] = [[us + 50, count] for us, count in kind[2]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (quarter, "the latencies' mean is "),
+        (quarter_with_its_mean, "percentile is "),
+        (longer, "the latencies' mean is "),
+        (lambda document: document["latency_us"][0][2].pop(), "truncated: SQLite has "),
+        (lambda document: document.update(connections=9), "connections=9"),
+        (lambda document: document.update(missing=1), "1 requests without an answer"),
+        (lambda document: document["limits"].update(least_s=1), "was reduced with "),
+        (lambda document: document.update(format="oha requests/2"), "not 'oha requests/3'"),
+    ],
+)
+def test_reduction_that_does_not_fit_is_refused(
+    oha_dir: Path, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    assert words in present(altered(oha_dir, change).error)
+
+
+def spoil(directory: Path, name: str, text: str | None) -> None:
+    if text is None:
+        (directory / name).unlink()
+    else:
+        (directory / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("error.txt", "gunicorn did not start\n", "gunicorn did not start"),
+        ("oha.json", None, "oha.json is not there"),
+        ("oha.json", "{", "truncated"),
+        ("oha.sqlite", None, "none of oha.sqlite"),
+        ("oha.sqlite", "rubbish", "truncated or not oha's"),
+        ("run.json", None, "run.json is not there"),
+        ("run.json", "{}", "run.json: Object missing required field `started`"),
+        ("run.json", '{"exit_code": 0, "started": null, "finished": 2}', "null` - at `$.started`"),
+        ("run.json", '{"exit_code": 3', "run.json is truncated"),
+        ("nginx-after.txt", "<html>", "nginx-after.txt is no stub_status page"),
+        ("telemetry-client.prom.gz", None, "telemetry-client.prom.gz is not there"),
+        ("telemetry-server.prom.gz", "x", "telemetry-server.prom.gz is truncated"),
+    ],
+)
+def test_what_fails_is_a_record_with_its_error(
+    oha_dir: Path, name: str, text: str | None, words: str
+) -> None:
+    spoil(oha_dir, name, text)
+    found = build(oha_dir)
+    assert words in present(found.error)
+    assert str(oha_dir) not in documents.encode(found).decode()
+    assert not found.validity.valid
+    assert found.validity.reasons == [Reason(code="failed", value=found.error)]
+    assert (found.requests, found.goodput, found.histogram) == (None, None, None)
+    assert found.cell.framework == "aiohttp"
+
+
+def test_a_generator_that_failed_without_output_says_its_exit_code(oha_dir: Path) -> None:
+    run = json.loads((oha_dir / "run.json").read_text())
+    (oha_dir / "run.json").write_text(json.dumps({**run, "exit_code": 124}))
+    (reason,) = build(oha_dir).validity.reasons
+    assert reason == Reason(code="generator_failed", value=124, limit=0)
+    (oha_dir / "oha.json").unlink()
+    assert build(oha_dir).error == ("the generator ended with exit code 124 and left no oha.json")
+
+
+def test_an_unknown_generator_is_named(oha_dir: Path) -> None:
+    cell = json.loads((oha_dir / "cell.json").read_text())
+    cell["cell"]["load"]["generator"] = "hey"
+    (oha_dir / "cell.json").write_text(json.dumps(cell))
+    assert "'hey'" in present(build(oha_dir).error)
+
+
+def test_without_a_cell_there_is_no_record(oha_dir: Path) -> None:
+    (oha_dir / "cell.json").write_text("{}")
+    with pytest.raises(ResultError, match="cell_id"):
+        derive_result.build(oha_dir, LIMITS, None)
+
+
+def server(directory: Path) -> HostTelemetry:
+    telemetry = build(directory).telemetry
+    assert telemetry is not None
+    return telemetry.server
+
+
+def test_the_servers_telemetry_is_read_by_its_own_clock(oha_dir: Path) -> None:
+    """A server whose clock is 1000 s ahead has the same figures."""
+    first = server(oha_dir)
+    path = oha_dir / "telemetry-server.prom.gz"
+    with gzip.open(path, "rt") as file:
+        lines = file.read().splitlines()
+    moved = [
+        f"node_time_seconds {float(line.split()[1]) + 1000!r}"
+        if line.startswith("node_time_seconds")
+        else line
+        for line in lines
+    ]
+    path.write_bytes(gzip.compress("\n".join(moved).encode()))
+    ahead = server(oha_dir)
+    assert ahead.cpu == first.cpu
+    assert present(ahead.per_second).t == pytest.approx(present(first.per_second).t, abs=1e-3)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "result.json"
+    documents.write(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        documents.write(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_without_nginx_nobody_counts_at_the_server(oha_dir: Path) -> None:
+    description = documents.load(oha_dir / "cell.json")
+    description["cell"] |= {"front": "none", "upstream_keepalive": True}
+    (oha_dir / "cell.json").write_bytes(documents.dump(description))
+    for when in ("before", "after"):
+        (oha_dir / f"nginx-{when}.txt").unlink()
+    found = build(oha_dir)
+    assert found.error is None
+    assert found.nginx_requests is None
+    assert "uncounted" in codes(found.validity.findings)
+    assert not [name for name in found.raw_sha256 if name.startswith("nginx")]

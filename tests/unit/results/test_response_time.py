@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadlab.results import response_time
+from loadlab.model import ResponseTime
+from loadlab.generators import oha, oha_database, wrk2
+from loadlab.generators.attribution import Schedule
+from loadlab.generators.measurement import Measurement, Waited
+from loadlab.stats import histograms
+from tests.unit import builders
+from tests.unit.builders import load
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+LIMITS = builders.thresholds()
+TIMEOUT_S = LIMITS.timeout_s
+LATE = oha_database.Limits(LIMITS.late_least_s, LIMITS.late_least_fraction, 0.01)
+TIMEOUT_US = TIMEOUT_S * 1e6
+
+
+def summarise(waited: Waited | None, rate: float | None = 100.0) -> ResponseTime:
+    found = response_time.summarise(waited, rate, LIMITS)
+    assert found is not None
+    return found
+
+
+def counted(*values: int) -> tuple[histograms.Integers, histograms.Integers]:
+    return histograms.count_values(np.array(values, dtype=np.int64))
+
+
+def test_without_losses_it_is_the_latency() -> None:
+    found = summarise(Waited(counted(*[1000] * 98, 3000, 3000)))
+    assert found.mean_us == (98 * 1000 + 2 * 3000) / 100
+    assert found.p50_us == 1000
+    assert found.p99_us == pytest.approx(3000, rel=1e-3)
+    assert (found.requests, found.failed) == (100, 0)
+
+
+def test_whatever_gets_no_right_answer_counts_as_the_timeout() -> None:
+    """A refusal is no fast answer; one that came later than the timeout is not shortened."""
+    found = summarise(Waited(counted(1000), counted(200, 40_000_000), unanswered=1))
+    assert found.mean_us == (1000 + TIMEOUT_US + 40e6 + TIMEOUT_US) / 4
+    assert (found.requests, found.failed) == (4, 3)
+
+
+def test_what_was_never_sent_waited_until_the_end_and_counts_as_the_timeout_at_least() -> None:
+    """At 1 a second 50 never sent waited 1 to 50 s: 30 of them count as 30 s."""
+    found = summarise(Waited(counted(1000), unsent=50), rate=1.0)
+    waits = [max(TIMEOUT_S, wait) for wait in range(1, 51)]
+    assert found.mean_us == pytest.approx((1000 + 1e6 * sum(waits)) / 51)
+    assert found.failed == 50
+
+
+def test_the_generators_own_lateness_at_the_end_is_nobodys_wait() -> None:
+    """At 1000 a second the last 10 were due in the last 10 ms."""
+    for unsent, lost in ((10, 0), (11, 1)):
+        found = summarise(Waited(counted(1000), unsent=unsent), rate=1000.0)
+        assert (found.requests, found.failed) == (1 + lost, lost)
+
+
+def test_what_is_lost_counts_in_proportion_to_the_latencies_known() -> None:
+    """Of 300 answers 200 have a latency: of 30 never sent 20 stand beside them."""
+    waited = Waited(counted(*[1000] * 200), unsent=30, known=200 / 300)
+    found = summarise(waited, rate=10.0)
+    assert (found.requests, found.failed) == (220, 20)
+
+
+def test_response_time_is_none_without_waits_rate_or_answers() -> None:
+    assert response_time.summarise(None, 100.0, LIMITS) is None
+    assert response_time.summarise(Waited(counted(1)), None, LIMITS) is None
+    assert response_time.summarise(Waited(counted(), unsent=1), 100.0, LIMITS) is None
+
+
+@given(
+    st.lists(st.integers(1, 60_000_000), min_size=1, max_size=50),
+    st.lists(st.integers(1, 60_000_000), max_size=20),
+    st.integers(0, 20),
+    st.integers(0, 400),
+)
+@settings(max_examples=60)
+def test_losing_an_answer_never_makes_it_better(
+    right: list[int], wrong: list[int], unanswered: int, unsent: int
+) -> None:
+    """And every request that was due is in it once."""
+    slowest = max(right)
+    waited = Waited(counted(*right), counted(*wrong), unanswered, unsent)
+    found = summarise(waited, rate=1000.0)
+    assert found.requests == len(right) + found.failed
+    assert found.failed == len(wrong) + unanswered + max(0, unsent - 10)
+    right.remove(slowest)
+    if slowest < TIMEOUT_US:
+        worse = summarise(Waited(counted(*right), counted(*wrong), unanswered + 1, unsent), 1000.0)
+        assert worse.mean_us > found.mean_us
+        assert (worse.p99_us or 0) >= (found.p99_us or 0)
+
+
+def test_repetitions_merge_by_adding_histograms_and_refuse_what_few_requests_carry() -> None:
+    first = summarise(Waited(counted(*[1000] * 400)))
+    second = summarise(Waited(counted(*[2000] * 590), unanswered=10))
+    found = response_time.merge([first, second])
+    assert found is not None
+    assert (found.requests, found.failed) == (1000, 10)
+    assert found.mean_us == pytest.approx((400 * 1000 + 590 * 2000 + 10 * TIMEOUT_US) / 1000)
+    assert found.p99_us == pytest.approx(2000, rel=1e-3)
+    alone = response_time.merge([second])
+    assert alone is not None
+    assert alone.p99_us is None
+    assert response_time.merge([first, None]) is None
+    assert response_time.merge([]) is None
+
+
+def of_oha(name: str, tmp_path: Path, rate: float, duration_s: float, size: int) -> Measurement:
+    database = tmp_path / "oha.sqlite"
+    database.write_bytes(gzip.decompress((FIXTURES / f"oha/{name}.sqlite.gz").read_bytes()))
+    schedule = Schedule(rate, duration_s, 64)
+    said = oha.report((FIXTURES / f"oha/{name}.json").read_text(), schedule)
+    reduction = oha_database.reduce(database, schedule, said.missing, LATE)
+    again = msgspec.json.decode(msgspec.json.encode(reduction), type=oha_database.Reduction)
+    assert again == reduction
+    return oha.measure(said, reduction, size)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "duration_s"),
+    [("missing", 100, 1), ("broken", 100, 1), ("refused", 100, 1)],
+)
+def test_a_server_that_gives_none_right_is_at_the_timeout(
+    name: str, rate: float, duration_s: float, tmp_path: Path
+) -> None:
+    """However fast its 404, its 500 or its refusal came."""
+    measured = of_oha(name, tmp_path, rate, duration_s, 13)
+    found = summarise(measured.waited, rate)
+    assert found.mean_us == TIMEOUT_US
+    assert found.failed == found.requests == measured.requests
+
+
+def test_a_flaky_server_by_each_of_its_requests(tmp_path: Path) -> None:
+    measured = of_oha("flaky", tmp_path, 100, 3, 13)
+    found = summarise(measured.waited, 100)
+    failed = sum(measured.errors.values()) + measured.aborted
+    assert measured.errors["body"] > 0
+    assert failed < found.failed + 1
+    assert found.requests == measured.ok + found.failed
+    assert found.mean_us > found.failed / found.requests * TIMEOUT_US
+
+
+def test_a_saturated_server_is_worse_than_its_latencies_say(tmp_path: Path) -> None:
+    """Three quarters of 2000 a second for 3 s were never sent, and are in no latency."""
+    measured = of_oha("saturated", tmp_path, 2000, 3, 13)
+    assert measured.unsent is not None
+    found = summarise(measured.waited, 2000)
+    # No connection was free when these were due.
+    assert found.failed == measured.unsent > 0.5 * found.requests
+    assert measured.latency_us["mean"] is not None
+    assert found.mean_us > 5 * measured.latency_us["mean"]
+
+
+def test_wrk2_tells_it_but_not_of_refused_answers() -> None:
+    asked = load(rate=2000, duration_s=60, connections=64)
+    text = (FIXTURES / "wrk2/normal.txt").read_text()
+    measured = wrk2.measure(text, asked, None)
+    found = summarise(measured.waited, 2000)
+    assert found.requests == measured.histogram.total_count < measured.responses
+    assert found.failed == 0
+    asked = load(rate=4, duration_s=30, connections=10)
+    refused = wrk2.measure((FIXTURES / "wrk2/errors.txt").read_text(), asked, None)
+    assert refused.errors["status_other"] > 0
+    assert refused.waited is None
+
+
+def test_wrk2s_unsent_count_in_proportion() -> None:
+    asked = load(rate=2000, duration_s=30, connections=100)
+    measured = wrk2.measure((FIXTURES / "wrk2/saturated.txt").read_text(), asked, None)
+    assert measured.unsent is not None
+    found = summarise(measured.waited, 2000)
+    known = measured.histogram.total_count
+    assert found.requests == known + found.failed
+    assert found.failed / known == pytest.approx(
+        (measured.unsent - 20) / measured.responses, rel=0.01
+    )

@@ -1,0 +1,124 @@
+"""Measurements of a load, and what is judged of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from loadlab.results.validity.validity_evidence import ClientEvidence
+from loadlab.results.validity.judge_validity import judge
+from loadlab.model import Calibration, Cell, HostTelemetry, Load, Reason, Validity
+from loadlab.generators.measurement import ERROR_CLASSES, Measurement
+from loadlab.stats import histograms
+from tests.unit import builders
+from tests.unit.builders import telemetry as host
+
+HISTOGRAM = histograms.from_values(np.array([1000]))
+
+NONE = dict.fromkeys(ERROR_CLASSES, 0)
+
+GOOD = Measurement(
+    generator="oha",
+    requests=30_000,
+    responses=30_000,
+    ok=30_000,
+    errors=NONE,
+    aborted=0,
+    scheduled=30_000,
+    unsent=0,
+    duration_s=30.0,
+    rate_achieved=1000.0,
+    goodput=1000.0,
+    mean_service_us=2000.0,
+    histogram=HISTOGRAM,
+    latency_us=histograms.summary(HISTOGRAM),
+    latency_from="intended",
+    send_delay_us={"p99": 1500.0},
+)
+
+# A quarter of the schedule sent, because every one of the 64 connections waits for an answer.
+OVERLOADED = replace(
+    GOOD,
+    requests=7_500,
+    responses=7_500,
+    ok=7_500,
+    unsent=22_500,
+    rate_achieved=250.0,
+    goodput=250.0,
+    mean_service_us=64 / 250 * 1e6,
+)
+
+CLOSED = replace(
+    GOOD,
+    generator="wrk",
+    scheduled=None,
+    unsent=None,
+    send_delay_us=None,
+    latency_from="sent",
+    rate_achieved=32_000.0,
+)
+
+BATCH = replace(
+    CLOSED,
+    generator="python-async",
+    requests=10_000,
+    responses=1_015,
+    ok=1_015,
+    errors={**NONE, "connect": 8_985},
+    duration_s=4.2,
+    rate_achieved=240.0,
+    goodput=240.0,
+    client=builders.client(EMFILE=8_985),
+)
+
+CONSTANT = builders.load(rate=1000.0, connections=64, duration_s=30.0)
+
+CLOSED_LOOP = msgspec.structs.replace(CONSTANT, generator="wrk", mode="closed", rate=None)
+
+BATCH_LOAD = builders.load(
+    generator="python-async",
+    mode="batch",
+    rate=None,
+    requests=10_000,
+    connections=10_000,
+    open_files=1024,
+    reuse=True,
+    duration_s=None,
+    keepalive=None,
+)
+
+
+def judged(
+    measurement: Measurement = GOOD,
+    server: HostTelemetry | None = None,
+    client: HostTelemetry | None = None,
+    calibration: Calibration | None = builders.calibration_at(1e9),  # noqa: B008
+    exit_code: int = 0,
+    load: Load = CONSTANT,
+    cell: Cell | None = None,
+    nginx: int | None = None,
+) -> Validity:
+    return judge(
+        ClientEvidence(
+            measurement=measurement,
+            cell=msgspec.structs.replace(cell or builders.cell(), load=load),
+            server=server or host(),
+            limits=builders.thresholds(),
+            client=client or host(),
+            calibration=calibration,
+            exit_code=exit_code,
+            nginx_requests=nginx,
+        )
+    )
+
+
+def codes(reasons: list[Reason]) -> list[str]:
+    return [reason.code for reason in reasons]
+
+
+def batch(failures: dict[str, int], load: dict[str, Any] | None = None, **hosts: Any) -> Validity:
+    measurement = replace(BATCH, client=builders.client(**failures))
+    return judged(measurement, load=msgspec.structs.replace(BATCH_LOAD, **(load or {})), **hosts)

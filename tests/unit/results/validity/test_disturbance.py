@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec import structs
+
+from loadlab.results.validity import disturbance
+from loadlab.model import Drops, HostSeries, HostTelemetry, Iperf3Direction, Reason, Validity
+from loadlab.report import words
+from loadlab.telemetry.counters import MODES, Counters
+from tests.unit import builders
+from tests.unit.results.validity.judging import CLOSED, CLOSED_LOOP, GOOD, codes, judged
+from tests.unit.builders import telemetry as host
+
+CAPACITY = 1e9
+
+
+def series(seconds: int = 20, **changes: Any) -> HostSeries:
+    """The seconds of a quiet load; a change is a list, or one value for each second."""
+    names = ("cpu_busy", "cpu_user", "cpu_system", "cpu_softirq", "cpu_iowait", "cpu_steal")
+    values = {**dict.fromkeys((*names, "rx_bits", "tx_bits", "foreign_cpu"), 0.0), **changes}
+    fields: dict[str, Any] = {
+        name: value if value is None or isinstance(value, list) else [value] * seconds
+        for name, value in values.items()
+    }
+    return HostSeries(t=[float(second) for second in range(1, seconds + 1)], **fields)
+
+
+def some(count: int, value: float, of: int = 20) -> list[float]:
+    return [value] * count + [0.0] * (of - count)
+
+
+def seconds(**changes: Any) -> HostTelemetry:
+    return host(per_second=series(**changes))
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+def test_foreign_cpu_voids_by_its_seconds(role: str) -> None:
+
+    def of(host: HostTelemetry) -> Validity:
+        return judged(server=host) if role == "server" else judged(client=host)
+
+    assert of(seconds(foreign_cpu=some(1, 0.9))).valid
+    assert of(seconds(foreign_cpu=0.04)).valid
+    found = of(seconds(foreign_cpu=some(10, 0.6)))
+    assert codes(found.reasons) == ["foreign_cpu"]
+    (reason,) = found.reasons
+    assert reason.value == 0.5
+    text = words.reason(reason)
+    assert f"the {role}'s CPU in 50% of the seconds" in text
+    assert "30% on average, 60% in the worst second" in text
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+def test_allowance_voids_where_its_counter_rose(role: str) -> None:
+
+    def of(**counted: int) -> Validity:
+        found = structs.replace(host(), allowances_exceeded=counted)
+        return judged(server=found) if role == "server" else judged(client=found)
+
+    found = of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=12345)
+    assert codes(found.reasons) == ["allowance"]
+    assert words.reason(found.reasons[0]).endswith(
+        f"held back or dropped 12,345 packets of {role} (pps_allowance_exceeded), limit 0"
+    )
+    assert of(bw_in_allowance_exceeded=0, pps_allowance_exceeded=0).valid
+
+
+def test_what_an_earlier_run_did_not_record_is_not_judged() -> None:
+    assert judged(client=seconds(foreign_cpu=None)).valid
+    assert judged(client=host(per_second=None)).valid
+
+
+def test_steal_voids_by_its_seconds_too() -> None:
+    """A tenth of the seconds with 9 % are 0.9 % on average, which alone would pass."""
+    found = judged(server=seconds(cpu_steal=some(2, 0.09)))
+    assert codes(found.reasons) == ["steal"]
+    assert "0.090 on server, limit 0.05 a second, exceeded in 10% of the seconds" in words.reason(
+        found.reasons[0]
+    )
+    assert judged(server=seconds(cpu_steal=some(1, 0.09))).valid
+
+
+def test_a_client_is_judged_by_its_full_seconds() -> None:
+    """The mean of .94 .98 .98 .99 .16 is .81, below the limit."""
+    busy = [0.94, 0.98, 0.98, 0.99, 0.16]
+    client = host(cpu_busy=float(np.mean(busy)), per_second=series(5, cpu_busy=busy))
+    found = judged(client=client)
+    assert codes(found.reasons) == ["generator_cpu"]
+    assert "0.99 busy, limit 0.9 a second, exceeded in 80% of the seconds, limit 20%" in (
+        words.reason(found.reasons[0])
+    )
+    calm = host(cpu_busy=0.5, per_second=series(5, cpu_busy=[0.95, 0.4, 0.4, 0.4, 0.4]))
+    assert judged(client=calm).valid
+
+
+def test_a_closed_loop_may_fill_both_hosts_by_the_second() -> None:
+    client = host(cpu_busy=0.8, per_second=series(cpu_busy=some(15, 0.99)))
+    found = judged(CLOSED, load=CLOSED_LOOP, client=client, server=host(cpu_busy=0.95))
+    assert found.valid
+    assert codes(found.findings) == ["generator_cpu"]
+    assert not judged(CLOSED, load=CLOSED_LOOP, client=client).valid
+
+
+@pytest.mark.parametrize(("name", "direction"), [("tx", "client_to_server"), ("rx", "server_to")])
+def test_a_link_is_judged_by_its_seconds_too(name: str, direction: str) -> None:
+    client = seconds(**{f"{name}_bits": some(5, 0.95 * CAPACITY)})
+    found = judged(client=client, calibration=builders.calibration_at(CAPACITY))
+    assert codes(found.reasons) == ["link"]
+    assert direction in words.reason(found.reasons[0])
+    assert "exceeded in 25% of the seconds, limit 20%" in words.reason(found.reasons[0])
+
+
+def test_a_disturbed_calibration_voids_no_link() -> None:
+    full = host(network={"tx_bits_per_second": 0.99 * CAPACITY}, per_second=None)
+    good = builders.calibration_at(CAPACITY)
+    assert not judged(client=full, calibration=good).valid
+    reasons = [Reason(code="steal", value=0.3, limit=0.05, facts={"host": "server"})]
+    found = judged(client=full, calibration=msgspec.structs.replace(good, link_reasons=reasons))
+    assert found.valid
+    assert codes(found.findings) == ["link_disturbed"]
+    assert words.reason(found.findings[0]).endswith("disturbed: steal")
+
+
+@pytest.mark.parametrize(
+    ("cores", "mean", "busiest", "softirq", "told"),
+    [
+        (32, 0.03, 0.99, 0.97, True),
+        (32, 0.03, 0.99, 0.1, True),
+        (1, 0.99, 0.99, 0.97, False),
+        (4, 0.97, 0.99, 0.5, False),
+        # All are full, and one of them with packets.
+        (4, 0.97, 0.99, 0.97, True),
+        (4, 0.3, 0.9, 0.9, False),
+    ],
+)
+def test_one_full_core_is_a_finding(
+    cores: int, mean: float, busiest: float, softirq: float, told: bool
+) -> None:
+    server = host(
+        cores=cores, cpu_busy=mean, cpu_busiest_core=busiest, softirq_busiest_core=softirq
+    )
+    found = judged(server=server)
+    assert found.valid
+    assert codes(found.findings) == (["full_core"] if told else [])
+    if told:
+        text = f"{cores} cores was 99% busy, all together {mean:.0%}; softirq took at most "
+        assert f"{text}{softirq:.0%}" in words.reason(found.findings[0])
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+@pytest.mark.parametrize(
+    ("card", "kernel", "told"), [(0, 0, False), (20, 0, False), (21, 0, True), (0, 21, True)]
+)
+def test_lost_packets_are_a_finding(role: str, card: int, kernel: int, told: bool) -> None:
+    lost = Drops(received=100_000, dropped=card, softnet_dropped=kernel, softnet_squeezed=1_000_000)
+    measured = host(drops=lost)
+    found = judged(server=measured) if role == "server" else judged(client=measured)
+    assert found.valid
+    assert codes(found.findings) == (["packet_drops"] if told else [])
+    if told:
+        text = words.reason(found.findings[0])
+        assert f"{role} lost 0.02% of 100,000 packets before TCP saw them, limit 0.02%" in text
+        assert f"{card} dropped by the card, {kernel} for a full backlog" in text
+
+
+@pytest.mark.parametrize(("p99", "network"), [(204_000, True), (4_000, False), (900_000, False)])
+def test_retransmissions_are_a_finding(p99: int, network: bool) -> None:
+    server = host(tcp={"retransmits": 2_000, "segments": 100_000})
+    measured = replace(GOOD, latency_us={**GOOD.latency_us, "p99": p99})
+    (finding,) = judged(measured, server=server).findings
+    assert (finding.code, finding.value, finding.facts["network"]) == ("retransmits", 0.02, network)
+    text = words.reason(finding)
+    assert text.startswith("server sent 2000 of 100000 segments again, 2.00%, limit 0.1%")
+    assert ("lost segment" in text) == network
+    assert judged(server=host(tcp={"retransmits": 100, "segments": 100_000})).findings == []
+
+
+def test_disturbed_seconds_are_marked() -> None:
+    limits = builders.thresholds()
+    quiet = seconds(foreign_cpu=[0.0, 0.5, 0.0], cpu_steal=[0.0, 0.0, 0.2], seconds=3)
+    found = disturbance.marked(quiet, limits).per_second
+    assert found
+    assert found.disturbed == [False, True, True]
+    unknown = disturbance.marked(seconds(foreign_cpu=None, seconds=3), limits).per_second
+    assert unknown
+    assert unknown.disturbed == [False] * 3
+    assert disturbance.marked(host(per_second=None), limits).per_second is None
+
+
+def recorded(foreign: float = 0.0, steal: float = 0.0) -> Counters:
+    """A host of one core for 8 s: the lab's own work, that of others, and steal."""
+    t = np.arange(0, 8.01, 0.2)
+    spent = dict.fromkeys(MODES, np.zeros_like(t))
+    own = 0.3 * t
+    spent |= {
+        "user": own + foreign * t,
+        "steal": steal * t,
+        "idle": (0.7 - foreign - steal) * t,
+    }
+    return Counters(t, {0: spent}, t, t, own=own, whole_seconds=True)
+
+
+DIRECTION = builders.calibration_at(CAPACITY).iperf3.client_to_server
+
+
+@pytest.mark.parametrize(
+    ("direction", "hosts", "expected"),
+    [
+        ({}, {}, []),
+        ({"spread": 0.61}, {}, ["iperf3_spread"]),
+        ({"spread": 0.59, "retransmitted": 0.051}, {}, ["iperf3_retransmits"]),
+        ({}, {"server": recorded(foreign=0.4)}, ["foreign_cpu"]),
+        ({}, {"client": recorded(steal=0.2)}, ["steal"]),
+        ({}, {"client": None, "server": recorded()}, []),
+    ],
+)
+def test_the_calibration_of_a_link_is_judged(
+    direction: dict[str, float], hosts: dict[str, Counters | None], expected: list[str]
+) -> None:
+    one: Iperf3Direction = msgspec.structs.replace(DIRECTION, **direction)
+    found = disturbance.calibration_link({"client_to_server": one}, hosts, builders.thresholds())
+    assert codes(found) == expected
+    for reason in found:
+        assert words.reason(reason)
+
+
+def test_work_of_others_between_the_tests_of_iperf3_disturbs_no_calibration() -> None:
+    """iperf3 runs in the seconds 1 to 3 and 5 to 8; in between somebody else has the core."""
+    t = np.arange(0, 8.01, 0.2)
+    with_pauses = np.interp(t, [0, 1, 3, 5, 8], [0, 0, 2e9, 2.01e9, 5.01e9])
+    foreign = np.interp(t, [0, 1, 3, 5, 8], [0, 0.9, 0.9, 2.7, 2.7])
+    limits, directions = builders.thresholds(), {"client_to_server": DIRECTION}
+    for moved, expected in ((with_pauses, []), (t, ["foreign_cpu"])):
+        spent = dict.fromkeys(MODES, np.zeros_like(t))
+        spent |= {"user": foreign, "idle": t - foreign}
+        host = Counters(t, {0: spent}, moved, moved, own=np.zeros_like(t), whole_seconds=True)
+        found = disturbance.calibration_link(directions, {"client": host}, limits)
+        assert codes(found) == expected
+
+
+def test_waiting_for_the_last_answers_is_no_gap_in_the_telemetry() -> None:
+    late = replace(GOOD, duration_s=55.0)
+    assert judged(late, server=host(samples=31)).valid
+    assert codes(judged(late, server=host(samples=23)).reasons) == ["telemetry_gap"]
+
+
+def test_a_closed_loop_may_fill_the_client_where_the_server_is_full() -> None:
+    found = judged(CLOSED, host(cpu_busy=0.9), host(cpu_busy=0.97), load=CLOSED_LOOP)
+    assert found.valid
+    (told,) = found.findings
+    assert words.coded(told) == (
+        "generator_cpu: client 0.97 busy, limit 0.9, server 0.90 busy, full from 0.9: both were "
+        "full"
+    )
+
+
+def test_a_closed_loop_that_fills_the_client_alone_says_nothing_of_the_server() -> None:
+    found = judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.94), load=CLOSED_LOOP)
+    assert not found.valid
+    assert [words.coded(reason) for reason in found.reasons] == [
+        "generator_cpu: client 0.94 busy, limit 0.9, server 0.74 busy, full from 0.9: the "
+        "generator was the limit"
+    ]
+    assert judged(CLOSED, host(cpu_busy=0.74), host(cpu_busy=0.9), load=CLOSED_LOOP).valid
+    # The calibration is about what the client can do.
+    cell = builders.cell(expected_void=["generator_cpu"])
+    ceiling = judged(CLOSED, client=host(cpu_busy=1.0), load=CLOSED_LOOP, cell=cell)
+    assert (ceiling.valid, codes(ceiling.findings)) == (True, ["generator_cpu"])

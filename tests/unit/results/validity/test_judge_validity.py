@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from loadlab.run.errors import ResultError
+from loadlab.model import Reason, Validity
+from loadlab.generators.measurement import Lateness
+from loadlab.report import words
+from tests.unit.results.validity.judging import (
+    CLOSED,
+    CLOSED_LOOP,
+    GOOD,
+    NONE,
+    batch,
+    codes,
+    judged,
+)
+from tests.unit.builders import telemetry as host
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_nothing_to_say_of_a_good_one() -> None:
+    assert judged() == Validity(valid=True, reasons=[], findings=[])
+    assert judged(CLOSED, load=CLOSED_LOOP) == Validity(valid=True, reasons=[], findings=[])
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("generator_cpu", {"client": host(cpu_busy=0.91)}),
+        ("steal", {"server": host(cpu={"steal": 0.011})}),
+        ("steal", {"client": host(cpu={"steal": 0.011})}),
+        ("clock_jump", {"client": host(clock_step_s=0.11)}),
+        ("swapping", {"server": host(swap_pages=1)}),
+        ("telemetry_gap", {"server": host(samples=23)}),
+        ("connections", {"client": host(sockets={"established_max": 63})}),
+        (
+            "link",
+            {"client": host(network={"rx_bits_per_second": 8.1e8, "tx_bits_per_second": 0})},
+        ),
+        (
+            "link",
+            {"client": host(network={"rx_bits_per_second": 0, "tx_bits_per_second": 8.1e8})},
+        ),
+        ("short", {"measurement": replace(GOOD, duration_s=28.4)}),
+        ("nothing_sent", {"measurement": replace(GOOD, requests=0, responses=0)}),
+        (
+            "generator_late",
+            {"measurement": replace(GOOD, lateness=Lateness(151, 0, 0, hidden=False))},
+        ),
+        ("generator_failed", {"exit_code": 1}),
+    ],
+)
+def test_each_reason_voids_alone(code: str, changes: dict[str, Any]) -> None:
+    found = judged(**changes)
+    assert (found.valid, codes(found.reasons)) == (False, [code])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"client": host(cpu_busy=0.90)},
+        {"server": host(cpu={"steal": 0.01}, clock_step_s=0.1, samples=24)},
+        {"client": host(sockets={"established_max": 64})},
+        {"client": host(network={"rx_bits_per_second": 8e8, "tx_bits_per_second": 8e8})},
+        {"server": host(tcp={"listen_overflows": 9})},
+        {"measurement": replace(GOOD, lateness=Lateness(150, 0, 0, hidden=False))},
+        {"measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=True))},
+        # oha opens a connection when it has a request for it.
+        {
+            "measurement": replace(GOOD, lateness=Lateness(0, 0, 0, hidden=False)),
+            "client": host(sockets={"established_max": 3}),
+        },
+        # Nothing answered is a result.
+        {
+            "measurement": replace(
+                GOOD, responses=0, ok=0, goodput=0.0, errors={**NONE, "timeout": 30_000}
+            )
+        },
+        {"measurement": replace(GOOD, duration_s=28.5)},
+    ],
+)
+def test_the_limit_itself_does_not_void(changes: dict[str, Any]) -> None:
+    assert judged(**changes).reasons == []
+
+
+def test_findings_do_not_void() -> None:
+    bad = replace(
+        GOOD,
+        errors={**NONE, "status_5xx": 7, "body": 2},
+        aborted=3,
+        unsent=3,
+        send_delay_us={"p99": 10_001.0},
+        findings=[Reason(code="ticks", value=1)],
+    )
+    found = judged(bad, calibration=None)
+    assert found.valid
+    assert codes(found.findings) == [
+        "ticks",
+        "uncalibrated",
+        "send_delay",
+        "unsent",
+        "aborted",
+        "errors",
+        "errors",
+    ]
+    assert words.coded(found.findings[5]) == "errors: status_5xx 7 of 30000 requests"
+
+
+def test_a_batch_may_fill_its_client_and_fail() -> None:
+    """Few connections, a full CPU and failures are what was to be found out."""
+    found = batch(
+        {"EMFILE": 8_985}, client=host(cpu_busy=1.0, sockets={"established_max": 1017}, samples=4)
+    )
+    assert (found.valid, codes(found.findings)) == (True, ["open_files", "errors"])
+
+
+@pytest.mark.parametrize(
+    ("code", "hosts"),
+    [
+        ("steal", {"client": host(cpu={"steal": 0.011})}),
+        ("clock_jump", {"server": host(clock_step_s=0.11)}),
+        ("swapping", {"client": host(swap_pages=1)}),
+        ("telemetry_gap", {"client": host(samples=3)}),
+        (
+            "link",
+            {"client": host(network={"rx_bits_per_second": 8.1e8, "tx_bits_per_second": 0})},
+        ),
+        ("generator_failed", {"exit_code": 124}),
+    ],
+)
+def test_what_disturbs_a_batch_voids_it(code: str, hosts: dict[str, Any]) -> None:
+    found = batch({}, **hosts)
+    assert (found.valid, codes(found.reasons)) == (False, [code])
+
+
+def returned() -> set[str]:
+    """The codes in the source of the packages that judge a repetition."""
+    found = set()
+    judging = ("analysis/validity/[!v]*.py", "analysis/client_part.py", "analysis/result.py")
+    for package in (*judging, "generators/*.py"):
+        for path in (ROOT / "loadlab").glob(package):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
+                    (code,) = (word.value for word in node.keywords if word.arg == "code")
+                    found |= {
+                        part.value
+                        for part in ast.walk(code)
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                    }
+    return found
+
+
+def test_every_code_of_a_repetition_has_words() -> None:
+    assert returned() == set(words.validity.TABLE)
+
+
+def test_words_name_the_client_that_a_reason_is_about() -> None:
+    (steal,) = judged(server=host(cpu={"steal": 0.011})).reasons
+    assert words.coded(steal) == "steal: 0.011 on server, limit 0.01"
+    named = msgspec.structs.replace(steal, facts={**steal.facts, "client": "b"})
+    assert words.coded(named) == "steal: b: 0.011 on server, limit 0.01"
+
+
+@pytest.mark.parametrize("reason", [Reason(code="mood"), Reason(code="steal", value=0.5)])
+def test_words_are_refused_for_a_reason_that_is_not_understood(reason: Reason) -> None:
+    with pytest.raises(ResultError, match=f"reason '{reason.code}' has no words"):
+        words.coded(reason)

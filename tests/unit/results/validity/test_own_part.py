@@ -1,0 +1,109 @@
+"""What a generator made itself, where it reports its part: S1 a percentile, S6 behind failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loadlab.results import due
+from loadlab.results.validity.validity_evidence import ClientEvidence
+from loadlab.results.validity.judge_validity import judge
+from loadlab.model import OwnPart, Stops, Validity
+from loadlab.generators.measurement import Lateness, Measurement
+from loadlab.report import words
+from loadlab.stats import histograms
+from tests.unit import builders
+from tests.unit.results.validity.judging import CONSTANT, GOOD, NONE, codes
+
+LIMITS = builders.thresholds()
+NOTHING = histograms.empty()
+
+
+def measurement(latency_us: list[int], ideal_us: list[int], **changes: object) -> Measurement:
+    """A load whose answers had these latencies, and the ideal ones."""
+    exact = histograms.count_values(np.array(latency_us))
+    histogram = histograms.from_counts(*exact)
+    return replace(
+        GOOD,
+        generator="metronome",
+        histogram=histogram,
+        latency_us=histograms.summary(histogram, exact),
+        ideal=histograms.from_values(np.array(ideal_us)),
+        lateness=Lateness(0, 0, 0, hidden=False),
+        stops=Stops(total_s=0.0, longest_s=0.0, causes={}),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def judged(measured: Measurement) -> Validity:
+    latency = due.over_due(measured.latency_us, measured.histogram, NOTHING, [])
+    assert measured.ideal is not None
+    return judge(
+        ClientEvidence(
+            measurement=measured,
+            cell=builders.cell(load=CONSTANT),
+            server=builders.telemetry(),
+            limits=LIMITS,
+            client=builders.telemetry(),
+            calibration=builders.calibration_at(1e9),
+            exit_code=0,
+            latency=latency,
+            own=due.own_part(latency, measured.ideal, NOTHING),
+        )
+    )
+
+
+def tail(usual_us: int, slow_us: int) -> list[int]:
+    """10,000 latencies, of which 2 % are slow."""
+    return [usual_us] * 9_800 + [slow_us] * 200
+
+
+def test_a_percentile_is_withheld_that_the_generator_made() -> None:
+    found = judged(measurement(tail(1000, 30_000), tail(1000, 1000)))
+    assert found.valid
+    (finding,) = [one for one in found.findings if one.code == "own_part"]
+    assert finding.facts["percentiles"] == ["p99", "p99_9", "p99_99"]
+    assert "p99 30.00 ms, of which generator 29.00 ms, limit 3.00 ms" in words.reason(finding)
+
+
+def test_a_part_that_does_not_matter_is_nothing() -> None:
+    # 19 µs of 40, and 5 % of 10 ms.
+    for told, ideal in ((40, 21), (10_000, 9_500)):
+        found = judged(measurement([told] * 1000, [ideal] * 1000))
+        assert found.valid
+        assert "own_part" not in codes(found.findings)
+
+
+def test_a_median_of_the_generators_making_is_void() -> None:
+    found = judged(measurement([640] * 1000, [60] * 1000))
+    assert codes(found.reasons) == ["own_median"]
+    assert "of which generator 580 µs" in words.reason(found.reasons[0])
+
+
+@pytest.mark.parametrize("failed", [0, 64, 9_000])
+def test_failures_do_not_hide_a_generator_that_stopped(failed: int) -> None:
+    stops = Stops(total_s=1.0, longest_s=0.5, causes={"outside": 1.0})
+    errors = {**NONE, "read": failed}
+    load = measurement([1000] * 1000, [1000] * 1000, errors=errors)
+    found = judged(replace(load, stops=stops))
+    assert codes(found.reasons) == ["generator_stopped"]
+    assert "1,000 ms by the hypervisor, or a signal" in words.reason(found.reasons[0])
+
+
+def test_many_short_stops_are_one_long_one() -> None:
+    """S7: 0.3 s of each second, before a server that is busy in the rest."""
+    stops = Stops(total_s=9.0, longest_s=0.05, causes={"other_thread": 9.0})
+    found = judged(replace(measurement([1000] * 1000, [1000] * 1000), stops=stops))
+    assert codes(found.reasons) == ["generator_stops"]
+    assert "30.0% of the load, limit 10%" in words.reason(found.reasons[0])
+
+
+def test_a_lower_bound_has_no_part() -> None:
+    exact = histograms.count_values(np.array([1000] * 100))
+    histogram = histograms.from_counts(*exact)
+    censored = histograms.from_values(np.array([5_000_000] * 100))
+    latency = due.over_due(histograms.summary(histogram, exact), histogram, censored, [])
+    own = due.own_part(latency, histogram, censored)
+    assert own == OwnPart(p50=0, p75=None, p90=None, p95=None, p99=None, p99_9=None, p99_99=None)

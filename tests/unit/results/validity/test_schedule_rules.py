@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadlab.generators import wrk2
+from loadlab.generators.measurement import Lateness, Measurement
+from loadlab.report import words
+from tests.unit import builders
+from tests.unit.results.validity.judging import (
+    CLOSED,
+    CLOSED_LOOP,
+    GOOD,
+    NONE,
+    OVERLOADED,
+    codes,
+    judged,
+)
+from tests.unit.builders import telemetry as host
+
+
+def test_a_full_server_saturates() -> None:
+    found = judged(replace(OVERLOADED, mean_service_us=1.0), server=host(cpu_busy=0.95))
+    assert found.valid
+    assert codes(found.findings) == ["saturated", "unsent"]
+    for word in ("250.0/s achieved", "1000/s asked", "22500 of 30000", "0.95 busy"):
+        assert word in words.reason(found.findings[0])
+
+
+def test_an_idle_server_whose_answers_are_all_waited_for_saturates() -> None:
+    found = judged(OVERLOADED, server=host(cpu_busy=0.05))
+    assert found.valid
+    assert found.findings[0].facts["resource"] == "connections"
+    assert "64.0 of 64 connections" in words.reason(found.findings[0])
+
+
+def test_requests_that_time_out_hold_their_connections() -> None:
+    """30 answers of 2 s, 60 timeouts of 30 s: 64 connections for 30 s, all in use."""
+    hung = replace(
+        OVERLOADED,
+        requests=90,
+        responses=30,
+        errors={**NONE, "timeout": 60},
+        rate_achieved=1.0,
+        mean_service_us=2e6,
+    )
+    found = judged(hung, server=host(cpu_busy=0.05))
+    assert codes(found.findings) == ["saturated", "unsent", "errors"]
+    assert found.findings[0].facts["connections_used"] == pytest.approx(62)
+
+
+def test_a_server_that_answers_nothing_is_the_limit() -> None:
+    mute = (builders.ROOT / "tests/fixtures/wrk2/mute.txt").read_text()
+    asked = builders.load(generator="wrk2", rate=1.0, connections=1, duration_s=10.0)
+    found = judged(wrk2.measure(mute, asked, None), server=host(cpu_busy=0.05), load=asked)
+    assert found.valid
+    (saturated,) = (finding for finding in found.findings if finding.code == "saturated")
+    assert saturated.facts["resource"] == "connections"
+
+
+def test_idle_connections_while_requests_were_due_void() -> None:
+    found = judged(replace(OVERLOADED, mean_service_us=0.89 * 64 / 250 * 1e6))
+    assert codes(found.reasons) == ["rate_missed"]
+
+
+@pytest.mark.parametrize(
+    ("connections", "rate", "answers"), [(2048, 8200, 4500), (400, 1900, 140), (64, 1000, 900)]
+)
+@pytest.mark.parametrize("sender", [1.0, 0.6])
+def test_short_loads_fill_their_connections_first(
+    connections: int, rate: int, answers: int, sender: float
+) -> None:
+    """A server that answers one after another, asked for 3 s; or a generator that leaves 40 % of
+    its connections idle."""
+    free = [0.0] * int(sender * connections)
+    server_free, held, sent = 0.0, 0.0, 0
+    for due in np.arange(0, 3, 1 / rate):
+        begun = max(float(due), heapq.heappop(free))
+        if begun >= 3:
+            break
+        server_free = max(server_free, begun) + 1 / answers
+        heapq.heappush(free, server_free)
+        held, sent = held + server_free - begun, sent + 1
+    measured = replace(
+        OVERLOADED,
+        requests=sent,
+        responses=sent,
+        ok=sent,
+        scheduled=3 * rate,
+        unsent=3 * rate - sent,
+        duration_s=server_free,
+        rate_achieved=sent / server_free,
+        mean_service_us=held / sent * 1e6,
+    )
+    found = judged(
+        measured,
+        client=host(sockets={"established_max": connections}),
+        load=builders.load(rate=float(rate), connections=connections, duration_s=3.0),
+    )
+    full = sender == 1.0
+    assert codes(found.reasons) == ([] if full else ["rate_missed"])
+    assert ("saturated" in codes(found.findings)) == full
+
+
+def test_answers_still_in_the_pipe_are_no_missed_rate() -> None:
+    """All was sent, but each answer takes 3 s: the answers a second are fewer than asked."""
+    slow = replace(GOOD, rate_achieved=900.0, mean_service_us=3e6)
+    assert judged(slow, client=host(sockets={"established_max": 3000})).valid
+
+
+def recorded(late: int = 0, unsent: int = 0, **changes: Any) -> Measurement:
+    """Return a measurement whose requests are recorded, with these that the generator made late."""
+    return replace(GOOD, lateness=Lateness(late, unsent, 0, hidden=False), **changes)
+
+
+@pytest.mark.parametrize(
+    ("late", "withheld"), [(1, []), (2, ["p99_99"]), (15, ["p99_99"]), (16, ["p99_9", "p99_99"])]
+)
+def test_percentiles_that_the_generator_may_have_made_are_told(
+    late: int, withheld: list[str]
+) -> None:
+    findings = judged(recorded(late)).findings
+    assert [finding.facts["percentiles"] for finding in findings] == ([withheld] * bool(withheld))
+    if withheld:
+        assert words.reason(findings[0]) == (
+            f"the generator delayed {late} of 30,000 requests by more than 5 ms and 10 % of the "
+            "latency without the delay, to the median or above; all of them were sent; "
+            f"{' and '.join(withheld).replace('_', '.')} withheld"
+        )
+
+
+def test_unsent_requests_are_the_servers_where_the_generator_was_not_late() -> None:
+    """Whatever the server's CPU says."""
+    found = judged(recorded(unsent=22_500), server=host(cpu_busy=0.1))
+    assert "saturated" not in codes(found.findings)
+    over = replace(OVERLOADED, mean_service_us=1.0, lateness=Lateness(0, 0, 0, hidden=False))
+    found = judged(over, server=host(cpu_busy=0.1))
+    assert (found.valid, codes(found.findings)) == (True, ["saturated", "unsent"])
+    assert found.findings[0].facts["resource"] == "connections"
+
+
+def test_full_server_does_not_excuse_a_late_generator() -> None:
+    late = recorded(late=22_500, unsent=22_500, requests=7_500)
+    found = judged(replace(late, unsent=22_500), server=host(cpu_busy=1.0))
+    assert codes(found.reasons) == ["generator_late"]
+    assert words.reason(found.reasons[0]).endswith(
+        "22,500 of them were never sent; 75 % of all, limit 0.50 %"
+    )
+
+
+def test_requests_that_hide_the_generators_lateness_are_told() -> None:
+    hidden = replace(
+        GOOD, responses=29_900, errors={**NONE, "timeout": 100}, lateness=Lateness(0, 0, 0, True)
+    )
+    (finding, *_) = judged(hidden).findings
+    assert words.coded(finding).startswith(
+        "late_hidden: 100 requests without an answer, 64 connections: "
+    )
+
+
+def test_the_pacers_last_ticks_are_not_called_unsent() -> None:
+    assert judged(replace(GOOD, requests=29_998, unsent=2)).findings == []
+
+
+def test_littles_law_is_checked_in_a_closed_loop() -> None:
+    found = judged(replace(CLOSED, mean_service_us=2101.0), load=CLOSED_LOOP)
+    assert codes(found.findings) == ["littles_law"]
+    assert found.valid
