@@ -112,10 +112,10 @@ def following(run_dir: Path) -> list[str]:
         return [f"Next: {resume} -e budget={planned.options.budget}  # more blocks, if undecided"]
     measured = planned.options.repetitions
     more = ENOUGH if measured < ENOUGH else 2 * measured
-    compare = f"-e base={RunDir(run_dir).run_id} -e head=<run_id>"
+    compare = f"{RunDir(run_dir).run_id} <run_id>"
     return [
         f"Next: {resume} -e repetitions={more}  # more repetitions",
-        f"      ansible-playbook playbooks/compare.yml {compare}  # another run against this one",
+        f"      python -m loadlab compare {compare}  # another run against this one",
     ]
 
 

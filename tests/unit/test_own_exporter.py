@@ -24,7 +24,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, page: str | Exception) -> None:
 
     monkeypatch.setattr(exporter, "fetch", fetch)
     action = own_exporter.ActionModule.__new__(own_exporter.ActionModule)
-    assert action.work({"url": URL, "booted": BOOTED}) == {}
+    assert action.act({"url": URL, "booted": BOOTED}) == {}
 
 
 @pytest.mark.parametrize("told", ["1.795224996e+09", "1795224996"])

@@ -377,7 +377,7 @@ def test_an_error_that_is_no_text_is_kept_as_text(tmp_path: Path) -> None:
         "purpose": "measure",
         "cell": msgspec.to_builtins(cell()),
     }
-    answer = action.work({"dest": str(tmp_path), "record": record, "error": error})
+    answer = action.act({"dest": str(tmp_path), "record": record, "error": error})
     assert answer == {"changed": True}
     assert documents.text(tmp_path / "error.txt") == "curl: \\udcff\\udcfe\n"
 

@@ -101,7 +101,7 @@ class Watched:
         args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
         args |= {"item": for_ansible(ITEM), "path": "/agents", "server": ""}
         args["dir"] = str(self.dest / "a-run/cells/a-cell/rep-3")
-        assert self.action.work(args) == {"changed": True}
+        assert self.action.act(args) == {"changed": True}
         assert Recorded.made == urls
         assert sorted(Recorded.ended) == sorted(urls)
         return self.clock.now

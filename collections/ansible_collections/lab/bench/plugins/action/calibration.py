@@ -1,5 +1,9 @@
-"""Action plugin lab.bench.calibration; see calibration.py and calibration_reuse.py in
-loadlab/results."""
+"""Action plugin lab.bench.calibration: writes calibration.json, as measured now or lately.
+
+Its result: ``found``: whether there is a calibration, ``calibration``: its document, ``text``: the
+same in one or two lines, and ``reused``: which run measured it and how long ago.
+loadlab/results/judge_calibration.py and calibration_reuse.py do the work.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     ControllerAction,
     for_ansible,
 )
+from msgspec import Struct
 
 from loadlab.model import CalibrationConditions, TuningLedger
 from loadlab.plan import plan_document as plans
@@ -20,21 +25,42 @@ from loadlab.run import documents
 from loadlab.run.run_dir import IPERF3, IPERF3_SEVERAL, LINK, PING, CalibrationDir
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A calibration of the link and of the generator.
+
+    - dir: folder of the raw files in the run; the document is beside it
+    - repetition: number of this calibration in the run
+    - link: output of what measured the link, client_to_server and server_to_client of iperf3, the
+      same with several_ before where several streams were measured, and ping; without it an earlier
+      calibration is looked for
+    - hosts: the server and the client, whose tuning.json is a condition too
+    - conditions: everything else that a calibration depends on
+    - generator: of the measurements that follow
+    """
+
+    dir: Path
+    repetition: int
+    link: dict[str, str] | None = None
+    hosts: list[str]
+    conditions: dict[str, Any]
+    generator: str
+
+
 class ActionModule(ControllerAction):
     """Derives the present calibration or, without ``link``, reuses the newest of the same
     conditions."""
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        folder = CalibrationDir(Path(args["dir"]))
+    def work(self, args: Arguments) -> dict[str, Any]:
+        folder = CalibrationDir(args.dir)
         recorded = folder.run_dir.ledger()
         conditions = calibration_reuse.conditions(
-            args["conditions"],
+            args.conditions,
             documents.read(recorded, TuningLedger) if recorded.exists() else None,
-            args["hosts"],
+            args.hosts,
         )
-        if args["link"] is None:
+        if args.link is None:
             return self._earlier(args, folder, conditions)
-        link = folder.part(LINK, args["repetition"]).path
+        link = folder.part(LINK, args.repetition).path
         # The hosts' recordings may be there already.
         link.mkdir(parents=True, exist_ok=True)
         several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
@@ -42,22 +68,22 @@ class ActionModule(ControllerAction):
         for name in names.values():
             if (link / name).exists():
                 raise ValueError(f"{link / name} is there already: a measurement is kept.")
-        for key, text in args["link"].items():
+        for key, text in args.link.items():
             documents.write(link / names[key], text.encode(errors="backslashreplace"))
         measured = CalibrationConditions(
             run_id=folder.run_dir.run_id, measured=time.time(), conditions=conditions
         )
-        documents.write(folder.conditions(args["repetition"]), documents.encode(measured))
+        documents.write(folder.conditions(args.repetition), documents.encode(measured))
         try:
-            derived = self._derived(args, folder, args["repetition"])
+            derived = self._derived(args, folder, args.repetition)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {folder.path}.") from None
         return {"changed": True, "found": True, **derived}
 
     def _earlier(
-        self, args: dict[str, Any], folder: CalibrationDir, conditions: dict[str, Any]
+        self, args: Arguments, folder: CalibrationDir, conditions: dict[str, Any]
     ) -> dict[str, Any]:
-        now, number = time.time(), args["repetition"]
+        now, number = time.time(), args.repetition
         usable = list(calibration_reuse.found(folder.path.parents[1], conditions, now))
         for own in usable:
             if own.folder == folder and own.number == folder.numbers()[-1]:
@@ -82,9 +108,9 @@ class ActionModule(ControllerAction):
             return {"changed": True, "found": True, "reused": reused, **derived}
         return {"found": False}
 
-    def _derived(self, args: dict[str, Any], folder: CalibrationDir, number: int) -> dict[str, Any]:
+    def _derived(self, args: Arguments, folder: CalibrationDir, number: int) -> dict[str, Any]:
         limits = plans.read(folder.run_dir.path).thresholds
-        document = judge_calibration.derive(folder, number, args["generator"], limits)
+        document = judge_calibration.derive(folder, number, args.generator, limits)
         documents.write(folder.document, documents.encode(document))
         return {
             "calibration": for_ansible(document),
