@@ -517,8 +517,8 @@ def test_every_tuned_key_says_why_and_where_that_is_from(profile: Path) -> None:
         for entry in document.get(part, []):
             # Only a capacity can be lowered.
             optional = {"lower"} if entry["key"] in ledger.CAPACITIES else set()
-            keys = {"key", "value", "hosts", "required", "reason", "source"}
-            assert set(entry) - optional == keys, entry
+            parts = {"key", "value", "hosts", "required", "reason", "source"}
+            assert set(entry) - optional == parts, entry
             assert isinstance(entry["required"], bool)
             assert set(entry["hosts"]) <= GROUPS
             assert entry["hosts"]
