@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 from msgspec import Struct
 
 from loadlab.hosts import probe
@@ -59,8 +59,8 @@ class ActionModule(ControllerAction):
             name=args.name,
             test_address=args.test_address,
             machine_ids=args.machine_ids,
-            stacks=decode(list(plan.stacks.values()) if is_server else [], list[PythonStack]),
-            networks=decode(plan.networks, dict[str, NetworkProfile]),
+            stacks=convert(list(plan.stacks.values()) if is_server else [], list[PythonStack]),
+            networks=convert(plan.networks, dict[str, NetworkProfile]),
             disk_bytes=needs.disk_bytes if needs else 0,
             memory_bytes=needs.memory_bytes if needs else 0,
             trace=plan.trace and is_server,
@@ -69,8 +69,8 @@ class ActionModule(ControllerAction):
         reasons = [problem.message for problem in probe.problems(host, demands)]
         if is_server:
             reasons += sizing.pools_refusals(
-                decode(plan.stacks, dict[str, PooledStack]),
-                decode(plan.tunings, dict[str, TuningProfile]),
+                convert(plan.stacks, dict[str, PooledStack]),
+                convert(plan.tunings, dict[str, TuningProfile]),
                 [(item.stack, item.cell.tuning) for item in items(plan.experiments)],
                 host,
                 sizing.largest_pool(args.root),

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.lab.bench.plugins.plugin_utils.records import decode
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -68,8 +68,8 @@ class ActionModule(ControllerAction):
         }
         identities = identity.check_same_hosts(
             run.run_id,
-            decode(earlier.hosts or {}, dict[str, RunHost]),
-            decode(present, dict[str, RunHost]),
+            convert(earlier.hosts or {}, dict[str, RunHost]),
+            convert(present, dict[str, RunHost]),
             earlier.inventory_args,
             measured=bool(run.repetitions()),
         )

@@ -7,7 +7,6 @@ arguments.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -16,7 +15,7 @@ import msgspec
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import HostLost
-from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
+from ansible_collections.lab.bench.plugins.plugin_utils.records import convert
 
 from loadlab.model import Record
 from loadlab.report.terminal.progress_line import Status
@@ -53,10 +52,6 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _path(kind: type, text: str) -> Path:
-    return Path(os.path.expandvars(text)).expanduser()
-
-
 class ControllerAction(ActionBase):  # type: ignore[misc]
     """Turns the task's arguments into the record that work() takes, and returns its result.
 
@@ -80,14 +75,13 @@ class ControllerAction(ActionBase):  # type: ignore[misc]
     def arguments(cls, values: Mapping[str, Any]) -> Any:
         """Return a task's arguments as the record of work(); None stands for the default.
 
-        Texts are converted to numbers and booleans where these are expected, as -e gives texts.
         Raises ValueError naming an argument that is unknown, missing or of a wrong type.
         """
         record: Any = get_type_hints(cls.work)["args"]
         if unknown := set(values) - set(record.__struct_fields__):
             raise ValueError(f"the action has no argument {', '.join(sorted(unknown))}")
         present = {name: value for name, value in values.items() if value is not None}
-        return msgspec.convert(plain(present), record, strict=False, dec_hook=_path)
+        return convert(present, record)
 
     def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Do the action's work with the arguments of a task."""
