@@ -23,7 +23,7 @@ import msgspec
 import pytest
 from ansible_collections.lab.bench.plugins.action import fail_repetition
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
-from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -39,7 +39,7 @@ from loadlab.generators.attribution import Schedule
 from loadlab.generators.measurement import GeneratorError
 from loadlab.report import page as report
 from loadlab.stacks import asking, contract
-from loadlab.telemetry import node_exporter, pyspy
+from loadlab.telemetry import exporter, node_exporter, pyspy
 from loadlab.telemetry.counters import TelemetryError
 from tests.unit.builders import cell, load
 
