@@ -48,6 +48,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     "one-name": {"servers": {"host": AWAY}, "clients": {"host": AWAY}},
     "one-address": {"servers": {"a": AWAY}, "clients": {"b": AWAY}},
     "cut-off": {"servers": {"a": {**AWAY, "internet": False}}, "clients": {"b": AWAY_TOO}},
+    "wordy": {"servers": {"a": {**AWAY, "iperf3_seconds": "long"}}, "clients": {"b": AWAY_TOO}},
     "inventory/aws": {"servers": {"server": AWAY}, "clients": {"client": AWAY_TOO}},
     "ipv6": {"servers": {"a": {**AWAY, "test_address": "fd00::1"}}, "clients": {"b": AWAY_TOO}},
     "no-client": {"servers": {"a": AWAY}, "clients": {}},
@@ -129,6 +130,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     ("playbooks/hosts.yml -e internet=false", "internet is now called hosts_online. Use the new"),
     ("lab.yml -i inventory/aws -e yes=true", "yes is now called aws_hosts_auto_approve."),
+    ("playbooks/hosts.yml -i wordy", "iperf3_seconds: 'long' is not a whole number. It stands for"),
     ("playbooks/hosts.yml -i cut-off", "internet is now called hosts_online. Use the new name in"),
     ("lab.yml -e study=old", "study old, cell one: front is now called reverse_proxy. Use the new"),
     # Empty.

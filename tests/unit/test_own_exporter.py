@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.lab.bench.plugins.action import own_exporter
-from ansible_collections.lab.bench.plugins.plugin_utils import exporter
+
+from loadlab.telemetry import exporter
 
 URL = "http://127.77.1.11:9109/metrics"
 BOOTED = 1795224996

@@ -43,7 +43,7 @@ class Clock:
 
 
 class Recorded:
-    """In place of a recording, of which tests/unit/test_recording.py has the real one."""
+    """In place of a recording, of which tests/unit/telemetry/test_recording.py has the real one."""
 
     made: ClassVar[dict[str, str]] = {}
     ended: ClassVar[list[str]] = []

@@ -15,12 +15,12 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
     tell,
 )
-from loadlab.results.turns import Last
 from msgspec import Struct
 
+from loadlab.kinds import turn_lines
 from loadlab.plan.plan_document import Setup
-from loadlab.report.terminal import turn_lines
 from loadlab.results import turns
+from loadlab.results.turns import Last
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

@@ -20,8 +20,6 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     under_way,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import forwarded
-from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from msgspec import Struct
 
@@ -31,6 +29,8 @@ from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
 from loadlab.report.words import repetitions_words
 from loadlab.run.run_dir import RepetitionDir
+from loadlab.telemetry.exporter import forwarded
+from loadlab.telemetry.recording import Recording
 
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
 # second once their time is over.

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.plugin_utils import recording
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import Exporter
-from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
+
+from loadlab.telemetry import recording
+from loadlab.telemetry.exporter import Exporter
+from loadlab.telemetry.recording import Recording
 
 # Ten times as fast as in a run.
 EVERY_S, APART_S = 0.1, 0.05
@@ -167,7 +167,7 @@ def test_only_the_seconds_without_a_connection_are_missing(tmp_path: Path) -> No
 
         def reconnect() -> None:
             if not reachable.is_set():
-                raise AnsibleConnectionFailure("Connection timed out")
+                raise ConnectionError("Connection timed out")
             forward.begin()
 
         over = threading.Event()
@@ -188,7 +188,7 @@ def test_only_the_seconds_without_a_connection_are_missing(tmp_path: Path) -> No
     assert missing
     assert all(ended - EVERY_S < t < back + 5 * EVERY_S for t, _ in missing)
     assert missing[0][1].startswith("ConnectionRefusedError: ")
-    assert missing[0][1].endswith("; AnsibleConnectionFailure: Connection timed out")
+    assert missing[0][1].endswith("; ConnectionError: Connection timed out")
     assert forward.begins == 2
     after = [t for t, why in found if t > back and not why]
     assert len(after) >= 5
