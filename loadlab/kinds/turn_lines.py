@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds.turns import Turn
 from loadlab.model import Result
 from loadlab.plan import progress
 from loadlab.plan.modes import search
@@ -19,7 +20,6 @@ from loadlab.report.words import (
     verdict_words,
 )
 from loadlab.results.matrix import build_matrix as matrix
-from loadlab.results.turns import Turn
 from loadlab.run import formatting
 
 _NOTICES = {"early": disturbances.early, "spent": disturbances.spent}
