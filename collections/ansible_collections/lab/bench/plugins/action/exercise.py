@@ -8,8 +8,7 @@ from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 
-from loadlab.kinds import derive_run
-from loadlab.kinds.lesson import reader, words
+from loadlab.kinds.lesson import analyse, reader, words
 from loadlab.kinds.lesson import show as pages
 from loadlab.model import Claims, LessonResult
 from loadlab.plan import plan_document as plans
@@ -32,7 +31,7 @@ class ActionModule(ControllerAction):
         documents.write(
             run.reader, documents.encode(reader.after(stage, exercise, before, time.time()))
         )
-        found = derive_run.lesson(run.path)
+        found = analyse.derive(run.path)
         if run.lesson_page.exists():
             for name, content in pages.pages(run.path, Path(args["root"])).items():
                 self.put(run.path / name, content)

@@ -13,10 +13,8 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 )
 from msgspec.structs import replace
 
-from loadlab.kinds import derive_run
-from loadlab.kinds.gate import analyse as verdict
-from loadlab.kinds.gate import blocks_decided
-from loadlab.kinds.matrix import blocks_left as candidates
+from loadlab.kinds import all_kinds, derive_run
+from loadlab.kinds.budget import Pace
 from loadlab.model import Progress, Result
 from loadlab.plan import ablation, progress, records, repeats, schedule
 from loadlab.plan import plan_document as plans
@@ -26,9 +24,7 @@ from loadlab.plan.progress import Began
 from loadlab.plan.records import Records
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report.terminal import cell_lines
-from loadlab.report.words import applications_words, disturbances, matrix_words, outcomes
-from loadlab.report.words import verdict_words as words
-from loadlab.results.matrix import build_matrix as matrix
+from loadlab.report.words import applications_words, disturbances, outcomes
 from loadlab.run import documents, formatting, lock
 from loadlab.run.run_dir import RunDir
 
@@ -58,18 +54,20 @@ class ActionModule(ControllerAction):
                     at=time.time(),
                     since=schedule.highest_repetitions(kept),
                     outlook=schedule.outlook(plan, kept, pair),
-                    blocks=blocks_decided.blocks_done(plan, kept, {}),
+                    blocks=schedule.blocks_done(plan, kept, {}),
                 )
             kept = repeats.limited(plan, kept)
             failures = schedule.consecutive_failures(kept, began.since)
-            pace = blocks_decided.Pace(began.at, time.time(), began.blocks)
-            plan = blocks_decided.with_blocks_left(plan, kept, failures, pace)
-            plan = candidates.with_blocks_left(plan, kept, pace)
+            kind = all_kinds.of_plan(plan)
+            pace = Pace(began.at, time.time(), began.blocks)
+            plan = plans.with_blocks(plan, kind.blocks(plan, kept, failures, pace))
             ahead = schedule.outlook(plan, kept, pair, failures)
             document = progress.document(plan, kept, failures, began, ahead, time.time())
             documents.write(run.progress, documents.encode(document))
         began = self._tell_disturbance(plan, kept, pair, began, ahead.total)
-        following = schedule.next_item(plan, kept, failures, before, pair)
+        following = schedule.next_item(
+            plan, kept, failures, before, pair, keeps_order=kind.keeps_order
+        )
         answer = {"item": None, "left": 0, "began": for_ansible(began)}
         self._tell_block(plan, kept, item, following)
         if following is None:
@@ -114,11 +112,8 @@ class ActionModule(ControllerAction):
         block = last.block if last is not None else None
         if not block or (following is not None and following.block == block):
             return
-        if plan.ab is not None:
-            tell(words.after_block(block, verdict.table(plan.ab, kept)))
-        if plan.matrix is not None:
-            now = matrix.one_of(plan).standing(kept)
-            tell(matrix_words.after_block(plan, block, now, matrix.compare(plan, kept, now)))
+        if text := all_kinds.of_plan(plan).after_block(plan, kept, block):
+            tell(text)
 
     def _tell_disturbance(
         self, plan: Plan, kept: Records, pair: int, began: Began, total: int

@@ -13,12 +13,13 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
 from msgspec.structs import replace
 
 from loadlab.history.reproduction import deviations, recipe
+from loadlab.kinds import all_kinds
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
 from loadlab.plan import option_specs
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.request import Request
-from loadlab.report.words import applications_words, curves_words, matrix_words, reproduction_words
+from loadlab.report.words import applications_words, curves_words, reproduction_words
 from loadlab.run import documents, revision
 from loadlab.run.errors import PlanError
 
@@ -47,7 +48,10 @@ class ActionModule(ControllerAction):
                 "plan": for_ansible(found),
                 "cross_checked": for_ansible(checked) if more else None,
                 "told": "\n".join(
-                    filter(None, [matrix_words.planned(found), curves_words.told(found)])
+                    filter(
+                        None,
+                        [all_kinds.of_plan(found).announcement(found), curves_words.told(found)],
+                    )
                 ),
                 "applications": applications_words.found(found),
                 "unlike": unlike,
