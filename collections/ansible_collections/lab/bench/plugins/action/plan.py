@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from loadlab.history.reproduction import deviations, recipe
+from loadlab.kinds import all_kinds
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
 from loadlab.model.study import Scalar
@@ -27,7 +28,7 @@ from loadlab.plan import option_specs
 from loadlab.plan.option_specs import Spec
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.request import Request
-from loadlab.report.words import applications_words, curves_words, matrix_words, reproduction_words
+from loadlab.report.words import applications_words, curves_words, reproduction_words
 from loadlab.run import documents, revision
 
 
@@ -75,7 +76,7 @@ class ActionModule(ControllerAction):
         planned = plan(request)
         checked = planned if request.cross_check else plan(replace(request, cross_check=True))
         more = len(checked.experiments) > len(planned.experiments)
-        notes = [matrix_words.planned(planned), curves_words.told(planned)]
+        notes = [all_kinds.of_plan(planned).announcement(planned), curves_words.told(planned)]
         return {
             "plan": for_ansible(planned),
             "cross_checked": for_ansible(checked) if more else None,
