@@ -124,8 +124,8 @@ def refuse_absent(archive: str) -> None:
     if not Path(archive).is_file():
         why = f"'{archive}' is not a file" if archive else "none was given"
         raise BundleError(
-            f"bundle: {why}. Give an archive that playbooks/bundle.yml wrote with "
-            "-e bundle=<path>. Nothing was written."
+            f"bundle: {why}. Give the path of an archive that python -m loadlab "
+            "bundle wrote. Nothing was written."
         )
     if not os.access(Path(archive).absolute().parent, os.W_OK | os.X_OK):
         raise BundleError(

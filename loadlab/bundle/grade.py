@@ -22,7 +22,7 @@ def bundles(folder: str) -> list[Path]:
     if not found:
         raise BundleError(
             f"bundles: '{folder}' is no folder with bundles (*{_ENDING}). Give the folder that has "
-            "them with -e bundles=<folder>."
+            "them. Nothing was written."
         )
     return found
 

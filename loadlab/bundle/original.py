@@ -35,7 +35,8 @@ def read(like: str, root: Path) -> Original:
     if not named or not (run_dir / PLAN).is_file():
         raise PlanError(
             f"like: '{like}' is neither a bundle nor a run. Give the path of an archive that "
-            f"playbooks/bundle.yml wrote, or a run in results/. {runs(root / 'results', SUMMARY)}"
+            "python -m loadlab bundle wrote, or a run in results/. "
+            f"{runs(root / 'results', SUMMARY)}"
         )
     absent = [name for name in NEEDED if not (run_dir / name).is_file()]
     if absent:
@@ -62,8 +63,8 @@ def _of_bundle(path: Path, like: str, root: Path) -> Original:
             shown = ", ".join(one_line(name, 200) for name in altered[:_SHOWN])
             raise PlanError(
                 f"like: '{like}' is refused, as these files are not what its raw files give: "
-                f"{shown}{more}. See each difference with ansible-playbook playbooks/verify.yml "
-                f"-e bundle={like}, and get the bundle again from its maker."
+                f"{shown}{more}. See each difference with python -m loadlab verify "
+                f"{like}, and get the bundle again from its maker."
             )
         try:
             return _original(

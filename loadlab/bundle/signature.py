@@ -47,7 +47,7 @@ class Signer:
 
 def refuse_key(key: Path) -> None:
     """Raise SignatureError where a file cannot sign."""
-    instead = "Give your private key, for example -e sign=~/.ssh/id_ed25519. Nothing was written."
+    instead = "Give your private key, for example --sign ~/.ssh/id_ed25519. Nothing was written."
     if not key.is_file():
         raise SignatureError(f"sign: '{key}' is not a file. {instead}")
     try:
@@ -60,7 +60,7 @@ def refuse_key(key: Path) -> None:
     public = _PUBLIC.match(begin)
     if public and public[1] not in _agent():
         private = key.with_suffix("") if key.suffix == ".pub" else None
-        instead = f"Give -e sign={private}" if private and private.is_file() else "Give that"
+        instead = f"Give --sign {private}" if private and private.is_file() else "Give that"
         raise SignatureError(
             f"sign: '{key}' is a public key, and no ssh-agent has its private key. {instead}, or "
             "add it to an agent with ssh-add. Nothing was written."

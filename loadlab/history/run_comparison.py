@@ -154,7 +154,7 @@ def _summary(results: Path, name: str, run: str) -> Summary:
     if not RUN_ID.fullmatch(run) or not path.exists():
         why = f"'{run}' is no run with a {SUMMARY} in results/" if run else "none was given"
         raise PlanError(
-            f"{name}: {why}. {runs(results, SUMMARY)} Give two with -e base=<run_id> -e "
-            "head=<run_id>, or several a side with commas. Nothing was written."
+            f"{name}: {why}. {runs(results, SUMMARY)} Give two with python -m loadlab "
+            "compare <base> <head>, or several a side with commas. Nothing was written."
         )
     return documents.read(path, Summary)

@@ -22,7 +22,7 @@ _WORSE = {"goodput": "lower", "p50": "higher", "p99": "higher"}
 RULE = (
     "A run is compared with earlier runs only, and only with those of the same environment. The "
     f"newest {NEWEST} runs of a level are compared with the {inference.LEAST} or more before them, "
-    "as playbooks/compare.yml compares runs: goodput, p50 and p99, a run's value being the median "
+    "as python -m loadlab compare does: goodput, p50 and p99, a run's value being the median "
     "of its repetitions, by Welch's t on logarithms. A step is marked where p, corrected for all "
     "cells of the run and all earlier comparisons of the level, is at most "
     f"{inference.ALPHA:g}, the difference exceeds the noise floor of the runs' A/A controls, and "

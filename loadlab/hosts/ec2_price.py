@@ -11,7 +11,8 @@ from loadlab.model import CloudInstance
 
 HOURS_A_MONTH = 730
 # A load takes longer than planned: stacks restart between measurements, and repeats of void
-# measurements take at most half as long again (plan/repeats.py). Before and after it hosts are tuned, calibrated and their files fetched.
+# measurements take at most half as long again (plan/repeats.py). Before and after it hosts are
+# tuned, calibrated and their files fetched.
 LOAD_MARGIN = 1.6
 BESIDE_LOAD_S = 20 * 60
 # Shortest lifetime of an instance, hours.

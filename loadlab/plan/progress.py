@@ -22,7 +22,7 @@ class Began(Record, kw_only=True, frozen=True):
     since: dict[str, int]  # cell_id -> its highest repetition
     outlook: Outlook
     blocks: int = 0  # finished ones
-    told: tuple[str, ...] = ()  # sentences that this invocation told once
+    notices: tuple[str, ...] = ()  # those of a disturbance that this invocation printed
 
 
 class Measuring(Struct, frozen=True, kw_only=True):

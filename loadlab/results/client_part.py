@@ -16,8 +16,8 @@ from loadlab.run.run_dir import CELL, COUNTERS, ERROR, RUN, ClientDir, Repetitio
 from loadlab.generators import registry
 from loadlab.generators.generator import Answer
 from loadlab.generators.measurement import Measurement
-from loadlab.telemetry import host, node_exporter
-from loadlab.telemetry.window import Window
+from loadlab.telemetry import host_telemetry, node_exporter
+from loadlab.telemetry.recordings import Window
 
 _STUB_STATUS = re.compile(
     r"Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ (\d+) \n"
@@ -137,16 +137,16 @@ def _read(
         before, after = map(_stub_requests, folder.counters)
         counters = before, after
         raw |= set(COUNTERS)
-    raw |= host.raw(folder)
+    raw |= host_telemetry.raw(folder)
     below = "" if folder.path == rep_dir else f"{folder.path.relative_to(rep_dir).as_posix()}/"
     return ClientPart(
         name=folder.path.name,
         setup=setup,
         measurement=measurement,
         counters=counters,
-        server=host.server(RepetitionDir(rep_dir), scrapes, setup, window),
+        server=host_telemetry.server(RepetitionDir(rep_dir), scrapes, setup, window),
         client=_working(
-            host.client(folder, own_scrapes, setup, own_window),
+            host_telemetry.client(folder, own_scrapes, setup, own_window),
             measurement.polling_s,
             end - started,
         ),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadlab.model import CpuModes
+from loadlab.telemetry.recordings import TelemetryError
 
 MODES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
 # Time in these modes is time in which no process had the core.
@@ -25,10 +26,6 @@ SHORTEST_S = 0.5
 SHORTEST_SCRAPED_S = 0.1
 
 Floats: TypeAlias = NDArray[np.float64]
-
-
-class TelemetryError(ValueError):
-    """A recording is truncated, not understood, or has too few samples."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +86,11 @@ def edges(counters: Counters, start: float, end: float) -> list[float]:
     else:
         inner = [float(t) for t in counters.t]
         shortest_s = SHORTEST_SCRAPED_S
-    found = [start]
+    moments = [start]
     for t in inner:
-        if t - found[-1] >= shortest_s and end - t >= shortest_s:
-            found.append(t)
-    return [*found, end]
+        if t - moments[-1] >= shortest_s and end - t >= shortest_s:
+            moments.append(t)
+    return [*moments, end]
 
 
 def use(counters: Counters, at: Sequence[float]) -> Use:
@@ -106,10 +103,10 @@ def use(counters: Counters, at: Sequence[float]) -> Use:
     seconds = np.diff(moments)
 
     def spent(values: Floats) -> Floats:
-        found = np.interp(moments, counters.t, values)
+        counts = np.interp(moments, counters.t, values)
         for place in (0, -1):
-            found[place] = at_edge(counters.t, values, float(moments[place]))
-        return np.diff(found)
+            counts[place] = at_edge(counters.t, values, float(moments[place]))
+        return np.diff(counts)
 
     by_core = {
         core: {mode: spent(values) for mode, values in modes.items()}
@@ -167,7 +164,7 @@ def _foreign(seconds: Floats, by_core: Mapping[int, Mapping[str, Floats]], own: 
     return np.clip((available - without - own) / available, 0, 1)
 
 
-def mean_modes(found: Use) -> CpuModes:
+def mean_modes(use: Use) -> CpuModes:
     """Return the modes over all intervals. Their sum is 1."""
-    weights = found.seconds / found.seconds.sum()
-    return CpuModes(**{mode: float(values @ weights) for mode, values in found.modes.items()})
+    weights = use.seconds / use.seconds.sum()
+    return CpuModes(**{mode: float(values @ weights) for mode, values in use.modes.items()})

@@ -10,9 +10,7 @@ import msgspec
 
 from loadlab.model import Database, Query, Sessions
 from loadlab.run.formatting import one_line
-from loadlab.telemetry.counters import TelemetryError
-from loadlab.telemetry.node_exporter import unpacked
-from loadlab.telemetry.window import Window, around, used
+from loadlab.telemetry.recordings import Window, around, json_lines, used
 
 STATEMENTS = 5  # the statements with the longest total time
 QUERY_LENGTH = 500
@@ -57,26 +55,19 @@ class DatabaseReading(msgspec.Struct, frozen=True):
 
     def calls(self, key: str) -> float:
         """Return how often a statement ran."""
-        return sum(one.calls for one in self.statements if one.id == key)
+        return sum(statement.calls for statement in self.statements if statement.id == key)
 
     def seconds(self, key: str) -> float:
         """Return the total time of a statement."""
-        return sum(one.total_ms for one in self.statements if one.id == key) / 1000
+        return (
+            sum(statement.total_ms for statement in self.statements if statement.id == key) / 1000
+        )
 
 
 def read(path: Path) -> list[DatabaseReading]:
     """Return the readings of a database. Raises TelemetryError for a malformed line."""
-    readings = []
-    for number, line in enumerate(unpacked(path).splitlines(), 1):
-        if not line:
-            continue  # psql ends each table with an empty line
-        try:
-            readings.append(msgspec.json.decode(line, type=DatabaseReading))
-        except ValueError as error:
-            raise TelemetryError(
-                f"{path.name} line {number} not understood: {line[:120]!r}: {error}"
-            ) from error
-    return readings
+    # psql ends each table with an empty line.
+    return json_lines(path, DatabaseReading)
 
 
 def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database | None:
@@ -119,21 +110,23 @@ def summarise(readings: Sequence[DatabaseReading], window: Window) -> Database |
             else round(used(inside, far, lambda reading: reading.wal_syncs or 0.0))
         ),
         connections_limit=inside[-1].connections_limit,
-        activity=_activity([one for one in inside if window.start <= one.t <= window.end]),
+        activity=_activity(
+            [reading for reading in inside if window.start <= reading.t <= window.end]
+        ),
         statements=statements[:STATEMENTS],
     )
 
 
 def _activity(inside: Sequence[DatabaseReading]) -> list[Sessions] | None:
     """Return the mean connections by state and wait; None where they were not recorded."""
-    several = [one.activity for one in inside if one.activity is not None]
-    if not several:
+    activities = [reading.activity for reading in inside if reading.activity is not None]
+    if not activities:
         return None
     sums: Counter[tuple[str, str | None]] = Counter()
-    for reading in several:
-        for one in reading:
-            sums[one.state, one.wait] += one.number
+    for activity in activities:
+        for sessions in activity:
+            sums[sessions.state, sessions.wait] += sessions.number
     return [
-        Sessions(state=state, wait=wait, mean=number / len(several))
+        Sessions(state=state, wait=wait, mean=number / len(activities))
         for (state, wait), number in sums.most_common()
     ]

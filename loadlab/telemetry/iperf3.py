@@ -44,7 +44,7 @@ def parse(text: str) -> Iperf3Direction:
         # Only a TCP sender reports them; the JSON of a UDP test has no such key.
         retransmits = int(sent["retransmits"])
         moved, size = float(sent["bytes"]), float(document["start"]["tcp_mss_default"])
-        each = [float(one["sum"]["bits_per_second"]) for one in document["intervals"]]
+        rates = [float(interval["sum"]["bits_per_second"]) for interval in document["intervals"]]
         percent = Iperf3Cpu(local=float(cpu["host_total"]), remote=float(cpu["remote_total"]))
         streams = int(document["start"]["test_start"]["num_streams"])
         version = _VERSION.match(document["start"]["version"])
@@ -57,7 +57,7 @@ def parse(text: str) -> Iperf3Direction:
     threads = version is None or (int(version[1]), int(version[2])) >= THREADS_SINCE
     cores = streams if threads else 1
     # The last interval may be a fraction of a second.
-    whole = each[: int(seconds)]
+    whole = rates[: int(seconds)]
     return Iperf3Direction(
         bits_per_second=bits,
         retransmits=retransmits,

@@ -57,30 +57,30 @@ class _Maps(msgspec.Struct):
 
 def _read(text: str) -> _Maps:
     """Return the maps of a trace. Raises ResultError for a line that is not understood."""
-    found = _Maps()
+    maps = _Maps()
     for number, line in enumerate(text.splitlines(), 1):
         if not line:
             continue
         try:
-            one = msgspec.json.decode(line, type=_Line)
-            if one.type == "group":
-                found.groups |= {
-                    key: msgspec.json.decode(raw, type=str) for key, raw in one.data.items()
+            parsed = msgspec.json.decode(line, type=_Line)
+            if parsed.type == "group":
+                maps.groups |= {
+                    key: msgspec.json.decode(raw, type=str) for key, raw in parsed.data.items()
                 }
                 continue
-            for name, raw in one.data.items():
+            for name, raw in parsed.data.items():
                 match name:
                     case "@run_queue":
-                        found.run_queue = msgspec.json.decode(raw, type=dict[str, list[_Bin]])
+                        maps.run_queue = msgspec.json.decode(raw, type=dict[str, list[_Bin]])
                     case "@run_queue_us":
-                        found.run_queue_us = msgspec.json.decode(raw, type=dict[str, _Sum])
+                        maps.run_queue_us = msgspec.json.decode(raw, type=dict[str, _Sum])
                     case "@waited_us":
-                        found.waited_us = msgspec.json.decode(raw, type=dict[str, int])
+                        maps.waited_us = msgspec.json.decode(raw, type=dict[str, int])
                     case "@retransmits":
-                        found.retransmits = msgspec.json.decode(raw, type=dict[str, int])
+                        maps.retransmits = msgspec.json.decode(raw, type=dict[str, int])
         except msgspec.MsgspecError as error:
             raise ResultError(f"{TRACE} line {number} not understood: {error}") from error
-    return found
+    return maps
 
 
 def figures(trace: str, counters: str) -> KernelTrace:
@@ -88,39 +88,40 @@ def figures(trace: str, counters: str) -> KernelTrace:
 
     Raises ResultError for a line that is not understood, and for a trace without any thread.
     """
-    found = _read(trace)
-    if not found.run_queue_us:
+    maps = _read(trace)
+    if not maps.run_queue_us:
         raise ResultError(f"{TRACE} has no thread that waited for a core")
     members = {
-        service: {key for key, path in found.groups.items() if f"{group}/" in f"{path}/"}
+        service: {key for key, path in maps.groups.items() if f"{group}/" in f"{path}/"}
         for service, group in CONTROL_GROUPS.items()
     }
-    ratio, why = _per_cycle(counters)
+    ratio, uncounted = _per_cycle(counters)
     return KernelTrace(
         services=[
-            _service(service, found, keys)
+            _service(service, maps, keys)
             for service, keys in members.items()
-            if keys & found.run_queue_us.keys()
+            if keys & maps.run_queue_us.keys()
         ],
-        retransmits=found.retransmits,
+        retransmits=maps.retransmits,
         instructions_per_cycle=ratio,
-        uncounted=why,
+        uncounted=uncounted,
     )
 
 
-def _service(name: ServiceName, found: _Maps, keys: set[str]) -> TracedService:
-    sums = [one for key, one in found.run_queue_us.items() if key in keys]
-    count = sum(one.count for one in sums)
+def _service(name: ServiceName, maps: _Maps, keys: set[str]) -> TracedService:
+    sums = [queued for key, queued in maps.run_queue_us.items() if key in keys]
+    count = sum(queued.count for queued in sums)
     bins: Counter[int] = Counter()
-    for one in (one for key in keys for one in found.run_queue.get(key, [])):
-        bins[one.max] += one.count
+    for key in keys:
+        for latency_bin in maps.run_queue.get(key, []):
+            bins[latency_bin.max] += latency_bin.count
     return TracedService(
         service=name,
         scheduled=count,
-        run_queue_mean_us=sum(one.total for one in sums) / count,
+        run_queue_mean_us=sum(queued.total for queued in sums) / count,
         run_queue_p50_us=_quantile(bins, 0.5),
         run_queue_p99_us=_quantile(bins, 0.99),
-        waits=_waits(found.waited_us, keys),
+        waits=_waits(maps.waited_us, keys),
     )
 
 
@@ -141,7 +142,7 @@ def _waits(waited: Mapping[str, int], keys: set[str]) -> list[TracedWait]:
         key, _, stack = place.partition(",")
         if key in keys:
             sums[call(stack)] += us
-    longest = sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:WAITS]
+    longest = sorted(sums.items(), key=lambda wait: (-wait[1], wait[0]))[:WAITS]
     return [TracedWait(call=name, seconds=us / 1e6) for name, us in longest]
 
 
@@ -149,8 +150,8 @@ def call(stack: str) -> str:
     """Return the system call of a kernel stack; the innermost function that is none of the
     scheduler where it has no call, "?" where it has none either."""
     frames = [frame.partition("+")[0] for frame in _FRAMES.split(stack) if frame]
-    found = next((match[1] for frame in frames if (match := _CALL.fullmatch(frame))), None)
-    return found or next((frame for frame in frames if not _SCHEDULER.fullmatch(frame)), "?")
+    system_call = next((match[1] for frame in frames if (match := _CALL.fullmatch(frame))), None)
+    return system_call or next((frame for frame in frames if not _SCHEDULER.fullmatch(frame)), "?")
 
 
 def _per_cycle(counters: str) -> tuple[float | None, str | None]:
@@ -158,22 +159,22 @@ def _per_cycle(counters: str) -> tuple[float | None, str | None]:
 
     A processor with two kinds of cores has a line for each, such as cpu_core/cycles/.
     """
-    found: Counter[str] = Counter()
-    said = "perf printed nothing"
+    totals: Counter[str] = Counter()
+    reason = "perf printed nothing"
     for line in counters.splitlines():
         if not line or line.startswith("#"):
             continue
         value, _, event, *_ = [*line.split(","), "", ""]
         name = event.rstrip("/").rpartition("/")[2].partition(":")[0]
         if value.startswith("<"):
-            said = f"{name}: {value.strip('<>')}"
+            reason = f"{name}: {value.strip('<>')}"
         elif not value.isdecimal():
             raise ResultError(f"{TRACE_COUNTERS} has a line that is no counter: {line[:120]!r}")
         else:
-            found[name] += int(value)
-    if not (found["cycles"] and found["instructions"]):
-        return None, said
-    return found["instructions"] / found["cycles"], None
+            totals[name] += int(value)
+    if not (totals["cycles"] and totals["instructions"]):
+        return None, reason
+    return totals["instructions"] / totals["cycles"], None
 
 
 def reduce(rep_dir: Path) -> KernelTrace:

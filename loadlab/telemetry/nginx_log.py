@@ -10,9 +10,7 @@ from pathlib import Path
 from statistics import mean
 
 from loadlab.model import NginxLog
-from loadlab.telemetry.counters import TelemetryError
-from loadlab.telemetry.node_exporter import unpacked
-from loadlab.telemetry.remembered import remembered
+from loadlab.telemetry.recordings import TelemetryError, remembered, unpacked
 
 # Kind of an error -> the words by which nginx's error log has it (nginx 1.22 to 1.26).
 ERRORS = {
@@ -44,9 +42,10 @@ def summarise(lines: Sequence[str], start: float, end: float) -> NginxLog:
     errors count in the whole recording, so those of a warm-up too. Raises TelemetryError for a
     malformed line.
     """
-    requests = [times for ended, times in _requests(lines) if start <= ended <= end]
+    requests = [seconds for ended, seconds in _requests(lines) if start <= ended <= end]
     whole, connects, upstream = (
-        [value for one in requests if (value := one[place]) is not None] for place in range(3)
+        [value for seconds in requests if (value := seconds[place]) is not None]
+        for place in range(3)
     )
     errors = Counter(
         kind

@@ -7,10 +7,8 @@ line `# scrape <t> failed: <reason>`. Gzip members may be appended one after ano
 
 from __future__ import annotations
 
-import gzip
 import re
 import statistics
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,7 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from loadlab.model import HostSeries, HostTelemetry, Memory, SocketCounts, TcpCounts, Traffic
 from loadlab.telemetry import counters
-from loadlab.telemetry.counters import MODES, Counters, TelemetryError, Use
+from loadlab.telemetry.counters import MODES, Counters, Use
+from loadlab.telemetry.recordings import TelemetryError, unpacked
 
 CPU = "node_cpu_seconds_total"
 CLOCK = "node_time_seconds"
@@ -36,23 +35,17 @@ TCP = {
     "listen_drops": "node_netstat_TcpExt_ListenDrops",
     "active_opens": "node_netstat_Tcp_ActiveOpens",
     "passive_opens": "node_netstat_Tcp_PassiveOpens",
+    "segments": "node_netstat_Tcp_OutSegs",
+    "delayed_acks": "node_netstat_TcpExt_DelayedACKs",
+    "syn_cookies": "node_netstat_TcpExt_SyncookiesSent",
 }
 SOCKETS = {
     "tcp_inuse_max": "node_sockstat_TCP_inuse",
     "tcp_time_wait_max": "node_sockstat_TCP_tw",
     "established_max": "node_netstat_Tcp_CurrEstab",
 }
-# Absent from recordings of earlier versions.
-LATER_TCP = {
-    "segments": "node_netstat_Tcp_OutSegs",
-    "delayed_acks": "node_netstat_TcpExt_DelayedACKs",
-    "syn_cookies": "node_netstat_TcpExt_SyncookiesSent",
-}
-
-_PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, *TCP.values(), *SOCKETS.values())
-# Absent from recordings of earlier versions.
-_LATER = (*LATER_TCP.values(), OOM)
-_USED = (CPU, RX, TX, *_LATER, *_PLAIN)
+_PLAIN = (CLOCK, MEMORY_TOTAL, MEMORY_AVAILABLE, *SWAP, OOM, *TCP.values(), *SOCKETS.values())
+_USED = (CPU, RX, TX, *_PLAIN)
 _MARKER = re.compile(r"# scrape (\d+(?:\.\d+)?)(?: failed: (.*))?\Z")
 
 Key = tuple[str, ...]
@@ -89,16 +82,6 @@ def read(path: Path) -> list[Sample]:
     Raises TelemetryError as unpacked() and parse() do.
     """
     return parse(unpacked(path), path.name)
-
-
-def unpacked(path: Path) -> str:
-    """Return a gzip file's text. Raises TelemetryError where it is not gzip text or
-    is truncated."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return file.read()
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise TelemetryError(f"{path.name} is truncated or no gzip text: {error}") from error
 
 
 def parse(text: str, name: str) -> list[Sample]:
@@ -143,7 +126,7 @@ def _sample(marker: re.Match[str], lines: list[str], name: str) -> Sample:
                     values[(sample.name, *(sample.labels[label] for label in labels))] = (
                         sample.value
                     )
-                elif sample.name in (*_LATER, *_PLAIN):
+                elif sample.name in _PLAIN:
                     values[(sample.name,)] = sample.value
     except (ValueError, KeyError, IndexError) as error:
         raise TelemetryError(f"{name} scrape {t:.3f} does not parse: {error!r}") from error
@@ -160,12 +143,12 @@ def booted(page: str) -> int:
 
     Raises TelemetryError where the page does not have it exactly once.
     """
-    told = [line.split()[1:] for line in page.splitlines() if line.startswith(f"{BOOTED} ")]
+    boot_lines = [line.split()[1:] for line in page.splitlines() if line.startswith(f"{BOOTED} ")]
     # The exporter is untrusted input: accept the boot time only in plain or exponent notation.
     form = r"\d(\.\d{1,9})?e\+09|\d{1,10}"
-    if len(told) != 1 or not re.fullmatch(form, " ".join(told[0]), re.ASCII):
+    if len(boot_lines) != 1 or not re.fullmatch(form, " ".join(boot_lines[0]), re.ASCII):
         raise TelemetryError(f"the page does not have {BOOTED} once, as a time")
-    return int(float(told[0][0]))
+    return int(float(boot_lines[0][0]))
 
 
 def _clock_step(offsets: list[float]) -> float:
@@ -220,7 +203,7 @@ def summarise(
     source = recorded if recorded is not None and exact else _scraped(pages, cpus, interface)
     start, end = max(start, float(source.t[0])), min(end, float(source.t[-1]))
     at = counters.edges(source, start, end)
-    mean, each = counters.use(source, [start, end]), counters.use(source, at)
+    mean, second_uses = counters.use(source, [start, end]), counters.use(source, at)
 
     def delta(*key: str) -> float:
         return last[1][key] - first[1][key]
@@ -249,11 +232,8 @@ def summarise(
             available_min_bytes=int(min(page[(MEMORY_AVAILABLE,)] for _, page in pages)),
         ),
         swap_pages=int(sum(delta(name) for name in SWAP)),
-        oom_kills=int(delta(OOM)) if (OOM,) in first[1] else None,
-        tcp=TcpCounts(
-            **{name: int(delta(key)) for name, key in TCP.items()},
-            **{name: int(delta(key)) for name, key in LATER_TCP.items() if (key,) in first[1]},
-        ),
+        oom_kills=int(delta(OOM)),
+        tcp=TcpCounts(**{name: int(delta(key)) for name, key in TCP.items()}),
         sockets=SocketCounts(**{name: int(highest(key)) for name, key in SOCKETS.items()}),
         network=Traffic(
             rx_bytes=int(mean.rx[0]),
@@ -264,7 +244,7 @@ def summarise(
         clock_step_s=_clock_step(offsets),
         samples=len(pages),
         missed=sum(s.values is None and first[0] <= s.t <= last[0] for s in samples),
-        per_second=_per_second(each, [t - start for t in at[1:]]),
+        per_second=_per_second(second_uses, [t - start for t in at[1:]]),
     )
 
 
@@ -294,11 +274,11 @@ def _window(samples: list[Sample], start: float, end: float) -> list[_Page]:
 def _counters(page: dict[Key, float], cpus: list[int], interface: str) -> list[Key]:
     keys: list[Key] = [(CPU, str(cpu), mode) for cpu in cpus for mode in MODES]
     keys += [(RX, interface), (TX, interface)]
-    keys += [(name,) for name in (*SWAP, *TCP.values())]
+    keys += [(name,) for name in (*SWAP, OOM, *TCP.values())]
     absent = [key for key in keys if key not in page]
     if absent:
-        known = sorted({" ".join(key[:2]) for key in page if len(key) > 1})
-        raise TelemetryError(f"not on the page: {' '.join(absent[0])}; it has {', '.join(known)}")
+        names = sorted({" ".join(key[:2]) for key in page if len(key) > 1})
+        raise TelemetryError(f"not on the page: {' '.join(absent[0])}; it has {', '.join(names)}")
     if not cpus:
         raise TelemetryError("no cpus given; name the ones the host may use")
     return keys
@@ -326,19 +306,19 @@ def _scraped(pages: Sequence[_Page], cpus: list[int], interface: str) -> Counter
     )
 
 
-def _per_second(each: Use, t: list[float]) -> HostSeries:
+def _per_second(use: Use, t: list[float]) -> HostSeries:
     return HostSeries(
         t=t,
-        cpu_busy=each.busy.tolist(),
-        cpu_user=each.modes["user"].tolist(),
-        cpu_system=each.modes["system"].tolist(),
-        cpu_softirq=each.modes["softirq"].tolist(),
-        cpu_iowait=each.modes["iowait"].tolist(),
-        cpu_steal=each.modes["steal"].tolist(),
-        cpu_busiest_core=each.busiest.tolist(),
-        softirq_busiest_core=each.softirq_busiest.tolist(),
-        foreign_cpu=None if each.foreign is None else each.foreign.tolist(),
-        cpu_pressure=None if each.pressure is None else each.pressure.tolist(),
-        rx_bits=(each.rx * 8 / each.seconds).tolist(),
-        tx_bits=(each.tx * 8 / each.seconds).tolist(),
+        cpu_busy=use.busy.tolist(),
+        cpu_user=use.modes["user"].tolist(),
+        cpu_system=use.modes["system"].tolist(),
+        cpu_softirq=use.modes["softirq"].tolist(),
+        cpu_iowait=use.modes["iowait"].tolist(),
+        cpu_steal=use.modes["steal"].tolist(),
+        cpu_busiest_core=use.busiest.tolist(),
+        softirq_busiest_core=use.softirq_busiest.tolist(),
+        foreign_cpu=None if use.foreign is None else use.foreign.tolist(),
+        cpu_pressure=None if use.pressure is None else use.pressure.tolist(),
+        rx_bits=(use.rx * 8 / use.seconds).tolist(),
+        tx_bits=(use.tx * 8 / use.seconds).tolist(),
     )

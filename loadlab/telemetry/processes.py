@@ -1,11 +1,14 @@
-"""Summarise a host's processes from the file of record-host.sh.
+"""Read and summarise what record-host.sh recorded of a host's processes and its cores' hardware.
 
 The CPU time of a service is that of its control group where this was recorded, see services.py.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,14 +16,160 @@ from msgspec.structs import replace
 
 from loadlab.model import Frequency, Processes, ServiceProcesses
 from loadlab.run.run_dir import CORES, DATABASE, GENERATOR, NGINX_LOG, PROCESSES, QUEUES
-from loadlab.telemetry.busiest import busiest
-from loadlab.telemetry.process_readings import Process, Recording
-from loadlab.telemetry.window import Window, around, used
+from loadlab.telemetry.recordings import TelemetryError, Window, around, remembered, unpacked, used
 
 GROUPS = ServiceProcesses.__struct_fields__
 # Largest fraction of a group's CPU time that may belong to ended processes. Above it the remaining
 # processes do not represent the group's context switches.
 ENDED_MAX = 0.05
+
+_HEAD = re.compile(r"# ticks (\d+) page (\d+)")
+_READING = re.compile(r"# reading (\d+\.\d+)")
+_GROUP = re.compile(r"# ([a-z]+)((?: \d+)*) ?")
+_STAT = re.compile(r"/proc/(\d+)/stat:\1 \(.*\) \S (.+)")
+_SCHEDULED = re.compile(r"/proc/(\d+)/task/(\d+)/schedstat:(\d+) (\d+) \d+")
+# The files of the core's hardware: its frequency in kHz, how often it was throttled.
+_HARDWARE = re.compile(
+    r"/sys/devices/system/cpu/cpu(\d+)/[a-z_]+/(scaling_cur_freq|core_throttle_count):(\d+)"
+)
+_PSS = re.compile(r"/proc/(\d+)/smaps_rollup:Pss: +(\d+) kB")
+_SWITCHES = re.compile(r"/proc/(\d+)/task/(\d+)/status:(non)?voluntary_ctxt_switches:\t(\d+)")
+
+
+@dataclass
+class Process:
+    """One process at one reading.
+
+    - started: ticks after boot; with the number it identifies the process
+    - own: CPU ticks of all its threads, including ended ones
+    - ended: CPU ticks of its ended children that it waited for, and of their children
+    - system: those of own and ended that were in the kernel
+    - threads: their number
+    - pages: resident memory pages; pss_kib: proportional set size, None where it was not read
+    - switches: thread -> (voluntary, involuntary)
+    - ran, waited: thread -> ns that it was on a core, and was ready to run and waited for one
+    """
+
+    started: int
+    own: int
+    ended: int
+    threads: int
+    pages: int
+    switches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    system: int = 0
+    pss_kib: int | None = None
+    ran: dict[int, int] = field(default_factory=dict)
+    waited: dict[int, int] = field(default_factory=dict)
+
+
+_Group = Mapping[int, Process]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading at ``t``, unix seconds of the host's clock.
+
+    - groups: group -> process number -> Process
+    - frequencies: core -> Hz; throttled: core -> how often it was, since the boot. Empty where the
+      host does not tell it.
+    """
+
+    t: float
+    groups: dict[str, dict[int, Process]]
+    frequencies: dict[int, int] = field(default_factory=dict)
+    throttled: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording of processes: clock ticks per second, bytes per page, and the readings
+    in order."""
+
+    ticks: int
+    page: int
+    readings: list[Reading]
+
+
+@remembered
+def read(path: Path) -> Recording:
+    """Return a recording of processes. Raises TelemetryError for a malformed line."""
+    lines = unpacked(path).splitlines()
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if head is None:
+        raise TelemetryError(f"{path.name} does not begin with the ticks: {lines[:1]!r}")
+    readings: list[Reading] = []
+    processes: dict[int, Process] = {}
+    members: dict[str, list[int]] = {}
+
+    def finish() -> None:
+        if readings:
+            groups = readings[-1].groups
+            for name, numbers in members.items():
+                groups[name] = {n: processes[n] for n in numbers if n in processes}
+
+    for number, line in enumerate(lines[1:], 2):
+        if reading := _READING.fullmatch(line):
+            finish()
+            readings.append(Reading(float(reading[1]), {}))
+            processes, members = {}, {}
+        elif readings and (group := _GROUP.fullmatch(line)):
+            members[group[1]] = [int(n) for n in group[2].split()]
+        elif readings and (stat := _STAT.fullmatch(line)) and len(stat[2].split()) > 21:
+            # Fields of proc(5) from the fourth on.
+            n = [int(value) for value in stat[2].split()[:21]]
+            processes[int(stat[1])] = Process(
+                n[18],
+                n[10] + n[11],
+                n[12] + n[13],
+                threads=n[16],
+                pages=n[20],
+                system=n[11] + n[13],
+            )
+        elif readings and (switch := _SWITCHES.fullmatch(line)):
+            # A process that started between the two reads appears in the next reading.
+            if process := processes.get(int(switch[1])):
+                thread, count = int(switch[2]), int(switch[4])
+                voluntary, involuntary = process.switches.get(thread, (0, 0))
+                process.switches[thread] = (voluntary, count) if switch[3] else (count, involuntary)
+        elif readings and (scheduled := _SCHEDULED.fullmatch(line)):
+            if process := processes.get(int(scheduled[1])):
+                process.ran[int(scheduled[2])] = int(scheduled[3])
+                process.waited[int(scheduled[2])] = int(scheduled[4])
+        elif readings and (size := _PSS.fullmatch(line)):
+            if process := processes.get(int(size[1])):
+                process.pss_kib = int(size[2])
+        elif readings and (hardware_line := _HARDWARE.fullmatch(line)):
+            core, value = int(hardware_line[1]), int(hardware_line[3])
+            if hardware_line[2] == "scaling_cur_freq":
+                readings[-1].frequencies[core] = 1000 * value
+            else:
+                readings[-1].throttled[core] = value
+        else:
+            raise TelemetryError(f"{path.name} line {number} not understood: {line[:120]!r}")
+    finish()
+    return Recording(int(head[1]), int(head[2]), readings)
+
+
+def busiest(readings: Sequence[_Group], far: float) -> tuple[float, float] | tuple[None, None]:
+    """Return the seconds on a core of the process and of the thread with most of them.
+
+    Both are None where no thread's time was recorded. ``readings``: processes by number;
+    ``far``: how far between the first two the load began, 0 to 1.
+    """
+    by_process: defaultdict[tuple[int, int], float] = defaultdict(float)
+    by_thread: defaultdict[tuple[int, int, int], float] = defaultdict(float)
+    for place, (before, after) in enumerate(pairwise(readings)):
+        part = 1 - far if place == 0 else 1.0
+        for number, process in after.items():
+            earlier = before.get(number)
+            same = earlier is not None and earlier.started == process.started
+            for thread, ns in process.ran.items():
+                rise = ns - (earlier.ran.get(thread, 0) if earlier and same else 0)
+                by_process[number, process.started] += part * rise
+                by_thread[number, process.started, thread] += part * rise
+    if not by_thread:
+        return None, None
+    return max(by_process.values()) / 1e9, max(by_thread.values()) / 1e9
 
 
 def summarise(
@@ -43,9 +192,9 @@ def summarise(
             for reading in recording.readings
         ]
         seconds = window.end - window.start
-        found = _group(groups[first : last + 1], far, recording, seconds, cores)
+        group_figures = _group(groups[first : last + 1], far, recording, seconds, cores)
         before, after = _pss_bytes(groups[: first + 1]), _pss_bytes(groups[last:])
-        return found and replace(found, pss_before_bytes=before, pss_bytes=after)
+        return group_figures and replace(group_figures, pss_before_bytes=before, pss_bytes=after)
 
     return ServiceProcesses(
         nginx=figures("nginx"),
@@ -72,9 +221,6 @@ def spent_s(
     return _cpu_s(inside, far, recording.ticks) if any(inside) else None
 
 
-_Group = Mapping[int, Process]
-
-
 def _pss_bytes(readings: Sequence[_Group]) -> int | None:
     """Return the proportional set size at the first of these readings that has it."""
     for group in readings:
@@ -90,10 +236,10 @@ def _group(
     if not any(readings):
         return None
     # CPU time of ended processes is lost where no process of the group waited for them.
-    known = not any(_lost(before, after) for before, after in pairwise(readings))
+    whole = not any(_lost(before, after) for before, after in pairwise(readings))
     cpu_s = _cpu_s(readings, far, recording.ticks)
     ended_s = used(readings, far, lambda g: sum(p.ended for p in g.values())) / recording.ticks
-    seen = known and ended_s <= ENDED_MAX * cpu_s
+    seen = whole and ended_s <= ENDED_MAX * cpu_s
     process_s, thread_s = busiest(readings, far)
 
     def threads(count: Callable[[Process], Mapping[int, float]]) -> float:
@@ -102,9 +248,9 @@ def _group(
     spent = used(readings, far, _ticks)
     in_kernel = used(readings, far, lambda g: sum(p.system for p in g.values()))
     return Processes(
-        cpu_s=cpu_s if known else None,
-        system_share=min(1.0, in_kernel / spent) if known and spent else None,
-        cpu=cpu_s / (cores * seconds) if known else None,
+        cpu_s=cpu_s if whole else None,
+        system_share=min(1.0, in_kernel / spent) if whole and spent else None,
+        cpu=cpu_s / (cores * seconds) if whole else None,
         rss_max_bytes=recording.page * max(sum(p.pages for p in g.values()) for g in readings),
         threads_max=max(sum(p.threads for p in g.values()) for g in readings),
         processes_max=max(len(g) for g in readings),
@@ -207,9 +353,15 @@ def hardware(
 ) -> tuple[Frequency | None, int | None]:
     """Return the frequency of the host's ``cpus`` during the load, and how often they were
     throttled; None for what the host does not tell."""
-    inside = [one for one in recording.readings if window.start <= one.t <= window.end]
-    hz = [one.frequencies[cpu] for one in inside for cpu in cpus if cpu in one.frequencies]
-    counts = [sum(one.throttled.get(cpu, 0) for cpu in cpus) for one in inside if one.throttled]
+    inside = [reading for reading in recording.readings if window.start <= reading.t <= window.end]
+    hz = [
+        reading.frequencies[cpu] for reading in inside for cpu in cpus if cpu in reading.frequencies
+    ]
+    counts = [
+        sum(reading.throttled.get(cpu, 0) for cpu in cpus)
+        for reading in inside
+        if reading.throttled
+    ]
     return (
         Frequency(min_hz=min(hz), mean_hz=sum(hz) / len(hz), max_hz=max(hz)) if hz else None,
         counts[-1] - counts[0] if counts else None,

@@ -40,7 +40,7 @@ def read(text: str) -> list[Stack]:
 
     Innermost frames without a name, such as those of libc's internals, are left out.
     """
-    found = []
+    stacks = []
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
         if not count.isdecimal():
@@ -48,8 +48,8 @@ def read(text: str) -> list[Stack]:
         frames = stack.split(";") if stack.strip() else []
         while len(frames) > 1 and name(frames[-1]) == UNNAMED:
             frames.pop()
-        found.append((frames, int(count)))
-    return found
+        stacks.append((frames, int(count)))
+    return stacks
 
 
 def name(frame: str) -> str:
@@ -97,7 +97,10 @@ def figures(stacks: list[Stack]) -> PySpyProfile:
         native=any(not is_python(frame) for stack, _ in stacks for frame in stack),
         top=[
             FunctionFraction(function=frame, fraction=count / total)
-            for frame, count in sorted(leaves.items(), key=lambda one: (-one[1], one[0]))[:TOP]
+            for frame, count in sorted(
+                leaves.items(),
+                key=lambda leaf: (-leaf[1], leaf[0]),
+            )[:TOP]
         ],
     )
 
@@ -109,10 +112,12 @@ def reduce(rep_dir: Path) -> PySpyProfile:
         log = rep_dir / PROFILE_LOG
         said = documents.text(log).strip()[-300:] if log.exists() else "and nothing says why"
         raise ResultError(f"{PROFILE} is not there: {said}")
-    found = figures(read(documents.text(rep_dir / PROFILE)))
+    profile = figures(read(documents.text(rep_dir / PROFILE)))
     held = rep_dir / LOCK_PROFILE
     return (
-        replace(found, gil_fraction=lock_fraction(documents.text(held))) if held.exists() else found
+        replace(profile, gil_fraction=lock_fraction(documents.text(held)))
+        if held.exists()
+        else profile
     )
 
 

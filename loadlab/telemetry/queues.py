@@ -12,9 +12,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from loadlab.model import AcceptQueue, TcpConnections
-from loadlab.telemetry.counters import TelemetryError
-from loadlab.telemetry.node_exporter import unpacked
-from loadlab.telemetry.remembered import remembered
+from loadlab.telemetry.recordings import json_lines, remembered
 
 # The kernel's numbers have 32 bits.
 _Connections: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -55,15 +53,7 @@ class Reading(msgspec.Struct, frozen=True):
 @remembered
 def read(path: Path) -> list[Reading]:
     """Return the readings. Raises TelemetryError for a malformed line."""
-    readings = []
-    for number, line in enumerate(unpacked(path).splitlines(), 1):
-        try:
-            readings.append(msgspec.json.decode(line, type=Reading))
-        except ValueError as error:
-            raise TelemetryError(
-                f"{path.name} line {number} not understood: {line[:120]!r}: {error}"
-            ) from error
-    return readings
+    return json_lines(path, Reading)
 
 
 def accept_queues(
@@ -110,19 +100,21 @@ def accept_queues(
 def connections(readings: Sequence[Reading], start: float, end: float) -> TcpConnections | None:
     """Return the load's connections between two times, unix seconds of the host's clock; None
     without a reading of any."""
-    several = [reading.tcp for reading in readings if start <= reading.t <= end and reading.tcp]
-    every = [one for reading in several for one in reading]
-    if not every:
+    inside = [reading.tcp for reading in readings if start <= reading.t <= end and reading.tcp]
+    samples = [sample for connections in inside for sample in connections]
+    if not samples:
         return None
     # An idle connection keeps the window of its last answer, and may begin with a smaller one.
-    sending = [one for one in every if one.unacked] or every
-    last = several[-1]
-    sent = sum(one.sent for one in last)
+    sending = [sample for sample in samples if sample.unacked] or samples
+    last = inside[-1]
+    sent = sum(connection.sent for connection in last)
     return TcpConnections(
-        samples=len(every),
-        rtt_us=median(one.rtt for one in every),
-        least_rtt_us=median(one.least_rtt for one in every),
-        window=median(one.window for one in sending),
-        unsent_bytes=mean(one.unsent_bytes for one in every),
-        retransmitted=min(1.0, sum(one.retransmitted for one in last) / sent) if sent else 0.0,
+        samples=len(samples),
+        rtt_us=median(sample.rtt for sample in samples),
+        least_rtt_us=median(sample.least_rtt for sample in samples),
+        window=median(sample.window for sample in sending),
+        unsent_bytes=mean(sample.unsent_bytes for sample in samples),
+        retransmitted=min(1.0, sum(connection.retransmitted for connection in last) / sent)
+        if sent
+        else 0.0,
     )

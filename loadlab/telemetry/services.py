@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from loadlab.model import Database, Processes, ServiceName, ServiceProcesses
 from loadlab.run.run_dir import CORES, DATABASE, PROCESSES
-from loadlab.telemetry import cores, counters, database, process_readings, processes
-from loadlab.telemetry.cores import Reading
-from loadlab.telemetry.window import Window
+from loadlab.telemetry import counters, database, host_recording, processes
+from loadlab.telemetry.host_recording import Reading
+from loadlab.telemetry.recordings import Window
 
 # Service -> its control group.
 CONTROL_GROUPS: dict[ServiceName, str] = {
@@ -37,39 +37,39 @@ def server(
     """
     if not (rep_dir / PROCESSES).exists():
         return None, None
-    asked = []
+    database_readings = []
     if (rep_dir / DATABASE).exists():
-        asked = database.read(rep_dir / DATABASE)
-    recording = process_readings.read(rep_dir / PROCESSES)
-    apart = {reading.pid for reading in asked}
-    found = processes.summarise(recording, window, cpus, apart)
+        database_readings = database.read(rep_dir / DATABASE)
+    recording = processes.read(rep_dir / PROCESSES)
+    apart = {reading.pid for reading in database_readings}
+    services = processes.summarise(recording, window, cpus, apart)
     if (rep_dir / CORES).exists():
-        _, readings = cores.read(rep_dir / CORES)
+        _, readings = host_recording.read(rep_dir / CORES)
         apart_s = processes.spent_s(recording, window, "postgresql", apart)
         spent = _without(spent_s(readings, window), apart_s)
         system = spent_s(readings, window, lambda reading: reading.system)
-        found = _with(found, spent, system, cpus * (window.end - window.start))
-    return found, database.summarise(asked, window)
+        services = _with(services, spent, system, cpus * (window.end - window.start))
+    return services, database.summarise(database_readings, window)
 
 
 def spent_s(
     readings: Sequence[Reading],
     window: Window,
-    of: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
+    usage: Callable[[Reading], Mapping[str, int]] = lambda reading: reading.own,
 ) -> dict[str, float]:
     """Return service -> seconds of CPU of its control group over the load.
 
-    ``of``: returns control group -> µs. A service is absent where a reading around or during the
+    ``usage``: returns control group -> µs. A service is absent where a reading around or during the
     load lacks its control group.
     """
     around = window.around([reading.t for reading in readings])
     if around is None:
         return {}
     first, last = around
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for service, group in CONTROL_GROUPS.items():
         used = [
-            next((us for name, us in of(reading).items() if name.endswith(group)), None)
+            next((us for name, us in usage(reading).items() if name.endswith(group)), None)
             for reading in readings[: last + 1]
         ]
         absent = [place for place, us in enumerate(used) if us is None]
@@ -77,8 +77,8 @@ def spent_s(
         if begin <= first:
             t = [reading.t for reading in readings[begin : last + 1]]
             values = [us / 1e6 for us in used[begin:] if us is not None]
-            found[service] = _rise(t, values, first - begin, window)
-    return found
+            seconds[service] = _rise(t, values, first - begin, window)
+    return seconds
 
 
 def _rise(t: Sequence[float], values: Sequence[float], first: int, window: Window) -> float:
@@ -106,18 +106,18 @@ def _without(spent: Mapping[str, float], recording_s: float | None) -> dict[str,
 
 
 def _with(
-    found: ServiceProcesses,
+    services: ServiceProcesses,
     spent: Mapping[str, float],
     system: Mapping[str, float],
     available_s: float,
 ) -> ServiceProcesses:
     """Return the figures of the services with the CPU time of their control groups."""
-    each: dict[str, Processes | None] = {}
+    corrected: dict[str, Processes | None] = {}
     for name in CONTROL_GROUPS:
-        used: Processes | None = getattr(found, name)
+        used: Processes | None = getattr(services, name)
         if used is not None and name in spent:
             used = replace(used, cpu_s=spent[name], cpu=spent[name] / available_s)
             if name in system and spent[name]:
                 used = replace(used, system_share=min(1.0, system[name] / spent[name]))
-        each[name] = used
-    return ServiceProcesses(**each)
+        corrected[name] = used
+    return ServiceProcesses(**corrected)

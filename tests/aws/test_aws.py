@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.action import ec2_network
-from ansible_collections.lab.bench.plugins.action.ec2 import ActionModule
+from ansible_collections.lab.bench.plugins.action.ec2 import ActionModule, Arguments
 from botocore.exceptions import ClientError
 
 from loadlab.hosts import ec2 as aws
@@ -399,8 +399,9 @@ def test_an_instance_of_no_use_is_known_by_its_console_or_its_end(
     asking = cloud.client()
     (one,) = asking.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
     action = ActionModule.__new__(ActionModule)
-    args = {"types": [], "images": {}, "console": [one["InstanceId"]], "seconds": 0}
-    found = action.ask(asking, args)
+    action.ec2 = asking
+    args = Arguments(region=REGION, console=[one["InstanceId"]])
+    found = action.work(args)
     assert found["hosts"] == {}
     assert words in found["lost"][one["InstanceId"]]
 
@@ -571,7 +572,7 @@ def test_an_error_of_ec2_has_a_remedy(
     cloud.faults = faults
     action = ec2_network.ActionModule.__new__(ec2_network.ActionModule)
     with pytest.raises(ValueError, match=words):
-        action.work(
+        action.act(
             {
                 "region": region,
                 "name": "loadlab-loadlab",

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import subprocess
-import tempfile
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from ansible.parsing.splitter import parse_kv
 from jinja2.nativetypes import NativeEnvironment
 from msgspec.structs import replace
 
-from loadlab.bundle import archive, signature, verify
+from loadlab import __main__ as commands
 from loadlab.bundle import original as originals
-from loadlab.history import run_comparison
 from loadlab.hosts import local_lab, pairs
 from loadlab.kinds import plan_run as plans
 from loadlab.plan import option_specs, user_options
@@ -49,6 +48,7 @@ INVENTORIES: dict[str, dict[str, dict[str, Any]]] = {
     "one-name": {"servers": {"host": AWAY}, "clients": {"host": AWAY}},
     "one-address": {"servers": {"a": AWAY}, "clients": {"b": AWAY}},
     "cut-off": {"servers": {"a": {**AWAY, "internet": False}}, "clients": {"b": AWAY_TOO}},
+    "wordy": {"servers": {"a": {**AWAY, "iperf3_seconds": "long"}}, "clients": {"b": AWAY_TOO}},
     "inventory/aws": {"servers": {"server": AWAY}, "clients": {"client": AWAY_TOO}},
     "ipv6": {"servers": {"a": {**AWAY, "test_address": "fd00::1"}}, "clients": {"b": AWAY_TOO}},
     "no-client": {"servers": {"a": AWAY}, "clients": {}},
@@ -108,7 +108,7 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -e 'rat=5 worker=2'", "rat: nothing reads a variable of this name. Did you mean rate?"),
     (f"{A} -e 'rat=5 worker=2'", "worker: nothing reads a variable of this name. Did you mean wo"),
     (f"{A} -e oha_binray=/bin/x", "Did you mean oha_binary? All are described in roles/*/meta/"),
-    ("playbooks/compare.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
+    ("playbooks/teardown.yml -e bse=a", "bse: nothing reads a variable of this name. Did you mean"),
     ("playbooks/untune.yml -e tunning=stock", "Did you mean tuning?"),
     (
         f"{A} -e iperf3_seconds=long",
@@ -130,6 +130,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     ("playbooks/hosts.yml -e internet=false", "internet is now called hosts_online. Use the new"),
     ("lab.yml -i inventory/aws -e yes=true", "yes is now called aws_hosts_auto_approve."),
+    ("playbooks/hosts.yml -i wordy", "iperf3_seconds: 'long' is not a whole number. It stands for"),
     ("playbooks/hosts.yml -i cut-off", "internet is now called hosts_online. Use the new name in"),
     ("lab.yml -e study=old", "study old, cell one: front is now called reverse_proxy. Use the new"),
     # Empty.
@@ -411,33 +412,6 @@ COMMANDS: list[tuple[str, str]] = [
         "playbooks/load.yml -e like=whole",
         "like: it begins a new run, and this stage goes on with o",
     ),
-    ("playbooks/compare.yml", "base: none was given. There are, the newest first: "),
-    ("playbooks/compare.yml -e base=done", "head: none was given. There are, the newest first: "),
-    ("playbooks/compare.yml -e base=../x -e head=done", "base: '../x' is no run with a summary.js"),
-    ("playbooks/compare.yml -e base=done -e head=done", "base: 'done' and head: 'done' have no ce"),
-    ("playbooks/compare.yml -e base=done -e head=cut", "base: 'done' and head: 'cut' have no cell"),
-    ("playbooks/bundle.yml", "run_id: 'latest' has no plan.json, manifest.json"),
-    ("playbooks/bundle.yml -e run_id=done", "run_id: 'done' has no manifest.json, report.html and"),
-    ("playbooks/bundle.yml -e run_id=../x", "run_id: '../x' cannot name a folder in results/"),
-    ("playbooks/bundle.yml -e run_id=cut", "run_id: 'cut' was cut off: 1 repetitions have no res"),
-    (
-        "playbooks/bundle.yml -e run_id=reported -e sign=/nosuch",
-        "sign: '/nosuch' is not a file. Gi",
-    ),
-    (
-        f"playbooks/bundle.yml -e run_id=reported -e sign={ROOT}/README.md",
-        "README.md' is not a private key of SSH; ssh-keygen -t ed25519 makes one. Give your",
-    ),
-    (
-        f"playbooks/verify.yml -e bundle={ROOT}/README.md -e signers=/nosuch",
-        "signers: '/nosuch' is not a file. Give a file with a line for each signer that you trust",
-    ),
-    (
-        "playbooks/verify.yml",
-        "bundle: none was given. Give an archive that playbooks/bundle.yml wr",
-    ),
-    ("playbooks/verify.yml -e bundle=nosuch", "bundle: 'nosuch' is not a file."),
-    (f"playbooks/verify.yml -e bundle={ROOT}/README.md", "does not begin as a bundle does"),
     # Inventories.
     (f"{A} -i one-name", "has the host host in both groups, servers and clients. Two on one mach"),
     (f"{A} -i one-address", "has the hosts a and b at one address, 127.0.0.1."),
@@ -451,6 +425,40 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{A} -i three -e connections=2", "connections: 2 cannot be split over the 3 clients of a se"),
     (f"{A} -i three -e generator=wrk2 -e rate=2", "rate: 2 cannot be split over the 3 clients"),
     (f"{A} -i three -e generator=python-sync", "generator: python-sync is itself what is measured"),
+]
+
+# python -m loadlab, which touches no host.
+LOADLAB: list[tuple[str, str]] = [
+    ("show", "run_id: 'latest' is not in results/. There are, the newest first: "),
+    ("show ../x", "run_id: '../x' is not in results/."),
+    ("compare", "base: none was given. There are, the newest first: "),
+    ("compare done", "head: none was given. There are, the newest first: "),
+    (
+        "compare ../x done",
+        "base: '../x' is no run with a summary.json in results/. There are, the ",
+    ),
+    (
+        "compare done done",
+        "base: 'done' and head: 'done' have no cell in common. Measure both with",
+    ),
+    ("compare done cut", "base: 'done' and head: 'cut' have no cell in common."),
+    ("bundle", "run_id: 'latest' has no plan.json, manifest.json"),
+    ("bundle done", "run_id: 'done' has no manifest.json, report.html and"),
+    ("bundle ../x", "run_id: '../x' cannot name a folder in results/"),
+    ("bundle cut", "run_id: 'cut' was cut off: 1 repetitions have no res"),
+    ("bundle reported --sign /nosuch", "sign: '/nosuch' is not a file. Give your private key, for"),
+    (
+        f"bundle reported --sign {ROOT}/README.md",
+        "README.md' is not a private key of SSH; ssh-keygen -t ed25519 makes one. Give your",
+    ),
+    (
+        f"verify {ROOT}/README.md --signers /nosuch",
+        "signers: '/nosuch' is not a file. Give a file with a line for each signer that you trust",
+    ),
+    ("verify", "bundle: none was given. Give the path of an archive that python -m loadlab bundle"),
+    ("verify nosuch", "bundle: 'nosuch' is not a file."),
+    (f"verify {ROOT}/README.md", "does not begin as a bundle does. It is refused; nothing of it"),
+    ("grade", "bundles: '' is no folder with bundles (*.tar.gz). Give the folder that has them."),
 ]
 
 # Through ansible-playbook; of these a user sees nothing else, and nothing is left behind.
@@ -487,10 +495,6 @@ PROCESSES: list[tuple[str, list[str]]] = [
     (
         "lab.yml -i away -e like=nosuch -e run_id=refused",
         ["like: 'nosuch' is neither a bundle nor a run.", "Nothing was changed."],
-    ),
-    (
-        "playbooks/compare.yml -e base=refused",
-        ["base: 'refused' is no run with a summary.json in results/", "Nothing was written."],
     ),
     (
         f"{A} -i away -e generator=wrk -e tuning=mitigations-off -e run_id=refused",
@@ -555,19 +559,7 @@ def carry_out(lab: Path, command: str) -> None:
     groups = INVENTORIES[inventory] if inventory else INVENTORIES["away"]
     hosts = {name: found for group in groups.values() for name, found in group.items()}
     user_options.refuse_names(lab, list(SPECS), given, [], hosts.values())
-    results = lab / "results"
-    if playbook == "playbooks/compare.yml":
-        run_comparison.compare(results, given.get("base", ""), given.get("head", ""))
-    elif playbook == "playbooks/bundle.yml":
-        archive.refuse(results, given.get("run_id", "latest"))
-        signature.refuse_key(Path(given["sign"]))
-    elif playbook == "playbooks/verify.yml":
-        archive.refuse_absent(given.get("bundle", ""))
-        if "signers" in given:
-            signature.refuse_signers(Path(given["signers"]))
-        with tempfile.TemporaryDirectory() as scratch:
-            verify.verify(Path(given["bundle"]), ROOT, Path(scratch))
-    elif playbook == "playbooks/unmonitor.yml":
+    if playbook == "playbooks/unmonitor.yml":
         raise ValueError(local_lab.directory_refusal(given["monitoring_state"]))
     else:
         native = NativeEnvironment()
@@ -668,6 +660,30 @@ def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, w
     assert set(lab.rglob("*")) == there
 
 
+@pytest.mark.parametrize(("command", "words"), LOADLAB)
+def test_wrong_command_of_loadlab_is_refused_and_changes_nothing(
+    lab: Path, command: str, words: str
+) -> None:
+    before = set(lab.rglob("*"))
+    with pytest.raises(ValueError, match=re.escape(words)):
+        commands.run(shlex.split(command), lab / "results")
+    assert set(lab.rglob("*")) == before
+
+
+def test_refusal_of_loadlab_is_a_sentence_and_status_2() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "loadlab", "compare", "refused"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("base: 'refused' is no run with a summary.json in results/.")
+    assert done.stderr.endswith(" Nothing was written.\n")
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -700,7 +716,7 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
     )
     hosts = [{"password": "{{ vaulted }}"}]
     known = user_options.known(lab, [], [play], hosts)
-    assert {"wanted", "vaulted", "password", "bundle", "base"} <= known
+    assert {"wanted", "vaulted", "password", "stage", "predict"} <= known
     assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & known
 
 

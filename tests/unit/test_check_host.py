@@ -32,7 +32,7 @@ def check(*, is_server: bool, options: dict[str, Any] | None = None, **changed: 
         "fetched_sources": None,
         "root": str(ROOT),
     }
-    assert action.work(args) == {}
+    assert action.act(args) == {}
 
 
 def test_a_client_needs_room_for_the_rows_of_its_generator() -> None:

@@ -19,7 +19,6 @@ from tests.unit.kinds.gate import test_verdict
 from tests.unit.kinds.gate.test_verdict import Machine
 from tests.unit.plan.test_schedule import CELLS, measured, plan_of, with_tries
 
-ROOT = Path(__file__).parents[2]
 PAIRS = ("server", "server2")
 
 
@@ -59,8 +58,7 @@ class Run:
         folder.result.write_bytes(documents.encode(result))
 
     def next(self, pair: int, last: dict[str, Any] | None) -> dict[str, Any]:
-        args = {"root": str(ROOT), "keep_requests": False, "set_up": None}
-        return self.action.work({**args, "run_dir": str(self.run_dir), "pair": pair, "last": last})
+        return self.action.act({"run_dir": str(self.run_dir), "pair": pair, "last": last})
 
 
 def test_what_the_other_pair_is_just_measuring_has_not_failed(

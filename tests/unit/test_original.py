@@ -80,8 +80,8 @@ def told(host: Path) -> list[str]:
 
 def is_mine(conf: Path) -> bool:
     status = conf.stat()
-    found = (conf.read_text(), status.st_mode & 0o777, status.st_mtime)
-    return found == (MINE, 0o640, 1_700_000_000)
+    attributes = (conf.read_text(), status.st_mode & 0o777, status.st_mtime)
+    return attributes == (MINE, 0o640, 1_700_000_000)
 
 
 def test_an_nginx_that_ran_is_as_it_was_and_runs(host: Path) -> None:

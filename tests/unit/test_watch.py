@@ -43,7 +43,7 @@ class Clock:
 
 
 class Recorded:
-    """In place of a recording, of which tests/unit/test_recording.py has the real one."""
+    """In place of a recording, of which tests/unit/telemetry/test_recording.py has the real one."""
 
     made: ClassVar[dict[str, str]] = {}
     ended: ClassVar[list[str]] = []
@@ -101,7 +101,7 @@ class Watched:
         args = {"seconds": seconds, "most": most, "until": "over?", "scrape": scraped}
         args |= {"item": for_ansible(ITEM), "path": "/agents", "server": ""}
         args["dir"] = str(self.dest / "a-run/cells/a-cell/rep-3")
-        assert self.action.work(args) == {"changed": True}
+        assert self.action.act(args) == {"changed": True}
         assert Recorded.made == urls
         assert sorted(Recorded.ended) == sorted(urls)
         return self.clock.now

@@ -217,7 +217,7 @@ def following(lesson: Lesson, found: LessonResult, inventory_args: str) -> list[
         told.append(f"{command('exercise', inventory_args)}  # breaks the hosts, to be repaired")
     if lesson.transfer and found.transfer is None:
         told.append(f"{command('transfer', inventory_args)}  # asks again, with one option changed")
-    told = told or ["ansible-playbook playbooks/bundle.yml  # one archive of it all, for a teacher"]
+    told = told or ["python -m loadlab bundle  # one archive of it all, for a teacher"]
     return [f"{'      ' if number else 'Next: '}{one}" for number, one in enumerate(told)]
 
 

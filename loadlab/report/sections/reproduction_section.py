@@ -17,8 +17,8 @@ from loadlab.run.run_dir import REPRODUCTION
 _OPEN_UP_TO = 20
 EXPLAINED = (
     "The base is the original, the head this run. Each is one sitting, and two sittings differ "
-    "though nothing is changed: playbooks/compare.yml tells a difference from that, with three or "
-    "more runs a side."
+    "though nothing is changed: python -m loadlab compare tells a difference from that, with three "
+    "or more runs a side."
 )
 
 

@@ -8,7 +8,10 @@ import textwrap
 # Columns by which the further lines of a line are indented.
 HANGING = 2
 # Stays whole, so that a reader can copy it: a terminal joins only the lines that it broke itself.
-_COMMAND = re.compile(r"\b(?:ansible-playbook|ssh)(?: (?:-|\d|\S*[=/.@])\S*)+")
+_COMMAND = re.compile(
+    r"\b(?:(?:ansible-playbook|ssh)(?: (?:-|\d|\S*[=/.@])\S*)+"
+    r"|python -m loadlab \w+(?: (?:-|\d|<|\S*[/.])\S*)*)"
+)
 _SPACE = "\0"  # in a command, while its line is broken
 
 

@@ -59,7 +59,7 @@ def test_an_altered_bundle_is_refused_by_the_file(run_dir: Path, tmp_path: Path)
     with pytest.raises(PlanError, match="is refused, as these files are not what its raw") as why:
         originals.read(str(path), ROOT)
     assert "summary.json" in str(why.value)
-    assert f"playbooks/verify.yml -e bundle={path}" in str(why.value)
+    assert f"python -m loadlab verify {path}" in str(why.value)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)

@@ -108,13 +108,13 @@ def test_what_cannot_sign_is_refused_with_the_remedy(tmp_path: Path) -> None:
     key = new(tmp_path / "key")
     (tmp_path / "text").write_text("a diary\n")
     (tmp_path / "alone.pub").write_text(public(key))
-    usual = "Give your private key, for example -e sign=~/.ssh/id_ed25519. Nothing was written."
+    usual = "Give your private key, for example --sign ~/.ssh/id_ed25519. Nothing was written."
     agent = "is a public key, and no ssh-agent has its private key."
     for name, words in (
         ("none", f"is not a file. {usual}"),
         (".", f"is not a file. {usual}"),
         ("text", f"is not a private key of SSH; ssh-keygen -t ed25519 makes one. {usual}"),
-        ("key.pub", f"{agent} Give -e sign={key}, or add it to an agent with ssh-add. Nothing"),
+        ("key.pub", f"{agent} Give --sign {key}, or add it to an agent with ssh-add. Nothing"),
         ("alone.pub", f"{agent} Give that, or add it to an agent with ssh-add. Nothing was"),
     ):
         with pytest.raises(SignatureError) as refusal:

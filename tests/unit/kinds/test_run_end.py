@@ -75,10 +75,7 @@ def run(tmp_path: Path) -> Run:
 
 
 RESUME = "-e run_id=mine -i inventory/aws"
-COMPARE = (
-    "      ansible-playbook playbooks/compare.yml -e base=mine -e head=<run_id>  "
-    "# another run against this one"
-)
+COMPARE = "      python -m loadlab compare mine <run_id>  # another run against this one"
 
 
 def test_shown_of_a_finished_run_has_table_headlines_and_next_commands(run: Run) -> None:
@@ -146,8 +143,8 @@ def test_shown_of_an_interrupted_run_says_how_to_resume_it(run: Run) -> None:
 @pytest.mark.parametrize(
     ("kind", "repetitions", "progress", "expected"),
     [
-        (None, 5, {}, [f"lab.yml {RESUME} -e repetitions=10  #", "compare.yml"]),
-        ("study", 3, {}, [f"playbooks/study.yml {RESUME} -e repetitions=5  #", "compare.yml"]),
+        (None, 5, {}, [f"lab.yml {RESUME} -e repetitions=10  #", "loadlab compare"]),
+        ("study", 3, {}, [f"playbooks/study.yml {RESUME} -e repetitions=5  #", "loadlab compare"]),
         ("study", 3, {"abandoned": {"cell-1": "broken"}}, [f"playbooks/study.yml {RESUME}  #"]),
         ("lesson", 3, {}, []),
     ],

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadlab.model import HostTelemetry
-from loadlab.telemetry import cores, node_exporter
-from loadlab.telemetry.counters import MODES, Counters, TelemetryError
+from loadlab.telemetry import host_recording, node_exporter
+from loadlab.telemetry.counters import MODES, Counters
 from loadlab.telemetry.node_exporter import Sample
+from loadlab.telemetry.recordings import TelemetryError
 
 START = 1000.0
 CAPACITY = 1e9  # bits/s
@@ -107,7 +108,7 @@ class Host:
         if exact:
             path = path / "cores.txt.gz"
             path.write_bytes(gzip.compress(self.recording(phase / 5, seconds).encode()))
-            recorded = cores.counters(*cores.read(path), cpus, "eth0")
+            recorded = host_recording.counters(*host_recording.read(path), cpus, "eth0")
         return node_exporter.summarise(
             samples, list(cpus), START, START + seconds, "eth0", recorded
         )
@@ -205,7 +206,7 @@ def test_a_recording_that_ends_early_gives_way_to_the_scrapes(tmp_path: Path) ->
     host = Host(during(5))
     path = tmp_path / "cores.txt.gz"
     path.write_bytes(gzip.compress(host.recording(0, 2).encode()))
-    recorded = cores.counters(*cores.read(path), [0], "eth0")
+    recorded = host_recording.counters(*host_recording.read(path), [0], "eth0")
     samples = [host.scrape(float(t)) for t in range(-2, 8)]
     found = node_exporter.summarise(samples, [0], START, START + 5, "eth0", recorded)
     assert not found.exact
@@ -219,7 +220,7 @@ def test_the_gap_of_a_late_scrape_is_not_part_of_the_load(tmp_path: Path) -> Non
     path = tmp_path / "cores.txt.gz"
     path.write_bytes(gzip.compress(host.recording(0.1, 4).encode()))
     samples = [host.scrape(float(t)) for t in (-1, 0, 1, 2, 10)]
-    recorded = cores.counters(*cores.read(path), [0], "eth0")
+    recorded = host_recording.counters(*host_recording.read(path), [0], "eth0")
     scraped = node_exporter.summarise(samples, [0], START, START + 4, "eth0")
     assert scraped.cpu_busy < 0.7
     found = node_exporter.summarise(samples, [0], START, START + 4, "eth0", recorded)
@@ -228,7 +229,7 @@ def test_the_gap_of_a_late_scrape_is_not_part_of_the_load(tmp_path: Path) -> Non
 
 def test_a_service_that_starts_and_ends_counts_once() -> None:
     readings = [
-        cores.Reading(float(t), {0: [0] * 8}, {"eth0": (0, 0)}, own)
+        host_recording.Reading(float(t), {0: [0] * 8}, {"eth0": (0, 0)}, own)
         for t, own in enumerate(
             [
                 {"app": 9_000_000},
@@ -238,7 +239,7 @@ def test_a_service_that_starts_and_ends_counts_once() -> None:
             ]
         )
     ]
-    found = cores.counters(100, readings, [0], "eth0")
+    found = host_recording.counters(100, readings, [0], "eth0")
     assert found is not None
     assert found.own is not None
     assert found.own.tolist() == [0, 1.5, 3.5, 3.7]
@@ -251,7 +252,7 @@ def test_a_kernel_without_groups_tells_no_foreign_cpu(tmp_path: Path) -> None:
     )
     path = tmp_path / "cores.txt.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    found = cores.counters(*cores.read(path), [0], "eth0")
+    found = host_recording.counters(*host_recording.read(path), [0], "eth0")
     assert found is not None
     assert found.own is None
     assert found.pressure is None
@@ -273,4 +274,4 @@ def test_what_is_not_understood_is_refused(
     path = tmp_path / "cores.txt.gz"
     path.write_bytes(gzip.compress(Host(during(2)).recording(0, 2).replace(*change).encode()))
     with pytest.raises(TelemetryError, match=words):
-        cores.counters(*cores.read(path), [0], "eth0")
+        host_recording.counters(*host_recording.read(path), [0], "eth0")

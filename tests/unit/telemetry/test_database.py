@@ -7,7 +7,7 @@ import pytest
 
 from loadlab.run import documents, run_dir
 from loadlab.telemetry import database
-from loadlab.telemetry.window import Window
+from loadlab.telemetry.recordings import Window
 
 POOL = Path(__file__).parents[3] / "tests" / "fixtures" / "server" / "pool"
 STARTED = documents.load(POOL / run_dir.RUN)["started"]

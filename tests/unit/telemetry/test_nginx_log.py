@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from loadlab.telemetry import nginx_log
-from loadlab.telemetry.counters import TelemetryError
+from loadlab.telemetry.recordings import TelemetryError
 
 # nginx 1.22 writes these.
 BEFORE = "request\t99.900\t9.000\t9.000\t9.000"

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from loadlab.model import Database, ServiceProcesses
 from loadlab.run import documents, run_dir
-from loadlab.telemetry import process_readings, processes, services
-from loadlab.telemetry.counters import TelemetryError
-from loadlab.telemetry.process_readings import Process, Reading, Recording
-from loadlab.telemetry.window import Window
+from loadlab.telemetry import processes, services
+from loadlab.telemetry.processes import Process, Reading, Recording, busiest
+from loadlab.telemetry.recordings import TelemetryError, Window
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures" / "server"
@@ -280,7 +279,7 @@ def test_a_clients_recording_tells_its_generator(tmp_path: Path) -> None:
         ]
     path = tmp_path / run_dir.of_client(run_dir.PROCESSES)
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    recording = process_readings.read(path)
+    recording = processes.read(path)
     used = processes.generator(recording, Window(1, 3, True), 1)
     assert used
     assert (used.cpu_s, used.cpu, used.run_queue_wait_s) == (1.0, 0.5, 0.5)
@@ -307,7 +306,7 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
         lines += [f"# reading {t}.0", f"# nginx {number}", stat, *more]
     path = tmp_path / run_dir.PROCESSES
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    used = processes.summarise(process_readings.read(path), Window(1, 2.5, True), 1, ()).nginx
+    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
     assert used
     assert used.pss_before_bytes
     assert 100_000 < used.pss_before_bytes < 50_000_000
@@ -317,6 +316,33 @@ def test_memory_is_read_before_and_after_the_load(tmp_path: Path) -> None:
     path.write_bytes(
         gzip.compress("\n".join([line for line in lines if "Pss" not in line]).encode())
     )
-    used = processes.summarise(process_readings.read(path), Window(1, 2.5, True), 1, ()).nginx
+    used = processes.summarise(processes.read(path), Window(1, 2.5, True), 1, ()).nginx
     assert used
     assert used.pss_bytes is used.pss_before_bytes is None
+
+
+def running(started: int, **ran: float) -> Process:
+    """A process whose threads t1, t2 … were on a core for these seconds."""
+    ns = {int(name[1:]): round(seconds * 1e9) for name, seconds in ran.items()}
+    return Process(started, own=0, ended=0, threads=len(ran), pages=1, ran=ns)
+
+
+def test_busiest_process_and_thread_may_be_of_two_processes() -> None:
+    before = {1: running(5, t1=1.0, t2=1.0), 2: running(5, t3=4.0)}
+    after = {1: running(5, t1=1.6, t2=1.7), 2: running(5, t3=4.9)}
+    assert busiest([before, after], 0.0) == pytest.approx((1.3, 0.9))
+
+
+def test_busiest_counts_from_the_begin_of_the_load() -> None:
+    """The load began when half of the time between the first two readings was over."""
+    readings = [{1: running(5, t1=seconds)} for seconds in (1.0, 2.0, 3.0)]
+    assert busiest(readings, 0.5) == pytest.approx((1.5, 1.5))
+
+
+def test_busiest_counts_a_new_process_with_an_old_number_from_nothing() -> None:
+    readings = [{1: running(5, t1=9.0)}, {1: running(8, t1=0.25)}]
+    assert busiest(readings, 0.0) == pytest.approx((0.25, 0.25))
+
+
+def test_busiest_is_unknown_without_the_times_of_threads() -> None:
+    assert busiest([{1: running(5)}, {1: running(5)}], 0.0) == (None, None)

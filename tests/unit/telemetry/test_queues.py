@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from loadlab.model import AcceptQueue
 from loadlab.telemetry import queues
-from loadlab.telemetry.counters import TelemetryError
+from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import present
 
 ROOT = Path(__file__).parents[3]

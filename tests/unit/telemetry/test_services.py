@@ -11,9 +11,9 @@ import pytest
 
 from loadlab.model import ServiceProcesses
 from loadlab.run import run_dir
-from loadlab.telemetry import cores, services
-from loadlab.telemetry.cores import Reading
-from loadlab.telemetry.window import Window
+from loadlab.telemetry import host_recording, services
+from loadlab.telemetry.host_recording import Reading
+from loadlab.telemetry.recordings import Window
 from tests.unit import builders
 
 ROOT = Path(__file__).parents[3]
@@ -140,5 +140,5 @@ def test_the_recorder_tells_what_a_control_group_spent_in_the_kernel(tmp_path: P
     )  # fmt: skip
     assert (done.stdout, done.stderr) == (f"own {group} 900 300\n", "")
     reading = Reading(0.0)
-    assert cores._take(reading, done.stdout.strip())
+    assert host_recording._take(reading, done.stdout.strip())
     assert (reading.own[str(group)], reading.system[str(group)]) == (900, 300)

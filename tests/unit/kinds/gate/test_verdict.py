@@ -259,7 +259,7 @@ def test_void_repetitions_are_in_no_row() -> None:
         ("slower", False, 3),
         ("slower", True, 3),
         ("undecided", False, 0),
-        ("undecided", True, 4),
+        ("undecided", True, 10),
         ("faster", True, 0),
         ("no difference", True, 0),
     ],
@@ -341,7 +341,7 @@ def test_baseline_of_another_sitting_is_a_first_look_that_decides_nothing(tmp_pa
     cpu = rows(found)["cpu"]
     assert cpu.value == pytest.approx(0.5, abs=0.1)
     assert (cpu.low, cpu.reason.code) == (None, "two_sittings")
-    assert verdict.exit_status(found.answer, undecided_fails=True) == 4
+    assert verdict.exit_status(found.answer, undecided_fails=True) == 10
     comment = words.comment(found, None)
     assert "two sittings differ though nothing is changed" in comment
     assert f"against base `workers=1` of `{file}`" in comment

@@ -1,4 +1,11 @@
-"""Action plugin lab.bench.ec2: asks EC2, and changes nothing there."""
+"""Action plugin lab.bench.ec2: asks EC2, and changes nothing there.
+
+Its result, with types: types (see loadlab/hosts/ec2.py), zones that have every type, account and
+caller of the credentials, vcpu_quota (None where it is not known) and vcpus_used, and instances
+that did not end, each with instance_id, image_id, architecture, zone, state and tags. With images:
+architecture -> image_id and root_device_name of an image with ENA. With console: hosts: instance ->
+its keys and when it ends (UTC), and lost: instance -> why it is of no use.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +20,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
     client,
 )
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from loadlab.hosts import ec2 as aws
 from loadlab.hosts import ec2_launch, ec2_quota
@@ -30,18 +38,37 @@ def described_instances(ec2: Any, filters: list[dict[str, Any]]) -> list[dict[st
     return instances
 
 
-class ActionModule(Ec2Action):
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        if args["types"]:
-            return self._offer(ec2, args["types"], args["spot"], args["region"], args["tag"])
-        if args["images"]:
-            return {"images": self._images(ec2, args["images"])}
-        return self._console(ec2, args["console"], args["seconds"])
+class Arguments(Struct, kw_only=True, frozen=True):
+    """A question; exactly one of ``types``, ``images`` and ``console``.
 
-    def _offer(
-        self, ec2: Any, types: list[str], spot: bool, region: str, tag: str
-    ) -> dict[str, Any]:
-        names = sorted(set(types))
+    - types: instance types to describe, with the zones that have all of them, whose the credentials
+      are, the account's quota of vCPUs, and the instances that have the tag loadlab
+    - spot: whether the quota is that of spot instances; tag: value of the tag loadlab
+    - images: architecture -> the id of an image, or its owner and the pattern of its name; of
+      several the newest is returned
+    - console: ids of instances, until their consoles show the SSH host keys, or they ended
+    - seconds: how long to wait for the keys of all, after which those without are lost
+    """
+
+    region: str
+    types: list[str] = []
+    spot: bool = False
+    tag: str = ""
+    images: dict[str, dict[str, str]] = {}
+    console: list[str] = []
+    seconds: int = 0
+
+
+class ActionModule(Ec2Action):
+    def work(self, args: Arguments) -> dict[str, Any]:
+        if args.types:
+            return self._offer(args)
+        if args.images:
+            return {"images": self._images(args.images)}
+        return self._console(args.console, args.seconds)
+
+    def _offer(self, args: Arguments) -> dict[str, Any]:
+        names, ec2 = sorted(set(args.types)), self.ec2
         described = ec2.describe_instance_types(InstanceTypes=names)["InstanceTypes"]
         zones = ec2.describe_availability_zones()["AvailabilityZones"]
         offerings = ec2.describe_instance_type_offerings(
@@ -50,15 +77,15 @@ class ActionModule(Ec2Action):
         )["InstanceTypeOfferings"]
         running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         instances = described_instances(ec2, running)
-        caller = client(region, "sts").get_caller_identity()
+        caller = client(args.region, "sts").get_caller_identity()
         return {
             "account": caller["Account"],
             "caller": caller["Arn"],
-            "instances": self._instances(ec2, tag),
+            "instances": self._instances(args.tag),
             "types": msgspec.to_builtins(aws.offered(described)),
             "zones": aws.common_zones(zones, offerings, names),
-            "vcpu_quota": self._vcpu_quota(spot, region),
-            "vcpus_used": ec2_quota.vcpus_used(instances, spot),
+            "vcpu_quota": self._vcpu_quota(args.spot, args.region),
+            "vcpus_used": ec2_quota.vcpus_used(instances, args.spot),
         }
 
     @staticmethod
@@ -72,8 +99,7 @@ class ActionModule(Ec2Action):
             return None
         return float(answer["Quota"]["Value"])
 
-    @staticmethod
-    def _instances(ec2: Any, value: str) -> list[dict[str, Any]]:
+    def _instances(self, value: str) -> list[dict[str, Any]]:
         """Return what the role reads of the instances with the tag that did not end."""
         filters = [
             {"Name": "tag:loadlab", "Values": [value]},
@@ -88,20 +114,19 @@ class ActionModule(Ec2Action):
                 "state": instance["State"]["Name"],
                 "tags": {tag["Key"]: tag["Value"] for tag in instance["Tags"]},
             }
-            for instance in described_instances(ec2, filters)
+            for instance in described_instances(self.ec2, filters)
         ]
 
-    @staticmethod
-    def _images(ec2: Any, wanted: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    def _images(self, sought: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
         """Return architecture -> the newest image with ENA; absent without an image."""
         newest = {}
-        for architecture, image in wanted.items():
+        for architecture, image in sought.items():
             filters = {
                 "architecture": architecture,
                 "state": "available",
                 **({"image-id": image["id"]} if "id" in image else {"name": image["name"]}),
             }
-            answer = ec2.describe_images(
+            answer = self.ec2.describe_images(
                 Filters=[{"Name": name, "Values": [value]} for name, value in filters.items()],
                 **({"Owners": [image["owner"]]} if "owner" in image else {}),
             )
@@ -113,15 +138,15 @@ class ActionModule(Ec2Action):
                 }
         return newest
 
-    def _console(self, ec2: Any, instances: list[str], seconds: int) -> dict[str, Any]:
+    def _console(self, instances: list[str], seconds: int) -> dict[str, Any]:
         end = time.monotonic() + seconds
         hosts: dict[str, aws.Console] = {}
         lost: dict[str, str] = {}
         while waiting := sorted(set(instances) - set(hosts) - set(lost)):
             late = time.monotonic() > end
             for name in waiting:
-                output = ec2.get_console_output(InstanceId=name, Latest=True).get("Output", "")
-                seen = aws.console(output)
+                answer = self.ec2.get_console_output(InstanceId=name, Latest=True)
+                seen = aws.console(answer.get("Output", ""))
                 if seen is None:
                     continue
                 hosts[name] = seen
@@ -131,27 +156,26 @@ class ActionModule(Ec2Action):
                         "not set"
                     )
             silent = sorted(set(waiting) - set(hosts))
-            lost |= self._ended(ec2, silent)
+            lost |= self._ended(silent)
             if late:
-                why = f"it showed no SSH host keys on its console within {seconds} s"
-                lost |= {name: why for name in silent if name not in lost}
+                reason = f"it showed no SSH host keys on its console within {seconds} s"
+                lost |= {name: reason for name in silent if name not in lost}
             elif set(silent) - set(lost):
                 time.sleep(ASK_EVERY_S)
-        told = {name: msgspec.to_builtins(one) for name, one in hosts.items() if name not in lost}
-        return {"hosts": told, "lost": lost}
+        usable = {name: console for name, console in hosts.items() if name not in lost}
+        return {"hosts": msgspec.to_builtins(usable), "lost": lost}
 
-    @staticmethod
-    def _ended(ec2: Any, names: list[str]) -> dict[str, str]:
+    def _ended(self, names: list[str]) -> dict[str, str]:
         """Return instance id -> why it ended, without the instances that run."""
         if not names:
             return {}
         # By a filter, as EC2 does not know an instance's id everywhere right after its creation.
-        answer = ec2.describe_instances(Filters=[{"Name": "instance-id", "Values": names}])
-        found = {}
-        for one in jmespath.search("Reservations[].Instances[]", answer):
-            state, reason = one["State"]["Name"], one.get("StateReason", {})
+        answer = self.ec2.describe_instances(Filters=[{"Name": "instance-id", "Values": names}])
+        ended = {}
+        for instance in jmespath.search("Reservations[].Instances[]", answer):
+            state, reason = instance["State"]["Name"], instance.get("StateReason", {})
             if state not in ("pending", "running"):
-                found[one["InstanceId"]] = ec2_launch.ended(
+                ended[instance["InstanceId"]] = ec2_launch.ended(
                     state, reason.get("Code", ""), reason.get("Message", "")
                 )
-        return found
+        return ended

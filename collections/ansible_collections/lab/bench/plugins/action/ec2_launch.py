@@ -1,10 +1,15 @@
-"""Action plugin lab.bench.ec2_launch: creates instances in the first zone with room for them."""
+"""Action plugin lab.bench.ec2_launch: creates instances in the first zone with room for them.
+
+Keeps the network's subnet in one zone. Hosts of one type are created by one request, so that EC2
+finds room for all of them or for none. Everything carries its tags from the request that creates
+it; an instance gets its own tags right after that. Its result: ``zone`` that had room, and
+``hosts``: id of each new instance -> the name of its host.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
     UNKNOWN_YET,
     Ec2Action,
@@ -14,19 +19,36 @@ from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import tell
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from loadlab.hosts import ec2 as aws
 from loadlab.hosts.ec2_launch import Launch, labels, requests, tag_specification
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """What to create, and where.
+
+    - zones: to try, in this order; that of an existing subnet comes first
+    - vpc: id of the lab's own network; cidr: addresses of its subnet
+    - route_table: id of the subnet's
+    """
+
+    region: str
+    zones: list[str]
+    vpc: str
+    cidr: str
+    route_table: str
+    launch: Launch
+
+
 class ActionModule(Ec2Action):
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        launch = msgspec.convert(args["launch"], Launch)
-        there = self._subnets(ec2, args)
+    def work(self, args: Arguments) -> dict[str, Any]:
+        ec2, launch = self.ec2, args.launch
+        subnets = self._subnets(args)
         # An earlier run's subnet may be in one of the zones.
-        zones = sorted(args["zones"], key=lambda zone: zone not in there)
+        zones = sorted(args.zones, key=lambda zone: zone not in subnets)
         for zone in zones:
-            subnet = self._subnet(ec2, launch, zone, args)
+            subnet = self._subnet(zone, args)
             hosts: dict[str, str] = {}
             try:
                 for names, request in requests(launch, subnet):
@@ -55,31 +77,30 @@ class ActionModule(Ec2Action):
             insist(ec2.create_tags, UNKNOWN_YET, Resources=[instance], Tags=tags)
 
     @staticmethod
-    def _undo(ec2: Any, made: list[str]) -> None:
+    def _undo(ec2: Any, instances: list[str]) -> None:
         """Terminate what one zone had room for, so that all hosts come into one zone."""
-        if made:
-            ec2.terminate_instances(InstanceIds=made)
-            ec2.get_waiter("instance_terminated").wait(InstanceIds=made)
+        if instances:
+            ec2.terminate_instances(InstanceIds=instances)
+            ec2.get_waiter("instance_terminated").wait(InstanceIds=instances)
 
-    @staticmethod
-    def _subnets(ec2: Any, args: dict[str, Any]) -> dict[str, str]:
+    def _subnets(self, args: Arguments) -> dict[str, str]:
         """Return the subnets of the lab's network: zone -> id."""
-        filters = [{"Name": "vpc-id", "Values": [args["vpc"]]}]
-        found = ec2.describe_subnets(Filters=filters)["Subnets"]
-        return {one["AvailabilityZone"]: one["SubnetId"] for one in found}
+        filters = [{"Name": "vpc-id", "Values": [args.vpc]}]
+        subnets = self.ec2.describe_subnets(Filters=filters)["Subnets"]
+        return {subnet["AvailabilityZone"]: subnet["SubnetId"] for subnet in subnets}
 
-    def _subnet(self, ec2: Any, launch: Launch, zone: str, args: dict[str, Any]) -> str:
+    def _subnet(self, zone: str, args: Arguments) -> str:
         """Return the lab's subnet, in this zone alone."""
-        there = self._subnets(ec2, args)
-        for other in set(there) - {zone}:
-            wait_for_no_interface(ec2, "subnet-id", there[other])
-            ec2.delete_subnet(SubnetId=there[other])
-        name = there.get(zone) or str(
+        ec2, subnets = self.ec2, self._subnets(args)
+        for other in set(subnets) - {zone}:
+            wait_for_no_interface(ec2, "subnet-id", subnets[other])
+            ec2.delete_subnet(SubnetId=subnets[other])
+        name = subnets.get(zone) or str(
             ec2.create_subnet(
-                VpcId=args["vpc"],
-                CidrBlock=args["cidr"],
+                VpcId=args.vpc,
+                CidrBlock=args.cidr,
                 AvailabilityZone=zone,
-                TagSpecifications=[tag_specification("subnet", launch.tags)],
+                TagSpecifications=[tag_specification("subnet", args.launch.tags)],
             )["Subnet"]["SubnetId"]
         )
         insist(ec2.describe_subnets, UNKNOWN_YET, SubnetIds=[name])
@@ -89,6 +110,6 @@ class ActionModule(Ec2Action):
             ec2.associate_route_table,
             UNKNOWN_YET,
             SubnetId=name,
-            RouteTableId=args["route_table"],
+            RouteTableId=args.route_table,
         )
         return name

@@ -1,13 +1,37 @@
-"""Action plugin lab.bench.ec2_network: creates what a pair needs around its instances."""
+"""Action plugin lab.bench.ec2_network: creates what a pair needs around its instances.
+
+A key pair, a VPC with an internet gateway and a route table, a cluster placement group, and a
+security group that lets in SSH and everything inside the pair. Everything carries its tags from the
+request that creates it. Its result: the ids ``vpc``, ``route_table`` and ``group``.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.aws import UNKNOWN_YET, Ec2Action, insist
+from msgspec import Struct
 
 from loadlab.hosts import ec2_access
 from loadlab.hosts.ec2_launch import tag_specification
+
+
+class Arguments(Struct, kw_only=True, frozen=True):
+    """What a pair needs around it.
+
+    - name: of the key pair, the placement group and the security group
+    - tags: of everything that is created; by the tag loadlab it is looked for
+    - cidr: addresses of the VPC
+    - public_key: the public half of the key that opens the instances, as OpenSSH writes it
+    - sources: IPv4 networks that SSH is let in from
+    """
+
+    region: str
+    name: str
+    tags: dict[str, str]
+    cidr: str
+    public_key: str
+    sources: list[str]
 
 
 class ActionModule(Ec2Action):
@@ -16,16 +40,16 @@ class ActionModule(Ec2Action):
     Nothing that has the tag is created anew or loses other tags.
     """
 
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        self._ec2, self._tags, self._name, self._changes = ec2, args["tags"], args["name"], 0
-        self._key(args["public_key"])
-        vpc = self._part("vpc", "Vpcs", "Vpc", CidrBlock=args["cidr"])
+    def work(self, args: Arguments) -> dict[str, Any]:
+        self._tags, self._name, self._changes = args.tags, args.name, 0
+        self._key(args.public_key)
+        vpc = self._part("vpc", "Vpcs", "Vpc", CidrBlock=args.cidr)
         # A waiter gives up where it is asked for an id that EC2 does not know everywhere yet.
-        insist(ec2.describe_vpcs, UNKNOWN_YET, VpcIds=[vpc["VpcId"]])
-        ec2.get_waiter("vpc_available").wait(VpcIds=[vpc["VpcId"]])
+        insist(self.ec2.describe_vpcs, UNKNOWN_YET, VpcIds=[vpc["VpcId"]])
+        self.ec2.get_waiter("vpc_available").wait(VpcIds=[vpc["VpcId"]])
         table = self._route(vpc["VpcId"], self._gateway(vpc["VpcId"]))
         self._placement_group()
-        group = self._group(vpc["VpcId"], args["sources"])
+        group = self._group(vpc["VpcId"], args.sources)
         return {
             "changed": self._changes > 0,
             "vpc": vpc["VpcId"],
@@ -36,11 +60,11 @@ class ActionModule(Ec2Action):
     def _change(self, call: str, **words: Any) -> Any:
         self._changes += 1
         # EC2 does not know a new id everywhere at once.
-        return insist(getattr(self._ec2, call), UNKNOWN_YET, **words)
+        return insist(getattr(self.ec2, call), UNKNOWN_YET, **words)
 
     def _find(self, kind: str, rows: str) -> dict[str, Any] | None:
         filters = [{"Name": "tag:loadlab", "Values": [self._tags["loadlab"]]}]
-        call = getattr(self._ec2, f"describe_{kind}s")
+        call = getattr(self.ec2, f"describe_{kind}s")
         return next(iter(call(Filters=filters)[rows]), None)
 
     def _part(self, kind: str, rows: str, item: str, **words: Any) -> dict[str, Any]:
@@ -55,10 +79,10 @@ class ActionModule(Ec2Action):
     def _key(self, public: str) -> None:
         """Give AWS the public half of the pair's key."""
         filters = [{"Name": "key-name", "Values": [self._name]}]
-        known = self._ec2.describe_key_pairs(Filters=filters, IncludePublicKey=True)["KeyPairs"]
-        if known and known[0]["PublicKey"].split()[:2] == public.split()[:2]:
+        keys = self.ec2.describe_key_pairs(Filters=filters, IncludePublicKey=True)["KeyPairs"]
+        if keys and keys[0]["PublicKey"].split()[:2] == public.split()[:2]:
             return
-        if known:
+        if keys:
             # That of a private half that is lost.
             self._change("delete_key_pair", KeyName=self._name)
         self._change(

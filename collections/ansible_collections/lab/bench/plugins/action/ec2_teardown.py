@@ -1,4 +1,9 @@
-"""Action plugin lab.bench.ec2_teardown: removes everything that carries the lab's tag."""
+"""Action plugin lab.bench.ec2_teardown: removes everything in a region that carries the lab's tag.
+
+Instances first, the VPC last. Where the region has nothing with the tag, it looks for VPCs with it
+in the account's other regions, and removes nothing there. ``message`` of the result: what was
+removed, or where else there is something.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.aws import (
     wait_for_no_interface,
 )
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from loadlab.hosts import ec2 as aws
 
@@ -24,9 +30,16 @@ from loadlab.hosts import ec2 as aws
 LIST_LAG_S = 60
 
 
+class Arguments(Struct, kw_only=True, frozen=True):
+    """The region, and the value of the tag loadlab."""
+
+    region: str
+    tag: str
+
+
 class ActionModule(Ec2Action):
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        region, value = args["region"], args["tag"]
+    def work(self, args: Arguments) -> dict[str, Any]:
+        region, value, ec2 = args.region, args.tag, self.ec2
         resources = tagged(ec2, value)
         if not resources:
             return {"message": self._elsewhere(ec2, value, region)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -30,11 +30,11 @@ USED_YET = ("DependencyViolation", ".InUse")
 def _session() -> tuple[boto3.Session, frozenset[str]]:
     """Return a session, which reads the descriptions of AWS's services once, and EC2's regions."""
     session = boto3.Session()
-    known = (
+    regions = (
         session.get_available_regions("ec2", partition)
         for partition in session.get_available_partitions()
     )
-    return session, frozenset(itertools.chain.from_iterable(known))
+    return session, frozenset(itertools.chain.from_iterable(regions))
 
 
 def client(region: str, service: str = "ec2") -> Any:
@@ -69,9 +69,9 @@ def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
     """
     filters = [{"Name": name, "Values": [value]}]
     end = time.monotonic() + LAG_S
-    while found := ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]:
+    while interfaces := ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]:
         if time.monotonic() > end:
-            names = ", ".join(interface["NetworkInterfaceId"] for interface in found)
+            names = ", ".join(interface["NetworkInterfaceId"] for interface in interfaces)
             raise ValueError(
                 f"{names}: still there {LAG_S} s after the instances ended. Run "
                 f"`{aws.TEARDOWN}`; see in AWS's console what keeps them where that does not help."
@@ -81,7 +81,7 @@ def wait_for_no_interface(ec2: Any, name: str, value: str) -> None:
 
 def tagged(ec2: Any, value: str) -> dict[str, list[str]]:
     """Return kind -> ids, or names, of the resources whose tag loadlab has this value."""
-    found = {}
+    resources = {}
     for kind, (call, rows, name) in aws.KINDS.items():
         filters = [{"Name": "tag:loadlab", "Values": [value]}]
         if kind == "instance":
@@ -92,27 +92,28 @@ def tagged(ec2: Any, value: str) -> dict[str, list[str]]:
             answer = getattr(ec2, call)(Filters=filters)
         names = jmespath.search(f"{rows}.{name}", answer)
         if names:
-            found[kind] = sorted(names)
-    return found
+            resources[kind] = sorted(names)
+    return resources
 
 
 class Ec2Action(ControllerAction):
-    """Asks EC2; its errors fail the task with a message and the remedy."""
+    """Asks EC2 in the region of the argument ``region``; its errors are messages with the remedy.
 
-    def work(self, args: dict[str, Any]) -> dict[str, Any]:
-        region = args["region"]
-        known = _session()[1]
-        if region not in known:
+    Credentials come from AWS's own places, the endpoint from AWS_ENDPOINT_URL where that is set.
+    """
+
+    ec2: Any
+
+    def act(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        region, regions = str(values["region"]), _session()[1]
+        if region not in regions:
             raise ValueError(
                 f"AWS_REGION: '{region}' is not a region of EC2. There are: "
-                f"{', '.join(sorted(known))}. Nothing was changed."
+                f"{', '.join(sorted(regions))}. Nothing was changed."
             )
         try:
-            return self.ask(client(region), args)
+            self.ec2 = client(region)
+            return super().act(values)
         except (BotoCoreError, ClientError) as problem:
-            told = aws.refusal(code(problem), str(problem), region)
-            raise ValueError(told or f"EC2 in {region}: {problem}") from problem
-
-    def ask(self, ec2: Any, args: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys of the action's result. Raises ValueError to fail the task."""
-        raise NotImplementedError
+            refusal = aws.refusal(code(problem), str(problem), region)
+            raise ValueError(refusal or f"EC2 in {region}: {problem}") from problem

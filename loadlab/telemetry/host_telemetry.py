@@ -1,0 +1,129 @@
+"""What a host did during a load, from all of its recordings in a repetition's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from loadlab.model import HostTelemetry, RepetitionSetup
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import ClientDir, RepetitionDir
+from loadlab.telemetry import host_recording, nginx_log, node_exporter, processes, queues
+from loadlab.telemetry.counters import Counters
+from loadlab.telemetry.host_recording import Reading
+from loadlab.telemetry.processes import Recording
+from loadlab.telemetry.recordings import Window
+
+
+class _Host(NamedTuple):
+    """The cores of a host that the lab uses, and the interface that carries the load."""
+
+    cpus: list[int]
+    interface: str
+
+
+def server(
+    folder: RepetitionDir,
+    scrapes: list[node_exporter.Sample],
+    setup: RepetitionSetup,
+    window: Window,
+) -> HostTelemetry:
+    """Return the server's telemetry, without its services' processes.
+
+    ``window`` is by its clock. Raises ValueError for a recording that is not understood.
+    """
+    host, recording = _hosts(setup)["server"], _processes(folder.processes)
+    telemetry = _during(window, scrapes, host, folder.cores, recording)
+    if folder.nginx_log.exists():
+        logged = nginx_log.read(folder.nginx_log)
+        telemetry = replace(telemetry, nginx=nginx_log.summarise(logged, window.start, window.end))
+    if telemetry.per_second is None or not folder.queues.exists():
+        return telemetry
+    recorded = queues.read(folder.queues)
+    return replace(
+        telemetry,
+        accept_queues=queues.accept_queues(recorded, window.start, telemetry.per_second.t),
+        connections=queues.connections(recorded, window.start, window.end),
+    )
+
+
+def client(
+    folder: ClientDir,
+    scrapes: list[node_exporter.Sample],
+    setup: RepetitionSetup,
+    window: Window,
+) -> HostTelemetry:
+    """Return a client's telemetry, with its generator's processes.
+
+    ``window`` is by its clock. Raises ValueError for a recording that is not understood.
+    """
+    host, recording = _hosts(setup)["client"], _processes(folder.own_processes)
+    telemetry = _during(window, scrapes, host, folder.own_cores, recording)
+    if recording is None:
+        return telemetry
+    return replace(telemetry, generator=processes.generator(recording, window, len(host.cpus)))
+
+
+def recorded(folder: RepetitionDir, setup: RepetitionSetup) -> dict[str, Counters | None]:
+    """Return what each host recorded of its cores and link; None where it did not.
+
+    Raises ValueError for a recording that is not understood.
+    """
+    paths = {"server": folder.cores, "client": folder.own_cores}
+    return {role: _counters(paths[role], host) for role, host in _hosts(setup).items()}
+
+
+def raw(folder: ClientDir) -> set[str]:
+    """Return the names of a client's recordings in its folder."""
+    return {path.name for path in (folder.own_cores, folder.own_processes) if path.exists()}
+
+
+def _hosts(setup: RepetitionSetup) -> dict[str, _Host]:
+    """Return both hosts by role. Raises ResultError where no load was offered."""
+    cpus, interface = setup.cpus, setup.interface
+    if cpus is None or interface is None:
+        raise ResultError("no cpus or no interface: no load was offered")
+    return {
+        "server": _Host(cpus.server, interface.server),
+        "client": _Host(cpus.client, interface.client),
+    }
+
+
+def _counters(path: Path, host: _Host) -> Counters | None:
+    return host_recording.counters(*_readings(path), host.cpus, host.interface)
+
+
+def _readings(path: Path) -> tuple[int, list[Reading]]:
+    """Return the clock ticks per second, and the readings; none where nothing was recorded."""
+    return host_recording.read(path) if path.exists() else (1, [])
+
+
+def _processes(path: Path) -> Recording | None:
+    return processes.read(path) if path.exists() else None
+
+
+def _during(
+    window: Window,
+    scrapes: list[node_exporter.Sample],
+    host: _Host,
+    cores_path: Path,
+    recording: Recording | None,
+) -> HostTelemetry:
+    """Return a host's telemetry in the window, with its hardware where processes were recorded."""
+    ticks, readings = _readings(cores_path)
+    recorded = host_recording.counters(ticks, readings, host.cpus, host.interface)
+    start, end, interface = window.start, window.end, host.interface
+    telemetry = node_exporter.summarise(scrapes, host.cpus, start, end, interface, recorded)
+    telemetry = replace(
+        telemetry,
+        drops=host_recording.drops(readings, start, end, host.cpus, interface),
+        memory_pressure=host_recording.pressure(readings, start, end, "memory"),
+        io_pressure=host_recording.pressure(readings, start, end, "io"),
+        energy_j=host_recording.joules(readings, start, end),
+    )
+    if recording is None:
+        return telemetry
+    frequency, throttled = processes.hardware(recording, window, host.cpus)
+    return replace(telemetry, frequency=frequency, throttled=throttled)

@@ -1,0 +1,119 @@
+"""Read a host's recordings, and place a load among their readings.
+
+Counters are the difference from the start of the load to the first reading after its last answer.
+Where a warm-up with the same load came before, the value at the start is interpolated between the
+readings around it; otherwise it is that of the last reading before.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class TelemetryError(ValueError):
+    """A recording is truncated, not understood, or has too few samples."""
+
+
+def unpacked(path: Path) -> str:
+    """Return a gzip file's text. Raises TelemetryError where it is not gzip text or
+    is truncated."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return file.read()
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise TelemetryError(f"{path.name} is truncated or no gzip text: {error}") from error
+
+
+def json_lines(path: Path, reading_type: type[T]) -> list[T]:
+    """Return the readings of a recording with a line of JSON for each; empty lines count as none.
+
+    Raises TelemetryError for a malformed line.
+    """
+    readings = []
+    for number, line in enumerate(unpacked(path).splitlines(), 1):
+        if not line:
+            continue
+        try:
+            readings.append(msgspec.json.decode(line, type=reading_type))
+        except ValueError as error:
+            raise TelemetryError(
+                f"{path.name} line {number} not understood: {line[:120]!r}: {error}"
+            ) from error
+    return readings
+
+
+def remembered(read: Callable[[Path], T]) -> Callable[[Path], T]:
+    """Return a reader of a file that remembers two files: the server's, and the client's before.
+
+    Each of several clients is judged by the same server's recording. A file that changed is read
+    again. Nobody may change what is returned.
+    """
+
+    @lru_cache(maxsize=2)
+    def read_as_it_is(path: Path, _changed_ns: int, _size: int) -> T:
+        return read(path)
+
+    @wraps(read)
+    def read_once(path: Path) -> T:
+        status = path.stat()
+        return read_as_it_is(path, status.st_mtime_ns, status.st_size)
+
+    return read_once
+
+
+@dataclass(frozen=True)
+class Window:
+    """The time of a load in unix seconds of the server's clock.
+
+    ``warmed``: whether the same load ran immediately before. ``finished``: when the last answer was
+    there, which is after the end where answers were late; None: at the end.
+    """
+
+    start: float
+    end: float
+    warmed: bool
+    finished: float | None = None
+
+    def around(self, times: Sequence[float]) -> tuple[int, int] | None:
+        """Return (last reading at or before the start, first after the last answer).
+
+        Where none is that late, the second is the last at or after the end. None where a reading is
+        missing.
+        """
+        first = bisect_right(times, self.start) - 1
+        last = bisect_left(times, max(self.end, self.finished or self.end))
+        if last == len(times) and times and times[-1] >= self.end:
+            last -= 1
+        return None if first < 0 or last == len(times) or last <= first else (first, last)
+
+
+def around(times: Sequence[float], window: Window) -> tuple[int, int, float] | None:
+    """Return (first reading, last reading, fraction) for the window; None where a reading is
+    missing.
+
+    The fraction (0 to 1) says how far between the first reading and the next the load started.
+    """
+    places = window.around(times)
+    if places is None:
+        return None
+    first, last = places
+    far = (window.start - times[first]) / (times[first + 1] - times[first])
+    return first, last, far if window.warmed and first + 1 < last else 0.0
+
+
+def used(readings: Sequence[R], far: float, value: Callable[[R], float]) -> float:
+    """Return by how much a counter rose since the load started."""
+    begun = value(readings[0]) * (1 - far) + value(readings[1]) * far
+    return max(0.0, value(readings[-1]) - begun)
