@@ -187,10 +187,10 @@ class Kind:
         """Return the commands that are useful once everything is measured."""
         measured = plan.options.repetitions
         more = ENOUGH if measured < ENOUGH else 2 * measured
-        compare = f"python -m loadlab compare {run.run_id} <run_id>"
         return [
             f"Next: {self.resume_command(run.path)} -e repetitions={more}  # more repetitions",
-            f"      {compare}  # another run against this one",
+            f"      python -m loadlab compare {run.run_id} <run_id>"
+            "  # another run against this one",
         ]
 
     def resume_command(self, run_dir: Path) -> str:

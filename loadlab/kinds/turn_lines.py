@@ -28,9 +28,9 @@ def lines(turn: Turn) -> Iterator[str]:
     if turn.last is not None and turn.result is not None:
         yield f"{_title(turn, turn.last, turn.result)}: {_result(turn.last, turn.result)}"
     yield from (_NOTICES[notice](turn.disturbance) for notice in turn.notices)
-    if turn.block:
-        news = all_kinds.of_plan(turn.plan).after_block(turn.plan, turn.records, turn.block)
-        yield from [news] if news else []
+    kind = all_kinds.of_plan(turn.plan)
+    if turn.block and (text := kind.after_block(turn.plan, turn.records, turn.block)):
+        yield text
     for cell_id, error in turn.abandoned.items():
         yield f"Skipped after {TRIES} failed attempts: {cell_id}: {formatting.one_line(error)}"
 

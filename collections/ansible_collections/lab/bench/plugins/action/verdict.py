@@ -27,5 +27,8 @@ class Arguments(Struct, kw_only=True, frozen=True):
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
         run = RunDir(args.run_dir)
-        status = all_kinds.of_run(run.path).exit_status(run, undecided_fails=args.undecided_fails)
-        return {"answer": documents.read(run.verdict, Verdict).answer, "exit_status": status}
+        kind = all_kinds.of_run(run.path)
+        return {
+            "answer": documents.read(run.verdict, Verdict).answer,
+            "exit_status": kind.exit_status(run, undecided_fails=args.undecided_fails),
+        }
