@@ -22,8 +22,7 @@ from msgspec.structs import asdict, replace
 from loadlab.core import documents, revision
 from loadlab.core.model import Original
 from loadlab.core.model.study import Scalar
-from loadlab.planning import options
-from loadlab.planning.options import Spec
+from loadlab.planning.options import Spec, given_of
 from loadlab.planning.plan import plan
 from loadlab.planning.request import Request
 from loadlab.report.words import applications, curves, reproduction
@@ -36,14 +35,14 @@ class Arguments(Struct, kw_only=True, frozen=True):
     """What a stage asks to be planned; the rest is described in loadlab/planning/request.py.
 
     - specs: the options of the role run, as its argument specs have them
-    - given: option -> value, None or "" where none was given
+    - options: option -> value, None or "" where none was given
     - original: file with the run to repeat, from lab.bench.original; "" to repeat none
     - made_with: variables of the role that makes the hosts, which decide what the hosts are
     """
 
     root: Path
     specs: dict[str, Spec]
-    given: dict[str, Any]
+    options: dict[str, Any]
     user: list[str] = []
     begin: bool = False
     needs_framework: bool = True
@@ -67,7 +66,7 @@ class ActionModule(ControllerAction):
         request = Request(
             **{
                 **{name: values[name] for name in Request.__struct_fields__ if name in values},
-                "given": options.given_of(args.given),
+                "given": given_of(args.options),
                 "now": datetime.datetime.now(),
                 "lab": revision.revision(args.root),
                 "original": original,
