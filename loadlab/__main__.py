@@ -200,6 +200,10 @@ def main() -> int:
         sys.stdout.flush()
         print(printable(str(refusal)), file=sys.stderr)
         return REFUSED
+    except BrokenPipeError:
+        # The reader is gone, such as head. Nothing is left to be flushed at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":
