@@ -149,6 +149,9 @@ def test_verdict_is_the_exit_status_unless_a_task_failed(words: list[str], tmp_p
         budget_s=1200,
     )
     documents.write(RunDir(tmp_path).verdict, documents.encode(slower))
+    builders.write_plan(
+        tmp_path, builders.plan(endpoint="hello", base="workers=1", head="workers=2")
+    )
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     option = f'{{"verdict_of": "{tmp_path}"}}'
     for more, status in (["-e", option], 3), (["-e", option, "-e", '{"fails_late": true}'], 2):
