@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.lab.bench.plugins.plugin_utils import controller
 
-from loadlab.generators.load_run import Asked
+from loadlab.generators.load_run import LoadRunInput
 from loadlab.plan.request import Request
 
 PACKAGE = "ansible_collections.lab.bench.plugins.action"
@@ -30,7 +30,7 @@ def test_an_action_takes_what_is_documented(path: Path) -> None:
         # Handed on as they are.
         taken |= set(Request.__struct_fields__) - {"now", "lab", "generator"}
     if path.stem == "begin_repetition":
-        taken |= set(Asked.__struct_fields__)
+        taken |= set(LoadRunInput.__struct_fields__)
     assert taken == set(options)
     for name, option in options.items():
         assert {"description", "type"} <= set(option), name

@@ -39,7 +39,9 @@ def parse_programs(text: str) -> Any:
 
 def proofs_due(programs: Mapping[str, Any]) -> Any:
     """Return the proofs that are due: [{name, sha256, command}]."""
-    return msgspec.to_builtins(proof.due(decode(programs, dict[str, proof.Found])))
+    return msgspec.to_builtins(
+        proof.missing_proofs(decode(programs, dict[str, proof.InstalledProgram]))
+    )
 
 
 def proof_refusal(text: str, name: str, host: str) -> str:
