@@ -257,7 +257,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "postgresql_settings": sizing.postgresql_settings,
     "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
     "proof_refusal": proof_refusal,
-    "proofs_due": proof.due,
+    "proofs_due": proof.missing_proofs,
     "qdisc_commands": qdisc_commands,
     "qdisc_differences": qdisc_differences,
     "qdisc_obstacle": qdisc_obstacle,
