@@ -156,7 +156,7 @@ else:
     _WithCost = msgspec.defstruct(
         "_WithCost",
         [
-            (column, Annotated[NotNegative | None, doc(reading.column_meaning)])
+            (column, Annotated[NotNegative | None, doc(reading.meaning)])
             for column, reading in COST_COLUMNS.items()
         ],
         bases=(_BeforeCost,),

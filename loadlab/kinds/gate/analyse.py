@@ -137,7 +137,7 @@ def _beside(metric: str, cells: Cells, baseline: Baseline) -> VerdictRow:
     return VerdictRow(
         metric=metric,
         latency_of=reading.latency_of,
-        unit=gate.unit,
+        unit=ROWS[metric].unit.stored,
         relative=gate.relative,
         blocks=len(base),
         base=before,
@@ -185,7 +185,7 @@ def _row(metric: str, cells: Cells, more_failed: float, share: float) -> Verdict
     return VerdictRow(
         metric=metric,
         latency_of=reading.latency_of,
-        unit=gate.unit,
+        unit=ROWS[metric].unit.stored,
         relative=gate.relative,
         blocks=len(base.keys() & head.keys()),
         base=_median(base),
