@@ -219,7 +219,7 @@ def _by_plan(found: Summary, plan: Plan, run_dir: Path) -> Summary:
         found.cells,
         plan.comparisons,
         controls,
-        planned=planned,
+        definitions=planned,
         skipped=idle,
     )
     return replace(

@@ -96,7 +96,7 @@ def _cell(anchor: str, series: Series, title: str, known: Mapping[str, KnownRun]
     from loadlab.report.plots import history_plot as plots
 
     panels = _panels(series, known)
-    steps = {step.at: words.step(step) for step in series.steps}
+    steps = {step.at: words.sentence(step) for step in series.steps}
     bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
     told = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
     void = [at + 1 for at, cell in enumerate(series.cells) if not headlines.valid(cell)]
@@ -125,7 +125,7 @@ def _panels(series: Series, known: Mapping[str, KnownRun]) -> list[plots.Panel]:
         p99.append(plots.Value(*(_ms(us) for us in (found.latency_us.p99, span.low, span.high))))
         goodput.append(plots.Value(_goodput(cell)))
         saturation.append(plots.Value(_saturation(run, cell)))
-        used = processes_section.cost(known[run.run_id].entries[cell.cell_id]).cpu
+        used = processes_section.cost(known[run.run_id].entries[cell.cell_id]).sample("cpu")
         cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
     closed = series.cell.load.rate is None
     panels = [
@@ -193,7 +193,7 @@ def _figure(
 
 def _step(series: Series, step: Step) -> Headline:
     since, at = (series.runs[index].run_id for index in (step.since, step.at))
-    return Headline(_STATES[words.kind(step)], f"{since} to {at} are {words.step(step)}.")
+    return Headline(_STATES[words.kind(step)], f"{since} to {at} are {words.sentence(step)}.")
 
 
 def _notes(found: Series | Searched, steps: Mapping[int, Headline]) -> list[Headline]:

@@ -8,7 +8,7 @@ from loadlab.kinds.certificate import words
 from loadlab.kinds.certificate.analyse import certified
 from loadlab.model import Certificate, CertifiedTest, NoiseFloor
 from loadlab.report.html import Cells, Headline, Row, Table, TableCell, link, table
-from loadlab.report.words import cost_words
+from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import CERTIFICATE
 
@@ -128,7 +128,7 @@ def _noise(certificate: Certificate) -> Table | None:
 def _noise_row(one: NoiseFloor) -> Cells:
     found = one.difference
     return [
-        cost_words.NAMES.get(one.metric, one.metric),
+        quantities.label(one.metric),
         formatting.signed(found.value),
         formatting.span(found.low, found.high),
         formatting.percent(one.noise_floor) if one.noise_floor is not None else formatting.NONE,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -28,7 +27,7 @@ from loadlab.stats.inference import Estimate
 
 ByBlock = Mapping[int, float]
 # What a row has besides goodput.
-_COSTS: tuple[Literal["p99", "memory"], ...] = ("p99", "memory")
+_COSTS = ("p99", "memory")
 
 
 class Compared(Struct, kw_only=True, frozen=True):
@@ -212,7 +211,7 @@ def _rows(plan: Plan, one: Matrix, now: Standing, kept: Records) -> list[MatrixR
     named = plan.matrix.candidates
     reps = {each.cell_id: recorded.valid(each.cell_id, kept) for each in named}
     every = [*chain(*reps.values())]
-    paths: dict[str, str] = {name: metrics.path_of(name, every)[0] for name in _COSTS}
+    paths = {name: metrics.reading(name, every).path for name in _COSTS}
     figures = {each.name: _figures(reps[each.cell_id], each.cell_id, kept, paths) for each in named}
     front = _front({name: found for name, found in figures.items() if None not in found})
     return [

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from loadlab.model import CellCost, Database, Processes, Repetition, ServiceProcesses
 from loadlab.report.html import Cells, Table, TableCell, link, links, table
-from loadlab.report.words import cost_words as words
+from loadlab.report.words import quantities
 from loadlab.report.words.labels import Entry
 from loadlab.results import metrics, usage
 from loadlab.run import formatting
@@ -104,7 +104,7 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
         found = cost(entry)
         rows.append([
             *label(entry, named),
-            *(words.median(name, getattr(found, name)) for name in _CPU),
+            *(quantities.median(name, found.sample(name)) for name in _CPU),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
                 for group in GROUPS
