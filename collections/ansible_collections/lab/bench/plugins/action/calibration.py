@@ -84,7 +84,7 @@ class ActionModule(ControllerAction):
         self, args: Arguments, folder: CalibrationDir, conditions: dict[str, Any]
     ) -> dict[str, Any]:
         now, number = time.time(), args.repetition
-        usable = list(calibration_reuse.found(folder.path.parents[1], conditions, now))
+        usable = list(calibration_reuse.usable(folder.path.parents[1], conditions, now))
         for own in usable:
             if own.folder == folder and own.number == folder.numbers()[-1]:
                 # The run uses it already.
