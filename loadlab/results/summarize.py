@@ -17,6 +17,7 @@ from loadlab.results.validity import voids
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.model import (
+    CellCost,
     CellSummary,
     ClientStatistics,
     EncodedHistogram,
@@ -276,6 +277,7 @@ def _cell(results: Sequence[Result]) -> CellSummary:
         base=first.base,
         repetitions=[short(result) for result in results],
         statistics=merge(results),
+        cost=CellCost(),
         limit=limits.of_cell(first.cell, results),
     )
     return replace(summary, cost=metrics.cost(summary))

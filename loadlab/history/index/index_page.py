@@ -36,7 +36,7 @@ def build(results: Path, own: int | None = None) -> IndexPage:
     """
     every = [run_facts.of(run) for run in runs.read(results, own)]
     history = series.build([facts.run for facts in every])
-    cells = over_time.build(history, {facts.run.run_id: facts for facts in every})
+    cells = over_time.build(history)
     return IndexPage(
         lead=f"{formatting.plural(len(every), 'run')}; "
         f"{formatting.plural(len(cells), 'cell')} measured in several of them",

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadlab.history import words
-from loadlab.history.index.run_facts import KnownRun
 from loadlab.history.past_runs import PastRun
 from loadlab.history.series import History, Searched, Series, Step
 from loadlab.model import Cell, CellSummary, SearchSummary
 from loadlab.report.html import Cells, Figure, Headline, Link, Table, TableCell, link, table
-from loadlab.report.sections import headlines, processes_section
+from loadlab.report.sections import headlines
 from loadlab.report.words import labels, quantities, repetitions_words
 from loadlab.report.words.applications_words import paths
 from loadlab.report.words.labels import Paths
@@ -44,13 +43,13 @@ class OverTime:
     table: Table
 
 
-def build(history: History, runs: Mapping[str, KnownRun]) -> list[OverTime]:
-    """Return what two or more runs measured; ``runs``: run_id -> run."""
+def build(history: History) -> list[OverTime]:
+    """Return what two or more runs measured."""
     cells = [past for past in history.cells if len(past.runs) > 1]
     searches = [past for past in history.searches if len(past.runs) > 1]
     paths = _paths([*cells, *searches])
     shown = [
-        _cell(f"cell-{number}", series, title, runs)
+        _cell(f"cell-{number}", series, title)
         for number, (series, title) in enumerate(
             zip(cells, _titles([past.cells[-1] for past in cells], paths), strict=True), start=1
         )
@@ -92,10 +91,10 @@ def _explained(cell: Cell) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _cell(anchor: str, series: Series, title: str, runs: Mapping[str, KnownRun]) -> OverTime:
+def _cell(anchor: str, series: Series, title: str) -> OverTime:
     from loadlab.report.plots import history_plot as plots
 
-    panels = _panels(series, runs)
+    panels = _panels(series)
     steps = {step.at: words.sentence(step) for step in series.steps}
     bands = [plots.Band(step.since + 1, step.at + 1, words.kind(step)) for step in series.steps]
     texts = [_told(series.cells[at], panels, at) for at in range(len(series.runs))]
@@ -111,7 +110,7 @@ def _cell(anchor: str, series: Series, title: str, runs: Mapping[str, KnownRun])
     )
 
 
-def _panels(series: Series, runs: Mapping[str, KnownRun]) -> list[plots.Panel]:
+def _panels(series: Series) -> list[plots.Panel]:
     """Return p99, goodput or saturation, and CPU by request, where known.
 
     Where a rate was asked for, the goodput says no more than that it was held.
@@ -127,7 +126,7 @@ def _panels(series: Series, runs: Mapping[str, KnownRun]) -> list[plots.Panel]:
         )
         goodput.append(plots.Value(_goodput(cell)))
         saturation.append(plots.Value(_saturation(run, cell)))
-        used = processes_section.cost(runs[run.run_id].entries[cell.cell_id]).sample("cpu")
+        used = cell.cost.sample("cpu")
         cpu.append(plots.Value(*((used.median, used.low, used.high) if used else (None,))))
     closed = series.cell.load.rate is None
     panels = [
