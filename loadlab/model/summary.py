@@ -47,9 +47,7 @@ class CellSummary(Record, kw_only=True, frozen=True):
     ] = None
     repetitions: Annotated[list[Repetition], doc("Repetitions of the cell, by number.")]
     statistics: Annotated[Statistics, doc("Statistics over the valid repetitions.")]
-    cost: Annotated[
-        CellCost | None, doc("What a request cost the server; absent in earlier runs.")
-    ] = None
+    cost: Annotated[CellCost, doc("What a request cost the server.")]
     void_share: Annotated[
         Reason | None,
         doc(

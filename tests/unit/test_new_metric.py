@@ -37,7 +37,7 @@ import pathlib, sys
 from loadlab.kinds import derive_run
 from loadlab.report.sections import comparison_section
 from loadlab.run import schema
-summary, _ = derive_run.summary(pathlib.Path(sys.argv[1]))
+summary = derive_run.summary(pathlib.Path(sys.argv[1]))
 (endpoint,) = comparison_section.tables(summary.comparisons, {}, "summary.json")
 print(*endpoint.table.rows, sep="\\n")
 assert "preemptions" in schema.build()["$defs"]["CellCost"]["properties"]

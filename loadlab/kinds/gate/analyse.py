@@ -72,8 +72,10 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
     )
 
 
-def _variant(one: Variant) -> Variant:
-    return Variant(name=one.name, given=one.given, options=one.options, commit=one.commit)
+def _variant(planned: Variant) -> Variant:
+    return Variant(
+        name=planned.name, given=planned.given, options=planned.options, commit=planned.commit
+    )
 
 
 def exit_status(answer: Answer, *, undecided_fails: bool) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from loadlab.generators import registry
 from loadlab.model import Cell, NoiseFloor, Repetition, Sample
 from loadlab.report.html import Link, Row, Table, TableCell, link, table
-from loadlab.report.sections import cells_section, headlines, latency_columns, processes_section
+from loadlab.report.sections import cells_section, headlines, latency_columns
 from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
@@ -132,7 +132,7 @@ def _group(entry: Entry) -> str:
 def _row(entry: Entry) -> Row:
     found, headline = entry.cell.statistics, headlines.headline(entry)
     goodput = found.goodput.median if found.goodput else None
-    spent = processes_section.cost(entry)
+    spent = entry.cell.cost
     times = latency_columns.cells_of(found, NAMES, found.responses)
     response = latency_columns.response_time(found.response_time)
     errors = headlines.total(found.errors)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
 from loadlab.model.metric_rows import SPEEDS
 from loadlab.report.html import Headline
-from loadlab.report.sections import cells_section, headlines, processes_section
+from loadlab.report.sections import cells_section, headlines
 from loadlab.report.words import cost_words, labels, limits, quantities
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
@@ -143,7 +143,7 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
-    used = processes_section.cost(entry).sample("cpu")
+    used = entry.cell.cost.sample("cpu")
     server, _ = cells_section.both_cpus(headlines.valid(entry.cell))
     if used is None:
         return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
@@ -154,7 +154,7 @@ def _cpu(summary: Summary, entry: Entry) -> Tile:
 
 
 def _memory(summary: Summary, entry: Entry) -> Tile:
-    found = processes_section.cost(entry)
+    found = entry.cell.cost
     memory, before = found.sample("memory"), found.sample("memory_before")
     if memory is None or found.memory_is is None:
         return Tile("memory", formatting.NONE, "", "not recorded")
@@ -173,7 +173,7 @@ def _memory(summary: Summary, entry: Entry) -> Tile:
 
 
 def _energy(summary: Summary, entry: Entry) -> list[Tile]:
-    found = processes_section.cost(entry).sample("energy")
+    found = entry.cell.cost.sample("energy")
     if found is None:
         return []
     remark = _known(summary, entry, "energy", found) or "of the whole machine"

@@ -10,7 +10,6 @@ from loadlab.model import RankingRow, Reason, Summary
 from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
-from loadlab.report.sections import processes_section
 from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
@@ -78,7 +77,7 @@ def tables(
     found: list[Table] = []
     for index, group in enumerate(summary.ranking):
         rows: list[Cells] = []
-        spent = {row.cell_id: processes_section.cost(known[row.cell_id]) for row in group.rows}
+        spent = {row.cell_id: known[row.cell_id].cell.cost for row in group.rows}
         names = [name for name in COSTS if any(cost.sample(name) for cost in spent.values())]
         prices = {
             row.cell_id: price[0]
@@ -138,7 +137,7 @@ def lines(summary: Summary) -> list[str]:
             wait = row.response_time_us
             beside = [repetitions_words.counted(entry.cell.repetitions), reason]
             told = "; ".join(filter(None, beside))
-            used = processes_section.cost(entry).sample("cpu")
+            used = entry.cell.cost.sample("cpu")
             cpu = formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
             found.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
