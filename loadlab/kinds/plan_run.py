@@ -23,10 +23,10 @@ from loadlab.kinds.study.plan import plan_study
 from loadlab.model import GivenOptions, Options, Study
 from loadlab.plan import (
     ablation,
+    check_options,
     cross_check,
     experiments,
     needs,
-    option_specs,
     records,
     repeats,
     run_inputs,
@@ -34,11 +34,10 @@ from loadlab.plan import (
     user_options,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes.experiment_types import PlannedExperiment, items
-from loadlab.plan.plan_document import CalibrationLoad, Plan, Run
-from loadlab.plan.planned_cells import PlannedCells, plan_options
+from loadlab.plan.experiments import PlannedCells, plan_options
+from loadlab.plan.plan_document import CalibrationLoad, Plan, PlannedExperiment, Run, items
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir
@@ -51,7 +50,7 @@ def plan(ask: Request) -> Plan:
     An existing run is resumed: its recorded options apply unless the user says what to measure,
     and finished measurements are not repeated.
     """
-    user_options.refuse_empty(ask.root, ask.specs, ask.given, ask.user)
+    user_options.refuse_empty(ask)
     like.refuse_stage(ask.user, ask.begin)
     if ask.original is None:
         return _plan(ask)
@@ -174,7 +173,7 @@ def _draft(
     loads = [item.cell.load for item in measured]
     setups = list(dict.fromkeys(schedule.setup(item) for item in measured))
     calibrations = [number for one in run.calibrations() for number in one.numbers()]
-    default_rate = option_specs.options(ask.specs, {}).rate
+    default_rate = check_options.options(ask.specs, {}).rate
     generators = {load.generator for load in loads} or {planned.options.generator}
     return Plan(
         run_id=run_id,

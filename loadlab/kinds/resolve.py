@@ -8,11 +8,11 @@ from loadlab.hosts import identity
 from loadlab.kinds.lesson import plan, reader
 from loadlab.kinds.study import study_files
 from loadlab.model import GivenOptions, Reader
-from loadlab.plan import option_specs, records, user_options
+from loadlab.plan import check_options, records, user_options
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import LATEST, RunDir
@@ -68,7 +68,7 @@ def named_run(ask: Request) -> str | None:
     """Return the run_id that was given, or that of the latest run where none begins; else None."""
     named = study_files.filled(ask.given).get("run_id")
     if named is not None:
-        return option_specs.run_id(str(named))
+        return check_options.run_id(str(named))
     latest = ask.root / "results" / LATEST
     return latest.resolve().name if not ask.begin and latest.exists() else None
 

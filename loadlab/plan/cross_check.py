@@ -14,8 +14,9 @@ from loadlab.generators import registry
 from loadlab.model import Item, Load, Study
 from loadlab.plan import cell_ids
 from loadlab.plan.cells import Contracts
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.plan_document import PlannedExperiment
 
 
 def beside(planned: PlannedCells, study: Study | None) -> PlannedCells:
@@ -26,14 +27,15 @@ def beside(planned: PlannedCells, study: Study | None) -> PlannedCells:
     """
     if not planned.options.cross_check or (study is not None and _has_its_own_plan(study)):
         return planned
-    found: dict[str, PlannedExperiment] = {}
-    for one in planned.experiments:
-        item = _item(one.item, planned.endpoints) if isinstance(one, Fixed | Scaled) else None
-        if item is not None and isinstance(one, Scaled):
-            found.setdefault(item.cell_id, replace(one, item=item, whole=True))
-        elif item is not None and isinstance(one, Fixed):
-            found.setdefault(item.cell_id, replace(one, item=item))
-    return replace(planned, experiments=[*planned.experiments, *found.values()])
+    checks: dict[str, PlannedExperiment] = {}
+    for experiment in planned.experiments:
+        if not isinstance(experiment, Fixed | Scaled):
+            continue
+        if (item := _item(experiment.item, planned.endpoints)) is None:
+            continue
+        whole = {"whole": True} if isinstance(experiment, Scaled) else {}
+        checks.setdefault(item.cell_id, replace(experiment, item=item, **whole))
+    return replace(planned, experiments=[*planned.experiments, *checks.values()])
 
 
 def _has_its_own_plan(study: Study) -> bool:

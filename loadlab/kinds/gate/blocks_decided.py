@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from loadlab.kinds.gate import analyse
 from loadlab.model import PlannedAb
 from loadlab.plan import records as recorded
+from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 
@@ -32,9 +33,7 @@ def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
 
     def is_done(block: int) -> bool:
         following = (one.next_item(block, kept) for one in plan.experiments)
-        return all(
-            item is None or failures.get(item.cell_id, 0) >= recorded.TRIES for item in following
-        )
+        return all(item is None or failures.get(item.cell_id, 0) >= TRIES for item in following)
 
     latest = recorded.latest_block(kept)
     return sum(1 for _ in takewhile(is_done, range(1, latest + 1)))
@@ -42,7 +41,7 @@ def blocks_done(plan: Plan, kept: Records, failures: Mapping[str, int]) -> int:
 
 def _can_be_decided(ab: PlannedAb, kept: Records, failures: Mapping[str, int]) -> bool:
     """Return whether more blocks may decide a metric."""
-    lost = any(count >= recorded.TRIES for count in failures.values())
+    lost = any(count >= TRIES for count in failures.values())
     rows = chain.from_iterable(analyse.table(ab, kept).values())
     return not lost and any(row.is_open for row in rows)
 

@@ -19,7 +19,7 @@ from loadlab.results import metrics
 from loadlab.run.methods import comparison_rule
 from loadlab.model import MatrixLead, MatrixRow, MatrixVerdict, PlannedCandidate, Reason, Repetition
 from loadlab.plan import records as recorded
-from loadlab.plan.modes.experiment_types import Matrix
+from loadlab.plan.modes.matrix_order import Matrix
 from loadlab.plan.modes.matrix_order import Standing, goodputs, ranked
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records

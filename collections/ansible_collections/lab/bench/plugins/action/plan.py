@@ -23,16 +23,16 @@ from loadlab.history.reproduction import deviations, recipe
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
 from loadlab.model.study import Scalar
-from loadlab.plan import option_specs
-from loadlab.plan.option_specs import Spec
+from loadlab.plan import check_options
+from loadlab.plan.check_options import Spec
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.words import applications_words, curves_words, matrix_words, reproduction_words
 from loadlab.run import documents, revision
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What a stage asks to be planned; the rest is described in loadlab/plan/request.py.
+    """What a stage asks to be planned; the rest is described in loadlab/plan/user_options.py.
 
     - specs: the options of the role run, as its argument specs have them
     - given: option -> value, None or "" where none was given
@@ -66,7 +66,7 @@ class ActionModule(ControllerAction):
         request = Request(
             **{
                 **{name: values[name] for name in Request.__struct_fields__ if name in values},
-                "given": option_specs.given_of(args.given),
+                "given": check_options.given_of(args.given),
                 "now": datetime.datetime.now(),
                 "lab": revision.revision(args.root),
                 "original": original,
