@@ -11,7 +11,7 @@ import math
 from msgspec.structs import replace
 
 from loadlab.generators import registry
-from loadlab.model import Item, Load, Study
+from loadlab.model import Item, Load
 from loadlab.plan import cell_ids
 from loadlab.plan.cells import Contracts
 from loadlab.plan.experiments import PlannedCells
@@ -19,13 +19,12 @@ from loadlab.plan.modes.levels import Fixed, Scaled
 from loadlab.plan.plan_document import PlannedExperiment
 
 
-def beside(planned: PlannedCells, study: Study | None) -> PlannedCells:
+def beside(planned: PlannedCells) -> PlannedCells:
     """Return the cells with their cross-checks at the end; unchanged where there are none.
 
-    Lessons, certificates, comparisons of variants and matrices have none, nor have sweeps and
-    searches, whose rates follow from results.
+    Sweeps and searches have none, as their rates follow from results.
     """
-    if not planned.options.cross_check or (study is not None and _has_its_own_plan(study)):
+    if not planned.options.cross_check:
         return planned
     checks: dict[str, PlannedExperiment] = {}
     for experiment in planned.experiments:
@@ -36,11 +35,6 @@ def beside(planned: PlannedCells, study: Study | None) -> PlannedCells:
         whole = {"whole": True} if isinstance(experiment, Scaled) else {}
         checks.setdefault(item.cell_id, replace(experiment, item=item, **whole))
     return replace(planned, experiments=[*planned.experiments, *checks.values()])
-
-
-def _has_its_own_plan(study: Study) -> bool:
-    certifies = any(cell.expectation for cell in study.cells)
-    return bool(study.kind == "lesson" or certifies or study.variants or study.candidates)
 
 
 def _item(item: Item, contracts: Contracts) -> Item | None:

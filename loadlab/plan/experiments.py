@@ -66,10 +66,10 @@ class PlannedCells(Struct, kw_only=True, frozen=True):
     study: PlannedStudy | None = None
 
 
-def plan_options(ask: Request, given: GivenOptions, filled: GivenOptions) -> PlannedCells:
+def plan_options(ask: Request, values: GivenOptions, filled: GivenOptions) -> PlannedCells:
     """Return what the options alone measure; no cells for a stage that needs no framework.
 
-    ``filled``: the options ``given`` that have a value.
+    ``filled``: the ``values`` given that are not empty.
     """
     options = check_options.options(ask.specs, filled, ask.clients)
     if ask.needs_framework or options.framework:
@@ -80,7 +80,7 @@ def plan_options(ask: Request, given: GivenOptions, filled: GivenOptions) -> Pla
     if planned.experiments or "generator" in ask.user:
         user_options.refuse_unused(
             ask.user,
-            given,
+            values,
             "the run",
             [((), options.generator)],
             ask.cross_check and options.cross_check,
