@@ -12,7 +12,7 @@ from loadlab.kinds.kind import Draft, Kind, ResolvedRun
 from loadlab.kinds.study import analyse, study_files, words
 from loadlab.model import Claims, Record, Study, Summary
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
 from loadlab.tuning.profiles import TuningProfile
