@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from loadlab.kinds.all_kinds import KINDS
+from loadlab.kinds import all_kinds
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Recipe, Source
 from loadlab.plan import option_specs
@@ -52,7 +52,7 @@ def options(
 
 def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     """Return the options that the original took from defaults which are others here."""
-    if any(name in filled(recipe.given) for kind in KINDS for name in kind.options):
+    if any(name in filled(recipe.given) for kind in all_kinds.KINDS for name in kind.options):
         return {}
     before: GivenOptions = msgspec.structs.asdict(recipe.options)
     now: GivenOptions = msgspec.structs.asdict(option_specs.options(specs, {}))
