@@ -30,13 +30,13 @@ def refuse_stage(user: Iterable[str], begin: bool) -> None:
 
 
 def options(
-    source: Source, recipe: Recipe, specs: Specs, given: GivenOptions, user: Iterable[str]
+    source: Source, recipe: Recipe, specs: Specs, call: GivenOptions, user: Iterable[str]
 ) -> GivenOptions:
     """Return the options of the original, with those that the user gave with -e in their place.
 
     A default of this lab that differs from the original's is replaced too; of a study its file
     decides, and of variants the lab. The inventory's own options are left out, as the original did
-    not have them. ``given``: all options of this call; ``user``: names of those given with -e.
+    not have them. ``call``: all options of this call; ``user``: names of those given with -e.
     """
     before = {RENAMED.get(name, name): value for name, value in filled(recipe.given).items()}
     original: GivenOptions = {**_defaults(recipe, specs), **before}
@@ -45,8 +45,8 @@ def options(
     original = {
         name: value for name, value in original.items() if name in specs and name not in _OWN
     }
-    own = {name: value for name, value in given.items() if name in {*user, *_OWN}}
-    _refuse_another_study(source, original, filled(given))
+    own = {name: value for name, value in call.items() if name in {*user, *_OWN}}
+    _refuse_another_study(source, original, filled(call))
     return {**dict.fromkeys(specs), **original, **filled(own)}
 
 
@@ -59,14 +59,14 @@ def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     return filled({name: before[name] for name in specs if before[name] != now[name]})
 
 
-def _refuse_another_study(source: Source, original: GivenOptions, given: GivenOptions) -> None:
+def _refuse_another_study(source: Source, original: GivenOptions, call: GivenOptions) -> None:
     for name in FOLDERS:
-        if name in given and given[name] != original.get(name):
+        if name in call and call[name] != original.get(name):
             ran = next(
                 (f"the {own} {original[own]}" for own in FOLDERS if own in original), "no study"
             )
             raise PlanError(
-                f"like: the run {source.run_id} ran {ran}, and {name}: '{given[name]}' was given. "
+                f"like: the run {source.run_id} ran {ran}, and {name}: '{call[name]}' was given. "
                 "Give one of both."
             )
 

@@ -71,14 +71,16 @@ def build(run_id: str, ab: PlannedAb, kept: Records) -> Verdict:
     )
 
 
-def _variant(one: Variant) -> Variant:
-    return Variant(name=one.name, given=one.given, options=one.options, commit=one.commit)
+def _variant(variant: Variant) -> Variant:
+    return Variant(
+        name=variant.name, given=variant.given, options=variant.options, commit=variant.commit
+    )
 
 
 def overall(answers: Sequence[Answer]) -> Answer:
     """Return the answer for all rows: slower where a row is slower, whatever the others are."""
     order: tuple[Answer, ...] = ("slower", "undecided", "faster")
-    return next((one for one in order if one in answers), "no difference")
+    return next((answer for answer in order if answer in answers), "no difference")
 
 
 def exit_status(answer: Answer, *, undecided_fails: bool) -> int:
@@ -92,16 +94,18 @@ def table(ab: PlannedAb, kept: Records) -> dict[str, list[VerdictRow]]:
     """Return head -> a row for each metric."""
     if ab.baseline is not None:
         loads = _loads(ab, ab.base.cells, kept)
-        beside = [_beside(one, loads[one.load], ab.baseline) for one in sides.MEASURES]
+        beside = [_beside(measure, loads[measure.load], ab.baseline) for measure in sides.MEASURES]
         return {ab.base.name: beside}
     share = error(len(ab.heads))
-    found = {}
+    rows = {}
     for head in ab.heads:
         loads = _loads(ab, head.cells, kept)
         fails = loads["constant"]
         more = sides.failed(fails, fails.head) - sides.failed(fails, fails.base)
-        found[head.name] = [_row(one, loads[one.load], more, share) for one in sides.MEASURES]
-    return found
+        rows[head.name] = [
+            _row(measure, loads[measure.load], more, share) for measure in sides.MEASURES
+        ]
+    return rows
 
 
 def _loads(ab: PlannedAb, head: VariantCells, kept: Records) -> dict[str, Cells]:
@@ -112,32 +116,34 @@ def _loads(ab: PlannedAb, head: VariantCells, kept: Records) -> dict[str, Cells]
     }
 
 
-def _beside(one: Measure, cells: Cells, baseline: Baseline) -> VerdictRow:
+def _beside(measure: Measure, cells: Cells, baseline: Baseline) -> VerdictRow:
     """Return a row beside the value of another sitting; ``cells`` have the head as their base.
 
     Two sittings differ though nothing is changed, so no answer follows from the difference.
     """
-    at, latency_of = sides.path_of(one, cells)
+    at, latency_of = sides.path_of(measure, cells)
     values = {name: sides.by_block(cells, getattr(cells, name), at) for name in ("base", "control")}
     floor, value = None, None
-    reason = sides.incomparable(one, cells, values, latency_of)
-    before, now = baseline.values.get(one.name), None
+    reason = sides.incomparable(measure, cells, values, latency_of)
+    before, now = baseline.values.get(measure.name), None
     if reason is None:
         now = _median(values["base"])
-        twin = sequential.compare(**values, head={}, error=error(1), relative=one.relative).control
+        twin = sequential.compare(
+            **values, head={}, error=error(1), relative=measure.relative
+        ).control
         floor = sequential.floor(twin)
         reason = Reason(code="two_sittings", facts={"noise_floor": floor})
         if before is None:
             reason = Reason(code="value_absent", facts={"side": "base"})
-        elif now is not None and not one.relative:
+        elif now is not None and not measure.relative:
             value = now - before
         elif now is not None and before > 0:
             value = now / before - 1
     return VerdictRow(
-        metric=one.name,
+        metric=measure.name,
         latency_of=latency_of,
-        unit=one.unit,
-        relative=one.relative,
+        unit=measure.unit,
+        relative=measure.relative,
         blocks=len(values["base"]),
         base=before,
         head=now,
@@ -145,55 +151,55 @@ def _beside(one: Measure, cells: Cells, baseline: Baseline) -> VerdictRow:
         low=None,
         high=None,
         noise_floor=floor,
-        margin=_margin(one),
+        margin=_margin(measure),
         answer="undecided",
         reason=reason,
         is_open=False,
     )
 
 
-def _margin(one: Measure) -> float:
+def _margin(measure: Measure) -> float:
     rule = comparison_rule()
-    return rule.margin if one.relative else rule.failed_max
+    return rule.margin if measure.relative else rule.failed_max
 
 
-def _row(one: Measure, cells: Cells, more_failed: float, share: float) -> VerdictRow:
+def _row(measure: Measure, cells: Cells, more_failed: float, share: float) -> VerdictRow:
     """Return a row. ``more_failed``: fraction of requests that failed of the head, less the base's;
     ``share``: the row's of the error rate."""
-    at, latency_of = sides.path_of(one, cells)
+    at, latency_of = sides.path_of(measure, cells)
     base, head, control = (
         sides.by_block(cells, side, at) for side in (cells.base, cells.head, cells.control)
     )
-    margin, failed_max = _margin(one), comparison_rule().failed_max
+    margin, failed_max = _margin(measure), comparison_rule().failed_max
     reason = sides.incomparable(
-        one, cells, {"base": base, "head": head, "control": control}, latency_of
+        measure, cells, {"base": base, "head": head, "control": control}, latency_of
     )
     if reason is not None:
-        found = Estimate(None, None, None)
+        estimate = Estimate(None, None, None)
         floor, look = None, Look("undecided", reason)
     else:
-        found, twin = sequential.compare(base, control, head, share, relative=one.relative)
+        estimate, twin = sequential.compare(base, control, head, share, relative=measure.relative)
         floor = sequential.floor(twin)
-        look = sequential.decide(found, twin, margin, one.better)
+        look = sequential.decide(estimate, twin, margin, measure.better)
         for side, codes in cells.void.items():
             # The next may be valid.
-            why = Reason(code="side_not_valid", facts={"side": side, "void": codes})
-            look = Look("undecided", why, is_open=True)
-    if one.relative and look.answer == "faster" and more_failed > failed_max:
+            reason_void = Reason(code="side_not_valid", facts={"side": side, "void": codes})
+            look = Look("undecided", reason_void, is_open=True)
+    if measure.relative and look.answer == "faster" and more_failed > failed_max:
         facts: Facts = {"side": "head"}
         failed = Reason(code="better_failed_more", value=more_failed, limit=failed_max, facts=facts)
         look = Look("undecided", failed)
     return VerdictRow(
-        metric=one.name,
+        metric=measure.name,
         latency_of=latency_of,
-        unit=one.unit,
-        relative=one.relative,
+        unit=measure.unit,
+        relative=measure.relative,
         blocks=len(base.keys() & head.keys()),
         base=_median(base),
         head=_median(head),
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
         noise_floor=floor,
         margin=margin,
         answer=look.answer,

@@ -61,8 +61,8 @@ class Cells(Struct, frozen=True):
 
 def of_cells(base: str, head: str, control: str, kept: Records) -> Cells:
     """Return the repetitions of three cell_ids."""
-    several = (base, head, control)
-    cell = next((kept[one].cell for one in several if one in kept), None)
+    cell_ids = (base, head, control)
+    cell = next((kept[cell_id].cell for cell_id in cell_ids if cell_id in kept), None)
     void = {
         name: _void_codes(cell_id, kept)
         for name, cell_id in (("base", base), ("head", head))
@@ -78,43 +78,50 @@ def of_cells(base: str, head: str, control: str, kept: Records) -> Cells:
 
 
 def _void_codes(cell_id: str, kept: Records) -> list[str]:
-    reasons = (why for one in recorded.measured(cell_id, kept) for why in one.validity.reasons)
-    return list(dict.fromkeys(why.code for why in reasons))
+    reasons = (
+        reason
+        for repetition in recorded.measured(cell_id, kept)
+        for reason in repetition.validity.reasons
+    )
+    return list(dict.fromkeys(reason.code for reason in reasons))
 
 
 def _valid(cell_id: str, kept: Records) -> ByBlock:
     blocks = recorded.by_block(cell_id, kept)
-    valid = {at: [one for one in found if one.validity.valid] for at, found in blocks.items()}
-    return {at: found for at, found in valid.items() if found}
+    valid = {
+        at: [repetition for repetition in repetitions if repetition.validity.valid]
+        for at, repetitions in blocks.items()
+    }
+    return {at: repetitions for at, repetitions in valid.items() if repetitions}
 
 
 def failed(cells: Cells, side: ByBlock) -> float:
     """Return the mean fraction of failed requests; 0 where nothing was measured."""
-    found = by_block(cells, side, "failed_fraction")
-    return statistics.fmean(found.values()) if found else 0.0
+    fractions = by_block(cells, side, "failed_fraction")
+    return statistics.fmean(fractions.values()) if fractions else 0.0
 
 
 def by_block(cells: Cells, side: ByBlock, at: str) -> dict[int, float]:
     """Return block -> the metric, of the blocks that have it."""
-    found: dict[int, float] = {}
-    for block, several in side.items():
+    medians: dict[int, float] = {}
+    for block, repetitions in side.items():
         assert cells.load is not None
-        values = [metrics.value(one, cells.load, at) for one in several]
-        known = [one for one in values if one is not None]
-        if known:
-            found[block] = statistics.median(known)
-    return found
+        values = [metrics.value(repetition, cells.load, at) for repetition in repetitions]
+        measured = [repetition for repetition in values if repetition is not None]
+        if measured:
+            medians[block] = statistics.median(measured)
+    return medians
 
 
-def path_of(one: Measure, cells: Cells) -> tuple[str, LatencyOf | None]:
+def path_of(measure: Measure, cells: Cells) -> tuple[str, LatencyOf | None]:
     """Return the path of a row's metric, and what it is of."""
-    if one.name in ("p50", "p99", "memory"):
-        return metrics.path_of(one.name, cells.all())
-    return one.at, None
+    if measure.name in ("p50", "p99", "memory"):
+        return metrics.path_of(measure.name, cells.all())
+    return measure.at, None
 
 
 def incomparable(
-    one: Measure,
+    measure: Measure,
     cells: Cells,
     sides: Mapping[str, Mapping[int, float]],
     latency_of: LatencyOf | None,
@@ -128,18 +135,18 @@ def incomparable(
         if measured and not values:
             return Reason(code="value_absent", facts={"side": side})
         zeros = sum(value <= 0 for value in values.values())
-        if one.relative and zeros:
+        if measure.relative and zeros:
             return Reason(code="value_0", value=zeros, facts={"side": side, "of": len(values)})
         if latency_of is None:
             continue
         counts = (_requests(rep, latency_of) for block in measured.values() for rep in block)
         least = min(counts, default=None)
-        percentile = histograms.PERCENTILES[one.name]
+        percentile = histograms.PERCENTILES[measure.name]
         if least is not None and not inference.supports_percentile(least, percentile):
             return Reason(
                 code="few_answers_compared",
                 value=least,
-                facts={"side": side, "percentile": one.name},
+                facts={"side": side, "percentile": measure.name},
             )
     return None
 

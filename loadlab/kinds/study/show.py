@@ -186,19 +186,20 @@ def _quantity(metric: str) -> Callable[[float], str]:
     return lambda number: quantity(metric, number)
 
 
-def _with_interval(found: Median | Ratio, show: Callable[[float], str]) -> str:
-    if found.value is None:
+def _with_interval(median: Median | Ratio, show: Callable[[float], str]) -> str:
+    if median.value is None:
         return formatting.NONE
-    if found.low is None or found.high is None:
-        return show(found.value)
-    return f"{show(found.value)} ({show(found.low)} to {show(found.high)})"
+    if median.low is None or median.high is None:
+        return show(median.value)
+    return f"{show(median.value)} ({show(median.low)} to {show(median.high)})"
 
 
 def _errata(errata: Sequence[Erratum]) -> Table | None:
     if not errata:
         return None
     rows = [
-        [one.mistake, one.printed, one.corrected, _here(one), one.where or ""] for one in errata
+        [erratum.mistake, erratum.printed, erratum.corrected, _here(erratum), erratum.where or ""]
+        for erratum in errata
     ]
     return table(
         "What the source printed wrongly by its own or a later account, and how it is to be read.",
@@ -227,11 +228,11 @@ def differences(
     """
     rows: list[Cells] = [
         *_setup(publication.setup or StudySetup(), manifest, calibration),
-        *([one.name, _plain(one.published), _plain(one.here)] for one in publication.settings),
+        *([own.name, _plain(own.published), _plain(own.here)] for own in publication.settings),
         *(
-            (f"rate {one.name}: {one.statement}", _rate(one.published), _rate(one.here))
-            for one in publication.rates
-            if one.here != one.published
+            (f"rate {rate.name}: {rate.statement}", _rate(rate.published), _rate(rate.here))
+            for rate in publication.rates
+            if rate.here != rate.published
         ),
         *((TableCell(words, css="reason"), "", "") for words in publication.differs),
     ]
@@ -258,21 +259,23 @@ def _setup(setup: StudySetup, manifest: Manifest, calibration: Calibration | Non
 
 
 def _machine(manifest: Manifest, role: str) -> str:
-    each = [
+    machines = [
         f"{host.cpu_model}, {formatting.plural(len(host.cpus), 'core')} of {host.cores}, "
         f"{formatting.size(host.memory_bytes)}, {host.os}, Linux {host.kernel}, virtualisation "
         f"{host.virtualisation}"
         for host in manifest.hosts.values()
         if host.role == role
     ]
-    return "; ".join(dict.fromkeys(each)) or NOT_RECORDED
+    return "; ".join(dict.fromkeys(machines)) or NOT_RECORDED
 
 
 def _link(calibration: Calibration | None) -> str:
     if calibration is None:
         return "not measured"
     ways = (calibration.iperf3.client_to_server, calibration.iperf3.server_to_client)
-    return " and ".join(formatting.bits(found.bits_per_second) for found in ways) + " (iperf3)"
+    return (
+        " and ".join(formatting.bits(direction.bits_per_second) for direction in ways) + " (iperf3)"
+    )
 
 
 def _version(manifest: Manifest, name: str) -> str:
@@ -290,9 +293,9 @@ def _version(manifest: Manifest, name: str) -> str:
         if host.role == "server":
             packages = host.packages
             # Debian's package postgresql has no version of its own; postgresql-17 has.
-            found = packages.get(_PACKAGES.get(name, name)) or ""
+            package = packages.get(_PACKAGES.get(name, name)) or ""
             newest = [v for p, v in packages.items() if p.removeprefix(f"{name}-").isdecimal()]
-            return (newest[0] if newest else found).partition("-")[0]
+            return (newest[0] if newest else package).partition("-")[0]
     return ""
 
 
