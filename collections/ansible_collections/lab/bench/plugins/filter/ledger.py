@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from loadlab.model import LedgerRow, TuningLedger
 from loadlab.tuning import host_state, ledger, service_ledger
 from loadlab.tuning.host_state import HostState, Paths
-from loadlab.tuning.ledger import HostLedgers, Wanted
+from loadlab.tuning.ledger import HostLedgers, RequestedSetting
 from loadlab.tuning.profiles import ServiceSetting
 
 
@@ -25,7 +25,7 @@ def state(
     """Return what a profile's settings ask of a host, from what it printed."""
     return to_builtins(
         host_state.decide(
-            decode(settings, list[Wanted]),
+            decode(settings, list[RequestedSetting]),
             lines,
             decode(paths, Paths),
             granted,
@@ -37,7 +37,7 @@ def state(
 def rows(settings: object, found: object, lines: list[str]) -> object:
     """Return the ledger rows of a host, from what it printed after the change."""
     return to_builtins(
-        host_state.rows(decode(settings, list[Wanted]), decode(found, HostState), lines)
+        host_state.rows(decode(settings, list[RequestedSetting]), decode(found, HostState), lines)
     )
 
 
