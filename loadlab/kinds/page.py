@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from loadlab.kinds.certificate import show as certificate
+from loadlab.kinds.certificate.show import CertificateSection
+from loadlab.kinds.gate import words as gate_words
 from loadlab.kinds.matrix import show as matrix
 from loadlab.kinds.matrix.show import MatrixSection
+from loadlab.kinds.study import claims_section as claims
+from loadlab.kinds.study import show as study
+from loadlab.kinds.study.claims_section import ClaimsSection
+from loadlab.kinds.study.show import StudySection
 from loadlab.model import (
     Calibration,
     Certificate,
@@ -45,12 +52,6 @@ from loadlab.report.sections import (
     cells_section as cells,
 )
 from loadlab.report.sections import (
-    certificate_section as certificate,
-)
-from loadlab.report.sections import (
-    claims_section as claims,
-)
-from loadlab.report.sections import (
     comparison_section as comparison,
 )
 from loadlab.report.sections import (
@@ -69,22 +70,16 @@ from loadlab.report.sections import (
     reproduction_section as reproduction,
 )
 from loadlab.report.sections import (
-    study_section as study,
-)
-from loadlab.report.sections import (
     sweeps_searches_section as sweeps_searches,
 )
 from loadlab.report.sections.cell_figures import Baseline
 from loadlab.report.sections.cells_section import CellSection
-from loadlab.report.sections.certificate_section import CertificateSection
-from loadlab.report.sections.claims_section import ClaimsSection
 from loadlab.report.sections.comparison_section import ComparisonSection
 from loadlab.report.sections.curves_section import CurvePart
 from loadlab.report.sections.manifest_section import ManifestSection
 from loadlab.report.sections.observed import flame_graph, kernel_trace_section
 from loadlab.report.sections.processes_section import ServerSection
 from loadlab.report.sections.reproduction_section import ReproductionSection
-from loadlab.report.sections.study_section import StudySection
 from loadlab.report.sections.sweeps_searches_section import SweepsSearches
 from loadlab.report.sections.tuning_section import Ledger
 from loadlab.report.words import (
@@ -93,7 +88,6 @@ from loadlab.report.words import (
     cost_words,
     disturbances,
     labels,
-    verdict_words,
 )
 from loadlab.report.words.labels import Entry, Paths
 from loadlab.run import documents
@@ -419,7 +413,7 @@ def _headline(entry: Entry) -> Headline:
 
 def _of_variants(found: Verdict) -> list[Headline]:
     state = {"slower": "missed", "faster": "held", "no difference": "same"}
-    text = verdict_words.sentence(found)
+    text = gate_words.sentence(found)
     return [Headline(state.get(found.answer, "inconclusive"), text, anchor="comparison")]
 
 

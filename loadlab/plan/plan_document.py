@@ -167,6 +167,11 @@ def resume_args(run_dir: Path) -> str:
     return f"-e run_id={RunDir(run_dir).run_id} {inventory_args}".rstrip()
 
 
+def with_blocks(plan: Plan, blocks: int) -> Plan:
+    """Return the plan with this number of blocks: each cell is measured once in a block."""
+    return replace(plan, options=replace(plan.options, repetitions=blocks))
+
+
 def with_rate_ceiling(plan: Plan, ceiling: float | None) -> Plan:
     """Return the plan with the calibrated ceiling (requests/s or None) as each search's limit."""
     experiments = [one.with_rate_ceiling(ceiling) for one in plan.experiments]

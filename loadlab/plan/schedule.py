@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated
 
@@ -26,7 +27,7 @@ from loadlab.model.base import Count, NotNegative, Positive, Record, doc
 from loadlab.plan import cell_ids
 from loadlab.plan.modes.mode import Experiment
 from loadlab.plan.plan_document import Plan, Setup
-from loadlab.plan.records import TRIES, Records, UnderWay
+from loadlab.plan.records import TRIES, Records, UnderWay, latest_block
 
 
 class Switch(Record, kw_only=True, frozen=True):
@@ -69,10 +70,13 @@ def experiments_of(plan: Plan, pair: int | None) -> list[Experiment]:
     return [one for one in plan.experiments if pair in (None, one.pair)]
 
 
-def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
+def order(
+    plan: Plan, pair: int | None, *, keeps_order: bool = False
+) -> Iterator[tuple[int, Experiment]]:
     """Yield (block from 1, experiment) in the order of measuring, for one pair or for all.
 
-    A saturation belongs to all blocks, and has the last.
+    A saturation belongs to all blocks, and has the last. ``keeps_order``: whether each block has
+    the order of the plan.
     """
     visits: dict[tuple[Setup, bool], list[Experiment]] = {}
     others = []
@@ -84,9 +88,8 @@ def order(plan: Plan, pair: int | None) -> Iterator[tuple[int, Experiment]]:
             others.append(experiment)
             key = (setup(first), first.purpose == "aa_control")
             visits.setdefault(key, []).append(experiment)
-    is_lesson = plan.study is not None and plan.study.kind == "lesson"
     for block in range(1, plan.options.repetitions + 1):
-        if is_lesson:
+        if keeps_order:
             yield from ((block, experiment) for experiment in others)
             continue
         rng = random.Random(f"{plan.options.seed} {block}")
@@ -145,15 +148,35 @@ def abandoned_cells(failures: Mapping[str, int], records: Records) -> dict[str, 
     }
 
 
+def blocks_done(plan: Plan, records: Records, failures: Mapping[str, int]) -> int:
+    """Return how many blocks have nothing left to measure, but for abandoned cells.
+
+    ``failures``: consecutive_failures() of this invocation.
+    """
+
+    def is_done(block: int) -> bool:
+        following = (experiment.next_item(block, records) for experiment in plan.experiments)
+        return all(item is None or failures.get(item.cell_id, 0) >= TRIES for item in following)
+
+    latest = latest_block(records)
+    return sum(1 for _ in takewhile(is_done, range(1, latest + 1)))
+
+
 def next_item(
-    plan: Plan, records: Records, failures: Mapping[str, int], before: Setup | None, pair: int
+    plan: Plan,
+    records: Records,
+    failures: Mapping[str, int],
+    before: Setup | None,
+    pair: int,
+    *,
+    keeps_order: bool = False,
 ) -> NextMeasurement | None:
     """Return what this pair measures next; None when nothing is left to measure.
 
     ``failures``: consecutive_failures() of this invocation. ``before``: the set-up of the pair's
-    hosts, None where it is not known.
+    hosts, None where it is not known. ``keeps_order``: see order().
     """
-    for block, experiment in order(plan, pair):
+    for block, experiment in order(plan, pair, keeps_order=keeps_order):
         item = experiment.next_item(block, records)
         if item is None or failures.get(item.cell_id, 0) >= TRIES:
             continue

@@ -68,18 +68,18 @@ def refuse_names(
     inventory: Collection[Mapping[str, object]],
 ) -> None:
     """Raise PlanError for a renamed option, a name that nothing reads, and a wrong value of a
-    role's option.
+    role's option, also in the inventory: Ansible would refuse it in words of its own.
 
     ``main``: the main variables, whose narrower limits the plan checks. ``playbooks``: those that
     were called. ``inventory``: the variables of each host and group.
     """
     refuse_renamed(given, "-e")
     refuse_renamed(dict.fromkeys(name for each in inventory for name in each), "the inventory")
-    if not given:
-        return
     options = role_options(root)
-    refuse_unknown(given, main, known(root, options, playbooks, inventory))
-    refuse_wrong(given, {name: spec for name, spec in options.items() if name not in main})
+    if given:
+        refuse_unknown(given, main, known(root, options, playbooks, inventory))
+    for variables in (given, *inventory):
+        refuse_wrong(variables, {name: spec for name, spec in options.items() if name not in main})
 
 
 @cache
@@ -191,9 +191,9 @@ def refuse_unknown(given: Iterable[str], main: Sequence[str], there_are: set[str
     raise PlanError(" ".join(told))
 
 
-def refuse_wrong(given: GivenOptions, options: Specs) -> None:
+def refuse_wrong(variables: Mapping[str, object], options: Specs) -> None:
     """Raise PlanError where an option has a value that its spec does not allow."""
-    for name, value in given.items():
+    for name, value in variables.items():
         spec, text = options.get(name), str(value)
         # A template's value is known only where it is used.
         if spec is None or "{{" in text:

@@ -13,8 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadlab.results import judge_calibration
 from loadlab.run import documents, run_dir
-from loadlab.model import CalibrationConditions, CalibrationOrigin, Result, TuningLedger
+from loadlab.model import (
+    Calibration,
+    CalibrationConditions,
+    CalibrationOrigin,
+    Result,
+    TuningLedger,
+)
 from loadlab.model.base import Json
 from loadlab.run.run_dir import CEILING, FLOOR, LINK, CalibrationDir, RepetitionDir
 
@@ -93,6 +100,48 @@ def _usable(
     except ValueError:
         # A damaged or edited folder of another run is not a calibration.
         return None
+
+
+@dataclass(frozen=True)
+class Reused:
+    """calibration.json as derived again, with its number in the run and its origin."""
+
+    document: Calibration
+    number: int
+    origin: CalibrationOrigin
+
+
+def reuse(
+    folder: CalibrationDir, number: int, required: Mapping[str, Json], generator: str, now: float
+) -> Reused | None:
+    """Use the newest calibration that was made under the ``required`` conditions and is not void.
+
+    The one that the run uses already stays so; another is copied as number ``number``. ``now``:
+    unix seconds. None where there is none.
+    """
+    calibrations = list(usable(folder.path.parents[1], required, now))
+    for own in calibrations:
+        if own.folder == folder and own.number == folder.numbers()[-1]:
+            document = judge_calibration.write(folder, own.number, generator)
+            return None if _is_void(document) else Reused(document, own.number, own.origin)
+    for earlier in calibrations:
+        copy(earlier, folder, number)
+        try:
+            document = judge_calibration.write(folder, number, generator)
+        except ValueError:
+            # Its files were changed or damaged, so it is no longer a calibration.
+            drop(folder, number)
+            continue
+        if not _is_void(document):
+            return Reused(document, number, earlier.origin)
+        drop(folder, number)
+        folder.document.unlink()
+    return None
+
+
+def _is_void(document: Calibration) -> bool:
+    """Return whether the link or the ceiling is judged by no measurement."""
+    return bool(document.link_reasons or document.ceiling_reasons)
 
 
 def copy(earlier: Earlier, folder: CalibrationDir, number: int) -> None:

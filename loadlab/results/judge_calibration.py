@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from loadlab.results import client_part, derive_result
@@ -22,6 +23,7 @@ from loadlab.model import (
     RoundTrip,
     Thresholds,
 )
+from loadlab.model.base import Json
 from loadlab.run.run_dir import (
     CEILING,
     FLOOR,
@@ -36,6 +38,7 @@ from loadlab.run.run_dir import (
     suffix,
 )
 from loadlab.generators import registry
+from loadlab.plan import plan_document as plans
 from loadlab.telemetry import host_telemetry, iperf3, node_exporter
 
 _PING = re.compile(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms")
@@ -55,6 +58,48 @@ def round_trip(ping: str) -> RoundTrip:
         raise CalibrationError(f"ping's output has no round-trip times: {ping[-200:]!r}")
     low, mean, high, mdev = (float(ms) * 1000 for ms in match.groups())
     return RoundTrip(min=low, mean=mean, max=high, mdev=mdev)
+
+
+def keep(
+    folder: CalibrationDir,
+    number: int,
+    outputs: Mapping[str, str],
+    conditions: Mapping[str, Json],
+    generator: str,
+    now: float,
+) -> Calibration:
+    """Keep what the link was measured with, write calibration.json, and return it.
+
+    ``outputs``: of iperf3 (client_to_server, server_to_client, and these with several_ before) and
+    ping. ``now``: unix seconds. Raises ValueError where a file is there already, or is no
+    measurement.
+    """
+    link = folder.part(LINK, number).path
+    # The hosts' recordings may be there already.
+    link.mkdir(parents=True, exist_ok=True)
+    several = {f"several_{direction}": name for direction, name in IPERF3_SEVERAL.items()}
+    names = {**IPERF3, **several, "ping": PING}
+    for name in names.values():
+        if (link / name).exists():
+            raise ValueError(f"{link / name} is there already: a measurement is kept.")
+    for key, output in outputs.items():
+        documents.write(link / names[key], output.encode(errors="backslashreplace"))
+    measured = CalibrationConditions(
+        run_id=folder.run_dir.run_id, measured=now, conditions=dict(conditions)
+    )
+    documents.write(folder.conditions(number), documents.encode(measured))
+    try:
+        return write(folder, number, generator)
+    except ValueError as problem:
+        raise ValueError(f"{problem}. The raw files are kept in {folder.path}.") from None
+
+
+def write(folder: CalibrationDir, number: int, generator: str) -> Calibration:
+    """Write calibration.json by the thresholds that the run began with, and return it."""
+    thresholds = plans.read(folder.run_dir.path).thresholds
+    document = derive(folder, number, generator, thresholds)
+    documents.write(folder.document, documents.encode(document))
+    return document
 
 
 def derive(

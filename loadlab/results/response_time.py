@@ -45,7 +45,7 @@ def summarise(waited: Waited | None, rate: float | None, limits: Thresholds) -> 
         return None
     timeout_us = round(limits.timeout_s * 1e6)
     until_end = _until_end(waited, rate, limits)
-    unanswered = round(waited.unanswered * waited.known)
+    unanswered = round(waited.unanswered * waited.known_fraction)
     lost = np.concatenate([np.zeros(unanswered), until_end]).round().astype(np.int64)
     values = np.concatenate([waited.right_us[0], waited.wrong_us[0], lost])
     counts = np.concatenate([waited.right_us[1], waited.wrong_us[1], np.ones_like(lost)])
@@ -77,8 +77,8 @@ def _until_end(waited: Waited, rate: float, limits: Thresholds) -> Floats:
     if waited.left_out is not None:
         return until_end[waited.left_out :]
     until_end = until_end[until_end > limits.send_delay_p99_max_us]
-    if waited.known < 1 and until_end.size:
-        few = round(until_end.size * waited.known)
+    if waited.known_fraction < 1 and until_end.size:
+        few = round(until_end.size * waited.known_fraction)
         until_end = np.linspace(until_end[0], until_end[-1], few)
     return until_end
 

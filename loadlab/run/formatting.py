@@ -5,6 +5,9 @@ None becomes "-" wherever a function accepts it.
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterable
+
 from loadlab.model import Latency, Load
 
 NONE = "-"  # shown for an absent number
@@ -99,6 +102,14 @@ def _hundredths(fraction: float, most: float) -> str:
     """Return 100 times the fraction, with one decimal where 100 times ``most`` is below 10."""
     shown = f"{100 * fraction:,.{0 if 100 * most >= 9.95 else 1}f}"
     return shown if shown.strip("-0.") else shown.removeprefix("-")
+
+
+def latest(times: Iterable[float | None]) -> str | None:
+    """Return the last of some times, unix seconds, as ISO 8601 UTC; None without any."""
+    last = max((time for time in times if time is not None), default=None)
+    if last is None:
+        return None
+    return datetime.datetime.fromtimestamp(last, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def bits(per_second: float) -> str:

@@ -23,7 +23,7 @@ import msgspec
 import pytest
 from ansible_collections.lab.bench.plugins.action import fail_repetition
 from ansible_collections.lab.bench.plugins.callback.terminal import CallbackModule
-from ansible_collections.lab.bench.plugins.plugin_utils import controller, exporter
+from ansible_collections.lab.bench.plugins.plugin_utils import controller
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ from loadlab.run.catalog import load_yaml
 from loadlab.run.formatting import printable
 from loadlab.run.run_dir import RunDir
 from loadlab.stacks import asking, contract
-from loadlab.telemetry import node_exporter, pyspy
+from loadlab.telemetry import exporter, node_exporter, pyspy
 from loadlab.telemetry.recordings import TelemetryError
 from tests.unit.builders import cell, load
 

@@ -7,8 +7,7 @@ on. With a baseline the head is the only variant.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +15,15 @@ import msgspec
 from msgspec.structs import replace
 
 from loadlab.generators import registry
+from loadlab.kinds import budget
 from loadlab.kinds.gate import variants
 from loadlab.kinds.gate.variants import EXAMPLE
+from loadlab.kinds.kind import Draft
 from loadlab.model import (
     Baseline,
     GivenOptions,
     Item,
     Load,
-    OptionValue,
     PlannedAb,
     PlannedVariant,
     Record,
@@ -36,6 +36,7 @@ from loadlab.model import (
 )
 from loadlab.model.base import Above0, NotNegative, Positive, doc
 from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import Plan
 from loadlab.plan.planned_cells import PlannedCells
 from loadlab.run import documents
 from loadlab.run.catalog import load_yaml
@@ -59,7 +60,6 @@ _OF_ONE = ("endpoint", "rate", "connections", "tuning")
 # What a head shares with a baseline: fields of a cell, and those of its load but for the last.
 _SAME = ("endpoint", "network")
 _FOLLOWS = ("fraction", "of_saturation")
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class AbRule(Record, kw_only=True, frozen=True):
@@ -70,11 +70,6 @@ class AbRule(Record, kw_only=True, frozen=True):
     ab_fraction: Annotated[Above0, doc("Constant rate, as a fraction of the base's saturation.")]
     ab_beside_s: Annotated[NotNegative, doc("What a measurement takes beside its load, seconds.")]
     ab_baseline_blocks: Annotated[Positive, doc("Blocks that are measured with a baseline.")]
-
-
-def asked(given: Mapping[str, OptionValue]) -> bool:
-    """Return whether variants are to be compared; ``given``: options that have a value."""
-    return any(name in given for name in NAMES)
 
 
 def study(root: Path, given: GivenOptions) -> Study:
@@ -148,19 +143,6 @@ def _cells(one: Variant) -> list[StudyCell]:
     ]
 
 
-def budget(given: str | None) -> float:
-    """Return the seconds of the option budget: a number with s, m or h. Raises PlanError."""
-    text = (given or "").strip()
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 30 <= seconds <= 86_400:
-        raise PlanError(
-            f"budget: '{text}' is no time from 30s to 24h. Give a number with s, m or h, for "
-            "example -e budget=20m."
-        )
-    return seconds
-
-
 def _verdict(root: Path, file: str) -> Verdict:
     """Return the document of a baseline. Raises PlanError."""
     path = root / file
@@ -219,14 +201,21 @@ def of_base(planned: PlannedCells) -> set[str]:
     return {*planned.study.cells[first], *planned.study.cells[first + _SATURATED]}
 
 
-def refuse_other(run_id: str, before: PlannedAb | None, now: PlannedAb) -> None:
+def complete(draft: Draft, plan: Plan) -> Plan:
+    """Return the plan with its variants.
+
+    Raises PlanError where the run was begun with other variants.
+    """
+    assert draft.study is not None
+    planned = _planned_ab(draft, draft.study, dict(reversed(plan.aa_controls)))
+    if draft.run.recorded and draft.run.recorded.plan.ab:
+        refuse_other(plan.run_id, draft.run.recorded.plan.ab, planned)
+    return replace(plan, ab=planned)
+
+
+def refuse_other(run_id: str, recorded: PlannedAb, planned: PlannedAb) -> None:
     """Raise PlanError where a run that is resumed began with other variants."""
-
-    def asked_for(ab: PlannedAb) -> object:
-        every = [(one.options, one.commit) for one in (ab.base, *ab.heads)]
-        return every, ab.baseline
-
-    if before is not None and asked_for(before) != asked_for(now):
+    if _choice(recorded) != _choice(planned):
         raise PlanError(
             f"run_id: '{run_id}' compares other variants, or a git ref, a file or the baseline has "
             "changed since. Results of both are not mixed: give another -e run_id=<name>, or leave "
@@ -234,53 +223,60 @@ def refuse_other(run_id: str, before: PlannedAb | None, now: PlannedAb) -> None:
         )
 
 
-def planned_ab(
-    root: Path, named: Study, planned: PlannedCells, controls: Sequence[tuple[str, str]]
-) -> PlannedAb:
-    """Return what the plan keeps. ``controls``: (cell_id, that of its A/A control)."""
+def _choice(ab: PlannedAb) -> object:
+    variants = [(variant.options, variant.commit) for variant in (ab.base, *ab.heads)]
+    return variants, ab.baseline
+
+
+def _planned_ab(draft: Draft, study: Study, control: Mapping[str, str]) -> PlannedAb:
+    """Return what the plan keeps. ``control``: cell_id -> that of its A/A control."""
+    planned, root = draft.cells, draft.request.root
     assert planned.study is not None
-    cells, control = planned.study.cells, dict(reversed(controls))
+    cells = planned.study.cells
     base, *heads = (
         PlannedVariant(
-            name=one.name,
-            given=one.given,
-            options=one.options,
-            commit=one.commit,
+            name=variant.name,
+            given=variant.given,
+            options=variant.options,
+            commit=variant.commit,
             cells=VariantCells(
-                constant=cells[one.name][0], saturated=cells[one.name + _SATURATED][0]
+                constant=cells[variant.name][0], saturated=cells[variant.name + _SATURATED][0]
             ),
         )
-        for one in named.variants
+        for variant in study.variants
     )
-    twin = VariantCells(
-        constant=control[base.cells.constant], saturated=control[base.cells.saturated]
-    )
-    seconds, file = budget(planned.options.budget), planned.options.baseline
-    if file is None:
-        return PlannedAb(budget_s=seconds, base=base, heads=heads, control=twin)
-    return PlannedAb(
-        budget_s=seconds,
+    ab = PlannedAb(
+        budget_s=budget.seconds(planned.options.budget),
         base=base,
-        heads=[],
-        control=twin,
+        heads=heads,
+        control=VariantCells(
+            constant=control[base.cells.constant], saturated=control[base.cells.saturated]
+        ),
+    )
+    file = planned.options.baseline
+    if file is None:
+        return ab
+    return replace(
+        ab,
         baseline=_baseline(root, file, items(planned.experiments)),
         blocks=rule_of(root).ab_baseline_blocks,
     )
 
 
-def with_blocks(root: Path, planned: PlannedCells, seconds: float, before: int) -> PlannedCells:
+def with_blocks(root: Path, planned: PlannedCells, latest: int) -> PlannedCells:
     """Return the cells with the number of blocks that the budget is likely to allow.
 
-    ``before``: the blocks that the run has already. The run itself decides; see
-    analysis/verdict/blocks.py.
+    ``latest``: the blocks that the run has already. The run itself decides; see
+    blocks_decided.py.
     """
     rule = rule_of(root)
-    beside = rule.ab_beside_s
-    cells = [item for item in items(planned.experiments) if item.purpose == "measure"]
-    # The first is measured twice.
-    each = [one.expected_s + beside for one in cells]
-    twice = [one.expected_s + beside for one in cells if one.cell_id in of_base(planned)]
-    blocks = before + max(1, int(seconds / (sum(each) + sum(twice))))
+    # The first variant is measured twice.
+    block_s = sum(
+        (item.expected_s + rule.ab_beside_s) * (1 + (item.cell_id in of_base(planned)))
+        for item in items(planned.experiments)
+        if item.purpose == "measure"
+    )
+    blocks = latest + max(1, int(budget.seconds(planned.options.budget) / block_s))
     if planned.options.baseline is not None:
         blocks = min(blocks, rule.ab_baseline_blocks)
     return replace(planned, options=replace(planned.options, repetitions=blocks))

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from loadlab.kinds import run_end
 from loadlab.kinds.lesson import lesson_figures, words
+from loadlab.kinds.lesson.kind import LessonKind
 from loadlab.kinds.study import sampling
+from loadlab.kinds.study import words as claim_words
 from loadlab.model import (
     Claims,
     HandCommand,
@@ -29,7 +30,6 @@ from loadlab.model import (
 )
 from loadlab.plan import plan_document
 from loadlab.report.html import UNSEEN, policy_hash
-from loadlab.report.words import claims_words as claim_words
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.expressions import Lookup
@@ -113,7 +113,7 @@ def build(run_dir: Path) -> tuple[LessonPage, PlannedStudy]:
     shown = [column.cell for column in lesson.columns]
     without = [one for one in unmeasured if one.cell in shown]
     if without:
-        raise ResultError(words.without_figures(without, run_end.more_repetitions(run_dir)))
+        raise ResultError(words.without_figures(without, LessonKind().more_repetitions(run_dir)))
     lookup = lesson_figures.lookup(summary, study)
     return LessonPage(
         title=f"{study.name}: {study.description}",

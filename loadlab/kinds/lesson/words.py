@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from loadlab.kinds.lesson import plan
+from loadlab.kinds.study import words as claims_words
 from loadlab.model import (
     CheckResult,
     Claim,
@@ -17,7 +18,7 @@ from loadlab.model import (
     PredictionResult,
     UnmeasuredCell,
 )
-from loadlab.report.words import claims_words
+from loadlab.report.words import repetitions_words
 from loadlab.report.words.quantities import quantity
 from loadlab.run import expressions, formatting
 from loadlab.run.expressions import Lookup, Place
@@ -176,7 +177,7 @@ def check(found: CheckResult, unmeasured: Sequence[UnmeasuredCell]) -> list[str]
     told = [_goal(one) for one in found.cured]
     told += [f"price: {_goal(one)}" for one in found.price]
     name = plan.name(found.check)
-    told += [claims_words.unmeasured(one) for one in unmeasured if one.cell == name]
+    told += [repetitions_words.void_reasons(one) for one in unmeasured if one.cell == name]
     return [f"Check {found.check}: {VERDICTS[found.verdict]}", *(f"  {line}" for line in told)]
 
 
@@ -202,7 +203,7 @@ def red(found: CheckResult, inventory_args: str) -> str:
 
 def without_figures(unmeasured: Sequence[UnmeasuredCell], resume: str) -> str:
     """Return why a lesson has no page, and the command that measures its cells once more."""
-    named = [f"the cell {one.cell}: {claims_words.unmeasured(one)}" for one in unmeasured]
+    named = [f"the cell {one.cell}: {repetitions_words.void_reasons(one)}" for one in unmeasured]
     return f"No valid repetition of {'; of '.join(named)}. Go on in a quieter hour with {resume}"
 
 

@@ -5,21 +5,21 @@ Each candidate is one cell, a closed loop of a few seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from loadlab.generators import registry
-from loadlab.kinds.gate import plan as variants
+from loadlab.kinds import budget
+from loadlab.kinds.kind import Draft
 from loadlab.kinds.matrix.candidates import candidates
-from loadlab.kinds.resolve import ResolvedRun
+from loadlab.kinds.study.study_files import filled
 from loadlab.model import (
     Candidate,
     GivenOptions,
-    OptionValue,
     PlannedCandidate,
     PlannedMatrix,
     Record,
@@ -31,7 +31,7 @@ from loadlab.model.base import Above0, NotNegative, Positive, doc
 from loadlab.plan import option_specs
 from loadlab.plan.modes.experiment_types import Matrix, items
 from loadlab.plan.modes.matrix_order import sizes
-from loadlab.plan.plan_document import Run
+from loadlab.plan.plan_document import Plan, Run
 from loadlab.plan.planned_cells import PlannedCells
 from loadlab.plan.records import latest_block
 from loadlab.plan.request import Request
@@ -80,11 +80,6 @@ def rule_of(root: Path) -> MatrixRule:
     """Return the rule of files/methods.yml."""
     found = load_yaml(root / "files/methods.yml")
     return msgspec.convert({name: found[name] for name in MatrixRule.__struct_fields__}, MatrixRule)
-
-
-def asked(ask: Request, given: Mapping[str, OptionValue]) -> bool:
-    """Return whether candidates are to be compared; ``given``: options that have a value."""
-    return ask.kind == NAME or NAME in given
 
 
 def study(ask: Request, given: GivenOptions) -> Study:
@@ -152,36 +147,34 @@ def _minutes(seconds: float) -> int:
     return int(-(-seconds // 60))
 
 
-def as_matrix(
-    ask: Request, named: Study, planned: PlannedCells, given: GivenOptions, run: ResolvedRun
-) -> PlannedCells:
+def as_matrix(draft: Draft) -> PlannedCells:
     """Return the cells as one experiment with its blocks. Raises PlanError for too small a budget.
 
-    ``named``: the study of the candidates. ``given``: options that have a value. ``run``: where it
-    is resumed, its rounds stay. Where the cores are not known yet, nothing is measured.
+    The rounds of a resumed run stay. Where the cores are not known yet, nothing is measured.
     """
-    rule = rule_of(ask.root)
-    budget = str(given.get("budget") or rule.matrix_budget)
-    cells, known = _cells(named, planned), {one.name: one for one in named.candidates}
-    one = Matrix(
+    assert draft.study is not None
+    planned, rule = draft.cells, rule_of(draft.request.root)
+    option = str(filled(draft.run.options).get("budget") or rule.matrix_budget)
+    cells = _cells(draft.study, planned)
+    candidates = {candidate.name: candidate for candidate in draft.study.candidates}
+    matrix = Matrix(
         void_tries=planned.experiments[0].void_tries,
         candidates=items(planned.experiments),
         references={
-            cell_id: [cells[other] for other in _references(known[name], known)]
+            cell_id: [cells[other] for other in _references(candidates[name], candidates)]
             for name, cell_id in cells.items()
         },
         rounds=[1],
         finalists=rule.matrix_finalists,
         seed=planned.options.seed,
     )
-    before, seconds = _begun(run.recorded), variants.budget(budget)
-    fit = further(before, rule, seconds) if before else timetable(one, rule, seconds)
-    one = replace(one, rounds=fit.rounds)
-    repetitions = max(sum(fit.rounds), latest_block(run.records)) + fit.blocks
+    begun, budget_s = _begun(draft.run.recorded), budget.seconds(option)
+    fit = further(begun, rule, budget_s) if begun else timetable(matrix, rule, budget_s)
+    repetitions = max(sum(fit.rounds), latest_block(draft.run.records)) + fit.blocks
     return replace(
         planned,
-        options=replace(planned.options, repetitions=repetitions, budget=budget),
-        experiments=[one] if planned.options.matrix else [],
+        options=replace(planned.options, repetitions=repetitions, budget=option),
+        experiments=[replace(matrix, rounds=fit.rounds)] if planned.options.matrix else [],
     )
 
 
@@ -213,40 +206,44 @@ def _cells(named: Study, planned: PlannedCells) -> dict[str, str]:
     return {one.name: planned.study.cells[one.name][0] for one in named.candidates}
 
 
-def planned_matrix(ask: Request, named: Study, planned: PlannedCells) -> PlannedMatrix | None:
-    """Return what the plan keeps; None where nothing is measured, see as_matrix()."""
-    if not planned.options.matrix:
-        return None
-    cells, chosen = _cells(named, planned), planned.options
-    stacks = {item.cell_id: item.stack for item in items(planned.experiments)}
-    return PlannedMatrix(
-        budget_s=variants.budget(chosen.budget),
-        cores=planned.options.matrix,
+def complete(draft: Draft, plan: Plan) -> Plan:
+    """Return the plan with its candidates; unchanged where nothing is measured, see as_matrix().
+
+    Raises PlanError where the run was begun with other candidates.
+    """
+    assert draft.study is not None
+    if not plan.options.matrix:
+        return plan
+    cells = _cells(draft.study, draft.cells)
+    stacks = {item.cell_id: item.stack for item in items(draft.cells.experiments)}
+    planned = PlannedMatrix(
+        budget_s=budget.seconds(plan.options.budget),
+        cores=plan.options.matrix,
         candidates=[
             PlannedCandidate(
-                **{name: getattr(each, name) for name in Candidate.__struct_fields__},
-                cell_id=cells[each.name],
-                stack=stacks[cells[each.name]],
+                **asdict(candidate),
+                cell_id=cells[candidate.name],
+                stack=stacks[cells[candidate.name]],
             )
-            for each in named.candidates
+            for candidate in draft.study.candidates
         ],
     )
+    recorded = draft.run.recorded.plan.matrix if draft.run.recorded else None
+    if recorded is not None and _cell_ids(recorded) != _cell_ids(planned):
+        raise PlanError(
+            f"run_id: '{plan.run_id}' has other candidates than these. Results of both are not "
+            "mixed: give another -e run_id=<name>, or leave it out."
+        )
+    # The load sets up each candidate, and then keeps its files.
+    before = plan.current_setup
+    return replace(plan, matrix=planned, current_setup=before and replace(before, stack=""))
+
+
+def _cell_ids(matrix: PlannedMatrix) -> list[str]:
+    return [candidate.cell_id for candidate in matrix.candidates]
 
 
 def _begun(run: Run | None) -> Matrix | None:
     """Return the matrix that a run began with; None where it has none."""
-    several = run.plan.experiments if run else []
-    return next((one for one in several if isinstance(one, Matrix)), None)
-
-
-def refuse_other(run_id: str, before: PlannedMatrix | None, now: PlannedMatrix | None) -> None:
-    """Raise PlanError where a run that is resumed began with other candidates."""
-
-    def names(matrix: PlannedMatrix) -> Iterable[str]:
-        return [one.cell_id for one in matrix.candidates]
-
-    if before is not None and now is not None and names(before) != names(now):
-        raise PlanError(
-            f"run_id: '{run_id}' has other candidates than these. Results of both are not mixed: "
-            "give another -e run_id=<name>, or leave it out."
-        )
+    experiments = run.plan.experiments if run else []
+    return next((matrix for matrix in experiments if isinstance(matrix, Matrix)), None)

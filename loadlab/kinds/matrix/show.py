@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loadlab.kinds.matrix import words as matrix_words
 from loadlab.model import MatrixRow, MatrixVerdict
 from loadlab.report import words
 from loadlab.report.html import Cells, Headline, Link, Table, link, links, table
-from loadlab.report.words import matrix_words
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
 from loadlab.run.run_dir import HERE, MATRIX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadlab.model import CellSummary, Claims, Load, Repetition, Summary
+from loadlab.model import CellSummary, Load, Repetition, Summary
 from loadlab.report import words
 from loadlab.report.sections import (
     comparison_section,
@@ -13,7 +13,6 @@ from loadlab.report.sections import (
     ranking_section,
     sweeps_searches_section,
 )
-from loadlab.report.words import claims_words as claim_words
 from loadlab.report.words import labels, limits
 from loadlab.run import formatting
 from loadlab.stats import inference, percentiles
@@ -57,11 +56,6 @@ def _verdict(repetition: Repetition) -> str:
     if repetition.validity.valid:
         return "valid"
     return f"void: {'; '.join(map(words.coded, repetition.validity.reasons))}"
-
-
-def tables(summary: Summary, claims: Claims | None) -> str:
-    """Return the terminal's table of summary.json and the outcomes of a study's claims."""
-    return "\n".join([table(summary), *(claim_words.lines(claims) if claims else [])])
 
 
 def table(summary: Summary) -> str:

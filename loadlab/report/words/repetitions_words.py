@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadlab.model import ComparedCell, Repetition, UnmeasuredCell
-from loadlab.report.words import claims_words
+from loadlab.report import words
+from loadlab.report.words.outcomes import CLAIMS
 from loadlab.run import formatting
 
 
@@ -32,7 +33,15 @@ def stopped(what: str, number: int, resume: str) -> str:
 
 def unmeasured(cell: UnmeasuredCell) -> str:
     """Return a study's cell without a valid repetition, with the reason."""
-    return f"{cell.cell} ({claims_words.unmeasured(cell)})"
+    return f"{cell.cell} ({void_reasons(cell)})"
+
+
+def void_reasons(cell: UnmeasuredCell) -> str:
+    """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
+    return "; ".join(
+        words.reason(reason) if reason.code in CLAIMS else words.coded(reason)
+        for reason in cell.reasons
+    )
 
 
 def abandoned(cell_id: str, error: str) -> str:

@@ -101,7 +101,9 @@ def test_a_load_that_one_connection_cannot_carry(tmp_path: Path) -> None:
     assert (waited.unsent, lateness.unsent) == (measurement.unsent, 0)
     # What waited, waited for the server: the generator has a small part of it.
     assert measurement.ideal is not None
-    latency = latencies_due.over_due(measurement.latency_us, measurement.histogram, histograms.empty(), [])
+    latency = latencies_due.over_due(
+        measurement.latency_us, measurement.histogram, histograms.empty(), []
+    )
     own = latencies_due.own_part(latency, measurement.ideal, histograms.empty())
     assert own.p50 is not None
     assert latency.p50 is not None

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.generators import oha_database
-from loadlab.kinds import derive_run
+from loadlab.kinds import derive_run, run_end
 from loadlab.model import LabRevision, Manifest, Reason, Result, Summary, Validity
 from loadlab.model.study import PlannedStudy, StudyPublication
 from loadlab.report.sections import manifest_section
@@ -64,7 +64,7 @@ def run_dir(tmp_path: Path) -> Path:
 def everything(run_dir: Path) -> str:
     derive_run.results(run_dir)
     derive_run.describe(run_dir, ROOT, HOSTS, {"python": "3.11"}, {})
-    return cell_lines.tables(*derive_run.summary(run_dir))
+    return run_end.derived(run_dir, derive_run.summary(run_dir))
 
 
 def content(run_dir: Path) -> dict[str, bytes]:
@@ -195,7 +195,7 @@ def test_a_run_of_which_nothing_came_has_no_end(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "cells")
     derive_run.describe(run_dir, ROOT, {}, {}, {})
     assert documents.read(run_dir / "manifest.json", Manifest).finished is None
-    assert cell_lines.tables(*derive_run.summary(run_dir)).count("\n") == 0
+    assert run_end.derived(run_dir, derive_run.summary(run_dir)).count("\n") == 0
 
 
 def test_outside_a_repository_there_is_no_revision(run_dir: Path, tmp_path: Path) -> None:

@@ -255,8 +255,9 @@ def test_what_is_set_up_is_not_set_up_again() -> None:
     assert first.switch == schedule.Switch(stack=None, tuning=None, network=None)
 
 
-def test_a_lesson_keeps_its_order() -> None:
-    assert ids(measure(plan_of(TUNED, 2, kind="lesson"), {})) == 2 * ids(TUNED)
+def test_order_of_the_plan_may_be_kept() -> None:
+    order = schedule.order(plan_of(TUNED, 2), 0, keeps_order=True)
+    assert ids([experiment.items[0] for _, experiment in order]) == 2 * ids(TUNED)
 
 
 def test_saturations_come_first_and_once() -> None:

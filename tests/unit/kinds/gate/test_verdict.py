@@ -13,14 +13,14 @@ import pytest
 from msgspec.structs import replace
 
 from loadlab.kinds import derive_run
+from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse as verdict
 from loadlab.kinds.gate import blocks_decided as blocks
-from loadlab.kinds.gate.blocks_decided import Pace
+from loadlab.kinds.gate import words
 from loadlab.model import Answer, Item, ResponseTime, Result, ServiceProcesses, Verdict, VerdictRow
-from loadlab.plan import schedule
+from loadlab.plan import plan_document, schedule
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import TRIES, CellRecords, Records, cell_records
-from loadlab.report.words import verdict_words as words
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir
@@ -61,10 +61,11 @@ class Machine:
 
     def run(self) -> Verdict:
         """Measure one invocation's blocks; return the verdict."""
-        began, before = self.now, blocks.blocks_done(self.plan, self.records(), {})
+        began, before = self.now, schedule.blocks_done(self.plan, self.records(), {})
         while True:
             pace = Pace(began, self.now, before)
-            now = blocks.with_blocks_left(self.plan, self.records(), {}, pace)
+            left = blocks.blocks(self.plan, self.records(), {}, pace)
+            now = plan_document.with_blocks(self.plan, left)
             item = schedule.next_item(now, self.records(), {}, None, 0)
             if item is None:
                 break
@@ -228,7 +229,9 @@ def test_run_ends_where_a_cell_is_abandoned() -> None:
     failing = {ab.heads[0].cells.saturated: TRIES}
     pace = Pace(machine.now, machine.now, 0)
     while item := schedule.next_item(
-        blocks.with_blocks_left(machine.plan, machine.records(), failing, pace),
+        plan_document.with_blocks(
+            machine.plan, blocks.blocks(machine.plan, machine.records(), failing, pace)
+        ),
         machine.records(),
         failing,
         None,

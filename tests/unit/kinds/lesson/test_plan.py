@@ -66,7 +66,9 @@ def keep(made: Plan) -> Plan:
 def measure(made: Plan, **changed: Any) -> list[str]:
     """Measure what is left; return the cell_ids."""
     run_dir, found = Path(made.run_dir), []
-    while following := schedule.next_item(made, records.load(run_dir), {}, None, 0):
+    while following := schedule.next_item(
+        made, records.load(run_dir), {}, None, 0, keeps_order=True
+    ):
         result = builders.result(
             cell_id=following.cell_id,
             cell=following.cell,

@@ -7,38 +7,17 @@ which a command to each shows just before. Fails with the reasons of all that fa
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere, at_once
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import Exporter, reason
 from msgspec import Struct
 
 from loadlab.generators import load_run
 from loadlab.generators.load_run import Offer
-from loadlab.telemetry import node_exporter
-
-# Readings of a clock; the one with the quickest answer counts.
-READINGS = 5
-
-
-def ahead(url: str) -> float:
-    """Return a host's clock minus the controller's in seconds.
-
-    Raises ValueError where the exporter does not answer.
-    """
-    with contextlib.closing(Exporter(url)) as exporter:
-        try:
-            pages = [exporter.read() for _ in range(READINGS)]
-        except (OSError, http.client.HTTPException) as problem:
-            raise ValueError(f"the clock cannot be read at {url}: {reason(problem)}") from None
-    best = min(pages, key=lambda page: page.took_s)
-    block = node_exporter.block(best.t, best.text)
-    return node_exporter.clock_offset(node_exporter.parse(block, url))
+from loadlab.telemetry import exporter
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
@@ -68,7 +47,7 @@ class ActionModule(ControllerAction):
         # Also connects where a connection ended meanwhile.
         said = at_once(hosts, dict.fromkeys(commands, "true"))
         with ThreadPoolExecutor(len(commands)) as pool:
-            clocks = pool.map(ahead, [offer.exporter for offer in args.offers])
+            clocks = pool.map(exporter.clock_ahead_s, [offer.exporter for offer in args.offers])
             offsets = dict(zip(commands, clocks, strict=True))
         slowest_s = max(answer.took_s for answer in said.values())
         begin = time.time() + load_run.until_begin_s(args.seconds, slowest_s)

@@ -13,8 +13,7 @@ from typing import Any, Literal
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction, tell
 from msgspec import Struct
 
-from loadlab.kinds import derive_run
-from loadlab.kinds.lesson import reader, words
+from loadlab.kinds.lesson import analyse, reader, words
 from loadlab.kinds.lesson import show as pages
 from loadlab.model import Claims, LessonResult
 from loadlab.plan import plan_document as plans
@@ -50,7 +49,7 @@ class ActionModule(ControllerAction):
         documents.write(
             run.reader, documents.encode(reader.after(stage, exercise, before, time.time()))
         )
-        result = derive_run.lesson(run.path)
+        result = analyse.derive(run.path)
         if run.lesson_page.exists():
             for name, content in pages.pages(run.path, args.root).items():
                 self.put(run.path / name, content)

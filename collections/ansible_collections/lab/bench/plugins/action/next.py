@@ -1,7 +1,7 @@
 """Action plugin lab.bench.next: decides what a host pair measures next, and prints the last result.
 
 Its result: ``item``: the measurement, None where nothing is left, ``left``: the likely number of
-those to come, and ``began``: the start of this invocation. loadlab/results/turns.py decides.
+those to come, and ``began``: the start of this invocation. loadlab/kinds/turns.py decides.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     for_ansible,
     tell,
 )
-from loadlab.results.turns import Last
 from msgspec import Struct
 
+from loadlab.kinds import turn_lines, turns
+from loadlab.kinds.turns import Last
 from loadlab.plan.plan_document import Setup
-from loadlab.report.terminal import turn_lines
-from loadlab.results import turns
 
 
 class Arguments(Struct, kw_only=True, frozen=True):

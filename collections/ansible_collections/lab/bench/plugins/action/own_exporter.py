@@ -6,12 +6,11 @@ import http.client
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.lab.bench.plugins.plugin_utils import exporter
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
 from loadlab.run import formatting
-from loadlab.telemetry import node_exporter
+from loadlab.telemetry import exporter, node_exporter
 
 
 def moment(seconds: int) -> str:

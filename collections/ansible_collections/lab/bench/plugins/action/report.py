@@ -13,12 +13,10 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.kinds import run_end
-from loadlab.model import Manifest, Verdict
+from loadlab.kinds import all_kinds, run_end
 from loadlab.plan import plan_document
 from loadlab.report.render import render
-from loadlab.report.words import verdict_words
-from loadlab.run import documents, errors, lock
+from loadlab.run import errors, lock
 from loadlab.run.run_dir import RunDir
 
 
@@ -47,15 +45,11 @@ class ActionModule(ControllerAction):
                 f"ansible-playbook playbooks/collect.yml {plan_document.resume_args(run_dir)}"
             ) from problem
         changed = self.put(run.report, render(args.template, page))
-        if run.verdict.exists():
-            changed |= self.put(run.comment, self._comment(run).encode())
+        for own, content in all_kinds.of_run(run_dir).pages(run).items():
+            changed |= self.put(own, content)
         # Of two runs that end together, the later writer has read both.
         with lock.alone(run_dir.parent):
             every = index.build(run_dir.parent, own=os.getppid())
             changed |= self.put(run.index, render(index.TEMPLATE, every))
         lines = run_end.reported(run_dir, [headline.text for headline in page.headlines])
         return {"changed": changed, "path": str(run.report), "lines": lines}
-
-    def _comment(self, run: RunDir) -> str:
-        manifest = documents.read(run.manifest, Manifest) if run.manifest.exists() else None
-        return verdict_words.comment(documents.read(run.verdict, Verdict), manifest)

@@ -15,7 +15,7 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import Contro
 from msgspec import Struct
 
 from loadlab.history.reproduction import build_reproduction as reproduction
-from loadlab.kinds import derive_run, run_end
+from loadlab.kinds import all_kinds, derive_run, run_end
 from loadlab.report.words import disturbances, repetitions_words
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -50,7 +50,7 @@ class ActionModule(ControllerAction):
             derive_run.results(run_dir)
             instances = {name: instance for name, instance in args.instances.items() if instance}
             derive_run.describe(run_dir, args.root, args.hosts, args.controller, instances)
-            table = run_end.derived(run_dir, *derive_run.summary(run_dir))
+            table = run_end.derived(run_dir, derive_run.summary(run_dir))
             reproduction.write(run_dir)
         except ValueError as problem:
             raise ValueError(f"{problem}. The raw files are kept in {run_dir}.") from None
@@ -58,12 +58,13 @@ class ActionModule(ControllerAction):
         abandoned = [
             repetitions_words.abandoned(*cell) for cell in derive_run.abandoned(run_dir).items()
         ]
+        kind = all_kinds.of_run(run_dir)
         void = derive_run.void_reasons(run_dir)
         return {
             "changed": True,
             "table": table,
             "unmeasured": unmeasured,
-            "resume": run_end.resumed(run_dir),
-            "void": disturbances.nothing_valid(void, run_end.more_repetitions(run_dir)),
-            "abandoned": unmeasured if derive_run.is_without_best(run_dir) else abandoned,
+            "resume": kind.resume_command(run_dir),
+            "void": disturbances.nothing_valid(void, kind.more_repetitions(run_dir)),
+            "abandoned": kind.unmeasured(run, abandoned, unmeasured),
         }

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 from msgspec import Struct
 
-from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds import all_kinds
 from loadlab.model import Verdict
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -26,6 +26,9 @@ class Arguments(Struct, kw_only=True, frozen=True):
 
 class ActionModule(ControllerAction):
     def work(self, args: Arguments) -> dict[str, Any]:
-        answer = documents.read(RunDir(args.run_dir).verdict, Verdict).answer
-        status = verdict.exit_status(answer, undecided_fails=args.undecided_fails)
-        return {"answer": answer, "exit_status": status}
+        run = RunDir(args.run_dir)
+        kind = all_kinds.of_run(run.path)
+        return {
+            "answer": documents.read(run.verdict, Verdict).answer,
+            "exit_status": kind.exit_status(run, undecided_fails=args.undecided_fails),
+        }

@@ -20,8 +20,6 @@ from ansible_collections.lab.bench.plugins.plugin_utils.controller import (
     under_way,
 )
 from ansible_collections.lab.bench.plugins.plugin_utils.elsewhere import Elsewhere
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import forwarded
-from ansible_collections.lab.bench.plugins.plugin_utils.recording import Recording
 from ansible_collections.lab.bench.plugins.plugin_utils.records import plain
 from msgspec import Struct
 
@@ -31,6 +29,8 @@ from loadlab.plan.progress import Measuring
 from loadlab.report.terminal.progress_line import Status
 from loadlab.report.words import repetitions_words
 from loadlab.run.run_dir import RepetitionDir
+from loadlab.telemetry.exporter import forwarded
+from loadlab.telemetry.recording import Recording
 
 # Seconds between checks of a batch, whose client is the subject. Other loads are checked every
 # second once their time is over.
@@ -91,10 +91,10 @@ class ActionModule(ControllerAction):
         expected = math.ceil(args.seconds)
         ask_every_s = 1 if expected else ASK_EVERY_S
         item = args.item
-        what = progress.measurement(item, args.path, args.server)
+        title = progress.measurement(item, args.path, args.server)
         repetition = RepetitionDir(args.dir)
         resume = plan_document.resume_args(repetition.run_dir.path)
-        stopped = repetitions_words.stopped(what, repetition.number, resume)
+        stopped = repetitions_words.stopped(title, repetition.number, resume)
         ends = time.time() + item.seconds_left
         for second in range(math.ceil(args.most) + 1):
             wait = begun + second - time.monotonic()
@@ -111,7 +111,7 @@ class ActionModule(ControllerAction):
             under_way(
                 Status(
                     plain(self.variables["inventory_hostname"]),
-                    f"{what}: {far}; {until}",
+                    f"{title}: {far}; {until}",
                     f"{args.server} [{item.position}/{item.total}] {far}",
                     ends,
                     stopped,

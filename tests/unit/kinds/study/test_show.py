@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from loadlab.kinds import page as report
 from loadlab.kinds.study import analyse as claims
+from loadlab.kinds.study import show as section
 from loadlab.kinds.study import study_files
 from loadlab.model import Claims, ClientCpu, Manifest, PlannedStudy, PythonClient, Study, StudySetup
 from loadlab.report.html import Table
 from loadlab.report.render import render
-from loadlab.report.sections import study_section as section
 from loadlab.run import catalog, documents
 from tests.unit import builders
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TEMPLATE = ROOT / "roles" / "report" / "templates" / "report.html.j2"
 PUBLISHED = [
     name
@@ -36,7 +36,7 @@ CLIENT = PythonClient(
 
 
 def find(name: str) -> Study:
-    return builders.present(study_files.find(ROOT, {"study": name, "scale": "local"}, "study"))
+    return study_files.find(ROOT, {"study": name, "scale": "local"}, "study")
 
 
 @pytest.fixture

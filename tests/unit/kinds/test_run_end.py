@@ -161,9 +161,10 @@ def test_following_names_the_useful_commands(
 
 def test_a_lesson_has_its_figures_on_its_page_alone(run: Run) -> None:
     summary = builders.summary()
-    assert run_end.derived(run.path, summary, None)
+    run.plan(None, 1)
+    assert run_end.derived(run.path, summary)
     run.plan("lesson", 1)
-    assert run_end.derived(run.path, summary, None) == ""
+    assert run_end.derived(run.path, summary) == ""
     assert run_end.reported(run.path, ["an answer"]) == [f"Report: {run.path / 'report.html'}"]
 
 

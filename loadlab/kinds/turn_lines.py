@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadlab.kinds.gate import analyse as verdict
+from loadlab.kinds import all_kinds
+from loadlab.kinds.turns import Turn
 from loadlab.model import Result
 from loadlab.plan import progress
 from loadlab.plan.modes import search
@@ -14,12 +15,8 @@ from loadlab.report.terminal import cell_lines
 from loadlab.report.words import (
     applications_words,
     disturbances,
-    matrix_words,
     outcomes,
-    verdict_words,
 )
-from loadlab.results.matrix import build_matrix as matrix
-from loadlab.results.turns import Turn
 from loadlab.run import formatting
 
 _NOTICES = {"early": disturbances.early, "spent": disturbances.spent}
@@ -31,12 +28,9 @@ def lines(turn: Turn) -> Iterator[str]:
     if turn.last is not None and turn.result is not None:
         yield f"{_title(turn, turn.last, turn.result)}: {_result(turn.last, turn.result)}"
     yield from (_NOTICES[notice](turn.disturbance) for notice in turn.notices)
-    if turn.block and turn.plan.ab is not None:
-        yield verdict_words.after_block(turn.block, verdict.table(turn.plan.ab, turn.records))
-    if turn.block and turn.plan.matrix is not None:
-        standing = matrix.one_of(turn.plan).standing(turn.records)
-        compared = matrix.compare(turn.plan, turn.records, standing)
-        yield matrix_words.after_block(turn.plan, turn.block, standing, compared)
+    kind = all_kinds.of_plan(turn.plan)
+    if turn.block and (text := kind.after_block(turn.plan, turn.records, turn.block)):
+        yield text
     for cell_id, error in turn.abandoned.items():
         yield f"Skipped after {TRIES} failed attempts: {cell_id}: {formatting.one_line(error)}"
 

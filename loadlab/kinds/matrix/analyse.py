@@ -14,14 +14,14 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from loadlab.results import metrics
-from loadlab.run.methods import comparison_rule
 from loadlab.model import MatrixLead, MatrixRow, MatrixVerdict, PlannedCandidate, Reason, Repetition
 from loadlab.plan import records as recorded
 from loadlab.plan.modes.experiment_types import Matrix
 from loadlab.plan.modes.matrix_order import Standing, goodputs, ranked
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
+from loadlab.results import metrics
+from loadlab.run.methods import comparison_rule
 from loadlab.stats import sequential
 from loadlab.stats.inference import Estimate
 
@@ -89,7 +89,7 @@ def _inverse(less: Estimate) -> Estimate:
     return Estimate(*(None if one is None else 1 / (1 + one) - 1 for one in several))
 
 
-def one_of(plan: Plan) -> Matrix:
+def matrix_of(plan: Plan) -> Matrix:
     """Return the matrix of a plan that has one."""
     (found,) = (one for one in plan.experiments if isinstance(one, Matrix))
     return found
@@ -98,7 +98,7 @@ def one_of(plan: Plan) -> Matrix:
 def build(run_id: str, plan: Plan, kept: Records) -> MatrixVerdict:
     """Return the document by all blocks of the records. The plan has a matrix."""
     assert plan.matrix is not None
-    one = one_of(plan)
+    one = matrix_of(plan)
     now = one.standing(kept)
     found = compare(plan, kept, now)
     named = {each.name: each for each in plan.matrix.candidates}
@@ -139,7 +139,7 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
     Before these there is no lead, and the best is that of the rounds so far.
     """
     assert plan.matrix is not None
-    one = one_of(plan)
+    one = matrix_of(plan)
     by_id = {each.cell_id: each for each in plan.matrix.candidates}
     after = _after_rounds(one, kept)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loadlab.kinds.study import words
 from loadlab.model import ClaimFigure, ClaimPart, Claims, UnmeasuredCell
 from loadlab.report.html import Cells, Group, Headline, Row, Table, TableCell, link, table
-from loadlab.report.words import claims_words as words
-from loadlab.report.words import quantities
+from loadlab.report.words import quantities, repetitions_words
 from loadlab.run.formatting import one_line, plural
 from loadlab.run.run_dir import CLAIMS
 
@@ -52,7 +52,7 @@ def _text(document: Claims, outcomes: Sequence[str]) -> str:
 
 
 def _unmeasured(one: UnmeasuredCell) -> str:
-    return f"{one.cell} ({one_line(words.unmeasured(one))})"
+    return f"{one.cell} ({one_line(repetitions_words.void_reasons(one))})"
 
 
 def _table(document: Claims) -> Table:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from loadlab.results import judge_certificate
-from loadlab.results.judge_certificate import Injected
-from loadlab.run.errors import ResultError
+from loadlab.kinds.certificate import analyse
+from loadlab.kinds.certificate.analyse import Injected
 from loadlab.model import (
     CertifiedTest,
     Expectation,
@@ -21,6 +20,7 @@ from loadlab.model import (
     Truth,
     Validity,
 )
+from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir
 from tests.unit.builders import present, processes, repetition, summary, void
 
@@ -43,7 +43,7 @@ def certify(expected: Expectation, rep: Repetition, log: Injected | None = LOGGE
         publication=StudyPublication(settings=[], rates=[], figures=[], errata=[], differs=[]),
     )
     found = replace(FOUND, cells=[replace(CELL, repetitions=[rep])])
-    built = judge_certificate.build(found, study, {} if log is None else {"stall": log}, None)
+    built = analyse.build(found, study, {} if log is None else {"stall": log})
     assert built.passed == built.tests[0].passed
     return built.tests[0]
 
@@ -135,7 +135,7 @@ def test_the_log_is_read_to_the_last_load_of_a_name(tmp_path: Path) -> None:
     run.log("server").write_text(
         "\n".join(["some words", line.format(one), line.format(one.replace("1,", "2,", 1))])
     )
-    assert judge_certificate.injected(run) == {"a": Injected("a", 2, {}, 0.1, [(5, 1)])}
+    assert analyse.injected(run) == {"a": Injected("a", 2, {}, 0.1, [(5, 1)])}
     run.log("server").write_text(line.format('{"name": 1}'))
     with pytest.raises(ResultError, match=r"server\.log: Expected `str`, got `int`"):
-        judge_certificate.injected(run)
+        analyse.injected(run)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loadlab.kinds.certificate import words
+from loadlab.kinds.certificate.analyse import certified
 from loadlab.model import Certificate, CertifiedTest, NoiseFloor
 from loadlab.report.html import Cells, Headline, Row, Table, TableCell, link, table
-from loadlab.report.words import certificate_words as words
 from loadlab.report.words import quantities
-from loadlab.results.judge_certificate import certified
 from loadlab.run import formatting
 from loadlab.run.run_dir import CERTIFICATE
 

@@ -17,6 +17,8 @@ from loadlab.telemetry import node_exporter
 # kB.
 SCRAPE_S = 2.0
 PAGE_BYTES_MAX = 4 << 20
+# Readings of a clock; the one with the quickest answer counts.
+READINGS = 5
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,10 @@ class Exporter:
         end = threading.Timer(SCRAPE_S, cut, [link.sock, late])
         end.start()
         try:
-            began, asked = time.time(), time.monotonic()
+            began, begun = time.time(), time.monotonic()
             link.request("GET", self._path)
             answer = link.getresponse()
-            took_s = time.monotonic() - asked
+            took_s = time.monotonic() - begun
             text = answer.read(PAGE_BYTES_MAX + 1)
             if late.is_set():
                 raise TimeoutError
@@ -126,6 +128,21 @@ def fetch(url: str) -> str:
     """Return one page of an untrusted host. Raises what Exporter.read() raises."""
     with contextlib.closing(Exporter(url)) as exporter:
         return exporter.read().text
+
+
+def clock_ahead_s(url: str) -> float:
+    """Return a host's clock minus the controller's in seconds.
+
+    Raises ValueError where the exporter does not answer.
+    """
+    with contextlib.closing(Exporter(url)) as exporter:
+        try:
+            pages = [exporter.read() for _ in range(READINGS)]
+        except (OSError, http.client.HTTPException) as problem:
+            raise ValueError(f"the clock cannot be read at {url}: {reason(problem)}") from None
+    best = min(pages, key=lambda page: page.took_s)
+    block = node_exporter.block(best.t, best.text)
+    return node_exporter.clock_offset(node_exporter.parse(block, url))
 
 
 def cut(link: socket.socket, late: threading.Event) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadlab.kinds import derive_run
-from loadlab.kinds.gate import blocks_decided
-from loadlab.kinds.matrix import blocks_left as matrix_blocks
+from loadlab.kinds import all_kinds, derive_run
+from loadlab.kinds.budget import Pace
 from loadlab.model import Disturbance, Result
 from loadlab.plan import ablation, progress, records, repeats, schedule
 from loadlab.plan import plan_document as plans
@@ -76,16 +75,16 @@ def take(run_dir: Path, pair: int, last: Last | None, setup: Setup | None, now: 
         began = last.began if last is not None else _began(plan, kept, pair, now)
         kept = repeats.limited(plan, kept)
         failures = schedule.consecutive_failures(kept, began.since)
-        pace = blocks_decided.Pace(began.at, now, began.blocks)
-        plan = blocks_decided.with_blocks_left(plan, kept, failures, pace)
-        plan = matrix_blocks.with_blocks_left(plan, kept, pace)
+        kind = all_kinds.of_plan(plan)
+        pace = Pace(began.at, now, began.blocks)
+        plan = plans.with_blocks(plan, kind.blocks(plan, kept, failures, pace))
         ahead = schedule.outlook(plan, kept, pair, failures)
         document = progress.document(plan, kept, failures, began, ahead, now)
         documents.write(run.progress, documents.encode(document))
     own = replace(plan, experiments=schedule.experiments_of(plan, pair))
     disturbance = repeats.disturbance(own, kept)
     notices = _notices(disturbance, ahead.total, began)
-    following = schedule.next_item(plan, kept, failures, setup, pair)
+    following = schedule.next_item(plan, kept, failures, setup, pair, keeps_order=kind.keeps_order)
     seconds_left = progress.seconds_left(began, ahead, now)
     cells = {name for experiment in own.experiments for name in experiment.cell_ids(kept)}
     return Turn(
@@ -110,7 +109,7 @@ def _began(plan: Plan, kept: Records, pair: int, now: float) -> Began:
         at=now,
         since=schedule.highest_repetitions(kept),
         outlook=schedule.outlook(plan, kept, pair),
-        blocks=blocks_decided.blocks_done(plan, kept, {}),
+        blocks=schedule.blocks_done(plan, kept, {}),
     )
 
 

@@ -6,20 +6,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadlab.report.render import render
-from loadlab.kinds import derive_run
-from loadlab.results.matrix import build_matrix
-from loadlab.run import documents
+from loadlab.kinds import all_kinds, derive_run, page, run_end
+from loadlab.kinds.matrix import analyse
+from loadlab.kinds.matrix import words as matrix_words
 from loadlab.model import MatrixVerdict
-from loadlab.run.run_dir import RunDir
-from loadlab.kinds import page
-from loadlab.kinds import run_end
-from loadlab.report.words import matrix_words
 from loadlab.plan import schedule
+from loadlab.report.render import render
+from loadlab.run import documents
+from loadlab.run.run_dir import RunDir
 from tests.simulation.matrices import BEGAN, Machine, nearly, plan, spread
 from tests.unit import builders
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_24_candidates_fit_into_half_an_hour_and_the_best_is_found() -> None:
@@ -155,8 +153,9 @@ def test_run_of_which_every_measurement_is_void_has_no_best(tmp_path: Path) -> N
     builders.write_plan(tmp_path, made)
     builders.store(tmp_path, *(replace(one, validity=builders.void("steal")) for one in several))
     derive_run.summary(tmp_path)
-    assert derive_run.is_without_best(tmp_path)
     assert len(derive_run.unmeasured(tmp_path)) == 11
+    kind = all_kinds.of_plan(made)
+    assert kind.unmeasured(RunDir(tmp_path), ["a cell"], ["all cells"]) == ["all cells"]
 
 
 def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
@@ -166,7 +165,7 @@ def test_front_has_what_nothing_beats_in_goodput_p99_and_memory() -> None:
         "beaten": (500.0, 6.0, 30.0),
         "twin": (1000.0, 5.0, 90.0),
     }
-    assert build_matrix._front(figures) == {"fast", "small", "twin"}
+    assert analyse._front(figures) == {"fast", "small", "twin"}
 
 
 def test_budget_that_is_spent_in_the_rounds_ends_them_with_the_best_so_far() -> None:
@@ -236,11 +235,11 @@ def test_end_of_a_run_tells_the_contenders_and_no_other_table(tmp_path: Path) ->
     machine.run()
     builders.write_plan(tmp_path, made)
     builders.store(tmp_path, *(one for several in machine.found.values() for one in several))
-    summary, claims = derive_run.summary(tmp_path)
+    summary = derive_run.summary(tmp_path)
     # The control is known from the results alone.
     assert {floor.metric for floor in summary.noise_floor} >= {"goodput"}
-    assert run_end.derived(tmp_path, summary, claims) == ""
-    assert not derive_run.is_without_best(tmp_path)
+    assert run_end.derived(tmp_path, summary) == ""
+    assert all_kinds.of_plan(made).unmeasured(RunDir(tmp_path), ["a cell"], []) == []
     lines = run_end.lines(tmp_path, ["one sentence for each candidate"])
     assert lines[0].startswith("candidate ")
     assert sum(line.startswith("Matrix after ") for line in lines) == 1

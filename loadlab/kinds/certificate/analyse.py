@@ -10,8 +10,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from loadlab.run import documents
-from loadlab.run.errors import ResultError
 from loadlab.model import (
     CellSummary,
     Certificate,
@@ -25,8 +23,10 @@ from loadlab.model import (
     Summary,
     Truth,
 )
-from loadlab.run.run_dir import RunDir
 from loadlab.plan import plan_document as plans
+from loadlab.run import documents, formatting
+from loadlab.run.errors import ResultError
+from loadlab.run.run_dir import RunDir
 from loadlab.stats import histograms
 
 # Class of an error -> the fault server's name of the answers that cause it.
@@ -105,10 +105,8 @@ def is_void(test: CertifiedTest) -> bool:
     return not test.passed and test.expected_valid and test.valid is False
 
 
-def build(
-    summary: Summary, study: PlannedStudy, logged: Mapping[str, Injected], finished: str | None
-) -> Certificate:
-    """Return the certificate of a run. ``finished``: ISO 8601 UTC."""
+def build(summary: Summary, study: PlannedStudy, logged: Mapping[str, Injected]) -> Certificate:
+    """Return the certificate of a run. ``logged``: see injected()."""
     cells = {cell.cell_id: cell for cell in summary.cells}
     tests = [
         _test(name, expected, study.cells[name], cells, logged.get(name))
@@ -116,7 +114,9 @@ def build(
     ]
     return Certificate(
         run_id=summary.run_id,
-        finished=finished,
+        finished=formatting.latest(
+            repetition.finished for cell in summary.cells for repetition in cell.repetitions
+        ),
         tests=tests,
         noise=summary.noise_floor,
         passed=all(test.passed for test in tests if not test.beside),

@@ -11,11 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.lab.bench.plugins.plugin_utils import exporter
-from ansible_collections.lab.bench.plugins.plugin_utils.exporter import Exporter
-
-from loadlab.telemetry import node_exporter
+from loadlab.telemetry import exporter, node_exporter
+from loadlab.telemetry.exporter import Exporter
 
 # Seconds between two scrapes, and the least: in quick succession they show no CPU time.
 EVERY_S = 1.0
@@ -26,8 +23,8 @@ class Recording:
     """Scrapes a host each second until the load is over, and once more after that.
 
     A host that answers late or not at all delays no other host's scrapes. Where nothing listens any
-    more, ``reconnect`` is called, if any: SSH ended, through which the exporter is read. So only
-    the seconds until then are missing.
+    more, SSH ended, through which the exporter is read: then ``reconnect`` is called, if any, which
+    raises ConnectionError where it fails. So only the seconds until then are missing.
     """
 
     def __init__(
@@ -80,10 +77,10 @@ class Recording:
         try:
             return self._exporter.block()
         except ConnectionRefusedError as refused:
-            now, why = time.time(), exporter.reason(refused)
+            now, reason = time.time(), exporter.reason(refused)
         if self._reconnect is not None:
             try:
                 self._reconnect()
-            except AnsibleConnectionFailure as problem:
-                why = f"{why}; {exporter.reason(problem)}"
-        return node_exporter.failed_block(now, why)
+            except ConnectionError as problem:
+                reason = f"{reason}; {exporter.reason(problem)}"
+        return node_exporter.failed_block(now, reason)

@@ -1,14 +1,15 @@
-"""Words for claims.json, which loadlab/results/claims judges."""
+"""Words for claims.json, which analyse.py judges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement, UnmeasuredCell
+from loadlab.model import Claim, ClaimPart, Claims, ClaimStatement
 from loadlab.report import words
-from loadlab.report.words.outcomes import CLAIMS, bound
+from loadlab.report.words.outcomes import bound
 from loadlab.report.words.quantities import quantity
+from loadlab.report.words.repetitions_words import void_reasons
 from loadlab.run import formatting
 
 # The outcome of a claim is the first of these that any of its parts has.
@@ -29,14 +30,7 @@ def lines(found: Claims) -> list[str]:
             for part, more in _shown_parts(claim.parts)
         ]
         shown.append(f"{claim.outcome}: {claim.statement} ({'; '.join(parts)})")
-    return shown + [f"not measured: {one.cell}: {unmeasured(one)}" for one in found.unmeasured]
-
-
-def unmeasured(one: UnmeasuredCell) -> str:
-    """Return why a cell has no valid repetition: its void reasons, or that it was not measured."""
-    return "; ".join(
-        words.reason(why) if why.code in CLAIMS else words.coded(why) for why in one.reasons
-    )
+    return shown + [f"not measured: {one.cell}: {void_reasons(one)}" for one in found.unmeasured]
 
 
 def _shown_parts(parts: Sequence[ClaimPart]) -> list[tuple[ClaimPart, str]]:
@@ -69,11 +63,6 @@ def failing_step(claim: Claim) -> str:
     if decided is None or not claim.outcome == decided.outcome != "confirmed":
         return ""
     return wanted(decided.statement)
-
-
-def figure(claim: Claim) -> str:
-    """Return the measured values of a claim's parts, in words."""
-    return "; ".join(measured(part) for part in claim.parts)
 
 
 def measured(part: ClaimPart) -> str:
