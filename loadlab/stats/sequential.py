@@ -21,6 +21,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from loadlab.model import Answer, Facts, Reason
+from loadlab.stats import inference
 from loadlab.stats.inference import Estimate
 
 # Share of runs of equal variants in which any metric is called slower or faster, at any look.
@@ -132,13 +133,6 @@ def as_ratio(found: Estimate) -> Estimate:
     return Estimate(*(None if one is None else math.expm1(one) for one in several))
 
 
-def floor(control: Estimate) -> float | None:
-    """Return the largest bound, of either sign, of the difference from the A/A control."""
-    if control.low is None or control.high is None:
-        return None
-    return max(abs(control.low), abs(control.high))
-
-
 def excludes_0(found: Estimate) -> bool:
     """Return whether an estimate has an interval and that excludes 0."""
     return found.low is not None and found.high is not None and not found.low <= 0 <= found.high
@@ -152,7 +146,7 @@ def decide(found: Estimate, control: Estimate, margin: float, better: Better) ->
     certainly differs from its base, something else than the variants does, and a difference has to
     be larger than that.
     """
-    noise_floor = floor(control)
+    noise_floor = inference.noise_floor([control])
     if found.value is None or found.low is None or found.high is None:
         return Look("undecided", Reason(code="few_looks"), is_open=True)
     widest = max(-found.low, found.high)
