@@ -21,7 +21,7 @@ from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.results import metrics
 from loadlab.run.methods import comparison_rule
-from loadlab.stats import sequential
+from loadlab.stats import inference, sequential
 from loadlab.stats.inference import Estimate
 
 ByBlock = Mapping[int, float]
@@ -172,7 +172,7 @@ def compare(plan: Plan, kept: Records, now: Standing) -> Compared:
         chosen=chosen,
         leads=leads,
         over={name: _lead(sides, chosen, name) for name in values if name != chosen},
-        noise_floor=sequential.floor(sides.twin),
+        noise_floor=inference.noise_floor([sides.twin]),
     )
 
 
