@@ -117,7 +117,7 @@ def verify_bundle(options: argparse.Namespace, results: Path) -> int:
         signature.refuse_signers(options.signers)
     with tempfile.TemporaryDirectory(prefix="loadlab-verify-") as scratch:
         try:
-            outcome = verify.verify(path, results.parent, Path(scratch), options.signers)
+            outcome = verify.verify(path, ROOT, Path(scratch), options.signers)
         except ValueError as problem:
             raise BundleError(
                 f"bundle: '{path}' {problem}. It is refused; nothing of it was kept."
@@ -131,7 +131,7 @@ def verify_bundle(options: argparse.Namespace, results: Path) -> int:
 
 def grade_bundles(options: argparse.Namespace, results: Path) -> int:
     """Verify the bundles of a lesson in a folder; print a table of the class, and keep it there."""
-    grades = list(grade.grades(options.bundles, results.parent))
+    grades = list(grade.grades(options.bundles, ROOT))
     rows = [words.grade(row) for row in grades]
     text = io.StringIO()
     csv.writer(text).writerows([words.GRADES, *map(_without_formulas, rows)])
@@ -185,7 +185,7 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: Sequence[str], results: Path) -> int:
     """Carry out a command; return its exit status. Raises ValueError where it is refused.
 
-    ``results``: the folder of all runs, in the lab's top folder.
+    ``results``: the folder of all runs.
     """
     options = parser().parse_args(arguments)
     status: int = options.run(options, results)
@@ -200,6 +200,10 @@ def main() -> int:
         sys.stdout.flush()
         print(printable(str(refusal)), file=sys.stderr)
         return REFUSED
+    except BrokenPipeError:
+        # The reader is gone, such as head. Nothing is left to be flushed at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ def latest_turns(spare: Integers, first_row: int, later: int) -> Integers:
     turns of all rows after these.
     """
     least = np.minimum.accumulate(np.append(spare, later)[::-1])[::-1][:-1]
-    found: Integers = first_row + np.arange(len(spare)) + least
-    return found
+    turns: Integers = first_row + np.arange(len(spare)) + least
+    return turns
 
 
 class Attribution:
@@ -131,9 +131,9 @@ class Attribution:
         push, replace = heapq.heappushpop, heapq.heapreplace
         free, done = [0.0] * count, [0.0] * count
         rows = zip(due_s.tolist(), start_s.tolist(), end_s.tolist(), strict=True)
-        for row, (due, start, end) in enumerate(rows):
+        for row, (scheduled, start, end) in enumerate(rows):
             begin = ideal[0]
-            done[row] = (due if due > begin else begin) + end - start
+            done[row] = (scheduled if scheduled > begin else begin) + end - start
             replace(ideal, done[row])
             free[row] = measured[0]
             push(measured, end)
@@ -154,11 +154,11 @@ class Attribution:
         rate = self._schedule.rate
         held = self._held_s / self._rows if self._rows else before_s
         free = list(self._ideal)
-        found = 0
+        waiting = 0
         for number in range(self._sent, self._schedule.scheduled):
             begin = max(number / rate, free[0])
             if begin >= before_s:
                 break
             heapq.heapreplace(free, begin + held)
-            found += before_s - begin > least_fraction * (begin + held - number / rate)
-        return found
+            waiting += before_s - begin > least_fraction * (begin + held - number / rate)
+        return waiting

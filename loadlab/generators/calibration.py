@@ -77,15 +77,15 @@ def plan(
                 "cell_id": part,
                 "purpose": "calibration",
                 "repetition": repetition,
-                "cell": each,
+                "cell": planned_cell,
                 "position": index + 1,
                 "total": len(cells),
                 "seconds_left": sum(durations[index:]) + WARMUP_S * (len(cells) - index),
             }
-            for index, (part, each) in enumerate(cells.items())
+            for index, (part, planned_cell) in enumerate(cells.items())
         ],
-        programs=[one.program for one in measuring],
-        snaps=[one.snap for one in measuring if one.snap],
+        programs=[generator.program for generator in measuring],
+        snaps=[generator.snap for generator in measuring if generator.snap],
         constant=constant,
         about_s=seconds + floor_s + LINK_S,
     )

@@ -74,22 +74,22 @@ def faults(
     ``url``: that the clients ask. ``server``, ``client``: inventory names. ``core``: each one's
     first core. ``lead_s``: seconds from the start of the load to the start of the measurement.
     """
-    found = []
+    load_faults = []
     if load.stall:
-        found.append(Fault(server, _stop("loadlab-app", load.stall, lead_s)))
+        load_faults.append(Fault(server, _stop("loadlab-app", load.stall, lead_s)))
     injection = load.injection
     if injection is None:
-        return found
+        return load_faults
     if injection.generator_stop:
-        found.append(Fault(client, _stop("loadlab-load", injection.generator_stop, lead_s)))
+        load_faults.append(Fault(client, _stop("loadlab-load", injection.generator_stop, lead_s)))
     if injection.neighbour:
         host = client if injection.neighbour.host == "client" else server
-        found.append(_neighbour(host, core[host], injection.neighbour, lead_s))
+        load_faults.append(_neighbour(host, core[host], injection.neighbour, lead_s))
     address, port = urlsplit(url).hostname or "", urlsplit(url).port or 80
     if injection.half_open:
-        found.append(_half_open(client, injection.half_open, address, port, lead_s))
+        load_faults.append(_half_open(client, injection.half_open, address, port, lead_s))
     if injection.refused_every:
-        found.append(
+        load_faults.append(
             _network(
                 server,
                 f"tcp dport {port} tcp flags & (syn | ack) == syn",
@@ -98,11 +98,11 @@ def faults(
             )
         )
     if injection.lost_every:
-        found.append(_network(server, f"tcp dport {port}", injection.lost_every, "drop"))
+        load_faults.append(_network(server, f"tcp dport {port}", injection.lost_every, "drop"))
     if injection.download:
         address = urlsplit(url).hostname or ""
-        found += _download(server, client, address, injection.download, lead_s)
-    return found
+        load_faults += _download(server, client, address, injection.download, lead_s)
+    return load_faults
 
 
 def _stop(unit: str, stall: Stall, lead_s: float) -> str:
@@ -131,8 +131,8 @@ def _neighbour(host: str, core: int, neighbour: Neighbour, lead_s: float) -> Fau
     )
 
 
-def _half_open(client: str, asked: HalfOpen, address: str, port: int, lead_s: float) -> Fault:
-    held = [lead_s + asked.after_s, asked.duration_s, asked.connections]
+def _half_open(client: str, half_open: HalfOpen, address: str, port: int, lead_s: float) -> Fault:
+    held = [lead_s + half_open.after_s, half_open.duration_s, half_open.connections]
     program = shlex.join(["python3", "-c", HALF_OPEN, *map(plain, held), address, str(port)])
     unit = "loadlab-half-open"
     return Fault(

@@ -99,7 +99,7 @@ class Item(Struct):
     block: int | None = None
 
 
-class Asked(Record, kw_only=True, frozen=True):
+class LoadRunInput(Record, kw_only=True, frozen=True):
     """The input, which is the variables of the role; see its meta/argument_specs.yml.
 
     ``client`` leads and is the first of ``clients``, which may be empty where it is the only one.
@@ -179,34 +179,34 @@ class LoadRun(Struct):
     faults: list[Fault]
 
 
-def load_run(asked: Asked) -> LoadRun:
+def load_run(inputs: LoadRunInput) -> LoadRun:
     """Return what to do for a measurement. Raises ValueError for an item without a proper load."""
-    load = asked.item.cell.load
+    load = inputs.item.cell.load
     generator = registry.get(load.generator)
-    several = load.clients is not None
-    names = asked.clients if several else [asked.client]
-    repetition = RepetitionDir(Path(asked.dir))
+    shared = load.clients is not None
+    names = inputs.clients if shared else [inputs.client]
+    repetition = RepetitionDir(Path(inputs.dir))
     remote = repetition.on_hosts
-    lead_s = load.warmup_s + (READY_S + SETTLE_S if several else 0)
-    seconds = _seconds(load, lead_s, _timeout_s(asked))
-    most_s = seconds + 2 * _timeout_s(asked) + 60
+    lead_s = load.warmup_s + (READY_S + SETTLE_S if shared else 0)
+    seconds = _seconds(load, lead_s, _timeout_s(inputs))
+    most_s = seconds + 2 * _timeout_s(inputs) + 60
     batch = generator.mode == "batch"
     shares = split.shares(load.rate, load.connections, names)
-    folders = [repetition.client_on_hosts(name if several else "") for name in names]
-    recordings = repetition.recordings(names if several else [])
+    folders = [repetition.client_on_hosts(name if shared else "") for name in names]
+    recordings = repetition.recordings(names if shared else [])
     observed_s = max(int(load.duration_s or 0) - 2, 1)
     return LoadRun(
-        record=_record(asked, shares if several else []),
+        record=_record(inputs, shares if shared else []),
         remote=remote,
         offers=[
             Offer(
                 share.name,
-                asked.hosts[share.name].exporter,
+                inputs.hosts[share.name].exporter,
                 host_commands.begin(
                     remote,
                     folder,
                     host_commands.record(_recorder(folder), most_s),
-                    _offer(asked, load, generator, share, folder, seconds),
+                    _offer(inputs, load, generator, share, folder, seconds),
                 ),
                 host_commands.end(folder, most_s),
                 host_commands.stop(),
@@ -218,16 +218,16 @@ def load_run(asked: Asked) -> LoadRun:
         most_s=most_s,
         until=host_commands.over(folders[0], batch),
         scrape={
-            path: Scraped(name, asked.hosts[name].exporter)
-            for path, name in zip(recordings, [asked.server, *names], strict=True)
+            path: Scraped(name, inputs.hosts[name].exporter)
+            for path, name in zip(recordings, [inputs.server, *names], strict=True)
         },
         prepare=host_commands.prepare(
-            host_commands.restart(asked.started, asked.restart, asked.again),
-            host_commands.record(_server_recorder(asked, remote), most_s),
+            host_commands.restart(inputs.started, inputs.restart, inputs.again),
+            host_commands.record(_server_recorder(inputs, remote), most_s),
         ),
-        restart_early=host_commands.restart_early(asked.restart),
+        restart_early=host_commands.restart_early(inputs.restart),
         # It starts with the load, takes about a second to get ready, and ends before the load does.
-        observer=OBSERVERS.get(asked.item.purpose, ""),
+        observer=OBSERVERS.get(inputs.item.purpose, ""),
         observer_options=_set(
             {
                 "DIR": remote,
@@ -240,18 +240,18 @@ def load_run(asked: Asked) -> LoadRun:
         observer_most_s=seconds + 60,
         faults=faults(
             load,
-            asked.url,
-            asked.server,
-            asked.client,
-            {name: host.cpus[0] for name, host in asked.hosts.items()},
+            inputs.url,
+            inputs.server,
+            inputs.client,
+            {name: host.cpus[0] for name, host in inputs.hosts.items()},
             lead_s,
         ),
     )
 
 
-def _timeout_s(asked: Asked) -> float:
+def _timeout_s(inputs: LoadRunInput) -> float:
     """Return the request timeout, seconds: the load's own, or the one asked for."""
-    return asked.item.cell.load.timeout_s or asked.request_timeout
+    return inputs.item.cell.load.timeout_s or inputs.request_timeout
 
 
 def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
@@ -268,15 +268,15 @@ def _seconds(load: Load, lead_s: float, timeout_s: float) -> float:
     return lead_s + load.duration_s
 
 
-def _record(asked: Asked, shares: Sequence[split.Share]) -> RepetitionSetup:
-    item, server, client = asked.item, asked.hosts[asked.server], asked.hosts[asked.client]
+def _record(inputs: LoadRunInput, shares: Sequence[split.Share]) -> RepetitionSetup:
+    item, server, client = inputs.item, inputs.hosts[inputs.server], inputs.hosts[inputs.client]
     clients = [
         ClientShare(
             name=share.name,
             rate=share.rate,
             connections=share.connections,
-            cpus=asked.hosts[share.name].cpus,
-            interface=asked.hosts[share.name].interface,
+            cpus=inputs.hosts[share.name].cpus,
+            interface=inputs.hosts[share.name].interface,
         )
         for share in shares
     ]
@@ -287,11 +287,11 @@ def _record(asked: Asked, shares: Sequence[split.Share]) -> RepetitionSetup:
         purpose=item.purpose,
         base=item.base,
         cell=item.cell,
-        server=asked.server,
+        server=inputs.server,
         input_hashes=item.input_hashes,
-        url=asked.url,
-        body_bytes=asked.answer.body_bytes,
-        wire_bytes=asked.answer.wire_bytes,
+        url=inputs.url,
+        body_bytes=inputs.answer.body_bytes,
+        wire_bytes=inputs.answer.wire_bytes,
         cpus=HostCpus(server=server.cpus, client=client.cpus),
         interface=HostInterfaces(server=server.interface, client=client.interface),
         clients=clients or None,
@@ -299,7 +299,7 @@ def _record(asked: Asked, shares: Sequence[split.Share]) -> RepetitionSetup:
 
 
 def _offer(
-    asked: Asked,
+    inputs: LoadRunInput,
     load: Load,
     generator: Generator,
     share: split.Share,
@@ -308,24 +308,24 @@ def _offer(
 ) -> str:
     """Return the options of systemd-run: the generator's rights and the variables of run-load.sh,
     except BEGIN_AT."""
-    headers = _headers(asked, load)
+    headers = _headers(inputs, load)
     request = Request(
-        url=asked.url,
-        method=asked.request.method,
-        body=asked.request.body,
+        url=inputs.url,
+        method=inputs.request.method,
+        body=inputs.request.body,
         headers=dict(headers),
         rate=share.rate,
         connections=share.connections,
-        threads=min(len(asked.hosts[share.name].cpus), share.connections),
-        timeout_s=_timeout_s(asked),
+        threads=min(len(inputs.hosts[share.name].cpus), share.connections),
+        timeout_s=_timeout_s(inputs),
         burst_every_s=load.burst_every_s or 0,
         keepalive=load.keepalive is not False,
         http2=load.http2 is True,
-        body_bytes=asked.answer.body_bytes,
-        status=asked.answer.status,
+        body_bytes=inputs.answer.body_bytes,
+        status=inputs.answer.status,
         # The script has compared it with the verified one.
-        body_file=ANSWER_BODY if asked.answer.sha256 else None,
-        keep_requests=asked.keep_requests,
+        body_file=ANSWER_BODY if inputs.answer.sha256 else None,
+        keep_requests=inputs.keep_requests,
         requests=load.requests,
         open_files=load.open_files,
         reuse=load.reuse,
@@ -333,55 +333,57 @@ def _offer(
     batch = generator.mode == "batch"
     measured_s = seconds if load.duration_s is None else load.duration_s
     ports = load.connections if load.reuse else load.requests
-    host = urlsplit(asked.url).hostname
+    host = urlsplit(inputs.url).hostname
     variables = {
         "DIR": folder,
         "GENERATOR": generator.name,
         "WARM_UP": command(generator, request, load.warmup_s, "warmup") if load.warmup_s else "",
         "MEASURE": command(generator, request, measured_s, generator.name),
         "PRINTS": "yes" if generator.prints else "",
-        "URL": asked.url,
-        "STATUS_URL": asked.status,
+        "URL": inputs.url,
+        "STATUS_URL": inputs.status,
         "HTTP2": str(request.http2).lower(),
         "HEADERS": "\n".join(f"{name}: {text}" for name, text in headers),
         # The role nginx puts it there.
         "CERTIFICATE": f"{_TOOLS}/{host}.pem" if load.tls else "",
-        "METHOD": asked.request.method,
-        "BODY": asked.request.body,
-        "STATUS": str(asked.answer.status),
-        "BODY_SHA256": asked.answer.sha256 or "",
-        "BODY_BYTES": "" if asked.answer.body_bytes is None else str(asked.answer.body_bytes),
-        "BODY_MOST": str(asked.answer.body_bytes or ANSWER_BYTES_MAX),
-        "REQUEST_TIMEOUT": plain(_timeout_s(asked)),
+        "METHOD": inputs.request.method,
+        "BODY": inputs.request.body,
+        "STATUS": str(inputs.answer.status),
+        "BODY_SHA256": inputs.answer.sha256 or "",
+        "BODY_BYTES": "" if inputs.answer.body_bytes is None else str(inputs.answer.body_bytes),
+        "BODY_MOST": str(inputs.answer.body_bytes or ANSWER_BYTES_MAX),
+        "REQUEST_TIMEOUT": plain(_timeout_s(inputs)),
         "WARMUP": plain(load.warmup_s),
         "SETTLE": str(SETTLE_S),
         # Ports that an earlier client used would be missing here.
         "PORTS": str(ports) if batch else "",
         "PAUSE": plain(SCRAPE_S) if batch else "0",
         # Only one client sends the background requests.
-        "BESIDE_URL": asked.beside if share.name == asked.client else "",
+        "BESIDE_URL": inputs.beside if share.name == inputs.client else "",
     }
-    snap = generator.name in asked.hosts[share.name].snaps
+    snap = generator.name in inputs.hosts[share.name].snaps
     if snap and request.method != "GET":
         raise ValueError(
             f"{generator.name} from a snap cannot read the file with which it sends a "
             f"{request.method}. Give -e generator={registry.first(generator.mode)}."
         )
-    return f"{rights(snap, RepetitionDir(Path(asked.dir)).on_hosts)} {_set(variables)}"
+    return f"{rights(snap, RepetitionDir(Path(inputs.dir)).on_hosts)} {_set(variables)}"
 
 
-def _headers(asked: Asked, load: Load) -> list[tuple[str, str]]:
+def _headers(inputs: LoadRunInput, load: Load) -> list[tuple[str, str]]:
     """Return the headers of each request by name: the endpoint's, and the user's in their place."""
-    given = {name.lower() for name in load.headers or {}}
-    own = {name: text for name, text in asked.request.headers.items() if name.lower() not in given}
+    replaced = {name.lower() for name in load.headers or {}}
+    own = {
+        name: text for name, text in inputs.request.headers.items() if name.lower() not in replaced
+    }
     both = {**own, **(load.headers or {})}
     return sorted(both.items(), key=lambda header: header[0].lower())
 
 
-def _server_recorder(asked: Asked, remote: str) -> str:
+def _server_recorder(inputs: LoadRunInput, remote: str) -> str:
     """Return the options of systemd-run for the recorder of the server."""
-    units = " ".join(f"{name}={unit}" for name, unit in sorted(asked.units.items()))
-    return _set({"DIR": remote, "SUFFIX": "", "UNITS": units, "DATABASE": asked.database})
+    units = " ".join(f"{name}={unit}" for name, unit in sorted(inputs.units.items()))
+    return _set({"DIR": remote, "SUFFIX": "", "UNITS": units, "DATABASE": inputs.database})
 
 
 def _recorder(folder: str) -> str:
@@ -419,7 +421,7 @@ def rights(snap: bool, folder: str = "") -> str:
         "LimitMEMLOCK=infinity",
     ]
     properties = ["OOMScoreAdjust=1000", *([] if snap else sandbox)]
-    return shlex.join(f"--property={one}" for one in properties)
+    return shlex.join(f"--property={rule}" for rule in properties)
 
 
 def _set(variables: Mapping[str, str]) -> str:
@@ -438,7 +440,9 @@ def until_begin_s(lead_s: float, slowest_s: float) -> float:
 
 def failure(result: Mapping[str, object]) -> str:
     """Return why a task failed, from its result; of a loop the reasons of all that failed."""
-    found = result.get("results")
-    each = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-    failed = [one for one in each if one.get("failed")] or [result]
-    return "; ".join(str(one.get("stderr") or one.get("msg") or "").strip() for one in failed)
+    results = result.get("results")
+    tasks = results if isinstance(results, list) else []
+    failed = [task for task in tasks if isinstance(task, Mapping) and task.get("failed")]
+    return "; ".join(
+        str(task.get("stderr") or task.get("msg") or "").strip() for task in failed or [result]
+    )

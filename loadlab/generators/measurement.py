@@ -28,8 +28,8 @@ class GeneratorError(ValueError):
 
 def total(counts: Sequence[int | None]) -> int | None:
     """Return the sum of the counts; None where there are none or one is unknown."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+    present = [count for count in counts if count is not None]
+    return sum(present) if present and len(present) == len(counts) else None
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,15 @@ class Waited:
     - unsent: requests due but never sent, the last of the schedule
     - left_out: those of unsent, the last, that an ideal generator would have sent just before the
       end; None where it is unknown and the time until the end decides
-    - known: fraction of the answers whose latencies are known, above 0 to 1; unanswered and unsent
-      requests are scaled by it
+    - known_fraction: of the answers, those whose latencies are known, above 0 to 1; unanswered and
+      unsent requests are scaled by it
     """
 
     right_us: tuple[Integers, Integers]
     wrong_us: tuple[Integers, Integers] = NONE
     unanswered: int = 0
     unsent: int = 0
-    known: float = 1.0
+    known_fraction: float = 1.0
     left_out: int | None = None
 
 

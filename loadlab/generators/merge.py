@@ -47,16 +47,16 @@ def merge(parts: Sequence[Measurement]) -> Measurement:
     )
 
 
-def _lateness(found: Sequence[Lateness | None]) -> Lateness | None:
+def _lateness(parts: Sequence[Lateness | None]) -> Lateness | None:
     """Add the requests that each client made later; None where a client does not know."""
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(found):
+    recorded = [part for part in parts if part is not None]
+    if not recorded or len(recorded) < len(parts):
         return None
     return Lateness(
-        late=sum(one.late for one in known),
-        unsent=sum(one.unsent for one in known),
-        left_out=sum(one.left_out for one in known),
-        hidden=any(one.hidden for one in known),
+        late=sum(part.late for part in recorded),
+        unsent=sum(part.unsent for part in recorded),
+        left_out=sum(part.left_out for part in recorded),
+        hidden=any(part.hidden for part in recorded),
     )
 
 
@@ -69,37 +69,37 @@ def _ideal(histogram_of_clients: Sequence[Histogram | None]) -> Histogram | None
 
 def _longest(stops_of_clients: Sequence[Stops | None]) -> Stops | None:
     """Return the stops of the client that stood still the longest; None where none knows."""
-    known = [stops for stops in stops_of_clients if stops is not None]
-    return max(known, key=lambda stops: stops.total_s, default=None)
+    recorded = [stops for stops in stops_of_clients if stops is not None]
+    return max(recorded, key=lambda stops: stops.total_s, default=None)
 
 
-def _series(found: Sequence[PerSecond | None]) -> PerSecond | None:
+def _series(parts: Sequence[PerSecond | None]) -> PerSecond | None:
     """Add the series by second; the result is as long as the longest. None where a client has none.
 
     A second's percentiles are None, as no exact histogram of a single second is kept.
     """
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(found):
+    recorded = [part for part in parts if part is not None]
+    if not recorded or len(recorded) < len(parts):
         return None
-    seconds = range(max(len(one.second) for one in known))
+    seconds = range(max(len(part.second) for part in recorded))
 
-    def added(each: Sequence[Sequence[int]]) -> list[int]:
-        return [sum(own[second] for own in each if second < len(own)) for second in seconds]
+    def added(columns: Sequence[Sequence[int]]) -> list[int]:
+        return [sum(own[second] for own in columns if second < len(own)) for second in seconds]
 
     def highest(second: int) -> int | None:
-        values = [one.max_us[second] for one in known if second < len(one.max_us)]
+        values = [part.max_us[second] for part in recorded if second < len(part.max_us)]
         return max((value for value in values if value is not None), default=None)
 
-    bins = [one.latency_bins for one in known if one.latency_bins]
+    bins = [part.latency_bins for part in recorded if part.latency_bins]
     return PerSecond(
         second=[*seconds],
-        scheduled=added([one.scheduled for one in known]),
-        responses=added([one.responses for one in known]),
-        ok=added([one.ok for one in known]),
+        scheduled=added([part.scheduled for part in recorded]),
+        responses=added([part.responses for part in recorded]),
+        ok=added([part.ok for part in recorded]),
         p50_us=[None for _ in seconds],
         p99_us=[None for _ in seconds],
         max_us=[highest(second) for second in seconds],
-        latency_bins=latency_bins.merge(bins) if len(bins) == len(known) else None,
+        latency_bins=latency_bins.merge(bins) if len(bins) == len(recorded) else None,
     )
 
 

@@ -237,14 +237,14 @@ class _Reader:
         outcome = columns["outcome"]
         turn = block.first + np.arange(len(outcome))
         # As the generator rounds: to nanoseconds, then to units.
-        due = (np.floor(turn * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50) // 100
+        due_units = (np.floor(turn * 1e9 / self._schedule.rate + 0.5).astype(np.int64) + 50) // 100
         service = columns["first"] + columns["last"]
         latency = columns["issued"] + columns["sent"] + service
         answered, right = outcome < ANSWERED, outcome == 0
         for number, count in zip(*np.unique(outcome, return_counts=True), strict=True):
             totals.outcomes[int(number)] += int(count)
         self.statuses.update(columns["status"][answered].tolist())
-        in_time = due + latency <= self._end
+        in_time = due_units + latency <= self._end
         totals.in_time += int((answered & in_time).sum())
         totals.right_in_time += int((right & in_time).sum())
         totals.right.add(latency[right])

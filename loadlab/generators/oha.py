@@ -205,10 +205,10 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
     scheduled = schedule.scheduled
     requests = said.answered + said.missing
     unsent = max(0, scheduled - requests)
-    service, found = reduction.service_s, reduction.lateness
+    service, lateness = reduction.service_s, reduction.lateness
     span = duration_s - (service.min or 0) if in_time else duration_s
     histogram = histograms.from_counts(*exact)
-    delay = _counted([found.delay_us])
+    delay = _counted([lateness.delay_us])
     opening = schedule.opening(reduction.limits.opening_s)
     return Measurement(
         generator="oha",
@@ -230,14 +230,14 @@ def measure(said: Report, reduction: Reduction, body_bytes: int | None) -> Measu
         send_delay_us=histograms.summary(histograms.from_counts(*delay), delay)
         if len(delay[0])
         else None,
-        lateness=Lateness(found.late, found.unsent, found.left_out, found.hidden),
+        lateness=Lateness(lateness.late, lateness.unsent, lateness.left_out, lateness.hidden),
         waited=Waited(
             right_us,
             wrong_us,
             unanswered=said.missing,
             unsent=unsent,
-            known=1 - opening / scheduled,
-            left_out=None if found.hidden else found.left_out,
+            known_fraction=1 - opening / scheduled,
+            left_out=None if lateness.hidden else lateness.left_out,
         ),
     )
 

@@ -243,23 +243,23 @@ class _Totals:
         limits = self._limits
         issued, start, end = table[:, :3].T
         status, length = table[:, 4:].T.astype(np.int64)
-        due = self._offset_s + turn / self.schedule.rate
-        delay, added = self._attribution.add(due, start, end)
-        ideal = end - due - added
+        due_s = self._offset_s + turn / self.schedule.rate
+        delay, added = self._attribution.add(due_s, start, end)
+        ideal = end - due_s - added
         opening = turn < self._opening
         late = added > np.maximum(limits.least_s, limits.least_fraction * ideal)
         late &= ~opening
-        us = np.rint(np.maximum(end - due, 0) * 1e6).astype(np.int64)
+        us = np.rint(np.maximum(end - due_s, 0) * 1e6).astype(np.int64)
         kept_us = rounded(us)
         in_time = end <= self.schedule.duration_s
         self._answers.update(tally(status, length))
         self._in_time.update(tally(status[in_time], length[in_time]))
-        for found, rows in ((self._latencies, ~opening), (self._opening_latencies, opening)):
-            found.update(tally(status[rows], length[rows], kept_us[rows]))
+        for latencies, rows in ((self._latencies, ~opening), (self._opening_latencies, opening)):
+            latencies.update(tally(status[rows], length[rows], kept_us[rows]))
         self._delays.update(tally(rounded(np.rint(delay[~opening] * 1e6).astype(np.int64))))
         self._seconds.add(turn, us, status, length)
         self._service_s += float((end - start).sum())
-        self._issue_s += float((issued - due).sum())
+        self._issue_s += float((issued - due_s).sum())
         self._fastest_s = min(self._fastest_s, float((end - start).min()))
         self._late.update(tally(kept_us[late]))
 
@@ -316,12 +316,12 @@ class _Totals:
 
 
 def _by_kind(latencies: Counter[Values]) -> list[tuple[int, int, Pairs]]:
-    found: list[tuple[int, int, Pairs]] = []
+    kinds: list[tuple[int, int, Pairs]] = []
     for (status, length, us), count in sorted(latencies.items()):
-        if not found or found[-1][:2] != (status, length):
-            found.append((status, length, []))
-        found[-1][2].append((us, count))
-    return found
+        if not kinds or kinds[-1][:2] != (status, length):
+            kinds.append((status, length, []))
+        kinds[-1][2].append((us, count))
+    return kinds
 
 
 def read(folder: Path, schedule: Schedule, missing: int, limits: Limits) -> tuple[Reduction, str]:
@@ -353,9 +353,9 @@ def _read(path: Path, schedule: Schedule, missing: int, limits: Limits) -> Reduc
     reduction = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Reduction)
     if reduction.format != FORMAT:
         raise GeneratorError(f"{path.name} is {reduction.format!r}, not {FORMAT!r}")
-    found = Schedule(reduction.rate, reduction.duration_s, reduction.connections)
-    if found != schedule:
-        raise GeneratorError(f"{path.name} is of {found}, {CELL} of {schedule}")
+    reduced_schedule = Schedule(reduction.rate, reduction.duration_s, reduction.connections)
+    if reduced_schedule != schedule:
+        raise GeneratorError(f"{path.name} is of {reduced_schedule}, {CELL} of {schedule}")
     if reduction.missing != missing:
         raise GeneratorError(
             f"{path.name} is of {reduction.missing} requests without an answer, oha's JSON has "
@@ -372,9 +372,9 @@ def write(folder: Path, schedule: Schedule, missing: int, limits: Limits) -> Non
     """Write the reduction beside the SQLite file. Does nothing where it is there, or no file is."""
     database, reduced = folder / DATABASE, folder / REDUCED
     if database.exists() and not reduced.exists():
-        found = reduce(database, schedule, missing, limits)
-        found.sha256 = documents.digest_of(database)
-        packed = msgspec.json.encode(found, order="sorted")
+        reduction = reduce(database, schedule, missing, limits)
+        reduction.sha256 = documents.digest_of(database)
+        packed = msgspec.json.encode(reduction, order="sorted")
         documents.write(reduced, gzip.compress(packed, mtime=0))
 
 

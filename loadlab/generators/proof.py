@@ -26,7 +26,7 @@ URL = "http://{address}/"
 _SCRIPT = "/usr/local/lib/loadlab/prove-generator.py"
 
 
-class Found(Struct, frozen=True):
+class InstalledProgram(Struct, frozen=True):
     """A generator's executable on a client, and whether it has proven itself there."""
 
     path: str
@@ -50,28 +50,30 @@ class Outcome(Record, kw_only=True, frozen=True):
     said: str
 
 
-def parse(text: str) -> dict[str, Found]:
+def parse(text: str) -> dict[str, InstalledProgram]:
     """Return what roles/load_tools/files/identify-generators.sh printed, by generator.
 
     Raises ValueError for a malformed line.
     """
-    found = {}
+    programs = {}
     for line in text.splitlines():
         fields = line.split("\t")
         if len(fields) != 6:
             raise ValueError(f"not a line on a generator: {line!r}")
         name, path, sha256, revision, proven, version = fields
         program = GeneratorProgram(version=version, sha256=sha256, snap_revision=revision or None)
-        found[name] = Found(path, proven == "yes", program)
-    return found
+        programs[name] = InstalledProgram(path, proven == "yes", program)
+    return programs
 
 
-def due(programs: Mapping[str, Found]) -> list[Proof]:
+def missing_proofs(programs: Mapping[str, InstalledProgram]) -> list[Proof]:
     """Return the proofs of the generators that have not proven themselves."""
     return [
-        Proof(name, found.program.sha256, _command(name, found.program.snap_revision is not None))
-        for name, found in programs.items()
-        if not found.proven
+        Proof(
+            name, program.program.sha256, _command(name, program.program.snap_revision is not None)
+        )
+        for name, program in programs.items()
+        if not program.proven
     ]
 
 

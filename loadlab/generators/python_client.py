@@ -113,10 +113,10 @@ def measure(packed: bytes, load: Load, body_bytes: int) -> Measurement:
     Latencies are those of the ok answers. Raises GeneratorError for a file that is truncated, was
     made with other settings, or contradicts itself.
     """
-    found = _document(packed)
-    _check_settings(found, load, body_bytes)
-    start, duration, outcome = _requests(found)
-    outcomes = found.outcomes
+    batch = _document(packed)
+    _check_settings(batch, load, body_bytes)
+    start, duration, outcome = _requests(batch)
+    outcomes = batch.outcomes
     counts = np.bincount(outcome, minlength=len(outcomes)).tolist()
     errors = dict.fromkeys(ERROR_CLASSES, 0)
     failures: dict[str, int] = {}
@@ -134,7 +134,7 @@ def measure(packed: bytes, load: Load, body_bytes: int) -> Measurement:
     whole = np.isin(outcome, [i for i, name in enumerate(outcomes) if answered(name)])
     exact = histograms.count_values(us[good])
     histogram = histograms.from_counts(*exact)
-    seconds = found.seconds
+    seconds = batch.seconds
     return Measurement(
         generator=load.generator,
         requests=len(outcome),
@@ -152,14 +152,14 @@ def measure(packed: bytes, load: Load, body_bytes: int) -> Measurement:
         latency_us=histograms.summary(histogram, exact),
         latency_from="sent",
         per_second=_per_second(start, start + duration, us, whole, good),
-        span=(found.started, found.finished),
+        span=(batch.started, batch.finished),
         client=PythonClient(
             seconds=seconds,
-            cpu_s=found.cpu_s,
-            max_rss_bytes=1024 * found.max_rss_kb,
-            open_files=found.open_files,
-            local_ports=found.local_ports,
-            versions=found.versions,
+            cpu_s=batch.cpu_s,
+            max_rss_bytes=1024 * batch.max_rss_kb,
+            open_files=batch.open_files,
+            local_ports=batch.local_ports,
+            versions=batch.versions,
             failures=dict(sorted(failures.items())),
         ),
     )
@@ -179,48 +179,48 @@ def _document(packed: bytes) -> Batch:
         ) from error
 
 
-def _check_settings(found: Batch, load: Load, body_bytes: int) -> None:
-    told = {
-        "generator": f"python-{found.client}",
-        "requests": found.requests,
-        "connections": found.connections,
-        "reuse": found.reuse,
-        "body_bytes": found.body_bytes,
+def _check_settings(batch: Batch, load: Load, body_bytes: int) -> None:
+    reported = {
+        "generator": f"python-{batch.client}",
+        "requests": batch.requests,
+        "connections": batch.connections,
+        "reuse": batch.reuse,
+        "body_bytes": batch.body_bytes,
     }
-    asked = {
+    expected = {
         "generator": load.generator,
         "requests": load.requests,
         "connections": load.connections,
         "reuse": load.reuse,
         "body_bytes": body_bytes,
     }
-    if told != asked:
-        raise GeneratorError(f"the client was run with {told}, the cell says {asked}")
+    if reported != expected:
+        raise GeneratorError(f"the client was run with {reported}, the cell says {expected}")
 
 
 def _requests(
-    found: Batch,
+    batch: Batch,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return (start in s, duration in s, index of the outcome) of every request, checked."""
-    start, duration = (np.array(one, np.float64) for one in (found.start_s, found.duration_s))
-    outcome = np.array(found.outcome, np.int64)
-    sizes = {len(start), len(duration), len(outcome), found.requests}
+    start, duration = (np.array(column, np.float64) for column in (batch.start_s, batch.duration_s))
+    outcome = np.array(batch.outcome, np.int64)
+    sizes = {len(start), len(duration), len(outcome), batch.requests}
     if len(sizes) > 1 or len(outcome) == 0:
         raise GeneratorError(
             f"the client's result has {len(start)} starts, {len(duration)} durations and "
-            f"{len(outcome)} outcomes of {found.requests} requests"
+            f"{len(outcome)} outcomes of {batch.requests} requests"
         )
-    if not found.seconds > 0:
-        raise GeneratorError(f"the client took {found.seconds} s, which must be above 0")
+    if not batch.seconds > 0:
+        raise GeneratorError(f"the client took {batch.seconds} s, which must be above 0")
     # The file has six decimals, each rounded separately.
-    wrong = ~((start >= 0) & (duration >= 0) & (start + duration <= found.seconds + 2e-6))
-    wrong |= (outcome < 0) | (outcome >= len(found.outcomes))
+    wrong = ~((start >= 0) & (duration >= 0) & (start + duration <= batch.seconds + 2e-6))
+    wrong |= (outcome < 0) | (outcome >= len(batch.outcomes))
     if wrong.any():
         i = int(np.argmax(wrong))
         raise GeneratorError(
             f"{int(wrong.sum())} requests cannot be, the first: start {start[i]} s, duration "
-            f"{duration[i]} s of {found.seconds} s, outcome {outcome[i]} of "
-            f"{len(found.outcomes)}"
+            f"{duration[i]} s of {batch.seconds} s, outcome {outcome[i]} of "
+            f"{len(batch.outcomes)}"
         )
     return start, duration, outcome
 
@@ -307,10 +307,10 @@ def _client(
 
 
 GENERATORS = (
-    _client("sync", "one after another", lambda requests, asked: 1),
-    _client("async", "at once", lambda requests, asked: requests),
+    _client("sync", "one after another", lambda requests, connections: 1),
+    _client("async", "at once", lambda requests, connections: requests),
     # The default is the published study's; that of the load generators would limit nothing but the
     # client.
-    _client("bounded", "", lambda requests, asked: min(asked, requests), "connections",
+    _client("bounded", "", lambda requests, connections: min(connections, requests), "connections",
             connections=1000),
 )  # fmt: skip

@@ -24,8 +24,8 @@ def split(total: float, clients: int) -> list[float]:
     if clients == 1:
         return [total]
     steps = 1 if float(total).is_integer() and total >= clients else _FRACTIONS
-    each, more = divmod(round(total * steps), clients)
-    shares = [each + (at < more) for at in range(clients)]
+    least, more = divmod(round(total * steps), clients)
+    shares = [least + (at < more) for at in range(clients)]
     return [*shares] if steps == 1 else [share / steps for share in shares]
 
 
@@ -39,10 +39,10 @@ class Share(Struct):
 
 def shares(rate: float | None, connections: int, names: Sequence[str]) -> list[Share]:
     """Return each client's share of a load, in the order of ``names``."""
-    several = len(names)
-    rates = [None] * several if rate is None else split(rate, several)
-    each = zip(names, rates, split(connections, several), strict=True)
-    return [Share(name, part, int(own)) for name, part, own in each]
+    clients = len(names)
+    rates = [None] * clients if rate is None else split(rate, clients)
+    client_loads = zip(names, rates, split(connections, clients), strict=True)
+    return [Share(name, part, int(own)) for name, part, own in client_loads]
 
 
 def refuse(options: Options) -> None:

@@ -40,8 +40,8 @@ class AnswerSeries(Struct):
 def rounded(us: histograms.Integers) -> histograms.Integers:
     """Round values above EXACT_US to 4 significant digits."""
     step = 10 ** np.searchsorted(EXACT_US * 10 ** np.arange(14), us, side="right")
-    found: histograms.Integers = (us + step // 2) // step * step
-    return found
+    rounded_us: histograms.Integers = (us + step // 2) // step * step
+    return rounded_us
 
 
 def tally(*columns: histograms.Integers) -> dict[Values, int]:

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from loadlab.generators import wrk_output
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
@@ -28,6 +29,7 @@ from loadlab.generators.measurement import (
     Measurement,
     unexpected_size,
 )
+from loadlab.generators.wrk_output import METRIC, NUMBER, TIME, Lines
 from loadlab.model import Load, Reason, Thresholds
 from loadlab.model.base import Count, Positive
 from loadlab.run import documents
@@ -36,32 +38,7 @@ from loadlab.stats import histograms
 
 OUTPUT = "wrk.txt"
 MARKER = "LAB_WRK "
-
-_NUMBER = r"\d+(?:\.\d+)?"
-_TIME = rf"{_NUMBER}(?:us|ms|s|m|h)"
-_METRIC = rf"{_NUMBER}[kMGTP]?"
-_SHARE = rf"(?:{_NUMBER}|-?nan)%"
-_BYTES = rf"{_NUMBER}[KMGTP]?B"
-# Every line of wrk's output, in order: (name, pattern, whether it may be absent). A share of
-# no values is -nan.
-_LINES: list[tuple[str, str, bool]] = [
-    ("running", r"Running \d+[smh] test @ \S+", False),
-    ("threads", r"  (\d+) threads and (\d+) connections", False),
-    ("header", r"  Thread Stats   Avg      Stdev     Max   \+/- Stdev", False),
-    ("latency", rf"    Latency +{_TIME} +{_TIME} +{_TIME} +{_SHARE}", False),
-    ("rate", rf"    Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_SHARE}", False),
-    ("distribution", r"  Latency Distribution", False),
-    # wrk pads a unit of one letter.
-    *[(f"p{p}", rf" +{p}% +{_TIME} ?", False) for p in (50, 75, 90, 99)],
-    ("requests", rf"  (\d+) requests in ({_NUMBER})(us|ms|s|m|h), {_BYTES} read", False),
-    ("socket", r"  Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", True),
-    ("status", r"  Non-2xx or 3xx responses: (\d+)", True),
-    ("per_second", rf"Requests/sec: +{_NUMBER}", False),
-    ("transfer", rf"Transfer/sec: +{_BYTES}", False),
-    ("json", re.escape(MARKER) + r"(\{.*\})", False),
-]
-_UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
-_ERRORS = ("connect", "read", "write", "status", "timeout")
+_SHARE = rf"(?:{NUMBER}|-?nan)%"
 
 
 class Errors(Struct):
@@ -96,9 +73,7 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
     Raises GeneratorError for an unknown or missing line and for numbers that contradict
     each other.
     """
-    found = _match(text)
-    report = _report(found["json"][1])
-    _cross_check(found, report, connections)
+    report = _report(text, connections)
     errors, responses = report.errors, report.requests
     distinct, counts = _undo_correction(report, connections)
     histogram = histograms.from_counts(distinct, counts)
@@ -144,49 +119,31 @@ def measure(text: str, connections: int, wire_bytes: int | None) -> Measurement:
     )
 
 
-def _match(text: str) -> dict[str, re.Match[str]]:
-    found: dict[str, re.Match[str]] = {}
-    expected = list(_LINES)
-    for number, line in enumerate(text.splitlines(), 1):
-        while expected:
-            name, pattern, optional = expected.pop(0)
-            match = re.fullmatch(pattern, line)
-            if match:
-                found[name] = match
-                break
-            if not optional:
-                raise GeneratorError(
-                    f"wrk line {number} not understood: {line[:120]!r}; expected {name!r}"
-                )
-        else:
-            raise GeneratorError(f"wrk line {number} stands after the end: {line[:120]!r}")
-    if expected:
-        raise GeneratorError(
-            f"wrk's text is truncated: no {expected[0][0]!r} line after {text[-80:]!r}; "
-            "was it run with --latency and -s report.lua?"
-        )
-    return found
-
-
-def _report(text: str) -> Report:
+def _report(text: str, connections: int) -> Report:
+    """Return report.lua's report. Raises GeneratorError where wrk printed other numbers."""
+    lines = Lines(text, "wrk", "--latency and -s report.lua")
+    _, printed_connections = wrk_output.head(lines)
+    lines.take("header", r"Thread Stats   Avg      Stdev     Max   \+/- Stdev")
+    lines.take("latency", rf"Latency +{TIME} +{TIME} +{TIME} +{_SHARE}")
+    lines.take("rate", rf"Req/Sec +{METRIC} +{METRIC} +{METRIC} +{_SHARE}")
+    lines.take("distribution", r"Latency Distribution")
+    for percent in (50, 75, 90, 99):
+        lines.take(f"p{percent}", rf"{percent}% +{TIME}")
+    totals = wrk_output.totals(lines)
+    match = lines.take("json", re.escape(MARKER) + r"(\{.*\})")
+    lines.end()
     try:
-        return msgspec.json.decode(text, type=Report)
+        report = msgspec.json.decode(match[1], type=Report)
     except msgspec.DecodeError as error:
-        raise GeneratorError(f"wrk's report not understood ({error}): {text[:120]!r}") from error
-
-
-def _cross_check(found: dict[str, re.Match[str]], report: Report, connections: int) -> None:
-    socket, status = found.get("socket"), found.get("status")
+        raise GeneratorError(
+            f"wrk's report not understood ({error}): {match[1][:120]!r}"
+        ) from error
     printed = {
-        "requests": int(found["requests"][1]),
-        "connections": int(found["threads"][2]),
-        **dict.fromkeys(_ERRORS, 0),
+        "requests": totals.requests,
+        "connections": printed_connections,
+        **totals.errors,
+        "status": totals.refused,
     }
-    if socket:
-        names = ("connect", "read", "write", "timeout")
-        printed.update(zip(names, map(int, socket.groups()), strict=True))
-    if status:
-        printed["status"] = int(status[1])
     reported = {
         "requests": report.requests,
         "connections": connections,
@@ -194,13 +151,11 @@ def _cross_check(found: dict[str, re.Match[str]], report: Report, connections: i
     }
     if printed != reported:
         raise GeneratorError(f"wrk printed {printed}, its report or the cell says {reported}")
-    unit = _UNIT_US[found["requests"][3]]
-    # The time has two decimals, so allow half of the last.
-    if abs(float(found["requests"][2]) * unit - report.duration_us) > 0.0051 * unit:
+    if abs(totals.printed_s - report.duration_us / 1e6) > totals.half_s:
         raise GeneratorError(
-            f"wrk printed {found['requests'][2]}{found['requests'][3]}, its report says "
-            f"{report.duration_us} µs"
+            f"wrk printed {totals.printed_s:.2f}s, its report says {report.duration_us} µs"
         )
+    return report
 
 
 def _undo_correction(
@@ -232,22 +187,9 @@ def _undo_correction(
     )
 
 
-def env(request: Request) -> list[str]:
-    """Return the command that gives its variables to a script of wrk or wrk2; [] for none.
-
-    Arguments of the script would stand behind the URL and be taken for headers.
-    """
-    found = []
-    if request.burst_every_s:
-        found.append(f"LAB_BURST_EVERY_MS={request.burst_every_s * 1000:.0f}")
-    if request.method != "GET":
-        found += [f"LAB_METHOD={request.method}", f"LAB_BODY={request.body}"]
-    return ["env", *found] if found else []
-
-
 def _command(request: Request, seconds: float, name: str) -> list[str]:
     return [
-        *env(request),
+        *wrk_output.env(request),
         *("wrk", "-t", str(request.threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "--latency", "--timeout", f"{plain(request.timeout_s)}s"),
         *([] if request.keepalive else ["-H", "Connection: close"]),

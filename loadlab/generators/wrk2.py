@@ -32,6 +32,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadlab.generators import wrk_output
 from loadlab.generators.generator import Answer, Generator, Request
 from loadlab.generators.measurement import (
     ERROR_CLASSES,
@@ -42,7 +43,7 @@ from loadlab.generators.measurement import (
     Waited,
     unexpected_size,
 )
-from loadlab.generators.wrk import env
+from loadlab.generators.wrk_output import HALF_DIGIT, METRIC, NUMBER, TIME, UNIT_US, Lines, Totals
 from loadlab.model import Load, Reason, Thresholds
 from loadlab.run import documents
 from loadlab.run.formatting import plain
@@ -52,64 +53,14 @@ OUTPUT = "wrk2.txt"
 # Seconds between the starts of two connections of a thread.
 STAGGER_S = 0.005
 
-_NUMBER = r"\d+(?:\.\d+)?"
-_TIME = rf"{_NUMBER}(?:us|ms|s|m|h)"
 # Mean and deviation of no values.
 _NO_TIME = r"-?nanus"
-_METRIC = rf"(?:{_NUMBER}[kMGTP]?|-?nan)"
-_UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
-_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 _RECORDED = re.escape("Latency Distribution (HdrHistogram - Recorded Latency)")
 _UNCORRECTED = re.escape(
     "Latency Distribution (HdrHistogram - Uncorrected Latency "
     "(measured without taking delayed starts into account))"
 )
 _PERCENTILES = ("50.000", "75.000", "90.000", "99.000", "99.900", "99.990", "99.999", "100.000")
-# How lines on standard error start where wrk2 did not run at all.
-_FATAL = ("unable to ", "invalid URL", "number of connections must", "Throughput MUST", "Usage:")
-
-
-class _Lines:
-    """The lines of wrk2's output without indentation; empty lines are skipped."""
-
-    def __init__(self, text: str) -> None:
-        numbered = enumerate((line.strip() for line in text.splitlines()), 1)
-        self._left = [(number, line) for number, line in numbered if line]
-        self._last = ""
-
-    def optional(self, pattern: str) -> re.Match[str] | None:
-        """Take the next line and return its match; None, taking nothing, where it does
-        not match."""
-        match = re.fullmatch(pattern, self._left[0][1]) if self._left else None
-        if match:
-            self._last = self._left.pop(0)[1]
-        return match
-
-    def take(self, name: str, pattern: str) -> re.Match[str]:
-        """Take the next line and return its match; raise GeneratorError where it is not line
-        ``name``."""
-        match = self.optional(pattern)
-        if match:
-            return match
-        if not self._left:
-            raise GeneratorError(
-                f"wrk2's text is truncated: no {name!r} line after {self._last[-80:]!r}; "
-                "was it run with --latency?"
-            )
-        number, line = self._left[0]
-        if line.startswith(_FATAL):
-            raise GeneratorError(f"wrk2 line {number}, it did not run: {line[:120]!r}")
-        if "nan" in line:
-            raise GeneratorError(f"wrk2 line {number} has no number: {line[:120]!r}")
-        raise GeneratorError(
-            f"wrk2 line {number} not understood: {line[:120]!r}; expected {name!r}"
-        )
-
-    def end(self) -> None:
-        """Raise GeneratorError where a line is left."""
-        if self._left:
-            number, line = self._left[0]
-            raise GeneratorError(f"wrk2 line {number} stands after the end: {line[:120]!r}")
 
 
 @dataclass(frozen=True)
@@ -138,45 +89,33 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
     Raises GeneratorError for an unknown or missing line, for -nan where a latency was recorded, and
     for numbers that contradict each other.
     """
-    lines = _Lines(text)
-    lines.take("running", r"Running \d+[smh] test @ \S+")
-    found = lines.take("threads", r"(\d+) threads and (\d+) connections")
-    threads, connections = int(found[1]), int(found[2])
-    asked = load.connections
-    if connections != asked or not 0 < threads <= connections:
+    lines = Lines(text, "wrk2", "--latency")
+    threads, connections = wrk_output.head(lines)
+    if connections != load.connections or not 0 < threads <= connections:
         raise GeneratorError(
-            f"wrk2 printed {threads} threads and {connections} connections, {asked} were asked for"
+            f"wrk2 printed {threads} threads and {connections} connections, "
+            f"{load.connections} were asked for"
         )
     calibrated = 0
     while lines.optional(
-        rf"Thread calibration: mean lat\.: {_NUMBER} ?(?:ms|usec), "
+        rf"Thread calibration: mean lat\.: {NUMBER} ?(?:ms|usec), "
         r"rate sampling interval: -?\d+ ?(?:ms|msec)"
     ):
         calibrated += 1
     lines.take("header", r"Thread Stats +Avg +Stdev +Max +\+/- Stdev")
-    found = lines.take(
+    latency = lines.take(
         "Latency",
-        rf"Latency +({_TIME}|{_NO_TIME}) +({_TIME}|{_NO_TIME}) +{_TIME} +{_NUMBER}%",
+        rf"Latency +({TIME}|{_NO_TIME}) +({TIME}|{_NO_TIME}) +{TIME} +{NUMBER}%",
     )
-    numbers = not any("nan" in value for value in found.groups())
-    lines.take("Req/Sec", rf"Req/Sec +{_METRIC} +{_METRIC} +{_METRIC} +{_METRIC}%")
+    numbers = not any("nan" in value for value in latency.groups())
+    lines.take("Req/Sec", rf"Req/Sec +{METRIC} +{METRIC} +{METRIC} +{METRIC}%")
     lines.take("distribution", _RECORDED)
     recorded = _spectrum(lines)
     uncorrected = _spectrum(lines) if lines.optional(_UNCORRECTED) else None
     if not numbers and recorded.total:
         raise GeneratorError(f"wrk2 has no number for the mean of {recorded.total} latencies")
-    found = lines.take(
-        "requests", rf"(\d+) requests in ({_NUMBER})(us|ms|s|m|h), ({_NUMBER})([KMGTP]?)B read"
-    )
-    responses = int(found[1])
-    printed_s, half_s = (x * _UNIT_US[found[3]] / 1e6 for x in (float(found[2]), 0.0051))
-    read_bytes, half_bytes = (x * _UNIT_BYTES[found[5]] for x in (float(found[4]), 0.0051))
-    socket = lines.optional(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)")
-    connect, read, write, ticks = map(int, socket.groups()) if socket else (0, 0, 0, 0)
-    status = lines.optional(r"Non-2xx or 3xx responses: (\d+)")
-    refused = int(status[1]) if status else 0
-    per_second = float(lines.take("Requests/sec", rf"Requests/sec: +({_NUMBER})")[1])
-    lines.take("Transfer/sec", rf"Transfer/sec: +{_NUMBER}[KMGTP]?B")
+    totals = wrk_output.totals(lines)
+    responses, refused, errors = totals.requests, totals.refused, totals.errors
     lines.end()
     if recorded.total > responses or refused > responses:
         raise GeneratorError(
@@ -187,15 +126,15 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
         raise GeneratorError(
             f"wrk2 printed {recorded.total} recorded and {uncorrected.total} uncorrected latencies"
         )
-    seconds = _seconds(responses, per_second, printed_s, half_s)
+    seconds = _seconds(totals)
     opened = connections // threads * threads
     if load.rate is None or load.duration_s is None:
         raise GeneratorError("wrk2 ran without a rate or a duration")
     scheduled = _scheduled(load.rate, load.duration_s, threads, opened)
-    findings = _findings(load, threads, calibrated, opened, ticks, uncorrected)
+    findings = _findings(load, threads, calibrated, opened, errors["timeout"], uncorrected)
     if wire_bytes is not None and responses:
-        mean = read_bytes / responses
-        if abs(mean - wire_bytes) > SIZE_TOLERANCE * wire_bytes + half_bytes / responses:
+        mean = totals.read_bytes / responses
+        if abs(mean - wire_bytes) > SIZE_TOLERANCE * wire_bytes + totals.half_bytes / responses:
             findings.append(unexpected_size(mean, wire_bytes))
     exact = _counts(recorded)
     histogram = histograms.from_counts(*exact)
@@ -204,7 +143,7 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
         # wrk2 computes these two from more values than the rows of its spectrum.
         latency_us |= {"mean": recorded.mean, "stdev": recorded.stdev}
     unsent = max(0, scheduled - responses - opened)
-    failed = connect + read + write
+    failed = errors["connect"] + errors["read"] + errors["write"]
     # Without any answer it is known that the request of each connection has none.
     unanswered = 0 if responses else min(opened, scheduled)
     waiting = 0 if failed else unanswered
@@ -215,9 +154,8 @@ def measure(text: str, load: Load, wire_bytes: int | None) -> Measurement:
         ok=responses - refused,
         errors={
             **dict.fromkeys(ERROR_CLASSES, 0),
-            "connect": connect,
-            "read": read,
-            "write": write,
+            **errors,
+            "timeout": 0,
             "status_other": refused,
         },
         aborted=waiting,
@@ -250,8 +188,8 @@ def _waited(
     recorded = int(right[1].sum())
     if refused or (responses and not recorded):
         return None
-    known = recorded / responses if responses else 1.0
-    return Waited(right, unanswered=unanswered, unsent=unsent, known=known)
+    known_fraction = recorded / responses if responses else 1.0
+    return Waited(right, unanswered=unanswered, unsent=unsent, known_fraction=known_fraction)
 
 
 def _findings(
@@ -279,27 +217,30 @@ def _findings(
 
 def _scheduled(rate: float, duration_s: float, threads: int, opened: int) -> int:
     """Return how many requests the schedules of all connections have before the end."""
-    each = opened // threads
-    pace = rate / threads / each
-    spans = (max(0.0, duration_s - STAGGER_S * position) for position in range(each))
+    per_thread = opened // threads
+    pace = rate / threads / per_thread
+    spans = (max(0.0, duration_s - STAGGER_S * position) for position in range(per_thread))
     # A request due exactly at the end is not sent.
     return threads * sum(math.ceil(span * pace - 1e-9) for span in spans)
 
 
-def _seconds(responses: int, per_second: float, printed_s: float, half_s: float) -> float:
+def _seconds(totals: Totals) -> float:
     """Return the run time in s, from the printed time or from the rate, whichever is
     more precise."""
+    responses, per_second, printed_s = totals.requests, totals.per_second, totals.printed_s
     if not responses:
         if per_second:
             raise GeneratorError(f"wrk2 printed 0 requests, but {per_second} a second")
         best = printed_s
     else:
-        low, high = responses / (per_second + 0.0051), responses / max(per_second - 0.0051, 1e-9)
-        if low > printed_s + half_s or high < printed_s - half_s:
+        low = responses / (per_second + HALF_DIGIT)
+        high = responses / max(per_second - HALF_DIGIT, 1e-9)
+        if low > printed_s + totals.half_s or high < printed_s - totals.half_s:
             raise GeneratorError(
                 f"wrk2 printed {responses} requests in {printed_s:g} s, but {per_second} a second"
             )
-        best = responses / per_second if per_second and high - low < 2 * half_s else printed_s
+        precise = per_second and high - low < 2 * totals.half_s
+        best = responses / per_second if precise else printed_s
     if best <= 0:
         raise GeneratorError("wrk2 printed a run time of 0, it must be above 0")
     return best
@@ -307,28 +248,28 @@ def _seconds(responses: int, per_second: float, printed_s: float, half_s: float)
 
 def _us(value: str, unit: str) -> tuple[float, float]:
     """Return a printed time with two decimals in µs, and its rounding error in µs."""
-    return float(value) * _UNIT_US[unit], 0.0051 * _UNIT_US[unit]
+    return float(value) * UNIT_US[unit], HALF_DIGIT * UNIT_US[unit]
 
 
-def _spectrum(lines: _Lines) -> _Spectrum:
+def _spectrum(lines: Lines) -> _Spectrum:
     distribution = []
     for name in _PERCENTILES:
-        found = lines.take(f"{name}%", rf"{re.escape(name)}% +({_NUMBER})(us|ms|s|m|h)")
-        distribution.append((float(name), *_us(found[1], found[2])))
+        match = lines.take(f"{name}%", rf"{re.escape(name)}% +({NUMBER})(us|ms|s|m|h)")
+        distribution.append((float(name), *_us(match[1], match[2])))
     lines.take("spectrum", r"Detailed Percentile spectrum:")
     lines.take("columns", r"Value +Percentile +TotalCount +1/\(1-Percentile\)")
     rows: list[tuple[int, int]] = []
     percentiles: list[float] = []
     ended = False
     while not ended:
-        found = lines.take(
-            "row of the spectrum", rf"(\d+\.\d{{3}}) +([01]\.\d{{6}}) +(\d+) +({_NUMBER}|inf)"
+        row = lines.take(
+            "row of the spectrum", rf"(\d+\.\d{{3}}) +([01]\.\d{{6}}) +(\d+) +({NUMBER}|inf)"
         )
-        value, percentile, count = round(float(found[1]) * 1000), float(found[2]), int(found[3])
-        ended = found[4] == "inf"
+        value, percentile, count = round(float(row[1]) * 1000), float(row[2]), int(row[3])
+        ended = row[4] == "inf"
         lowest = (*rows[-1], percentiles[-1]) if rows else (0, 0, 0.0)
         if any(new < old for new, old in zip((value, count, percentile), lowest, strict=True)):
-            raise GeneratorError(f"wrk2's spectrum does not rise at {found[0]!r}")
+            raise GeneratorError(f"wrk2's spectrum does not rise at {row[0]!r}")
         rows.append((value, count))
         percentiles.append(percentile)
     last, total = rows[-1]
@@ -339,19 +280,19 @@ def _spectrum(lines: _Lines) -> _Spectrum:
                 f"wrk2's spectrum has {count} of {total} answers at {value} µs, {percentile:.6f} "
                 "is printed there"
             )
-    footer, none = rf"= +({_NUMBER})", "" if total else "|-?nan"
-    moment = rf"= +({_NUMBER}{none})"
-    found = lines.take("Mean", rf"#\[Mean +{moment}, StdDeviation +{moment}\]")
-    mean, stdev = float(found[1]) * 1000, float(found[2]) * 1000
-    found = lines.take("Max", rf"#\[Max +{footer}, Total count +{footer}\]")
-    highest, told = float(found[1]) * 1000, int(found[2])
+    footer, none = rf"= +({NUMBER})", "" if total else "|-?nan"
+    moment = rf"= +({NUMBER}{none})"
+    means = lines.take("Mean", rf"#\[Mean +{moment}, StdDeviation +{moment}\]")
+    mean, stdev = float(means[1]) * 1000, float(means[2]) * 1000
+    highest_line = lines.take("Max", rf"#\[Max +{footer}, Total count +{footer}\]")
+    highest, footer_total = float(highest_line[1]) * 1000, int(highest_line[2])
     lines.take("Buckets", rf"#\[Buckets +{footer}, SubBuckets +{footer}\]")
     lines.take("rule", r"-{10,}")
     # The maximum is the lowest or the highest value of its bucket; a bucket is 0.1 % wide.
-    if told != total or not last * 0.998 - 1 <= highest <= last + 0.5:
+    if footer_total != total or not last * 0.998 - 1 <= highest <= last + 0.5:
         raise GeneratorError(
             f"wrk2's spectrum ends at {last} µs and {total} answers, below it stand "
-            f"{highest:.0f} µs and {told}"
+            f"{highest:.0f} µs and {footer_total}"
         )
     return _Spectrum(distribution, rows, percentiles, mean, stdev, total)
 
@@ -376,9 +317,9 @@ def _counts(spectrum: _Spectrum) -> tuple[histograms.Integers, histograms.Intege
                 f"wrk2's distribution has {percentile:g} % at {value:.0f} µs, its spectrum between "
                 f"{bottom} and {top} µs"
             )
-        told = round(percentile / 100, 6) in spectrum.percentiles
+        printed = round(percentile / 100, 6) in spectrum.percentiles
         # All answers of the first row are in one bucket.
-        if above and not told and rank < count and bottom < top:
+        if above and not printed and rank < count and bottom < top:
             points[rank] = round(min(max(value, bottom + 1), top))
     values, counts, before = [], [], 0
     highest = histograms.LOWEST_US
@@ -399,11 +340,11 @@ def _command(request: Request, seconds: float, name: str) -> list[str]:
     least = min(request.threads, max(2, (request.threads + 1) // 2))
     threads = max(
         range(least, request.threads + 1),
-        key=lambda each: (-(request.connections % each), each),
+        key=lambda number: (-(request.connections % number), number),
     )
     script = ["-s", "/usr/local/lib/loadlab/request.lua"] if request.method != "GET" else []
     return [
-        *env(request),
+        *wrk_output.env(request),
         *("wrk2", "-t", str(threads), "-c", str(request.connections)),
         *("-d", f"{plain(seconds)}s", "-R", plain(request.rate), "--latency", "--u_latency"),
         *("--timeout", f"{plain(request.timeout_s)}s"),

@@ -72,6 +72,7 @@ from loadlab.model.limits import (
     TracedService,
     TracedWait,
 )
+from loadlab.model.metric_rows import LatencyOf
 from loadlab.model.options import Options
 from loadlab.model.repetition import (
     ClientShare,
@@ -125,17 +126,13 @@ from loadlab.model.statistics import (
     Answer,
     CellCost,
     ClientStatistics,
-    Cost,
-    CostPart,
     Difference,
-    LatencyOf,
     Median,
     Metric,
     MetricComparison,
     Ratio,
     Sample,
     Scalability,
-    Speed,
     Spread,
     Statistics,
 )
@@ -250,8 +247,6 @@ __all__ = [
     "ComparedCell",
     "Comparison",
     "Confirmation",
-    "Cost",
-    "CostPart",
     "CpuModes",
     "CurveSummary",
     "Database",
@@ -370,7 +365,6 @@ __all__ = [
     "SocketCounts",
     "Solution",
     "Source",
-    "Speed",
     "Spread",
     "Stall",
     "Statistics",

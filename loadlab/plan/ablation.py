@@ -5,7 +5,6 @@ repetitions from which one key alone is found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,9 +16,9 @@ from loadlab.model import (
     PlannedStudy,
     Reason,
     SkippedTuning,
-    Speed,
     TuningLedger,
 )
+from loadlab.model.metric_rows import SPEEDS
 from loadlab.plan.plan_document import Plan
 from loadlab.run.methods import comparison_rule
 from loadlab.stats import power
@@ -77,7 +76,7 @@ def skipped(plan: Plan, idle_tunings: Mapping[str, Reason]) -> list[SkippedTunin
 
 def planned_power(keys: int) -> AblationPower:
     """Return from how many repetitions one of so many keys is found, by the noise of the plan."""
-    return _power(keys * len(get_args(Speed)), comparison_rule().planned_noise, measured=False)
+    return _power(keys * len(SPEEDS), comparison_rule().planned_noise, measured=False)
 
 
 def measured_power(
@@ -90,7 +89,7 @@ def measured_power(
     """
     if study is None or study.ablate is None or not comparisons:
         return None
-    rows = [row for one in comparisons for row in one.rows if row.metric in get_args(Speed)]
+    rows = [row for one in comparisons for row in one.rows if row.metric in SPEEDS]
     found = [
         deviation(row.difference.low, row.difference.high, row.n)
         for row in rows

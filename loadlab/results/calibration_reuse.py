@@ -45,9 +45,9 @@ class Earlier:
 
 
 def conditions(
-    given: Mapping[str, Json], ledger: TuningLedger | None, hosts: Sequence[str]
+    shared: Mapping[str, Json], ledger: TuningLedger | None, hosts: Sequence[str]
 ) -> dict[str, Json]:
-    """Return the conditions of a calibration: ``given`` and `tuned`, host -> key -> value.
+    """Return the conditions of a calibration: ``shared`` and `tuned`, host -> key -> value.
 
     The values are those read back in tuning.json (``ledger``, None where there is none) for
     ``hosts``. The application's keys are left out, as it takes no part in a calibration.
@@ -61,32 +61,32 @@ def conditions(
         for host in hosts
     }
     # Passed through JSON, so that it compares equal with what is read from a file.
-    found: dict[str, Json] = json.loads(documents.dump({**given, "tuned": tuned}))
-    return found
+    whole: dict[str, Json] = json.loads(documents.dump({**shared, "tuned": tuned}))
+    return whole
 
 
-def found(results: Path, asked: Mapping[str, Json], now: float) -> Iterator[Earlier]:
+def usable(results: Path, required: Mapping[str, Json], now: float) -> Iterator[Earlier]:
     """Yield the usable calibrations below ``results``, newest first.
 
-    They were made under the conditions ``asked``, less than AGE_MAX_S before ``now`` (unix
+    They were made under the ``required`` conditions, less than AGE_MAX_S before ``now`` (unix
     seconds), and did not fail.
     """
-    usable = [
+    calibrations = [
         earlier
         for run in run_dir.runs(results)
         for folder in run.calibrations()
         for number in folder.numbers(LINK)
-        if (earlier := _usable(folder, number, asked, now))
+        if (earlier := _usable(folder, number, required, now))
     ]
-    yield from sorted(usable, key=lambda one: one.origin.measured, reverse=True)
+    yield from sorted(calibrations, key=lambda earlier: earlier.origin.measured, reverse=True)
 
 
 def _usable(
-    folder: CalibrationDir, number: int, asked: Mapping[str, Json], now: float
+    folder: CalibrationDir, number: int, required: Mapping[str, Json], now: float
 ) -> Earlier | None:
     try:
         recorded = documents.read(folder.conditions(number), CalibrationConditions)
-        if recorded.conditions != asked or not 0 <= now - recorded.measured < AGE_MAX_S:
+        if recorded.conditions != required or not 0 <= now - recorded.measured < AGE_MAX_S:
             return None
         origin = CalibrationOrigin(run_id=recorded.run_id, measured=recorded.measured)
         earlier = Earlier(folder, number, origin)

@@ -148,21 +148,21 @@ def in_force(run_dir: Path, rep_dir: Path, limits: Thresholds) -> list[Calibrati
     run, pair = RunDir(run_dir), suffix(setup.server or "")
     # The first pair's calibration has no suffix.
     own = pair if run.calibration(pair).path.is_dir() else ""
-    found = []
+    calibrations = []
     for place, (client, _) in enumerate(client_part.parts(rep_dir, setup)):
         folder = run.calibration(own, client.path.name if place else "")
         load = _load(client)
-        found.append(None if load is None else _in_force(folder, load.started, limits))
-    return found
+        calibrations.append(None if load is None else _in_force(folder, load.started, limits))
+    return calibrations
 
 
 def _in_force(folder: CalibrationDir, began: float, limits: Thresholds) -> Calibration | None:
-    several = folder.numbers()
-    for number in reversed(several):
+    numbers = folder.numbers()
+    for number in reversed(numbers):
         load = _load(folder.part(CEILING, number))
         if load is None or load.finished > began:
             continue
-        if len(several) == 1:
+        if len(numbers) == 1:
             newest = folder.document
             return documents.read(newest, Calibration) if newest.exists() else None
         try:
@@ -190,8 +190,8 @@ def _document(
     if _has_floor(generator):
         floor = documents.read(folder.part(FLOOR, repetition).result, Result)
     directions = {direction: _throughputs(link, direction) for direction in IPERF3}
-    highest = {direction: several[-1] for direction, several in directions.items()}
-    lower = {name: several[0] for name, several in directions.items() if len(several) > 1}
+    highest = {direction: throughputs[-1] for direction, throughputs in directions.items()}
+    lower = {name: throughputs[0] for name, throughputs in directions.items() if len(throughputs) > 1}
     ceiling = documents.read(top.result, Result)
     return Calibration(
         origin=_origin(folder.conditions(repetition)),
@@ -218,11 +218,11 @@ def _document(
 def _throughputs(link: Path, direction: str) -> list[Iperf3Direction]:
     """Return what iperf3 measured in a direction, with one stream and perhaps with several; the
     highest last."""
-    found = [iperf3.parse(documents.text(link / IPERF3[direction]))]
-    several = link / IPERF3_SEVERAL[direction]
-    if several.exists():
-        found.append(iperf3.parse(documents.text(several)))
-    return sorted(found, key=lambda one: one.bits_per_second)
+    throughputs = [iperf3.parse(documents.text(link / IPERF3[direction]))]
+    parallel = link / IPERF3_SEVERAL[direction]
+    if parallel.exists():
+        throughputs.append(iperf3.parse(documents.text(parallel)))
+    return sorted(throughputs, key=lambda throughput: throughput.bits_per_second)
 
 
 def _ceiling(measured: Result) -> Ceiling:

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.lab.bench.plugins.action import ec2_network
-from ansible_collections.lab.bench.plugins.action.ec2 import ActionModule, Arguments
 from botocore.exceptions import ClientError
 
 from loadlab.hosts import ec2 as aws
+from loadlab.hosts import ec2_queries
 
 from .cloud import CONSOLE, HOST_KEY, REGION, Cloud
 from .conftest import ROOT, Play
@@ -398,10 +398,7 @@ def test_an_instance_of_no_use_is_known_by_its_console_or_its_end(
     cloud.ends = ends
     asking = cloud.client()
     (one,) = asking.run_instances(ImageId="ami-00000004", MinCount=1, MaxCount=1)["Instances"]
-    action = ActionModule.__new__(ActionModule)
-    action.ec2 = asking
-    args = Arguments(region=REGION, console=[one["InstanceId"]])
-    found = action.work(args)
+    found = ec2_queries.consoles(asking, [one["InstanceId"]], 0)
     assert found["hosts"] == {}
     assert words in found["lost"][one["InstanceId"]]
 

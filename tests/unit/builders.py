@@ -16,6 +16,7 @@ from loadlab.kinds import plan_run as planning
 from loadlab.model import (
     Calibration,
     Cell,
+    CellCost,
     CellSummary,
     ClientCpu,
     HostDescription,
@@ -38,6 +39,7 @@ from loadlab.model import (
 from loadlab.plan import option_specs
 from loadlab.plan.plan_document import Plan, PlannedComparison, Run
 from loadlab.plan.request import Request
+from loadlab.results import metrics
 from loadlab.run import documents
 from loadlab.run import thresholds_file as validity
 from loadlab.run.catalog import load_yaml
@@ -160,8 +162,10 @@ def cell_summary(
         purpose="measure",
         repetitions=list(repetitions),
         statistics=counted,
+        cost=CellCost(),
     )
-    return replace(built, **changes)
+    built = replace(built, **changes)
+    return replace(built, cost=metrics.cost(built))
 
 
 def thresholds(**changes: Any) -> Thresholds:

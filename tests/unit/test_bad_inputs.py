@@ -525,28 +525,28 @@ PROCESSES: list[tuple[str, list[str]]] = [
 
 
 def typed(command: str) -> tuple[str, str, dict[str, Any]]:
-    """(playbook, inventory or "", what was given) of a command's words."""
+    """(playbook, inventory or "", variables) of a command's words."""
     playbook, *words = shlex.split(command)
     inventory = ""
-    given: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     for option, value in zip(words[::2], words[1::2], strict=True):
         if option == "-i":
             inventory = value
         else:
-            given |= yaml.safe_load(value) if value[0] == "{" else parse_kv(value)
-    return playbook, inventory, given
+            variables |= yaml.safe_load(value) if value[0] == "{" else parse_kv(value)
+    return playbook, inventory, variables
 
 
 def flags(playbook: Path) -> dict[str, Any]:
     """What the first stage of a playbook gives to the role preflight."""
 
     def of(value: Any) -> Iterator[tuple[str, Any]]:
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
             name = str(key)
             if name.startswith("preflight_"):
-                yield name.removeprefix("preflight_"), each
-            elif isinstance(each, dict | list):
-                yield from of(each)
+                yield name.removeprefix("preflight_"), child
+            elif isinstance(child, dict | list):
+                yield from of(child)
 
     plays = load_yaml(playbook)
     first = plays[0].get("ansible.builtin.import_playbook")
@@ -555,48 +555,48 @@ def flags(playbook: Path) -> dict[str, Any]:
 
 def carry_out(lab: Path, command: str) -> None:
     """What the playbook does before it changes anything; raises its refusal."""
-    playbook, inventory, given = typed(command)
+    playbook, inventory, variables = typed(command)
     groups = INVENTORIES[inventory] if inventory else INVENTORIES["away"]
-    hosts = {name: found for group in groups.values() for name, found in group.items()}
-    user_options.refuse_names(lab, list(SPECS), given, [], hosts.values())
+    hosts = {name: host for group in groups.values() for name, host in group.items()}
+    user_options.refuse_names(lab, list(SPECS), variables, [], hosts.values())
     if playbook == "playbooks/unmonitor.yml":
-        raise ValueError(local_lab.directory_refusal(given["monitoring_state"]))
+        raise ValueError(local_lab.directory_refusal(variables["monitoring_state"]))
     else:
         native = NativeEnvironment()
         servers, clients = (list(groups[name]) for name in ("servers", "clients"))
         serves = [groups["clients"][name].get("serves", "") for name in clients]
-        found = pairs.of_inventory(servers, clients, serves)
+        host_pairs = pairs.of_inventory(servers, clients, serves)
         of_stage: dict[str, Any] = {
-            name: native.from_string(each).render(given) if "{{" in str(each) else each
-            for name, each in flags(ROOT / playbook).items()
+            name: native.from_string(flag).render(variables) if "{{" in str(flag) else flag
+            for name, flag in flags(ROOT / playbook).items()
             if name in ("begin", "needs_framework", "needs_run", "kind", "stage")
         }
         request = Request(
             root=lab,
             specs=SPECS,
-            given=option_specs.given_of({name: given.get(name, "") for name in SPECS}),
+            given=option_specs.given_of({name: variables.get(name, "") for name in SPECS}),
             begin=of_stage.get("begin", False),
             needs_framework=of_stage.get("needs_framework", True),
             now=NOW,
             python=None if inventory else "3.13",
             kind=of_stage.get("kind"),
             stage=of_stage.get("stage", "run"),
-            pairs=max(1, len(found)),
-            clients=max([len(pair.clients) for pair in found], default=1) or 1,
+            pairs=max(1, len(host_pairs)),
+            clients=max([len(pair.clients) for pair in host_pairs], default=1) or 1,
             host_kind="machines of yours" if inventory else HERE,
             needs_run=of_stage.get("needs_run", False),
-            user=list(given),
+            user=list(variables),
         )
-        if given.get("like") and request.begin:
-            original = originals.read(given["like"], lab)
+        if variables.get("like") and request.begin:
+            original = originals.read(variables["like"], lab)
             request = msgspec.structs.replace(request, original=original)
         plans.plan(request)
         places = {
-            name: (found.get("ansible_host", ""), found.get("ansible_port", 22), "")
-            for name, found in hosts.items()
+            name: (host.get("ansible_host", ""), host.get("ansible_port", 22), "")
+            for name, host in hosts.items()
         }
-        links = {name: found.get("test_address", "") for name, found in hosts.items()}
-        subnet = given.get("local_hosts_subnet", "10.77")
+        links = {name: host.get("test_address", "") for name, host in hosts.items()}
+        subnet = variables.get("local_hosts_subnet", "10.77")
         raise ValueError(
             pairs.refusal(servers, clients, serves, places, links)
             or local_lab.subnet_refusal(subnet, "")
@@ -618,12 +618,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, study in STUDIES.items():
         text = yaml.safe_dump({"description": name, "aa_controls": False, **study})
         (root / "files/studies" / f"{name}.yml").write_text(text)
-    given = {"framework": "aiohttp", "endpoint": "index"}
+    index = {"framework": "aiohttp", "endpoint": "index"}
     for name in ("done", "cut", "reported", "empty", "whole", "gone", "older"):
         folder = root / "results" / name
         (root / "results").mkdir(exist_ok=True)
         request = Request(
-            root=root, specs=SPECS, given={**given, "run_id": name}, now=NOW, host_kind=HERE
+            root=root, specs=SPECS, given={**index, "run_id": name}, now=NOW, host_kind=HERE
         )
         planned = plans.plan(request)
         builders.write_plan(folder, planned)
@@ -635,8 +635,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])
         (folder / "summary.json").write_bytes(documents.encode(summary))
         if name in ("whole", "gone", "older"):
-            known = replace(builders.manifest(), run_id=name)
-            (folder / "manifest.json").write_bytes(documents.encode(known))
+            manifest = replace(builders.manifest(), run_id=name)
+            (folder / "manifest.json").write_bytes(documents.encode(manifest))
         if name == "gone":
             absent = replace(planned, given={"study": "removed"})
             builders.write_plan(folder, absent)
@@ -654,10 +654,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("command", "words"), COMMANDS)
 def test_wrong_command_is_refused_and_changes_nothing(lab: Path, command: str, words: str) -> None:
-    there = set(lab.rglob("*"))
+    before = set(lab.rglob("*"))
     with pytest.raises(ValueError, match=re.escape(words)):
         carry_out(lab, command)
-    assert set(lab.rglob("*")) == there
+    assert set(lab.rglob("*")) == before
 
 
 @pytest.mark.parametrize(("command", "words"), LOADLAB)
@@ -715,17 +715,17 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
         "    - ansible.builtin.raw: echo {{ wanted | default(own) }}\n      register: seen\n"
     )
     hosts = [{"password": "{{ vaulted }}"}]
-    known = user_options.known(lab, [], [play], hosts)
-    assert {"wanted", "vaulted", "password", "stage", "predict"} <= known
-    assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & known
+    names = user_options.known(lab, [], [play], hosts)
+    assert {"wanted", "vaulted", "password", "stage", "predict"} <= names
+    assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & names
 
 
 @pytest.mark.parametrize(("command", "words"), PROCESSES)
 def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
     tmp_path: Path, command: str, words: list[str]
 ) -> None:
-    playbook, inventory, given = typed(command)
-    called = [playbook, *(word for pair in given.items() for word in ("-e", "=".join(pair)))]
+    playbook, inventory, variables = typed(command)
+    called = [playbook, *(word for pair in variables.items() for word in ("-e", "=".join(pair)))]
     if inventory:
         path = tmp_path / "hosts.yml"
         groups = {name: {"hosts": hosts} for name, hosts in INVENTORIES[inventory].items()}
@@ -741,10 +741,10 @@ def test_playbook_prints_the_refusal_and_leaves_nothing_behind(
         check=False,
         timeout=120,
     )
-    lost = any("does not answer over SSH" in one for one in words)
+    lost = any("does not answer over SSH" in sentence for sentence in words)
     assert done.returncode == (4 if lost else 2), done.stdout + done.stderr
-    told = " ".join(done.stdout.split())
-    for each in words:
-        assert each in told
-    assert "Nothing was " in told
+    output = " ".join(done.stdout.split())
+    for sentence in words:
+        assert sentence in output
+    assert "Nothing was " in output
     assert not (ROOT / "results" / "refused").exists()

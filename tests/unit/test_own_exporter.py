@@ -28,11 +28,11 @@ def ask(monkeypatch: pytest.MonkeyPatch, page: str | Exception) -> None:
     assert action.act({"url": URL, "booted": BOOTED}) == {}
 
 
-@pytest.mark.parametrize("told", ["1.795224996e+09", "1795224996"])
+@pytest.mark.parametrize("seconds", ["1.795224996e+09", "1795224996"])
 def test_own_exporter_that_answers_for_this_host_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, told: str
+    monkeypatch: pytest.MonkeyPatch, seconds: str
 ) -> None:
-    ask(monkeypatch, PAGE.format(told))
+    ask(monkeypatch, PAGE.format(seconds))
 
 
 def test_another_machines_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

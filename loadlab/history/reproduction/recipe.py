@@ -20,9 +20,9 @@ from loadlab.run.run_dir import RunDir
 def of_run(run_dir: Path) -> Recipe:
     """Return the recipe of a run that has a manifest. Raises ResultError for a malformed one."""
     begun = plans.read(run_dir)
-    known = documents.read(RunDir(run_dir).manifest, Manifest)
-    locked = Locked(known.pins, known.locks or {})
-    return _recipe(begun.plan, begun.thresholds, begun.made_with, locked, known.lab)
+    manifest = documents.read(RunDir(run_dir).manifest, Manifest)
+    locked = Locked(manifest.pins, manifest.locks or {})
+    return _recipe(begun.plan, begun.thresholds, begun.made_with, locked, manifest.lab)
 
 
 def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
@@ -63,12 +63,12 @@ def _recipe(
 
 def _inputs(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of each input of the plan's cells, by its kind and name."""
-    found: dict[str, str] = {}
+    inputs: dict[str, str] = {}
     for item in experiment_types.items(plan.experiments):
         cell, hashes = item.cell, item.input_hashes
         if hashes is not None:
-            found[f"application {cell.framework}"] = hashes.application
-            found[f"endpoint {cell.endpoint}"] = hashes.endpoint
-            found[f"tuning profile {cell.tuning}"] = hashes.tuning
-            found[f"network profile {cell.network}"] = hashes.network
-    return found
+            inputs[f"application {cell.framework}"] = hashes.application
+            inputs[f"endpoint {cell.endpoint}"] = hashes.endpoint
+            inputs[f"tuning profile {cell.tuning}"] = hashes.tuning
+            inputs[f"network profile {cell.network}"] = hashes.network
+    return inputs

@@ -6,7 +6,7 @@ from loadlab.kinds.certificate import words
 from loadlab.kinds.certificate.analyse import certified
 from loadlab.model import Certificate, CertifiedTest, NoiseFloor
 from loadlab.report.html import Cells, Headline, Part, Row, Section, Table, TableCell, link, table
-from loadlab.report.words import cost_words
+from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.run_dir import CERTIFICATE
 
@@ -118,7 +118,7 @@ def _noise(certificate: Certificate) -> Table | None:
 def _noise_row(floor: NoiseFloor) -> Cells:
     difference = floor.difference
     return [
-        cost_words.NAMES.get(floor.metric, floor.metric),
+        quantities.label(floor.metric),
         formatting.signed(difference.value),
         formatting.span(difference.low, difference.high),
         formatting.percent(floor.noise_floor) if floor.noise_floor is not None else formatting.NONE,

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadlab.model import Answer, HeadVerdict, Manifest, Variant, Verdict, VerdictRow
+from loadlab.model.metric_rows import GATES
 from loadlab.report import words
+from loadlab.report.words import quantities
 from loadlab.run import formatting
 from loadlab.run.formatting import percent
 
-NAMES = {
-    "cpu": "CPU per request",
-    "goodput": "goodput at saturation",
-    "p50": "p50",
-    "p99": "p99",
-    "memory": "memory",
-    "errors": "failed requests",
-}
-# What slower and faster are of a metric that is no speed.
-_OTHERWISE: dict[str, dict[Answer, str]] = {
-    "cpu": {"slower": "more", "faster": "less"},
-    "memory": {"slower": "more", "faster": "less"},
-    "errors": {"slower": "more", "faster": "fewer"},
-}
 _MARKS: dict[Answer, str] = {
     "slower": "❌ slower",
     "undecided": "⚠️ undecided",
@@ -33,22 +21,8 @@ _MARKS: dict[Answer, str] = {
 
 def answer(row: VerdictRow) -> str:
     """Return a row's answer in words."""
-    return _OTHERWISE.get(row.metric, {}).get(row.answer, row.answer)
-
-
-def value(row: VerdictRow, number: float | None) -> str:
-    """Return a value of a row's base or head with its unit."""
-    if number is None:
-        return "-"
-    if row.metric == "memory":
-        return formatting.size(number)
-    if row.metric == "errors":
-        return formatting.part_of(number)
-    if row.metric == "goodput":
-        return f"{formatting.rate(number)}/s"
-    if row.metric == "cpu":
-        return f"{formatting.significant(number)} µs"
-    return f"{formatting.ms(number)} ms"
+    gate = GATES[row.metric]
+    return {"slower": gate.slower, "faster": gate.faster}.get(row.answer, row.answer)
 
 
 def difference(row: VerdictRow) -> str:
@@ -72,18 +46,18 @@ def _sentence(verdict: Verdict, head: HeadVerdict) -> str:
     sides = f"The {_name(head)} ({head.given}) against the base ({verdict.base.given})"
     if verdict.baseline is not None:
         parts = [
-            f"{NAMES[row.metric]} {formatting.signed(row.value)}"
+            f"{GATES[row.metric].label} {formatting.signed(row.value)}"
             for row in head.rows
             if row.value is not None
         ]
         return f"{sides} of an earlier sitting: undecided; {', '.join(parts)}."
     parts = [
-        f"{NAMES[row.metric]} {answer(row)}, {difference(row)}"
+        f"{GATES[row.metric].label} {answer(row)}, {difference(row)}"
         for row in head.rows
         if row.answer in ("slower", "faster")
     ]
     for shared in ("no difference", "undecided"):
-        names = [NAMES[row.metric] for row in head.rows if row.answer == shared]
+        names = [GATES[row.metric].label for row in head.rows if row.answer == shared]
         parts += [f"{shared} in {', '.join(names)}"] if names else []
     after = formatting.plural(verdict.blocks, "block")
     return f"{sides}: {head.answer} after {after}: {'; '.join(parts)}."
@@ -95,21 +69,25 @@ def _name(head: Variant) -> str:
 
 def lines(verdict: Verdict) -> list[str]:
     """Return the verdict for the terminal."""
-    rows = []
+    shown = []
     for head in verdict.heads:
         title = f"{_name(head)} against base"
-        rows.append(f"{title:<23}{'base':>12}{'head':>12}  {'difference':<28}answer")
-        rows += [
-            f"  {NAMES[row.metric]:<21}{value(row, row.base):>12}{value(row, row.head):>12}"
-            f"  {difference(row):<28}{answer(row)}"
-            + (f": {_why(row)}" if row.answer == "undecided" else "")
-            for row in head.rows
-        ]
+        shown.append(f"{title:<23}{'base':>12}{'head':>12}  {'difference':<28}answer")
+        shown += map(_line, head.rows)
     return [
-        *rows,
+        *shown,
         f"Verdict after {formatting.plural(verdict.blocks, 'block')} in "
         f"{formatting.lasting(verdict.measured_s)}: {verdict.answer}",
     ]
+
+
+def _line(row: VerdictRow) -> str:
+    base, head = (quantities.with_unit(row.metric, side) for side in (row.base, row.head))
+    reason = f": {_why(row)}" if row.answer == "undecided" else ""
+    return (
+        f"  {GATES[row.metric].label:<21}{base:>12}{head:>12}  {difference(row):<28}{answer(row)}"
+        f"{reason}"
+    )
 
 
 def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
@@ -121,15 +99,15 @@ def after_block(done: int, tables: Mapping[str, list[VerdictRow]]) -> str:
 
 
 def _so_far(rows: list[VerdictRow]) -> str:
-    open_ones = [NAMES[row.metric] for row in rows if row.is_open]
+    open_ones = [GATES[row.metric].label for row in rows if row.is_open]
     decided = [
-        f"{NAMES[row.metric]} {answer(row)} ({formatting.signed(row.value)})"
+        f"{GATES[row.metric].label} {answer(row)} ({formatting.signed(row.value)})"
         for row in rows
         if row.answer in ("slower", "faster")
     ]
     same = sum(row.answer == "no difference" for row in rows)
     beside = [
-        f"{NAMES[row.metric]} {formatting.signed(row.value)}"
+        f"{GATES[row.metric].label} {formatting.signed(row.value)}"
         for row in rows
         if row.reason.code == "two_sittings"
     ]
@@ -181,7 +159,7 @@ def _head(verdict: Verdict, head: HeadVerdict) -> list[str]:
     if undecided and verdict.baseline is None:
         names: dict[str, list[str]] = {}
         for row in undecided:
-            names.setdefault(_why(row), []).append(NAMES[row.metric])
+            names.setdefault(_why(row), []).append(GATES[row.metric].label)
         reasons = "; ".join(f"{', '.join(metrics)}: {reason}" for reason, metrics in names.items())
         paragraphs += [f"Undecided: {reasons}.", ""]
     return paragraphs
@@ -195,9 +173,9 @@ def _option(variant: Variant) -> str:
 def _row(row: VerdictRow) -> str:
     shown = answer(row)
     cells = [
-        NAMES[row.metric],
-        value(row, row.base),
-        value(row, row.head),
+        GATES[row.metric].label,
+        quantities.with_unit(row.metric, row.base),
+        quantities.with_unit(row.metric, row.head),
         difference(row),
         percent(row.noise_floor),
         f"**{shown}**" if row.answer in ("slower", "faster") else shown,

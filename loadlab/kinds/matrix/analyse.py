@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -28,7 +27,7 @@ from loadlab.stats.inference import Estimate
 
 ByBlock = Mapping[int, float]
 # What a row has besides goodput.
-_COSTS: tuple[Literal["p99", "memory"], ...] = ("p99", "memory")
+_COSTS = ("p99", "memory")
 
 
 class Compared(Struct, kw_only=True, frozen=True):
@@ -214,7 +213,7 @@ def _rows(plan: Plan, matrix: Matrix, now: Standing, kept: Records) -> list[Matr
     candidates = plan.matrix.candidates
     reps = {candidate.cell_id: recorded.valid(candidate.cell_id, kept) for candidate in candidates}
     every = [*chain(*reps.values())]
-    paths: dict[str, str] = {name: metrics.path_of(name, every)[0] for name in _COSTS}
+    paths = {name: metrics.reading(name, every).path for name in _COSTS}
     figures = {
         candidate.name: _figures(reps[candidate.cell_id], candidate.cell_id, kept, paths)
         for candidate in candidates

@@ -139,7 +139,7 @@ def _latency(repetition: Repetition, name: str, limit_ms: float) -> Reason:
 
 
 def _is_withheld(repetition: Repetition, percentile: str) -> bool:
-    """Return whether a percentile may be the generator's own (loadlab/results/due.py)."""
+    """Return whether a percentile may be the generator's own (loadlab.results.latencies_due.py)."""
     found = repetition.latency_us
     return found is not None and found.p50 is not None and getattr(found, percentile) is None
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from loadlab.generators import registry
 from loadlab.model import Cell, NoiseFloor, Repetition, Sample
 from loadlab.report.html import Link, Row, Table, TableCell, link, table
-from loadlab.report.sections import cells_section, headlines, latency_columns, processes_section
-from loadlab.report.words import cost_words, labels
+from loadlab.report.sections import cells_section, headlines, latency_columns
+from loadlab.report.words import labels, quantities
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE, RESULT, SUMMARY
@@ -69,7 +69,7 @@ def build(entries: Sequence[Entry], floors: Sequence[NoiseFloor]) -> Table | Non
     compared = ""
     if len({_group(entry) for entry in entries}) < len(entries):
         words = ", ".join(
-            f"{cost_words.NAMES.get(metric, metric)} {formatting.percent(known[metric])}"
+            f"{quantities.label(metric)} {formatting.percent(known[metric])}"
             for _, _, metric in HEAD
             if metric in known
         )
@@ -132,7 +132,7 @@ def _group(entry: Entry) -> str:
 def _row(entry: Entry) -> Row:
     found, headline = entry.cell.statistics, headlines.headline(entry)
     goodput = found.goodput.median if found.goodput else None
-    spent = processes_section.cost(entry)
+    spent = entry.cell.cost
     times = latency_columns.cells_of(found, NAMES, found.responses)
     response = latency_columns.response_time(found.response_time)
     errors = headlines.total(found.errors)
@@ -151,9 +151,7 @@ def _row(entry: Entry) -> Row:
             TableCell(response.text, title=response.title, value=_number(mean and mean / 1000)),
             _cell(formatting.count(errors), errors),
             _cell(formatting.count(found.unsent), found.unsent),
-            _cost("cpu", spent.cpu),
-            _cost("switches", spent.switches),
-            _cost("memory", spent.memory),
+            *(_cost(metric, spent.sample(metric)) for metric in ("cpu", "switches", "memory")),
             f"{server}, {client}",
         ],
         headline.state,
@@ -170,11 +168,11 @@ def _cell(text: str, value: float | None) -> TableCell:
 
 def _cost(metric: str, found: Sample | None) -> TableCell:
     """Return a part of the cost; the pointer over it shows the interval."""
-    median, span = None if found is None else found.median, cost_words.span(metric, found)
+    median, span = None if found is None else found.median, quantities.span(metric, found)
     return TableCell(
-        cost_words.number(metric, median),
+        quantities.number(metric, median),
         title=f"interval {span}" if span else "",
-        value=_number(cost_words.scaled(metric, median)),
+        value=_number(quantities.scaled(metric, median)),
     )
 
 

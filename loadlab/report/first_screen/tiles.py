@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadlab.model import Cost, CurveSummary, Sample, SearchSummary, Summary
+from loadlab.model import CurveSummary, Sample, SearchSummary, Summary
+from loadlab.model.metric_rows import SPEEDS
 from loadlab.report.html import Headline
-from loadlab.report.sections import cells_section, headlines, processes_section
+from loadlab.report.sections import cells_section, headlines
 from loadlab.report.words import cost_words, labels, limits, quantities
 from loadlab.report.words.labels import Entry
-from loadlab.results import metrics
 from loadlab.run import formatting
 
 MOST = 6  # more endpoints than this have no tiles; the table has them
@@ -143,47 +143,47 @@ def _p99(summary: Summary, entry: Entry) -> Tile:
 
 
 def _cpu(summary: Summary, entry: Entry) -> Tile:
-    used = processes_section.cost(entry).cpu
+    used = entry.cell.cost.sample("cpu")
     server, _ = cells_section.both_cpus(headlines.valid(entry.cell))
     if used is None:
         return Tile("CPU", formatting.NONE, "", f"not recorded; server CPU {server}")
     remark = [_known(summary, entry, "cpu", used), f"server CPU {server}"]
     return Tile(
-        "CPU", cost_words.number("cpu", used.median), "µs/request", "; ".join(filter(None, remark))
+        "CPU", quantities.number("cpu", used.median), "µs/request", "; ".join(filter(None, remark))
     )
 
 
 def _memory(summary: Summary, entry: Entry) -> Tile:
-    found = processes_section.cost(entry)
-    if found.memory is None or found.memory_is is None:
+    found = entry.cell.cost
+    memory, before = found.sample("memory"), found.sample("memory_before")
+    if memory is None or found.memory_is is None:
         return Tile("memory", formatting.NONE, "", "not recorded")
     remark = [
-        f"the application, {cost_words.MEMORY[found.memory_is]}",
-        _known(summary, entry, "memory", found.memory),
+        f"the application, {quantities.MEMORY[found.memory_is]}",
+        _known(summary, entry, "memory", memory),
     ]
-    if found.memory_before is not None:
-        before = cost_words.number("memory", found.memory_before.median)
-        remark.append(f"{before} before the load")
+    if before is not None:
+        remark.append(f"{quantities.number('memory_before', before.median)} before the load")
     return Tile(
         "memory",
-        cost_words.number("memory", found.memory.median),
+        quantities.number("memory", memory.median),
         "MiB",
         "; ".join(filter(None, remark)),
     )
 
 
 def _energy(summary: Summary, entry: Entry) -> list[Tile]:
-    found = processes_section.cost(entry).energy
+    found = entry.cell.cost.sample("energy")
     if found is None:
         return []
     remark = _known(summary, entry, "energy", found) or "of the whole machine"
-    return [Tile("energy", cost_words.number("energy", found.median), "mJ/request", remark)]
+    return [Tile("energy", quantities.number("energy", found.median), "mJ/request", remark)]
 
 
-def _known(summary: Summary, entry: Entry, metric: Cost, found: Sample) -> str:
+def _known(summary: Summary, entry: Entry, metric: str, found: Sample) -> str:
     """Return the interval of a median and the noise floor, where they are known."""
     span, floor = (
-        cost_words.span(metric, found),
+        quantities.span(metric, found),
         cost_words.floor(summary.noise_floor, entry.cell, metric),
     )
     noise = "" if floor is None else f"noise floor {formatting.percent(floor)}"
@@ -204,9 +204,7 @@ def _verdict(entry: Entry, headline: Headline) -> Tile:
 def _noise(summary: Summary, entry: Entry) -> Tile:
     """Return the noise floor of the cell, or of the run's cells, for the main metric."""
     known = [
-        one
-        for one in summary.noise_floor
-        if one.noise_floor is not None and one.metric in metrics.SPEEDS
+        one for one in summary.noise_floor if one.noise_floor is not None and one.metric in SPEEDS
     ]
     own = [one for one in known if one.cell_id == entry.cell.cell_id] or known
     if not own:

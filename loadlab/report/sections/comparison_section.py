@@ -10,10 +10,10 @@ from loadlab.model import (
     Difference,
     MetricComparison,
     NoiseFloor,
-    Sample,
     SkippedTuning,
     Summary,
 )
+from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import (
     Cells,
@@ -26,22 +26,16 @@ from loadlab.report.html import (
     link,
     table,
 )
-from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
+from loadlab.report.words import labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry, Paths
+from loadlab.results import effect
 from loadlab.run import formatting
-from loadlab.run.formatting import ms
 from loadlab.run.methods import comparison_rule
 from loadlab.run.run_dir import SUMMARY
 from loadlab.stats import inference
 
-UNITS = {"goodput": "requests/s", "p50": "ms", "p99": "ms", **cost_words.UNITS}
-# Names for terminal and figure, and units for the terminal.
-_SHORT = {"cpu": "CPU"}
-_TERSE = {"goodput": "/s", "p50": "ms", "p99": "ms", "cpu": "µs", "memory": "MiB", "energy": "mJ"}
 # Parts whose value needs no name before it: production, not tuning production.
 _PLAIN = ("framework", "server", "transport", "protocol", "endpoint", "tuning", "network")
-# The better direction of each metric.
-_BETTER = {**dict.fromkeys(UNITS, "lower"), "goodput": "higher"}
 
 _LEVEL = f"{inference.LEVEL * 100:.0f} %"
 _MARGIN = formatting.percent(comparison_rule().margin)
@@ -135,14 +129,14 @@ def _headline(one: _Titled) -> Headline:
     """Return a sentence on all metrics; its state is decided, same or inconclusive."""
     rows = one.comparison.rows
     decided = [
-        f"{_name(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} interval "
-        f"{formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
+        f"{quantities.label(row.metric)} {formatting.signed(row.difference.value)} ({_LEVEL} "
+        f"interval {formatting.span(row.difference.low, row.difference.high)}), {_noise(row)}: "
         f"{_concluded(row)}"
         for row in rows
         if row.conclusion in ("higher", "lower")
     ]
     same = [
-        f"{_name(row.metric)} ({formatting.signed(row.difference.value)}"
+        f"{quantities.label(row.metric)} ({formatting.signed(row.difference.value)}"
         + ("" if row.noise_floor is None else f", {_noise(row)}")
         + ")"
         for row in rows
@@ -153,7 +147,9 @@ def _headline(one: _Titled) -> Headline:
         if row.conclusion == "inconclusive":
             value = row.difference.value
             shown = "" if value is None else f" ({formatting.signed(value)})"
-            open_ones.setdefault(words.reason(row.reason), []).append(_name(row.metric) + shown)
+            open_ones.setdefault(words.reason(row.reason), []).append(
+                quantities.label(row.metric) + shown
+            )
     parts = [
         *decided,
         *([f"no difference in {_and(same)}"] if same else []),
@@ -185,21 +181,6 @@ def _failed(compared: Comparison) -> str:
     if not head and not base:
         return ""
     return f"failed requests {formatting.part_of(head)} against {formatting.part_of(base)}"
-
-
-def _number(metric: str, value: float | None) -> str:
-    """Return a metric's value in the unit of UNITS, without it."""
-    if metric in cost_words.UNITS:
-        return cost_words.number(metric, value)
-    return formatting.rate(value) if metric == "goodput" else ms(value)
-
-
-def _median(metric: str, found: Sample) -> str:
-    """Return a median and its interval in words."""
-    shown = _number(metric, found.median)
-    if found.low is None:
-        return shown
-    return f"{shown} ({_number(metric, found.low)} to {_number(metric, found.high)})"
 
 
 def _difference(found: Difference) -> str:
@@ -257,9 +238,9 @@ def _table(several: Sequence[_Titled], path: str, source: str) -> Table:
 def _row(row: MetricComparison) -> Cells:
     floor = formatting.percent(row.noise_floor)
     return [
-        f"{_metric(row)}, {UNITS[row.metric]}",
-        _median(row.metric, row.base),
-        _median(row.metric, row.head),
+        f"{_metric(row)}, {ROWS[row.metric].unit.name}",
+        quantities.median(row.metric, row.base),
+        quantities.median(row.metric, row.head),
         _difference(row.difference),
         floor + (" (of another cell)" if row.noise_floor_scope == "run" else ""),
         TableCell(_concluded(row), css=_css(row)),
@@ -267,12 +248,8 @@ def _row(row: MetricComparison) -> Cells:
     ]
 
 
-def _name(metric: str) -> str:
-    return cost_words.NAMES.get(metric, metric)
-
-
 def _metric(row: MetricComparison | NoiseFloor) -> str:
-    name = _name(row.metric)
+    name = quantities.label(row.metric)
     return f"{name} response time" if row.latency_of == "due" else name
 
 
@@ -284,7 +261,7 @@ def _counts(compared: Comparison) -> str:
 
 def _css(row: MetricComparison) -> str:
     if row.conclusion in ("higher", "lower"):
-        return "better" if row.conclusion == _BETTER[row.metric] else "worse"
+        return "better" if effect.is_better(row) else "worse"
     return "same" if row.conclusion == "no difference" else "inconclusive"
 
 
@@ -297,7 +274,7 @@ def _figure(several: Sequence[_Titled]) -> Figure:
             formatting.one_line(f"{one.subject} on {one.title}", 76),
             [
                 curves_plot.DifferenceRow(
-                    _SHORT.get(row.metric, row.metric),
+                    quantities.short(row.metric),
                     row.difference.value,
                     row.difference.low,
                     row.difference.high,
@@ -366,14 +343,11 @@ def _line(row: MetricComparison) -> str:
     found = row.difference
     reason = f": {words.reason(row.reason)}" if row.conclusion == "inconclusive" else ""
     return (
-        f"  {_SHORT.get(row.metric, row.metric):<10}"
-        + "".join(f"{_terse(row.metric, side.median):>10}" for side in (row.base, row.head))
+        f"  {quantities.short(row.metric):<10}"
+        + "".join(
+            f"{quantities.terse(row.metric, side.median):>10}" for side in (row.base, row.head)
+        )
         + f"{formatting.signed(found.value):>12}"
         + f"{formatting.span(found.low, found.high):>18}"
         + f"{formatting.percent(row.noise_floor):>13}  {_concluded(row)}{reason}"
     )
-
-
-def _terse(metric: str, value: float | None) -> str:
-    shown = _number(metric, value)
-    return shown if value is None else f"{shown}{_TERSE.get(metric, '')}"

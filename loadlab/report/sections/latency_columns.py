@@ -87,7 +87,7 @@ def intervals(found: Statistics) -> Table | None:
     for name in histograms.PERCENTILES:
         one: PercentileInterval = getattr(known, name)
         value = bounded(found.latency_us, name)
-        shown = words.reason(one.reason) if one.reason else quantities.bounds(one)
+        shown = words.reason(one.reason) if one.reason else quantities.in_ms(one)
         part = ms(getattr(found.own_us, name, None)) if found.own_us else formatting.NONE
         rows.append([quantities.percentile(name), value, part, shown])
     return html.table(

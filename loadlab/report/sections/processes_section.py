@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loadlab.model import CellCost, Database, Processes, Repetition, ServiceProcesses
+from loadlab.model import Database, Processes, Repetition, ServiceProcesses
 from loadlab.report.html import Cells, Table, TableCell, link, links, table
-from loadlab.report.words import cost_words as words
+from loadlab.report.words import quantities
 from loadlab.report.words.labels import Entry
-from loadlab.results import metrics, usage
+from loadlab.results import usage
 from loadlab.run import formatting
 from loadlab.run.run_dir import HERE
 from loadlab.telemetry.processes import GROUPS
@@ -70,11 +70,6 @@ def _shown(value: float | None) -> str:
     return formatting.NONE if value is None else formatting.significant(value)
 
 
-def cost(entry: Entry) -> CellCost:
-    """Return what a request of a cell cost; runs before it was summarised are read again."""
-    return entry.cell.cost or metrics.cost(entry.cell)
-
-
 def _voluntary(used: Processes, rep: Repetition) -> float | None:
     return usage.by_request(used.voluntary_switches, rep)
 
@@ -101,10 +96,10 @@ def _processes(entries: Sequence[Entry], named: bool) -> Table | None:
     for entry in entries:
         if not _recorded(entry):
             continue
-        found = cost(entry)
+        found = entry.cell.cost
         rows.append([
             *label(entry, named),
-            *(words.median(name, getattr(found, name)) for name in _CPU),
+            *(quantities.median(name, found.sample(name)) for name in _CPU),
             *(
                 formatting.percent(_median(entry, group, lambda used, _: used.cpu))
                 for group in GROUPS

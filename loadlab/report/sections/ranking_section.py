@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from loadlab.model import Cost, CostPart, RankingRow, Reason, Summary
+from loadlab.model import RankingRow, Reason, Summary
+from loadlab.model.metric_rows import ROWS
 from loadlab.report import words
 from loadlab.report.html import Cells, Table, TableCell, link, table
-from loadlab.report.sections import processes_section
-from loadlab.report.words import cost_words, labels, outcomes, repetitions_words
+from loadlab.report.words import cost_words, labels, outcomes, quantities, repetitions_words
 from loadlab.report.words.labels import Entry
 from loadlab.run import formatting
 from loadlab.run.formatting import ms
@@ -26,7 +26,7 @@ EXPLAINED = (
     "application. The cost does not rank."
 )
 FLOORS = " Noise floors of the cost, the largest of the A/A controls: {floors}."
-COSTS: tuple[Cost | CostPart, ...] = ("cpu", "cpu_kernel", "switches", "memory", "energy")
+COSTS = [row.name for row in ROWS.values() if row.beside_rank]
 
 
 def _rank(row: RankingRow) -> str:
@@ -59,7 +59,7 @@ def _floors(summary: Summary) -> str:
     """Return a sentence on the noise floors of the cost; empty where no A/A control has one."""
     found = {name: cost_words.largest_floor(summary.noise_floor, name) for name in COSTS}
     told = [
-        f"{cost_words.NAMES[name]} {formatting.percent(floor)}"
+        f"{quantities.label(name)} {formatting.percent(floor)}"
         for name, floor in found.items()
         if floor is not None
     ]
@@ -77,8 +77,8 @@ def tables(
     found: list[Table] = []
     for index, group in enumerate(summary.ranking):
         rows: list[Cells] = []
-        spent = {row.cell_id: processes_section.cost(known[row.cell_id]) for row in group.rows}
-        names = [name for name in COSTS if any(getattr(one, name) for one in spent.values())]
+        spent = {row.cell_id: known[row.cell_id].cell.cost for row in group.rows}
+        names = [name for name in COSTS if any(cost.sample(name) for cost in spent.values())]
         prices = {
             row.cell_id: price[0]
             for row in group.rows
@@ -92,7 +92,7 @@ def tables(
                 TableCell(entry.title, href=f"#{entry.anchor}"),
                 formatting.rate(row.goodput),
                 ms(row.response_time_us),
-                *(cost_words.median(name, getattr(spent[row.cell_id], name)) for name in names),
+                *(quantities.median(name, spent[row.cell_id].sample(name)) for name in names),
                 *([prices.get(row.cell_id, formatting.NONE)] if prices else []),
                 repetitions_words.counted(entry.cell.repetitions)
                 or f"{entry.cell.statistics.n} valid",
@@ -108,7 +108,7 @@ def tables(
                     "cell",
                     "goodput",
                     "response time, ms",
-                    *(f"{cost_words.NAMES[name]}, {cost_words.UNITS[name]}" for name in names),
+                    *map(quantities.heading, names),
                     *(["USD/million requests at the objective"] if prices else []),
                     "repetitions",
                     "difference from the rank above",
@@ -137,8 +137,8 @@ def lines(summary: Summary) -> list[str]:
             wait = row.response_time_us
             beside = [repetitions_words.counted(entry.cell.repetitions), reason]
             told = "; ".join(filter(None, beside))
-            used = processes_section.cost(entry).cpu
-            cpu = formatting.NONE if used is None else f"{cost_words.number('cpu', used.median)}µs"
+            used = entry.cell.cost.sample("cpu")
+            cpu = formatting.NONE if used is None else f"{quantities.number('cpu', used.median)}µs"
             found.append(
                 f"{_rank(row):<6}{formatting.rate(row.goodput):>9}"
                 f"{formatting.NONE if wait is None else ms(wait) + 'ms':>15}{cpu:>13}"

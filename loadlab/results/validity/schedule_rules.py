@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadlab.results.due import exceeding, withheld
+from loadlab.results.latencies_due import exceeding, withheld
 from loadlab.results.validity import disturbance
 from loadlab.results.validity.validity_evidence import LoadEvidence
 from loadlab.model import Facts, Load, Reason

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from loadlab.generators import load_run
-from loadlab.generators.load_run import Asked, LoadRun, Offer
+from loadlab.generators.load_run import LoadRun, LoadRunInput, Offer
 from loadlab.model import HostCpus, HostInterfaces, Load
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
@@ -73,7 +73,7 @@ def run(load: dict[str, Any], **changed: Any) -> LoadRun:
         "database": "loadlab",
         **changed,
     }
-    return load_run.load_run(documents.decode(asked, Asked, "test"))
+    return load_run.load_run(documents.decode(asked, LoadRunInput, "test"))
 
 
 def words_of(command: str, unit: str, option: str) -> list[str]:

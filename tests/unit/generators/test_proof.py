@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from loadlab.generators import proof, registry
-from loadlab.generators.proof import Found, Outcome
+from loadlab.generators.proof import InstalledProgram, Outcome
 from loadlab.model import GeneratorProgram
 from loadlab.report.words import generators_words
 
@@ -61,9 +61,9 @@ def test_a_program_that_only_prints_its_usage_is_refused() -> None:
 def test_each_generator_proves_itself_with_its_own_command_and_rights() -> None:
     program = GeneratorProgram(version="wrk 4", sha256="a" * 64)
     snap = GeneratorProgram(version="wrk 4", sha256="b" * 64, snap_revision="12")
-    found = {"oha": Found("/usr/local/bin/oha", True, program)}
-    found["wrk2"] = Found("/snap/bin/wrk2", False, snap)
-    (due,) = proof.due(found)
+    found = {"oha": InstalledProgram("/usr/local/bin/oha", True, program)}
+    found["wrk2"] = InstalledProgram("/snap/bin/wrk2", False, snap)
+    (due,) = proof.missing_proofs(found)
     assert (due.name, due.sha256) == ("wrk2", "b" * 64)
     assert "User=loadlab" not in due.command
     assert due.command.endswith(
@@ -71,12 +71,14 @@ def test_each_generator_proves_itself_with_its_own_command_and_rights() -> None:
         f"{shlex.quote(proof.URL)}"
     )
     executables = [name for name, entry in registry.GENERATORS.items() if entry.program]
-    for one in proof.due({name: Found("", False, program) for name in executables}):
+    for one in proof.missing_proofs(
+        {name: InstalledProgram("", False, program) for name in executables}
+    ):
         assert "--property=User=loadlab" in shlex.split(one.command)
         assert f" {one.name} " in one.command
 
 
-def identified(folder: Path, **programs: str) -> dict[str, Found]:
+def identified(folder: Path, **programs: str) -> dict[str, InstalledProgram]:
     """Run the script that identifies generators where these programs are in the PATH."""
     for name, words in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{words}\n")
@@ -101,7 +103,7 @@ def test_generators_are_identified_by_version_and_checksum(tmp_path: Path) -> No
     assert set(found) == {"first", "second"}
     sha256 = hashlib.sha256((tmp_path / "one").read_bytes()).hexdigest()
     program = GeneratorProgram(version="one 1.0of today", sha256=sha256)
-    assert found["first"] == Found(str(tmp_path / "one"), False, program)
+    assert found["first"] == InstalledProgram(str(tmp_path / "one"), False, program)
     assert found["second"].program.version == ""
 
 

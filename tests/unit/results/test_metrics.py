@@ -64,10 +64,10 @@ def test_memory_is_proportional_where_all_repetitions_have_it() -> None:
         builders.processes(rss_max_bytes=4 << 20, pss_bytes=3 << 20, pss_before_bytes=2 << 20)
     )
     both = metrics.cost(builders.cell_summary("one", [pss, rss]))
-    assert builders.present(both.memory).median == 4 << 20
-    assert (both.memory_is, builders.present(both.memory_before).n) == ("rss", 1)
+    assert builders.present(both.sample("memory")).median == 4 << 20
+    assert (both.memory_is, builders.present(both.sample("memory_before")).n) == ("rss", 1)
     found = metrics.cost(builders.cell_summary("one", [pss] * 3))
-    assert found.memory == Sample(n=3, median=3 << 20, low=3 << 20, high=3 << 20)
+    assert found.sample("memory") == Sample(n=3, median=3 << 20, low=3 << 20, high=3 << 20)
     assert found.memory_is == "pss"
 
 

@@ -68,7 +68,7 @@ def test_the_generators_own_lateness_at_the_end_is_nobodys_wait() -> None:
 
 def test_what_is_lost_counts_in_proportion_to_the_latencies_known() -> None:
     """Of 300 answers 200 have a latency: of 30 never sent 20 stand beside them."""
-    waited = Waited(counted(*[1000] * 200), unsent=30, known=200 / 300)
+    waited = Waited(counted(*[1000] * 200), unsent=30, known_fraction=200 / 300)
     found = summarise(waited, rate=10.0)
     assert (found.requests, found.failed) == (220, 20)
 

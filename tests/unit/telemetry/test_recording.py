@@ -83,10 +83,10 @@ class Forward:
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        for each in self._open:
+        for connection in self._open:
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
         self._open.clear()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -109,36 +109,36 @@ def blocks(path: Path) -> list[tuple[float, str]]:
     """When each scrape was made, and why it failed."""
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     marked = [line.removeprefix("# scrape ") for line in lines if line.startswith("# scrape ")]
-    return [(float(t), why) for t, _, why in (line.partition(" failed: ") for line in marked)]
+    return [(float(t), reason) for t, _, reason in (line.partition(" failed: ") for line in marked)]
 
 
 def test_a_host_is_scraped_at_equal_distances_and_once_more_at_the_end(tmp_path: Path) -> None:
     with exporter() as port:
         over = threading.Event()
-        one = Recording(tmp_path / "a" / "one.gz", f"http://127.0.0.1:{port}/metrics", over)
+        recorded = Recording(tmp_path / "a" / "one.gz", f"http://127.0.0.1:{port}/metrics", over)
         time.sleep(1.02)
         over.set()
-        one.end()
-    found = blocks(tmp_path / "a" / "one.gz")
-    assert [why for _, why in found] == [""] * len(found)
-    assert 6 <= len(found) <= 12
-    apart = [later[0] - earlier[0] for earlier, later in itertools.pairwise(found)]
+        recorded.end()
+    scrapes = blocks(tmp_path / "a" / "one.gz")
+    assert [reason for _, reason in scrapes] == [""] * len(scrapes)
+    assert 6 <= len(scrapes) <= 12
+    apart = [later[0] - earlier[0] for earlier, later in itertools.pairwise(scrapes)]
     assert min(apart) >= APART_S - 0.01
 
 
 def test_a_connection_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    connections = []
     connect = socket.create_connection
 
     def counted(*args: object, **options: object) -> socket.socket:
-        made.append(args)
+        connections.append(args)
         return connect(*args, **options)  # type: ignore[arg-type]
 
     with exporter() as port:
         monkeypatch.setattr(socket, "create_connection", counted)
-        with contextlib.closing(Exporter(f"http://127.0.0.1:{port}/metrics")) as one:
-            pages = [one.read() for _ in range(3)]
-    assert len(made) == 1
+        with contextlib.closing(Exporter(f"http://127.0.0.1:{port}/metrics")) as kept:
+            pages = [kept.read() for _ in range(3)]
+    assert len(connections) == 1
     assert {page.text for page in pages} == {Page.answer}
     # The time of each is the middle of its request.
     assert all(0 < page.took_s < 1 and abs(page.t - time.time()) < 5 for page in pages)
@@ -154,8 +154,8 @@ def test_a_host_that_is_slow_delays_no_other(tmp_path: Path) -> None:
         ]
         time.sleep(1.5)
         over.set()
-        for one in both:
-            one.end()
+        for recorded in both:
+            recorded.end()
     assert len(blocks(tmp_path / "slow")) <= 4
     assert len(blocks(tmp_path / "quick")) >= 8
 
@@ -172,7 +172,7 @@ def test_only_the_seconds_without_a_connection_are_missing(tmp_path: Path) -> No
 
         over = threading.Event()
         url = f"http://127.0.0.1:{forward.port}/metrics"
-        one = Recording(tmp_path / "one", url, over, reconnect)
+        recorded = Recording(tmp_path / "one", url, over, reconnect)
         time.sleep(0.5)
         forward.end()
         ended = time.time()
@@ -181,16 +181,16 @@ def test_only_the_seconds_without_a_connection_are_missing(tmp_path: Path) -> No
         back = time.time()
         time.sleep(1)
         over.set()
-        one.end()
+        recorded.end()
         forward.end()
-    found = blocks(tmp_path / "one")
-    missing = [(t, why) for t, why in found if why]
+    scrapes = blocks(tmp_path / "one")
+    missing = [(t, reason) for t, reason in scrapes if reason]
     assert missing
     assert all(ended - EVERY_S < t < back + 5 * EVERY_S for t, _ in missing)
     assert missing[0][1].startswith("ConnectionRefusedError: ")
     assert missing[0][1].endswith("; ConnectionError: Connection timed out")
     assert forward.begins == 2
-    after = [t for t, why in found if t > back and not why]
+    after = [t for t, reason in scrapes if t > back and not reason]
     assert len(after) >= 5
 
 
@@ -198,11 +198,11 @@ def test_without_a_forward_nothing_is_connected_anew(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     over = threading.Event()
-    one = Recording(tmp_path / "one", f"http://127.0.0.1:{port}/metrics", over)
+    recorded = Recording(tmp_path / "one", f"http://127.0.0.1:{port}/metrics", over)
     time.sleep(0.2)
     over.set()
-    one.end()
-    assert {why.partition(":")[0] for _, why in blocks(tmp_path / "one")} == {
+    recorded.end()
+    assert {reason.partition(":")[0] for _, reason in blocks(tmp_path / "one")} == {
         "ConnectionRefusedError"
     }
 

@@ -268,19 +268,6 @@ def test_exit_status_follows_from_the_answer(answer: Answer, fails: bool, status
     assert verdict.exit_status(answer, undecided_fails=fails) == status
 
 
-@pytest.mark.parametrize(
-    ("several", "answer"),
-    [
-        (["faster", "undecided", "slower"], "slower"),
-        (["faster", "undecided"], "undecided"),
-        (["no difference", "faster"], "faster"),
-        (["no difference", "no difference"], "no difference"),
-    ],
-)
-def test_one_slower_metric_outweighs_the_others(several: list[Answer], answer: str) -> None:
-    assert verdict.overall(several) == answer
-
-
 def test_verdict_is_derived_from_the_results_and_told(tmp_path: Path) -> None:
     machine = Machine(plan(), {"cpu": 1.1})
     machine.run()

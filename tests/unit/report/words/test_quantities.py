@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from loadlab.model import Sample
+from loadlab.report.words import quantities
 from loadlab.report.words.quantities import levels, quantity
 
 
@@ -28,3 +30,14 @@ def test_quantities_are_written_with_their_units(
     metric: str | None, number: float, shown: str
 ) -> None:
     assert quantity(metric, number) == shown
+
+
+def test_a_part_of_the_cost_is_in_its_unit_with_its_interval() -> None:
+    assert quantities.median("cpu", Sample(n=3, median=95.3, low=86.6, high=108.2)) == (
+        "95.3 (86.6 to 108)"
+    )
+    assert (
+        quantities.median("memory", Sample(n=1, median=82.4 * 2**20, low=None, high=None)) == "82.4"
+    )
+    assert quantities.median("energy", Sample(n=1, median=0.0123, low=None, high=None)) == "12.3"
+    assert quantities.median("cpu", None) == "-"

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 from ansible_collections.lab.bench.plugins.plugin_utils.controller import ControllerAction
 
-from loadlab.generators.load_run import Asked, load_run
+from loadlab.generators.load_run import LoadRunInput, load_run
 from loadlab.run import documents
 from loadlab.run.run_dir import RepetitionDir
 
 
 class ActionModule(ControllerAction):
-    def work(self, args: Asked) -> dict[str, Any]:
+    def work(self, args: LoadRunInput) -> dict[str, Any]:
         planned = load_run(args)
         folder = RepetitionDir(Path(args.dir))
         folder.path.mkdir(parents=True, exist_ok=True)

@@ -37,12 +37,12 @@ def last_line(log: Path) -> str:
 class Arguments(Struct, kw_only=True, frozen=True):
     """An asynchronous task of the controller.
 
-    - what: what it does, in words
+    - title: what it does, in words
     - results_file: the status file that Ansible returned when it started the task
     - log: the file whose last line is shown
     """
 
-    what: str
+    title: str
     results_file: Path
     log: Path
 
@@ -54,7 +54,7 @@ class ActionModule(ControllerAction):
         begun = time.monotonic()
         while not finished(args.results_file):
             waited = formatting.lasting(time.monotonic() - begun)
-            words = f"{args.what}, waited {waited}: {last_line(args.log)[:90]}"
+            words = f"{args.title}, waited {waited}: {last_line(args.log)[:90]}"
             under_way(Status(plain(self.variables["inventory_hostname"]), words))
             time.sleep(1)
         return {}

@@ -1,7 +1,7 @@
 """Action plugin lab.bench.next: decides what a host pair measures next, and prints the last result.
 
 Its result: ``item``: the measurement, None where nothing is left, ``left``: the likely number of
-those to come, and ``began``: the start of this invocation. loadlab/results/turns.py decides.
+those to come, and ``began``: the start of this invocation. loadlab/kinds/turns.py decides.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ from loadlab.kinds import all_kinds
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
 from loadlab.model.study import Scalar
-from loadlab.plan import option_specs
-from loadlab.plan.option_specs import Spec
+from loadlab.plan.option_specs import Spec, given_of
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.request import Request
 from loadlab.report.words import applications_words, curves_words, reproduction_words
@@ -36,14 +35,14 @@ class Arguments(Struct, kw_only=True, frozen=True):
     """What a stage asks to be planned; the rest is described in loadlab/plan/request.py.
 
     - specs: the options of the role run, as its argument specs have them
-    - given: option -> value, None or "" where none was given
+    - options: option -> value, None or "" where none was given
     - original: file with the run to repeat, from lab.bench.original; "" to repeat none
     - made_with: variables of the role that makes the hosts, which decide what the hosts are
     """
 
     root: Path
     specs: dict[str, Spec]
-    given: dict[str, Any]
+    options: dict[str, Any]
     user: list[str] = []
     begin: bool = False
     needs_framework: bool = True
@@ -67,7 +66,7 @@ class ActionModule(ControllerAction):
         request = Request(
             **{
                 **{name: values[name] for name in Request.__struct_fields__ if name in values},
-                "given": option_specs.given_of(args.given),
+                "given": given_of(args.options),
                 "now": datetime.datetime.now(),
                 "lab": revision.revision(args.root),
                 "original": original,

@@ -91,10 +91,10 @@ class ActionModule(ControllerAction):
         expected = math.ceil(args.seconds)
         ask_every_s = 1 if expected else ASK_EVERY_S
         item = args.item
-        what = progress.measurement(item, args.path, args.server)
+        title = progress.measurement(item, args.path, args.server)
         repetition = RepetitionDir(args.dir)
         resume = plan_document.resume_args(repetition.run_dir.path)
-        stopped = repetitions_words.stopped(what, repetition.number, resume)
+        stopped = repetitions_words.stopped(title, repetition.number, resume)
         ends = time.time() + item.seconds_left
         for second in range(math.ceil(args.most) + 1):
             wait = begun + second - time.monotonic()
@@ -111,7 +111,7 @@ class ActionModule(ControllerAction):
             under_way(
                 Status(
                     plain(self.variables["inventory_hostname"]),
-                    f"{what}: {far}; {until}",
+                    f"{title}: {far}; {until}",
                     f"{args.server} [{item.position}/{item.total}] {far}",
                     ends,
                     stopped,

@@ -257,7 +257,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "postgresql_settings": sizing.postgresql_settings,
     "program_to_prove": lambda program: "{name}={program}={snap}".format(**program),
     "proof_refusal": proof_refusal,
-    "proofs_due": proof.due,
+    "proofs_due": proof.missing_proofs,
     "qdisc_commands": qdisc_commands,
     "qdisc_differences": qdisc_differences,
     "qdisc_obstacle": qdisc_obstacle,
@@ -299,13 +299,8 @@ def adapted(function: Callable[..., Any]) -> Callable[..., Any]:
         signature, hints = types()
         bound = signature.bind(*values, **options)
         for name, value in bound.arguments.items():
-            kind = hints.get(name, Any)
-            if (
-                kind is object
-                or signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            ):
-                kind = Any
-            bound.arguments[name] = convert(value, kind)
+            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            bound.arguments[name] = convert(value, Any if several else hints.get(name, Any))
         return msgspec.to_builtins(function(*bound.args, **bound.kwargs))
 
     return call

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -17,11 +17,21 @@ def convert(value: object, kind: type[T]) -> T:
 
     Texts become numbers and booleans where these are expected, as -e gives texts.
     """
-    return msgspec.convert(plain(value), kind, strict=False, dec_hook=_path)
+    known: Any = kind
+    if get_origin(kind) is Iterable and isinstance(value, Iterable):
+        # msgspec has no type for it. A mapping stands for its keys.
+        known, value = list[get_args(kind)], list(value)  # type: ignore[misc]
+    converted: T = msgspec.convert(plain(value), known, strict=False, dec_hook=_other)
+    return converted
 
 
-def _path(kind: type, text: str) -> Path:
-    return Path(os.path.expandvars(text)).expanduser()
+def _other(kind: type, value: Any) -> Any:
+    """Return a value as a type that msgspec does not know."""
+    if kind is object:
+        return value
+    if kind is not Path:
+        raise NotImplementedError(f"no value of a play becomes {kind}")
+    return Path(os.path.expandvars(value)).expanduser()
 
 
 def plain(value: object) -> Any:

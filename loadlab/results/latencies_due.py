@@ -62,11 +62,11 @@ def over_due(
     ``answers``: histograms.summary of ``histogram``, the answers. ``censored``: the certain
     waits of the requests without an answer.
     """
-    found, at_least = censoring.summary(answers, histogram, histograms.counts_of(censored))
-    found |= dict.fromkeys(withheld)
+    figures, at_least = censoring.summary(answers, histogram, histograms.counts_of(censored))
+    figures |= dict.fromkeys(withheld)
     return msgspec.convert(
         {
-            **found,
+            **figures,
             "censored": int(censored.total_count),
             "at_least": [name for name in at_least if name not in withheld],
         },
