@@ -15,7 +15,7 @@ from loadlab.kinds.study.kind import StudyKind
 from loadlab.model import OptionValue
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.run_dir import RunDir
 
 # A run is of the first that it may be of.

@@ -17,10 +17,10 @@ from loadlab.kinds.budget import Pace
 from loadlab.kinds.controls import Controls
 from loadlab.model import GivenOptions, OptionValue, Record, Study, Summary
 from loadlab.plan import plan_document
+from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
-from loadlab.plan.planned_cells import PlannedCells
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline, Section
 from loadlab.report.terminal import cell_lines
 from loadlab.run.run_dir import RunDir

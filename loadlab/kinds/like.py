@@ -10,8 +10,8 @@ import msgspec
 from loadlab.kinds import all_kinds
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions, Recipe, Source
-from loadlab.plan import option_specs
-from loadlab.plan.option_specs import Specs
+from loadlab.plan import check_options
+from loadlab.plan.check_options import Specs
 from loadlab.plan.user_options import RENAMED
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
@@ -55,7 +55,7 @@ def _defaults(recipe: Recipe, specs: Specs) -> GivenOptions:
     if any(name in filled(recipe.given) for kind in all_kinds.KINDS for name in kind.options):
         return {}
     before: GivenOptions = msgspec.structs.asdict(recipe.options)
-    now: GivenOptions = msgspec.structs.asdict(option_specs.options(specs, {}))
+    now: GivenOptions = msgspec.structs.asdict(check_options.options(specs, {}))
     return filled({name: before[name] for name in specs if before[name] != now[name]})
 
 

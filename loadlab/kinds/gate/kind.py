@@ -15,11 +15,10 @@ from loadlab.kinds.study.kind import StudyKind
 from loadlab.kinds.study.study_files import filled
 from loadlab.model import Manifest, Record, Study, Summary, Verdict
 from loadlab.plan import records as recorded
-from loadlab.plan.modes.experiment_types import items
-from loadlab.plan.plan_document import Plan
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir

@@ -35,9 +35,8 @@ from loadlab.model import (
     Verdict,
 )
 from loadlab.model.base import Above0, NotNegative, Positive, doc
-from loadlab.plan.modes.experiment_types import items
-from loadlab.plan.plan_document import Plan
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.plan_document import Plan, items
 from loadlab.run import documents
 from loadlab.run.catalog import load_yaml
 from loadlab.run.errors import PlanError

@@ -20,9 +20,8 @@ from msgspec.structs import astuple, replace
 
 from loadlab.kinds.lesson.definition import TRANSFER
 from loadlab.model import Exercise, GivenOptions, Item, Reader, Study
-from loadlab.plan.modes.experiment_types import PlannedExperiment
-from loadlab.plan.plan_document import Run
-from loadlab.plan.planned_cells import PlannedCells, repeated
+from loadlab.plan.experiments import PlannedCells, repeated
+from loadlab.plan.plan_document import PlannedExperiment, Run
 from loadlab.plan.records import Records, measured
 from loadlab.run import catalog
 from loadlab.run.errors import PlanError

@@ -16,8 +16,7 @@ from msgspec.structs import asdict
 
 from loadlab.model import MatrixLead, MatrixRow, MatrixVerdict, PlannedCandidate, Reason, Repetition
 from loadlab.plan import records as recorded
-from loadlab.plan.modes.experiment_types import Matrix
-from loadlab.plan.modes.matrix_order import Standing, goodputs, ranked
+from loadlab.plan.modes.matrix_order import Matrix, Standing, goodputs, ranked
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records
 from loadlab.results import metrics

@@ -15,10 +15,10 @@ from loadlab.kinds.study.study_files import filled
 from loadlab.model import MatrixVerdict, Record, Study, Summary
 from loadlab.plan import records as recorded
 from loadlab.plan import repeats
+from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.planned_cells import PlannedCells
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir

@@ -28,13 +28,12 @@ from loadlab.model import (
     StudyPublication,
 )
 from loadlab.model.base import Above0, NotNegative, Positive, doc
-from loadlab.plan import option_specs
-from loadlab.plan.modes.experiment_types import Matrix, items
-from loadlab.plan.modes.matrix_order import sizes
-from loadlab.plan.plan_document import Plan, Run
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan import check_options
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes.matrix_order import Matrix, sizes
+from loadlab.plan.plan_document import Plan, Run, items
 from loadlab.plan.records import latest_block
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.catalog import load_yaml
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import lasting
@@ -94,7 +93,7 @@ def study(ask: Request, options: GivenOptions) -> Study:
         if name in options:
             raise PlanError(f"{name}: '{options[name]}' has no place in a matrix: {reason}.")
     rule = rule_of(ask.root)
-    chosen = option_specs.options(ask.specs, options, ask.clients)
+    chosen = check_options.options(ask.specs, options, ask.clients)
     for name in _OF_ONE:
         if len(getattr(chosen, name)) > 1:
             raise PlanError(

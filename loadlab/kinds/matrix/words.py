@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from loadlab.kinds.matrix.analyse import Compared
 from loadlab.model import Candidate, MatrixLead, MatrixRow, MatrixVerdict
-from loadlab.plan.modes.experiment_types import Matrix
-from loadlab.plan.modes.matrix_order import Standing
+from loadlab.plan.modes.matrix_order import Matrix, Standing
 from loadlab.plan.plan_document import Plan
 from loadlab.report import words
 from loadlab.report.words import labels

@@ -13,7 +13,7 @@ from loadlab.kinds.study import analyse, show, study_files, words
 from loadlab.model import Calibration, Claims, Manifest, Record, Study, Summary
 from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline, Section
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir

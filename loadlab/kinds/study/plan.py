@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from loadlab.model import GivenOptions, Item, Options, PlannedStudy, Study, StudyCell, StudyClaim
-from loadlab.plan import ablation, cells, experiments, option_specs, user_options
+from loadlab.plan import ablation, cells, check_options, experiments, user_options
 from loadlab.plan.cells import Contracts
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled, items
-from loadlab.plan.modes.mode import OBSERVED
-from loadlab.plan.planned_cells import PlannedCells, Stacks, plan_cells
-from loadlab.plan.request import Request
+from loadlab.plan.experiments import PlannedCells, Stacks, plan_cells
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.modes.stopping import OBSERVED
+from loadlab.plan.plan_document import PlannedExperiment, items
+from loadlab.plan.user_options import Request
 from loadlab.run.catalog import known
 from loadlab.run.errors import PlanError
 from loadlab.tuning.profiles import tuning_keys, without
@@ -99,8 +100,8 @@ def _plan_entry(ask: Request, study: Study, entry: StudyCell, filled: GivenOptio
     try:
         user_options.refuse_renamed({**study.options, **entry.options}, "its file")
         for name in {**study.options, **entry.options}:
-            known("option", name, sorted(set(ask.specs) - option_specs.OF_RUNS))
-        chosen = option_specs.options(ask.specs, {**filled, **entry.options}, ask.clients)
+            known("option", name, sorted(set(ask.specs) - check_options.OF_RUNS))
+        chosen = check_options.options(ask.specs, {**filled, **entry.options}, ask.clients)
         return plan_cells(ask, chosen, entry)
     except PlanError as problem:
         raise PlanError(f"{study.kind} {study.name}, cell {entry.name}: {problem}") from None

@@ -12,9 +12,9 @@ from loadlab.kinds import all_kinds, derive_run, page, plan_run, run_end, turns
 from loadlab.kinds.kind import Draft, Kind, ResolvedRun
 from loadlab.model import Record, Study, StudyCell, StudyPublication, Summary
 from loadlab.plan import schedule
+from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, with_blocks
-from loadlab.plan.planned_cells import PlannedCells
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.html import Headline, Part, Section
 from loadlab.report.render import render
 from loadlab.run.run_dir import RunDir
