@@ -176,9 +176,9 @@ def _read(path: Path, record: type[R]) -> R | None:
     return documents.read(path, record) if path.exists() else None
 
 
-def _plan(found: Manifest | None) -> _Plan:
+def _plan(manifest: Manifest | None) -> _Plan:
     try:
-        return msgspec.convert(found.plan, _Plan) if found else _Plan()
+        return msgspec.convert(manifest.plan, _Plan) if manifest else _Plan()
     except msgspec.ValidationError as error:
         raise ResultError(f"{MANIFEST}: plan: {error}") from error
 
@@ -221,7 +221,7 @@ class _Builder:
             *(_anchored(swept.headlines, "sweeps_searches") if swept else []),
             *self._single(),
         ]
-        stacks = [one for one in self._measured if not _is_client(one)]
+        stacks = [entry for entry in self._measured if not _is_client(entry)]
         prices = cost_words.prices(self._manifest)
         disturbed = self._summary.disturbance
         boards = tiles.build(self._summary, self._chosen(stacks), prices)
@@ -235,7 +235,7 @@ class _Builder:
             headlines=[*whole, *single],
             shown=[
                 *whole,
-                *(one for one in single if leading is None or one.text in leading),
+                *(headline for headline in single if leading is None or headline.text in leading),
                 *([Headline("void", disturbances.whole(disturbed))] if disturbed else []),
             ],
             folded=[one for one in single if leading is not None and one.text not in leading],
@@ -302,11 +302,11 @@ class _Builder:
         covers its levels."""
         levels = {cell_id for sweep in self._summary.sweeps for cell_id in sweep.cells}
         return [
-            replace(one, anchor=entry.anchor)
+            replace(headline, anchor=entry.anchor)
             for entry in self._measured
             if entry.cell.cell_id not in levels
-            for one in (self._curves.get(entry.cell.cell_id), _headline(entry))
-            if one is not None
+            for headline in (self._curves.get(entry.cell.cell_id), _headline(entry))
+            if headline is not None
         ]
 
     def _endpoints(self) -> list[EndpointSection]:
@@ -372,5 +372,5 @@ def _headline(entry: Entry) -> Headline:
     )
 
 
-def _anchored(several: Sequence[Headline], anchor: str) -> list[Headline]:
-    return [replace(one, anchor=anchor) for one in several]
+def _anchored(headlines: Sequence[Headline], anchor: str) -> list[Headline]:
+    return [replace(headline, anchor=anchor) for headline in headlines]

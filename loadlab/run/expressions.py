@@ -170,11 +170,11 @@ def _is_number(kind: object) -> bool:
 
 def _parsed(expression: str) -> ast.expr:
     try:
-        found = ast.parse(expression.strip(), mode="eval").body
+        node = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"'{expression}' is no expression of figures") from None
-    _refuse_other(found, expression)
-    return found
+    _refuse_other(node, expression)
+    return node
 
 
 def _refuse_other(node: ast.expr, expression: str, condition: bool = True) -> None:
@@ -187,7 +187,7 @@ def _refuse_other(node: ast.expr, expression: str, condition: bool = True) -> No
         else:
             return
     elif condition and isinstance(node, ast.Compare):
-        if all(type(each) in _COMPARISONS for each in node.ops):
+        if all(type(cmpop) in _COMPARISONS for cmpop in node.ops):
             for operand in (node.left, *node.comparators):
                 _refuse_other(operand, expression, False)
             return

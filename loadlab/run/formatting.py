@@ -52,10 +52,10 @@ def ms(us: float | None) -> str:
     return NONE if us is None else significant(us / 1000)
 
 
-def bounded(found: Latency, name: str) -> str:
+def bounded(latency: Latency, name: str) -> str:
     """Format a field of a latency summary, µs, as ms without the unit; "≥" before a lower bound."""
-    us = getattr(found, name)
-    return ("≥ " if name in found.at_least and us is not None else "") + ms(us)
+    us = getattr(latency, name)
+    return ("≥ " if name in latency.at_least and us is not None else "") + ms(us)
 
 
 def percent(fraction: float | None) -> str:

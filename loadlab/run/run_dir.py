@@ -132,8 +132,8 @@ def runs(results: Path, name: str = PLAN) -> list[RunDir]:
 
 def folders(results: Path) -> list[RunDir]:
     """Return every folder in results/ that has anything of a run, by run_id."""
-    found = sorted({path.parent for name in _OF_A_RUN for path in results.glob(f"*/{name}")})
-    return [RunDir(path) for path in found if not path.is_symlink()]
+    paths = sorted({path.parent for name in _OF_A_RUN for path in results.glob(f"*/{name}")})
+    return [RunDir(path) for path in paths if not path.is_symlink()]
 
 
 class _Folder(Protocol):
@@ -377,8 +377,8 @@ class RunDir:
 
     def calibrations(self) -> list[CalibrationDir]:
         """Return the folders of calibrations that exist, by name."""
-        found = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
-        return [CalibrationDir(path) for path in found]
+        paths = sorted(path for path in self.path.glob(f"{_CALIBRATION}*") if path.is_dir())
+        return [CalibrationDir(path) for path in paths]
 
     def calibration_documents(self) -> dict[str, list[Path]]:
         """Return the documents of calibrations of each host pair, by the name of its first."""

@@ -82,14 +82,14 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
 
     ``measured``: the summary's measured cells.
     """
-    constant = [one for one in summary.cells if _is_drawn(one)]
+    constant = [cell_summary for cell_summary in summary.cells if _is_drawn(cell_summary)]
     by_endpoint: dict[str, list[_Stack]] = {}
     for stack in _stacks(constant, summary):
         by_endpoint.setdefault(stack.cell.endpoint, []).append(stack)
     swept = {
-        name: several
-        for name, several in by_endpoint.items()
-        if any(len(stack.cells) > 1 for stack in several)
+        name: stacks
+        for name, stacks in by_endpoint.items()
+        if any(len(stack.cells) > 1 for stack in stacks)
     }
     rest = [
         entry
@@ -101,7 +101,11 @@ def build(summary: Summary, paths: Paths, measured: Sequence[Entry]) -> list[Fig
         _by_rate(f"rates-{number}", several, paths, anchors)
         for number, several in enumerate(_together(list(swept.values())), start=1)
     ]
-    return [*(one for one in figures if one), *_on_one_axis(rest), *_closed_loops(measured)]
+    return [
+        *(figure for figure in figures if figure),
+        *_on_one_axis(rest),
+        *_closed_loops(measured),
+    ]
 
 
 def _together(several: list[list[_Stack]]) -> list[list[_Stack]]:
@@ -118,9 +122,12 @@ def _is_drawn(cell: CellSummary) -> bool:
 def _stacks(cells: Sequence[CellSummary], summary: Summary) -> list[_Stack]:
     """Return the cells that differ in their rates alone, together."""
     found: dict[bytes, dict[float, CellSummary]] = {}
-    limits = {_key(one.cell): one.slo.get("p99_ms") for one in summary.searches}
-    limits |= {_key(one.cell): one.slo.get("p99_ms") for one in summary.curves}
-    best = {_key(one.cell): one.within or 0.0 for one in summary.curves}
+    limits = {_key(search.cell): search.slo.get("p99_ms") for search in summary.searches}
+    limits |= {
+        _key(curve_summary.cell): curve_summary.slo.get("p99_ms")
+        for curve_summary in summary.curves
+    }
+    best = {_key(curve.cell): curve.within or 0.0 for curve in summary.curves}
     for cell in cells:
         rate = cell.cell.load.rate or 0.0
         known = found.setdefault(_key(cell.cell), {})
@@ -146,9 +153,9 @@ def _stack(cells: Sequence[CellSummary], objective_ms: float | None, best: float
     if best is not None:
         return _Stack(cells, objective_ms, best)
     met = [
-        one.cell.load.rate or 0.0
-        for one in cells
-        if (_meets(one, objective_ms) if objective_ms is not None else _held(one))
+        entry.cell.load.rate or 0.0
+        for entry in cells
+        if (_meets(entry, objective_ms) if objective_ms is not None else _held(entry))
     ]
     return _Stack(cells, objective_ms, max(met, default=0.0))
 
@@ -164,14 +171,14 @@ def _held(cell: CellSummary) -> bool:
 
 
 def _by_rate(
-    name: str, several: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
+    name: str, stacks: Sequence[_Stack], paths: Paths, anchors: Mapping[str, str]
 ) -> FigureSection | None:
     """Return the figure of the stacks of one endpoint, or of one stack of each of several."""
     from loadlab.report.plots import stacks_plot as plots
 
-    own_paths = [labels.path_of(stack.cell, paths) for stack in several]
+    own_paths = [labels.path_of(stack.cell, paths) for stack in stacks]
     is_one = len(set(own_paths)) == 1
-    ordered = sorted(several, key=lambda stack: -stack.best) if is_one else several
+    ordered = sorted(stacks, key=lambda stack: -stack.best) if is_one else stacks
     points = [[_point(cell) for cell in stack.cells] for stack in ordered]
     objectives = [one.objective_ms for one in ordered if one.objective_ms is not None]
     shared = plots.limits(points, objectives)
@@ -194,7 +201,7 @@ def _by_rate(
                 "",
                 [],
                 anchor=next(
-                    (anchors[one.cell_id] for one in stack.cells if one.cell_id in anchors), ""
+                    (anchors[cell.cell_id] for cell in stack.cells if cell.cell_id in anchors), ""
                 ),
             )
         )  # fmt: skip
@@ -211,39 +218,39 @@ def _by_rate(
     )
 
 
-def _once(several: Sequence[_Stack]) -> str:
+def _once(stacks: Sequence[_Stack]) -> str:
     """Return that the rates of curves were measured once; empty where there is none."""
     seconds = {
-        one.cell.load.duration_s or 0.0
-        for stack in several
-        for one in stack.cells
-        if one.purpose == "curve"
+        entry.cell.load.duration_s or 0.0
+        for stack in stacks
+        for entry in stack.cells
+        if entry.purpose == "curve"
     }
     return ONCE.format(max(seconds)) if seconds else ""
 
 
-def _titles(several: Sequence[_Stack]) -> list[str]:
+def _titles(stacks: Sequence[_Stack]) -> list[str]:
     """Return the words in which the stacks differ; the whole stack where there is one."""
-    differences = labels.differences([stack.cells[0] for stack in several])
+    differences = labels.differences([stack.cells[0] for stack in stacks])
     return [
         ", ".join(words) or labels.stack(stack.cell)
-        for stack, words in zip(several, differences, strict=True)
+        for stack, words in zip(stacks, differences, strict=True)
     ]
 
 
 def _point(cell: CellSummary) -> plots.Point:
     from loadlab.report.plots import stacks_plot as plots
 
-    found = cell.statistics
-    interval = found.latency_interval_us.p99
+    statistics = cell.statistics
+    interval = statistics.latency_interval_us.p99
     return plots.Point(
         cell.cell.load.rate or 0.0,
-        found.latency_us.p99,
+        statistics.latency_us.p99,
         interval.low,
         interval.high,
         _held(cell),
         not headlines.valid(cell),
-        "p99" in found.latency_us.at_least,
+        "p99" in statistics.latency_us.at_least,
     )
 
 
@@ -263,11 +270,11 @@ def _on_one_axis(entries: Sequence[Entry]) -> list[FigureSection]:
         groups = [("", list(entries))]
     # The section of a single stack has this figure.
     groups = [(path, own) for path, own in groups if len(own) > 1]
-    found = [
+    figures = [
         _percentiles(f"percentiles-{number}", path, own)
         for number, (path, own) in enumerate(groups, start=1)
     ]
-    return [one for one in found if one]
+    return [figure for figure in figures if figure]
 
 
 def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSection | None:
@@ -291,7 +298,7 @@ def _percentiles(name: str, path: str, entries: Sequence[Entry]) -> FigureSectio
     image = plots.percentiles(name, f"Latency by percentile{where}: {told}", several)
     if image is None:
         return None
-    keys = [Key(one.name, plots.sample(index)) for index, one in enumerate(several)]
+    keys = [Key(percentiles.name, plots.sample(index)) for index, percentiles in enumerate(several)]
     figure = Figure("", image, "", [], keys)
     return FigureSection(f"Latency by percentile{where}", ONE_AXIS, [figure], True)
 
@@ -364,7 +371,7 @@ def _band(cell: CellSummary) -> list[tuple[float, float, float]]:
     """Return (percentile, low, high in µs) of each interval that is known."""
     found = []
     for name, percentile in histograms.PERCENTILES.items():
-        one: PercentileInterval = getattr(cell.statistics.latency_interval_us, name)
-        if one.low is not None and one.high is not None:
-            found.append((float(percentile), one.low, one.high))
+        interval: PercentileInterval = getattr(cell.statistics.latency_interval_us, name)
+        if interval.low is not None and interval.high is not None:
+            found.append((float(percentile), interval.low, interval.high))
     return found

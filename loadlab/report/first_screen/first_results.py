@@ -99,9 +99,9 @@ def _head(name: str, better: str, metric: str, floors: dict[str, float]) -> Tabl
 def _floors(floors: Sequence[NoiseFloor]) -> dict[str, float]:
     """Return the largest noise floor of each metric, a fraction."""
     found: dict[str, float] = {}
-    for one in floors:
-        if one.noise_floor is not None:
-            found[one.metric] = max(one.noise_floor, found.get(one.metric, 0.0))
+    for floor in floors:
+        if floor.noise_floor is not None:
+            found[floor.metric] = max(floor.noise_floor, found.get(floor.metric, 0.0))
     return found
 
 
@@ -130,14 +130,14 @@ def _group(entry: Entry) -> str:
 
 
 def _row(entry: Entry) -> Row:
-    found, headline = entry.cell.statistics, headlines.headline(entry)
-    goodput = found.goodput.median if found.goodput else None
+    statistics, headline = entry.cell.statistics, headlines.headline(entry)
+    goodput = statistics.goodput.median if statistics.goodput else None
     spent = entry.cell.cost
-    times = latency_columns.cells_of(found, NAMES, found.responses)
-    response = latency_columns.response_time(found.response_time)
-    errors = headlines.total(found.errors)
+    times = latency_columns.cells_of(statistics, NAMES, statistics.responses)
+    response = latency_columns.response_time(statistics.response_time)
+    errors = headlines.total(statistics.errors)
     server, client = cells_section.both_cpus(headlines.valid(entry.cell))
-    mean = found.response_time.mean_us if found.response_time else None
+    mean = statistics.response_time.mean_us if statistics.response_time else None
     return Row(
         [
             TableCell(entry.title, title=labels.stack(entry.cell.cell), href=f"#{entry.anchor}"),
@@ -145,12 +145,16 @@ def _row(entry: Entry) -> Row:
             _cell(formatting.asked(entry.cell.cell.load), entry.cell.cell.load.rate),
             _cell(formatting.rate(goodput), goodput),
             *(
-                TableCell(one.text, title=one.title, value=_number(_ms(entry, name, one.text)))
-                for name, one in zip(NAMES, times, strict=True)
+                TableCell(
+                    table_cell.text,
+                    title=table_cell.title,
+                    value=_number(_ms(entry, name, table_cell.text)),
+                )
+                for name, table_cell in zip(NAMES, times, strict=True)
             ),
             TableCell(response.text, title=response.title, value=_number(mean and mean / 1000)),
             _cell(formatting.count(errors), errors),
-            _cell(formatting.count(found.unsent), found.unsent),
+            _cell(formatting.count(statistics.unsent), statistics.unsent),
             *(_cost(metric, spent.sample(metric)) for metric in ("cpu", "switches", "memory")),
             f"{server}, {client}",
         ],
@@ -166,9 +170,9 @@ def _cell(text: str, value: float | None) -> TableCell:
     return TableCell(text, value=_number(value))
 
 
-def _cost(metric: str, found: Sample | None) -> TableCell:
+def _cost(metric: str, sample: Sample | None) -> TableCell:
     """Return a part of the cost; the pointer over it shows the interval."""
-    median, span = None if found is None else found.median, quantities.span(metric, found)
+    median, span = None if sample is None else sample.median, quantities.span(metric, sample)
     return TableCell(
         quantities.number(metric, median),
         title=f"interval {span}" if span else "",
@@ -188,16 +192,16 @@ def _ms(entry: Entry, name: str, shown: str) -> float | None:
 
 def _files(entry: Entry) -> list[Link]:
     """Return the raw files of each repetition."""
-    found = []
+    links = []
     for rep in entry.cell.repetitions:
         folder = HERE.repetition(entry.cell.cell_id, rep.repetition)
-        found.append(link(folder.result, f"{folder.path.name}/{RESULT}"))
-        found += [
+        links.append(link(folder.result, f"{folder.path.name}/{RESULT}"))
+        links += [
             link(folder.path / name, f"{folder.path.name}/{name}")
             for name in rep.raw_sha256
             if Path(name).name in registry.outputs()
         ]
-    return found
+    return links
 
 
 def dots(repetitions: Sequence[Repetition]) -> str:

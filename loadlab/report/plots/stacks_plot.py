@@ -192,7 +192,7 @@ def values(name: str, label: str, x: str, stacks: Sequence[StackValues]) -> str:
 
     ``x``: the axis label with the unit.
     """
-    most = max(len(one.name) for one in stacks)
+    most = max(len(stack_values.name) for stack_values in stacks)
     left = min(LONGEST, most) * LETTER + 12
     plot = svg.Plot(
         name, label, x, "", ROW * len(stacks) + 50, (left, 6.0, 66.0, 44.0), LARGE[0]

@@ -187,8 +187,8 @@ def _heat(heat: LatencyBins, low: int, high: int, group: int, end: float) -> npt
     # Logarithmic, so that the few slow answers are seen beside the many fast ones.
     share = np.log1p(columns) / np.log1p(columns.max())
     pixels = np.where(columns > 0, 1 + np.rint(share * (len(HEAT) - 1)), 0)
-    found: npt.NDArray[np.uint8] = pixels.T[::-1].astype(np.uint8)
-    return found
+    values: npt.NDArray[np.uint8] = pixels.T[::-1].astype(np.uint8)
+    return values
 
 
 def _rates(plot: svg.Plot, axes: svg.Axes, series: PerSecond, batch: bool) -> None:

@@ -116,18 +116,18 @@ def _program(program: GeneratorProgram | None) -> str:
 def _instances(manifest: Manifest) -> list[Table]:
     rows = [
         [
-            one.host,
-            one.instance_id,
-            one.type,
-            one.image,
-            one.zone,
-            one.tenancy,
-            "spot" if one.spot else "on demand",
-            one.launched,
-            f"{one.hours:.2f}",
-            "unknown" if one.usd is None else f"{one.usd:.2f}",
+            instance.host,
+            instance.instance_id,
+            instance.type,
+            instance.image,
+            instance.zone,
+            instance.tenancy,
+            "spot" if instance.spot else "on demand",
+            instance.launched,
+            f"{instance.hours:.2f}",
+            "unknown" if instance.usd is None else f"{instance.usd:.2f}",
         ]
-        for one in manifest.instances or []
+        for instance in manifest.instances or []
     ]
     columns = ["host", "instance", "type", "image", "zone", "tenancy", "bought", "launched",
                "hours", "USD"]  # fmt: skip
@@ -219,16 +219,16 @@ def _link(nic: Nic) -> str:
     )
 
 
-def _cards(found: Hardware) -> Sequence[Nic]:
+def _cards(hardware: Hardware) -> Sequence[Nic]:
     """Return the cards of the load: that of the test address, or those below a bond or a VLAN."""
-    return found.cards or ([found.nic] if found.nic else [])
+    return hardware.cards or ([hardware.nic] if hardware.nic else [])
 
 
 def _of_cards(show: Callable[[Nic], str]) -> Callable[[Hardware], str]:
     """Return what shows a property of each card, with its name where there are several."""
 
-    def shown(found: Hardware) -> str:
-        cards = _cards(found)
+    def shown(hardware: Hardware) -> str:
+        cards = _cards(hardware)
         named = [f"{card.name}: {show(card)}" for card in cards]
         return "; ".join(named) if len(cards) > 1 else "".join(map(show, cards)) or "unknown"
 
@@ -246,21 +246,21 @@ def _coalescing(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
 
 
-def _idle_states(found: Hardware) -> str:
-    if found.idle_driver is None:
+def _idle_states(hardware: Hardware) -> str:
+    if hardware.idle_driver is None:
         return "unknown"
-    if found.idle_states_us is None:
-        return f"none (cpuidle driver: {found.idle_driver})"
-    states = sorted(found.idle_states_us.items(), key=lambda item: item[1])
+    if hardware.idle_states_us is None:
+        return f"none (cpuidle driver: {hardware.idle_driver})"
+    states = sorted(hardware.idle_states_us.items(), key=lambda item: item[1])
     return ", ".join(f"{name} {us} µs" for name, us in states) or "all off"
 
 
-def _conntrack(found: Hardware) -> str:
-    if found.conntrack_max is None:
+def _conntrack(hardware: Hardware) -> str:
+    if hardware.conntrack_max is None:
         return "unknown"
-    if found.conntrack_max == 0:
+    if hardware.conntrack_max == 0:
         return "not loaded"
-    return f"{found.conntrack_entries or 0:,} of {found.conntrack_max:,}"
+    return f"{hardware.conntrack_entries or 0:,} of {hardware.conntrack_max:,}"
 
 
 def _interrupts(interrupts: Mapping[str, Sequence[int]]) -> str:
@@ -274,23 +274,23 @@ def _offloads(offloads: Mapping[str, bool]) -> str:
 
 # Rows on a host's hardware, as it was when the load began.
 _HARDWARE_ROWS: list[tuple[str, Callable[[Hardware], str]]] = [
-    ("card of the load", lambda found: _known(found.nic, _link)),
-    ("cards below it", lambda found: "; ".join(map(_link, found.cards or [])) or "none"),
+    ("card of the load", lambda hardware: _known(hardware.nic, _link)),
+    ("cards below it", lambda hardware: "; ".join(map(_link, hardware.cards or [])) or "none"),
     ("its interrupts", _of_cards(lambda card: _known(card.interrupts, _interrupts))),
     ("its offloads", _of_cards(lambda card: _known(card.offloads, _offloads))),
     ("its coalescing", _of_cards(lambda card: _known(card.coalescing, _coalescing))),
     ("its packet steering", _of_cards(_steering)),
-    ("card of management", lambda found: _known(found.management_nic, str)),
-    ("governor under load", lambda found: _known(found.governors, ", ".join)),
-    ("turbo", lambda found: _known(found.turbo, _switch)),
+    ("card of management", lambda hardware: _known(hardware.management_nic, str)),
+    ("governor under load", lambda hardware: _known(hardware.governors, ", ".join)),
+    ("turbo", lambda hardware: _known(hardware.turbo, _switch)),
     ("idle states", _idle_states),
-    ("SMT", lambda found: _known(found.smt, _switch)),
-    ("NUMA nodes", lambda found: _known(found.numa_nodes, str)),
-    ("NUMA balancing", lambda found: _known(found.numa_balancing, _switch)),
-    ("irqbalance", lambda found: _known(found.irqbalance, str)),
-    ("firewall rules", lambda found: _known(found.firewall_rules, str)),
+    ("SMT", lambda hardware: _known(hardware.smt, _switch)),
+    ("NUMA nodes", lambda hardware: _known(hardware.numa_nodes, str)),
+    ("NUMA balancing", lambda hardware: _known(hardware.numa_balancing, _switch)),
+    ("irqbalance", lambda hardware: _known(hardware.irqbalance, str)),
+    ("firewall rules", lambda hardware: _known(hardware.firewall_rules, str)),
     ("connections tracked", _conntrack),
-    ("clock synchronised", lambda found: _known(found.clock_synchronised,
+    ("clock synchronised", lambda hardware: _known(hardware.clock_synchronised,
                                                 lambda yes: "yes" if yes else "no")),
 ]  # fmt: skip
 

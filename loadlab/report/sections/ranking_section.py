@@ -34,14 +34,16 @@ def _rank(row: RankingRow) -> str:
     return f"{row.rank}{'=' if row.shared else ''}{'' if row.sure else '?'}"
 
 
-def _bare(why: Reason) -> Reason:
-    return replace(why, facts={name: x for name, x in why.facts.items() if name != "difference"})
+def _bare(reason: Reason) -> Reason:
+    return replace(
+        reason, facts={name: x for name, x in reason.facts.items() if name != "difference"}
+    )
 
 
 def _reasons(rows: Sequence[RankingRow]) -> tuple[list[str], str]:
     """Return the reason of each rank, and what all ranks with ? have in common; empty for one."""
     why = {row.cell_id: row.reason for row in rows if row.reason and not row.sure}
-    common = {words.reason(_bare(one)) for one in why.values()}
+    common = {words.reason(_bare(reason)) for reason in why.values()}
     if len(why) < 2 or len(common) > 1:
         return [words.reason(row.reason) if row.reason else "" for row in rows], ""
     told = [
@@ -128,11 +130,11 @@ def lines(summary: Summary) -> list[str]:
     cells = {cell.cell_id: cell for cell in summary.cells}
     found = [f"{'rank':<6}{'goodput':>9}{'response time':>15}{'CPU/request':>13}  stack"]
     for group in summary.ranking:
-        several = [cells[row.cell_id] for row in group.rows]
+        cell_summaries = [cells[row.cell_id] for row in group.rows]
         pace = formatting.asked(group.load) + ("/s" if group.load.rate else "")
         found.append(f"{group.endpoint}, {pace}:")
         reasons, common = _reasons(group.rows)
-        entries = labels.entries(several, {})
+        entries = labels.entries(cell_summaries, {})
         for row, entry, reason in zip(group.rows, entries, reasons, strict=True):
             wait = row.response_time_us
             beside = [repetitions_words.counted(entry.cell.repetitions), reason]

@@ -87,7 +87,7 @@ class UnderWay:
         said = [self._said[host] for host in sorted(self._said)]
         if len(said) == 1:
             return said[0].words
-        parts = ", ".join(one.part for one in said)
+        parts = ", ".join(status.part for status in said)
         return f"{parts}; {progress.until(max(one.ends for one in said), time.time())}"
 
     def printed(self, now: float) -> None:

@@ -155,7 +155,7 @@ def last_lines(failures: Sequence[Failure], measured: bool, resume_args: str) ->
     ``measured``: whether the run has a result. ``resume_args``: the options that resume the run, ""
     where no run was planned.
     """
-    return [_line(one, measured, resume_args) for one in failures]
+    return [_line(failure, measured, resume_args) for failure in failures]
 
 
 def _line(failure: Failure, measured: bool, resume_args: str) -> str:

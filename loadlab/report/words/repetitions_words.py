@@ -51,11 +51,11 @@ def abandoned(cell_id: str, error: str) -> str:
 
 def counted(repetitions: Sequence[Repetition]) -> str:
     """Return "5 valid of 7 (2 void: steal, link; 1 failed)"; empty where all are valid."""
-    valid = sum(one.validity.valid for one in repetitions)
+    valid = sum(rep.validity.valid for rep in repetitions)
     if valid == len(repetitions):
         return ""
     lost = [one for one in repetitions if one.error is None and not one.validity.valid]
-    codes = [reason.code for one in lost for reason in one.validity.reasons]
+    codes = [reason.code for repetition in lost for reason in repetition.validity.reasons]
     return _counted(valid, len(lost), len(repetitions) - valid - len(lost), codes)
 
 

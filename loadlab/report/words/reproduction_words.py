@@ -59,20 +59,23 @@ def deviations(parts: Sequence[ReproductionPart]) -> list[str]:
     """Return a line for each deviation, the first few of each part."""
     found = []
     for part in parts:
-        for one in part.deviations[:SHOWN]:
-            asked = " (given with -e)" if one.given else ""
+        for deviation in part.deviations[:SHOWN]:
+            asked = " (given with -e)" if deviation.given else ""
             found.append(
-                f"Differs, {part.part} {name(one)}: {value(one.original)} in the original, "
-                f"{value(one.here)} here{asked}"
+                f"Differs, {part.part} {name(deviation)}: {value(deviation.original)} in the "
+                "original, "
+                f"{value(deviation.here)} here{asked}"
             )
         if len(part.deviations) > SHOWN:
             found.append(f"  and {len(part.deviations) - SHOWN:,} more {PLURALS[part.part]}")
     return found
 
 
-def name(one: Deviation) -> str:
+def name(deviation: Deviation) -> str:
     """Return what differs, with the host that it is of."""
-    return formatting.one_line(f"{one.of}: {one.name}" if one.of else one.name, 100)
+    return formatting.one_line(
+        f"{deviation.of}: {deviation.name}" if deviation.of else deviation.name, 100
+    )
 
 
 def value(found: Json) -> str:
@@ -83,24 +86,24 @@ def value(found: Json) -> str:
     return formatting.one_line(text, _VALUE_MAX) or "empty"
 
 
-def headline(found: Reproduction) -> str:
+def headline(reproduction: Reproduction) -> str:
     """Return one sentence on the whole comparison."""
     differing = [
         f"{PLURALS[part.part]} ({len(part.deviations):,})"
-        for part in found.parts
+        for part in reproduction.parts
         if part.deviations
     ]
     return (
-        f"Against the original {found.original.run_id}: "
-        f"{formatting.plural(len(found.comparisons), 'cell')} measured in both; differs in "
-        f"{', '.join(differing) or 'nothing but the figures'}. {_unmatched(found)}"
+        f"Against the original {reproduction.original.run_id}: "
+        f"{formatting.plural(len(reproduction.comparisons), 'cell')} measured in both; differs in "
+        f"{', '.join(differing) or 'nothing but the figures'}. {_unmatched(reproduction)}"
     ).rstrip()
 
 
-def _unmatched(found: Reproduction) -> str:
+def _unmatched(reproduction: Reproduction) -> str:
     told = [
-        (found.only_original, "the original alone"),
-        (found.only_here, "this run alone"),
+        (reproduction.only_original, "the original alone"),
+        (reproduction.only_here, "this run alone"),
     ]
     return " ".join(
         f"{formatting.plural(len(cells), 'cell')} measured by {which}: {', '.join(cells)}."

@@ -60,12 +60,12 @@ class Evidence:
     def reasons(self, *codes: str) -> list[Reason]:
         """Return the void reasons and findings with one of these codes."""
         every = [*self.rep.validity.reasons, *self.rep.validity.findings]
-        return [one for one in every if one.code in codes]
+        return [reason for reason in every if reason.code in codes]
 
     def service(self, name: str) -> Processes | None:
         """Return the processes of a service; None where they were not recorded."""
-        found: Processes | None = getattr(self.services, name) if self.services else None
-        return found
+        processes: Processes | None = getattr(self.services, name) if self.services else None
+        return processes
 
     @property
     def services(self) -> ServiceProcesses | None:
@@ -145,32 +145,32 @@ class Evidence:
         queues = self.server.accept_queues
         if queues is None:
             return None
-        return sum(one.mean_depth or 0.0 for one in queues if one.service == service)
+        return sum(queue.mean_depth or 0.0 for queue in queues if queue.service == service)
 
     @cached_property
     def in_use(self) -> float | None:
         """Mean connections of the database that were not idle; None where not recorded."""
         if self.database is None or self.database.activity is None:
             return None
-        return sum(one.mean for one in self.database.activity if one.state != "idle")
+        return sum(sessions.mean for sessions in self.database.activity if sessions.state != "idle")
 
     @cached_property
     def waits(self) -> dict[str, float]:
         """Mean connections of the database that waited: lock, disk, other."""
         found = {"lock": 0.0, "disk": 0.0, "other": 0.0}
         unnamed = 0.0
-        for one in (self.database and self.database.activity) or []:
-            if one.state != "active" and not one.state.startswith("fastpath"):
+        for sessions in (self.database and self.database.activity) or []:
+            if sessions.state != "active" and not sessions.state.startswith("fastpath"):
                 continue
-            wait = one.wait or ""
+            wait = sessions.wait or ""
             if wait.startswith("Lock:"):
-                found["lock"] += one.mean
+                found["lock"] += sessions.mean
             elif wait.startswith("IO:") or wait in FLUSHES:
-                found["disk"] += one.mean
+                found["disk"] += sessions.mean
             elif wait:
-                found["other"] += one.mean
+                found["other"] += sessions.mean
             else:
-                unnamed += one.mean
+                unnamed += sessions.mean
         used, done = self.service("postgresql"), self.database
         if done and done.wal_syncs and done.wal_syncs >= FLUSHING * max(done.transactions, 1):
             computing = (used.cpu or 0.0) * self.server.cores if used else 0.0
@@ -186,6 +186,6 @@ class Evidence:
         return (self.cell.workers or self.server.cores) * (self.cell.threads or 1)
 
 
-def first(several: Iterable[Reason]) -> Reason | None:
+def first(reasons: Iterable[Reason]) -> Reason | None:
     """Return the first of several reasons; None of none."""
-    return next(iter(several), None)
+    return next(iter(reasons), None)
