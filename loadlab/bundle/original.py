@@ -84,19 +84,19 @@ def _original(
     unverified: list[str] | None = None,
 ) -> Original:
     run = RunDir(run_dir)
-    known = documents.read(run.manifest, Manifest)
+    manifest = documents.read(run.manifest, Manifest)
     return Original(
         source=Source(
-            run_id=known.run_id,
-            started=known.started,
-            lab=known.lab,
+            run_id=manifest.run_id,
+            started=manifest.started,
+            lab=manifest.lab,
             sha256=sha256,
             signer=signer,
             unverified=unverified or [],
         ),
         recipe=recipe.of_run(run_dir),
-        hosts=known.hosts,
-        controller=known.controller,
+        hosts=manifest.hosts,
+        controller=manifest.controller,
         summary=documents.read(run.summary, Summary),
         ledgers=build_reproduction.ledgers(run_dir),
     )

@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadlab.plan import cells, placement
-from loadlab.plan.modes.experiment_types import PlannedExperiment, Search, items
-from loadlab.plan.plan_document import PlannedComparison, Run
-from loadlab.plan.planned_cells import PlannedCells, repeated
-from loadlab.plan.request import Request
+from loadlab.plan.experiments import PlannedCells, repeated
+from loadlab.plan.modes.search import Search
+from loadlab.plan.plan_document import PlannedComparison, PlannedExperiment, Run, items
+from loadlab.plan.user_options import Request
 from loadlab.tuning.profiles import TuningProfile
 
 

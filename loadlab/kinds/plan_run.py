@@ -21,10 +21,10 @@ from loadlab.kinds.study.study_files import filled
 from loadlab.model import GivenOptions, Options, Study
 from loadlab.plan import (
     ablation,
+    check_options,
     cross_check,
     experiments,
     needs,
-    option_specs,
     records,
     repeats,
     run_inputs,
@@ -32,11 +32,10 @@ from loadlab.plan import (
     user_options,
 )
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes.experiment_types import PlannedExperiment, items
-from loadlab.plan.plan_document import CalibrationLoad, Plan, Run
-from loadlab.plan.planned_cells import PlannedCells, plan_options
+from loadlab.plan.experiments import PlannedCells, plan_options
+from loadlab.plan.plan_document import CalibrationLoad, Plan, PlannedExperiment, Run, items
 from loadlab.plan.records import Records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from loadlab.run.formatting import plural
 from loadlab.run.run_dir import RunDir
@@ -49,7 +48,7 @@ def plan(request: Request) -> Plan:
     An existing run is resumed: its recorded options apply unless the user says what to measure,
     and finished measurements are not repeated.
     """
-    user_options.refuse_empty(request.root, request.specs, request.given, request.user)
+    user_options.refuse_empty(request)
     like.refuse_stage(request.user, request.begin)
     if request.original is None:
         return _plan(request)
@@ -167,7 +166,7 @@ def _of_cells(
     calibrations = [
         number for calibration in run.calibrations() for number in calibration.numbers()
     ]
-    default_rate = option_specs.options(request.specs, {}).rate
+    default_rate = check_options.options(request.specs, {}).rate
     generators = {load.generator for load in loads} or {planned.options.generator}
     return Plan(
         run_id=run_id,

@@ -7,10 +7,10 @@ from loadlab.kinds import all_kinds
 from loadlab.kinds.kind import ResolvedRun
 from loadlab.kinds.study.study_files import FOLDERS, filled
 from loadlab.model import GivenOptions
-from loadlab.plan import option_specs, records, user_options
+from loadlab.plan import check_options, records, user_options
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Run
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.catalog import runs
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import LATEST, RunDir
@@ -47,7 +47,7 @@ def named_run(request: Request) -> str | None:
     """Return the run_id that was given, or that of the latest run where none begins; else None."""
     run_id = filled(request.given).get("run_id")
     if run_id is not None:
-        return option_specs.run_id(str(run_id))
+        return check_options.run_id(str(run_id))
     latest = request.root / "results" / LATEST
     return latest.resolve().name if not request.begin and latest.exists() else None
 

@@ -9,7 +9,7 @@ from loadlab.kinds.turns import Turn
 from loadlab.model import Result
 from loadlab.plan import progress
 from loadlab.plan.modes import search
-from loadlab.plan.records import TRIES
+from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report.terminal import cell_lines
 from loadlab.report.words import (

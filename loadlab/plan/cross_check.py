@@ -14,8 +14,9 @@ from loadlab.generators import registry
 from loadlab.model import Item, Load
 from loadlab.plan import cell_ids
 from loadlab.plan.cells import Contracts
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled
-from loadlab.plan.planned_cells import PlannedCells
+from loadlab.plan.experiments import PlannedCells
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.plan_document import PlannedExperiment
 
 
 def beside(planned: PlannedCells) -> PlannedCells:
@@ -25,14 +26,15 @@ def beside(planned: PlannedCells) -> PlannedCells:
     """
     if not planned.options.cross_check:
         return planned
-    found: dict[str, PlannedExperiment] = {}
-    for one in planned.experiments:
-        item = _item(one.item, planned.endpoints) if isinstance(one, Fixed | Scaled) else None
-        if item is not None and isinstance(one, Scaled):
-            found.setdefault(item.cell_id, replace(one, item=item, whole=True))
-        elif item is not None and isinstance(one, Fixed):
-            found.setdefault(item.cell_id, replace(one, item=item))
-    return replace(planned, experiments=[*planned.experiments, *found.values()])
+    checks: dict[str, PlannedExperiment] = {}
+    for experiment in planned.experiments:
+        if not isinstance(experiment, Fixed | Scaled):
+            continue
+        if (item := _item(experiment.item, planned.endpoints)) is None:
+            continue
+        whole = {"whole": True} if isinstance(experiment, Scaled) else {}
+        checks.setdefault(item.cell_id, replace(experiment, item=item, **whole))
+    return replace(planned, experiments=[*planned.experiments, *checks.values()])
 
 
 def _item(item: Item, contracts: Contracts) -> Item | None:

@@ -24,12 +24,11 @@ from loadlab.model import (
     CellSummary,
     ComparedCell,
     Comparison,
-    LatencyOf,
     MetricComparison,
     NoiseFloor,
     Reason,
 )
-from loadlab.model.metric_rows import COMPARED, ROWS, SPEEDS
+from loadlab.model.metric_rows import LatencyOf, COMPARED, ROWS, SPEEDS
 from loadlab.plan.plan_document import PlannedComparison
 from loadlab.results import effect, metrics, noise
 from loadlab.results.effect import SIDES

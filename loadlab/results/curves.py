@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from loadlab.results import sweeps_searches
 from loadlab.model import CellSummary, CurveSummary, Item, Reason, SearchStep
-from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import items
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import Records, finished, valid
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 
 
 def build(cells: Sequence[CellSummary], plan: Plan) -> list[CurveSummary]:

@@ -33,7 +33,7 @@ from loadlab.model import (
 )
 from loadlab.run.run_dir import RESULT, RunDir
 from loadlab.generators.measurement import total
-from loadlab.plan.modes import experiment_types
+from loadlab.plan.plan_document import items
 from loadlab.plan import records, repeats
 from loadlab.plan import plan_document as plans
 from loadlab.plan.plan_document import Plan
@@ -213,7 +213,7 @@ def _by_plan(document: Summary, plan: Plan, run_dir: Path) -> Summary:
     """Return the summary with what the plan compares, sweeps, searches, scales and leaves out."""
     plan = plans.with_rate_ceiling(plan, records.rate_ceiling(run_dir))
     idle = ablation.idle(plan.study, records.ledgers(run_dir))
-    planned = {item.cell_id: item.cell for item in experiment_types.items(plan.experiments)}
+    planned = {item.cell_id: item.cell for item in items(plan.experiments)}
     controls = plan.aa_controls or _found_controls(document.cells)
     disturbance = repeats.disturbance(plan, sweeps_searches.by_cell(document.cells))
     comparisons, noise_floor = comparison.build(

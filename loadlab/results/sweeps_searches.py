@@ -29,9 +29,9 @@ from loadlab.plan import repeats
 from loadlab.plan.modes import search
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, Records, finished
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.modes.search import Search
-from loadlab.plan.modes.sweep import Sweep
+from loadlab.plan.modes.levels import Sweep
 
 _PURPOSES: Mapping[str, Literal["probe", "curve"]] = {"probe": "probe", "curve": "curve"}
 
@@ -124,8 +124,8 @@ def _search(planned: Search, records: Records, repetitions: int) -> SearchSummar
     reasons = step.reasons
     if step.rate is not None:
         reasons = [Reason(code="search_unfinished", value=step.rate)]
-    elif item is not None and rate != step.found:
-        reasons = [Reason(code="found_rate_unconfirmed", value=step.found)]
+    elif item is not None and rate != step.highest:
+        reasons = [Reason(code="found_rate_unconfirmed", value=step.highest)]
     return SearchSummary(
         cell=planned.start.cell,
         slo=planned.start.slo or {},

@@ -37,9 +37,9 @@ from loadlab.model import (
     TuningLedger,
     Validity,
 )
-from loadlab.plan import option_specs
+from loadlab.plan import check_options
 from loadlab.plan.plan_document import Plan, PlannedComparison, Run
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.results import metrics
 from loadlab.run import documents
 from loadlab.run import thresholds_file as validity
@@ -51,7 +51,7 @@ Measured = TypeVar("Measured", Repetition, Result)
 ROOT = Path(__file__).parents[2]
 RUN = Path(__file__).parents[1] / "fixtures" / "documents"
 # The options of a run.
-SPECS = option_specs.specs_of(
+SPECS = check_options.specs_of(
     load_yaml(ROOT / "roles/run/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
 )
 NAME = "aiohttp-gunicorn-unix-http-index-production-lan-oha-1000rps-c64-6s"

@@ -27,9 +27,9 @@ from loadlab import __main__ as commands
 from loadlab.bundle import original as originals
 from loadlab.hosts import local_lab, pairs
 from loadlab.kinds import plan_run as plans
-from loadlab.plan import option_specs, user_options
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.request import Request
+from loadlab.plan import check_options, user_options
+from loadlab.plan.plan_document import items
+from loadlab.plan.user_options import Request
 from loadlab.run import documents
 from loadlab.run.catalog import load_yaml
 from tests.unit import builders
@@ -574,7 +574,7 @@ def carry_out(lab: Path, command: str) -> None:
         request = Request(
             root=lab,
             specs=SPECS,
-            given=option_specs.given_of({name: variables.get(name, "") for name in SPECS}),
+            given=check_options.given_of({name: variables.get(name, "") for name in SPECS}),
             begin=of_stage.get("begin", False),
             needs_framework=of_stage.get("needs_framework", True),
             now=NOW,
@@ -629,7 +629,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         builders.write_plan(folder, planned)
         if name == "empty":
             continue
-        item = experiment_types.items(planned.experiments)[0]
+        item = items(planned.experiments)[0]
         rep = folder / "cells" / item.cell_id / "rep-1"
         rep.mkdir(parents=True)
         summary = replace(builders.summary(), cells=[builders.cell_summary(name, [], item.cell)])
@@ -715,7 +715,7 @@ def test_a_file_of_variables_and_a_playbook_of_ones_own(lab: Path, tmp_path: Pat
         "    - ansible.builtin.raw: echo {{ wanted | default(own) }}\n      register: seen\n"
     )
     hosts = [{"password": "{{ vaulted }}"}]
-    names = user_options.known(lab, [], [play], hosts)
+    names = user_options.readable(lab, [], [play], hosts)
     assert {"wanted", "vaulted", "password", "stage", "predict"} <= names
     assert not {"own", "seen", "kept", "preflight_plan", "plan", "verified"} & names
 

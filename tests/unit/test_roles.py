@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loadlab.generators import registry
-from loadlab.plan.option_specs import CLIENTS_ENDPOINT, LIMITS
+from loadlab.plan.check_options import BOUNDS, CLIENTS_ENDPOINT
 from loadlab.run.catalog import load_yaml
 from loadlab.stacks import servers
 from loadlab.stacks.contract import expected_body
@@ -154,7 +154,7 @@ def test_the_limits_are_the_ones_that_are_documented() -> None:
             # Without one it depends on the host or the stack, or a file has it.
             if name not in ("workers", "server_keepalive", "backlog", "request_timeout", "matrix"):
                 assert ranges[name][0] <= first <= ranges[name][1]
-    assert ranges == {name: (low, high) for name, (low, high, _) in LIMITS.items()}
+    assert ranges == {name: (low, high) for name, (low, high, _) in BOUNDS.items()}
 
 
 def test_no_play_has_a_variable_named_as_a_main_one() -> None:

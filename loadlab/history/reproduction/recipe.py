@@ -9,8 +9,7 @@ from loadlab.kinds.study.study_files import filled
 from loadlab.model import LabRevision, Manifest, Recipe, Thresholds
 from loadlab.model.study import Scalar
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.plan_document import Plan, items
 from loadlab.results import build_manifest
 from loadlab.results.build_manifest import Locked
 from loadlab.run import documents, revision, thresholds_file
@@ -30,11 +29,11 @@ def of_plan(plan: Plan, root: Path, made_with: Mapping[str, Scalar]) -> Recipe:
 
     ``made_with``: the variables of the role that makes its hosts.
     """
-    items = experiment_types.items(plan.experiments)
+    planned = items(plan.experiments)
     locked = build_manifest.locked(
         root,
-        build_manifest.sources(item.cell for item in items),
-        {item.cell.load.generator for item in items},
+        build_manifest.sources(item.cell for item in planned),
+        {item.cell.load.generator for item in planned},
         plan.py_spy,
     )
     return _recipe(plan, thresholds_file.of(root), made_with, locked, revision.of(root))
@@ -64,7 +63,7 @@ def _recipe(
 def _inputs(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of each input of the plan's cells, by its kind and name."""
     inputs: dict[str, str] = {}
-    for item in experiment_types.items(plan.experiments):
+    for item in items(plan.experiments):
         cell, hashes = item.cell, item.input_hashes
         if hashes is not None:
             inputs[f"application {cell.framework}"] = hashes.application

@@ -10,8 +10,9 @@ from loadlab.kinds.budget import Pace
 from loadlab.kinds.gate import analyse
 from loadlab.model import PlannedAb
 from loadlab.plan import schedule
+from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.records import TRIES, Records, latest_block
+from loadlab.plan.records import Records, latest_block
 
 
 def _can_be_decided(ab: PlannedAb, records: Records, failures: Mapping[str, int]) -> bool:

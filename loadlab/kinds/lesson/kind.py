@@ -11,9 +11,9 @@ from loadlab.kinds.lesson import plan as stages
 from loadlab.kinds.study.kind import StudyKind
 from loadlab.kinds.study.study_files import FOLDERS
 from loadlab.model import GivenOptions, OptionValue, Reader, Record, Study, Summary
+from loadlab.plan.experiments import PlannedCells
 from loadlab.plan.plan_document import Plan, Run
-from loadlab.plan.planned_cells import PlannedCells
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.run_dir import RunDir
 
 
@@ -47,7 +47,7 @@ class LessonKind(StudyKind):
 
     def study(self, request: Request, run: ResolvedRun) -> Study | None:
         answers = reader.read(request.root / "results" / run.run_id) if run.run_id else Reader()
-        return stages.of(super().study(request, run), request.stage, answers)
+        return stages.at_stage(super().study(request, run), request.stage, answers)
 
     def schedule(self, draft: Draft) -> PlannedCells:
         return stages.with_checks(draft.cells, draft.study, draft.request.stage, draft.run.records)

@@ -8,7 +8,7 @@ from loadlab.kinds.kind import Kind, ResolvedRun
 from loadlab.kinds.study.study_files import filled
 from loadlab.model import OptionValue, Study
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 
 

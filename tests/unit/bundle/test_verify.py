@@ -261,7 +261,7 @@ def test_figures_that_changed_places_are_told(run_dir: Path) -> None:
     ("names", "words"),
     [
         (
-            ["summary.json", "metrics.prom", f"{OHA}/result.json"],
+            ["summary.json", "metrics.prom", "cells.csv", HGRM, f"{OHA}/result.json"],
             "the bundle has none, and one was derived",
         ),
         (
@@ -278,22 +278,6 @@ def test_a_file_too_few_is_told(run_dir: Path, names: list[str], words: str) -> 
     for name in names:
         place = name if derived(name) else str(Path(name).parent / "result.json")
         assert outcome.of("differs")[place] == (words,)
-
-
-def test_a_run_of_an_earlier_lab_has_no_table_and_no_percentiles(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    new = ("cells.csv", HGRM)
-    for name in new:
-        (run_dir / name).unlink()
-    files.write(run_dir / "report.html", render(TEMPLATE, report.build(run_dir)))
-    outcome = verify(run_dir)
-    doubtful = outcome.of("not verified")
-    assert [doubtful[name][1] for name in new] == ["the bundle has none, and one was derived"] * 2
-    assert outcome.of("differs") == {}
-    monkeypatch.setattr(revision, "of", lambda root: CLEAN)
-    # The page links to the percentiles where they are there.
-    assert set(verify(run_dir).of("differs")) == {*new, "report.html"}
 
 
 @pytest.mark.parametrize(

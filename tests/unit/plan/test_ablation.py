@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from loadlab.model import LedgerRow, PlannedStudy, Reason, SkippedTuning, TuningLedger
 from loadlab.plan import ablation
-from loadlab.plan.modes.fixed import Fixed
+from loadlab.plan.modes.levels import Fixed
 from loadlab.report.words import outcomes
 from loadlab.results import comparison
 from tests.unit import builders

@@ -10,9 +10,8 @@ import pytest
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Item
 from loadlab.plan import schedule
-from loadlab.plan.modes.experiment_types import items
-from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.plan_document import Plan, items
+from loadlab.plan.user_options import Request
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from loadlab.model import Item
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.modes.experiment_types import Scaled
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.modes.levels import Scaled
+from loadlab.plan.plan_document import Plan, items
 from loadlab.report.words import curves_words
 from tests.unit import builders
 
@@ -19,12 +18,12 @@ ONE: dict[str, Any] = {"endpoint": "agents", "curve": True}
 
 
 def of_curve(plan: Plan) -> list[Item]:
-    return [item for item in experiment_types.items(plan.experiments) if item.purpose == "curve"]
+    return [item for item in items(plan.experiments) if item.purpose == "curve"]
 
 
 def test_five_short_rates_lie_beside_each_asked_rate() -> None:
     found = builders.plan(curve=True, endpoint="index,agents", rate=250, repetitions=3)
-    every = {item.cell_id: item for item in experiment_types.items(found.experiments)}
+    every = {item.cell_id: item for item in items(found.experiments)}
     loops = {one.base: one.cell_id for one in every.values() if one.purpose == "closed_loop"}
     curve = of_curve(found)
     assert len(curve) == len({item.cell_id for item in curve}) == 10

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from loadlab.kinds import plan_run as plans
 from loadlab.model import Item, Result
 from loadlab.plan import cell_ids, schedule
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.modes.experiment_types import Fixed, Scaled, Search, Sweep
+from loadlab.plan.modes.levels import Fixed, Scaled, Sweep
 from loadlab.plan.modes.mode import Experiment
-from loadlab.plan.plan_document import CalibrationLoad, Plan, with_rate_ceiling
+from loadlab.plan.modes.search import Search
+from loadlab.plan.plan_document import CalibrationLoad, Plan, items, with_rate_ceiling
 from loadlab.plan.records import CellRecords, cell_records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from tests.unit import builders
 from tests.unit.plan.test_schedule import add
 
@@ -104,7 +104,7 @@ def test_a_sweep_of_several_endpoints_and_tunings_is_one_each() -> None:
     found = make(**given, endpoint="index,hello", generator="wrk", connections="1,2")
     # The lowest level of each that is compared with is measured twice.
     assert [len(one.items) for one in found.experiments] == [2] * 4 + [1] * 2
-    controls = experiment_types.items(found.experiments[4:])
+    controls = items(found.experiments[4:])
     assert [item.purpose for item in controls] == ["aa_control"] * 2
     assert [item.cell.load.connections for item in controls] == [1, 1]
     assert found.aa_controls == [(item.base, item.cell_id) for item in controls]
@@ -154,7 +154,7 @@ def test_a_fraction_of_the_least_saturation(lab: Path) -> None:
     study(lab, CELLS)
     found = make(lab, study="one", repetitions=2)
     assert [type(one) for one in found.experiments] == [Scaled] * 3 + [Fixed] * 3
-    purposes = [item.purpose for item in experiment_types.items(found.experiments)]
+    purposes = [item.purpose for item in items(found.experiments)]
     # Both cells of aiohttp saturate at the same.
     assert purposes == ["measure"] * 4 + ["saturation"] * 2
     scaled = only(Scaled, found)
@@ -164,7 +164,7 @@ def test_a_fraction_of_the_least_saturation(lab: Path) -> None:
     assert scaled[0].saturations == {"sync": sync.cell_id, "async": other.cell_id}
     assert scaled[1].saturations == scaled[0].saturations
     assert scaled[2].saturations == {"alone": other.cell_id}
-    names = [item.cell_id for item in experiment_types.items(found.experiments)]
+    names = [item.cell_id for item in items(found.experiments)]
     assert len(set(names)) == len(names)
     assert found.calibrate.rate == 1000
 

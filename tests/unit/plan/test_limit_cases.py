@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from loadlab.kinds import plan_run as plans
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.request import Request
+from loadlab.plan.plan_document import items
+from loadlab.plan.user_options import Request
 from tests.lab.test_limits import CASES, content
 from tests.unit import builders
 
@@ -35,5 +35,5 @@ def test_planner_takes_the_cell_of_a_limit(name: str, tmp_path: Path) -> None:
         now=datetime.datetime(2026, 11, 20),
         python="3.13",
     )
-    planned = experiment_types.items(plans.plan(ask).experiments)
+    planned = items(plans.plan(ask).experiments)
     assert [item.purpose for item in planned].count("measure") == 1

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from loadlab.kinds import plan_run as plans
 from loadlab.model import Item
-from loadlab.plan import cells, load_options, option_specs, schedule
-from loadlab.plan.modes import experiment_types
-from loadlab.plan.plan_document import Plan
+from loadlab.plan import cells, check_options, schedule
+from loadlab.plan.plan_document import Plan, items
 from loadlab.plan.records import CellRecords, cell_records
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run import http_headers
 from loadlab.run.errors import PlanError
 from loadlab.stacks import stacks
@@ -37,9 +36,9 @@ def make(**given: Any) -> Plan:
 
 def planned(clients: int = 1, **given: Any) -> tuple[dict[str, Any], list[Item]]:
     """The stack and the cells of the repository's own files."""
-    values = option_specs.options(SPECS, {"endpoint": "index", **given}, clients)
-    load_options.refuse(values)
+    values = check_options.options(SPECS, {"endpoint": "index", **given}, clients)
     chosen: dict[str, Any] = {**stacks.stack(ROOT, msgspec.to_builtins(values), "3.13")}
+    check_options.refuse_cells(values, chosen)
     return chosen, cells.items(values, chosen, {"production": 4096}, {"index": {}})
 
 
@@ -49,6 +48,15 @@ def test_without_nginx_the_server_listens_on_tcp_for_clients(framework: str) -> 
     assert (chosen["transport"], chosen["protocol"], chosen["port"]) == ("tcp", "http", 8000)
     assert all(item.cell.front == "none" for item in cells)
     assert all("-direct-b4096-" in item.cell_id for item in cells)
+
+
+@pytest.mark.parametrize(
+    ("generator", "rate"),
+    [("oha", [0.5]), ("wrk2", [3.0]), ("wrk", [1000.0]), ("oha", {"fraction": 0.5, "of": ["a"]})],
+)
+def test_what_three_clients_can_split_is_not_refused(generator: str, rate: Any) -> None:
+    load = {"framework": "aiohttp", "generator": generator, "rate": rate, "connections": [3]}
+    assert planned(clients=3, **load)[1][0].cell.load.clients == 3
 
 
 def test_uwsgi_keeps_the_clients_connections_or_not() -> None:
@@ -84,7 +92,7 @@ def test_the_calibrating_closed_loop_stays_http_1() -> None:
     "value", [{"X-Lab": "a: b", "Accept": "*/*"}, ["X-Lab: a: b", "Accept:*/*"]]
 )
 def test_headers_are_a_mapping_or_lines(value: Any) -> None:
-    assert load_options.headers(value) == {"X-Lab": "a: b", "Accept": "*/*"}
+    assert check_options.headers(value) == {"X-Lab": "a: b", "Accept": "*/*"}
 
 
 @pytest.mark.parametrize(
@@ -105,13 +113,13 @@ def test_headers_are_a_mapping_or_lines(value: Any) -> None:
 )
 def test_what_is_no_header_to_set_is_refused(value: Any, words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
-        load_options.headers(value)
+        check_options.headers(value)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=12), max_size=3))
 def test_a_header_that_is_taken_is_one_line_of_printable_ascii(value: dict[str, str]) -> None:
     try:
-        found = load_options.headers({**value})
+        found = check_options.headers({**value})
     except PlanError:
         return
     for name, text in found.items():
@@ -137,11 +145,7 @@ def test_a_measured_cell_is_profiled_once() -> None:
     # The first block measures every experiment once.
     assert not [one for one, _ in purposes[len(found.experiments) :] if one == "py_spy"]
     # It is in no comparison, and has no A/A control.
-    profiles = {
-        item.cell_id
-        for item in experiment_types.items(found.experiments)
-        if item.purpose == "py_spy"
-    }
+    profiles = {item.cell_id for item in items(found.experiments) if item.purpose == "py_spy"}
     assert not profiles & {name for one in found.comparisons for name in (one.base, one.head)}
     assert not profiles & {name for pair in found.aa_controls for name in pair}
 
@@ -149,7 +153,7 @@ def test_a_measured_cell_is_profiled_once() -> None:
 def test_a_measured_cell_is_traced_once() -> None:
     found = make(framework="golang", endpoint="index", trace=True, repetitions=3, curve=False)
     assert (found.trace, found.py_spy) == (True, False)
-    traced = [item for item in experiment_types.items(found.experiments) if item.purpose == "trace"]
+    traced = [item for item in items(found.experiments) if item.purpose == "trace"]
     assert [item.cell_id for item in traced] == [f"{traced[0].base}-trace"]
     assert not [one for pair in found.aa_controls for one in pair if one == traced[0].cell_id]
 

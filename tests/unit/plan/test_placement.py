@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from loadlab.model import Item
 from loadlab.plan import placement
-from loadlab.plan.modes.experiment_types import Fixed, PlannedExperiment, Scaled
+from loadlab.plan.modes.levels import Fixed, Scaled
+from loadlab.plan.plan_document import PlannedExperiment
 from tests.unit import builders
 
 

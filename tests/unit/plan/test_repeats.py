@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from loadlab.model import Injection, Item, Reason, Validity
 from loadlab.plan import repeats, schedule
-from loadlab.plan.modes.sweep import Sweep, SweepRule
+from loadlab.plan.modes.levels import Sweep
+from loadlab.plan.modes.stopping import PART_MAX, SweepRule
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.repeats import PART_MAX
 from loadlab.plan.schedule import NextMeasurement
 from loadlab.report.words import disturbances
 from loadlab.report.words.validity_words import VOID

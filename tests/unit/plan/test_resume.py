@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from loadlab.plan import resume
-from loadlab.plan.plan_document import PlannedComparison, Resumption, Run
+from loadlab.plan.plan_document import PlannedComparison, Resumption, Run, resumed
 from tests.unit import builders
 
 
@@ -22,16 +21,16 @@ def run(started: str, comparisons: str, controls: list[tuple[str, str]]) -> Run:
 
 def test_resumed_run_keeps_its_start_and_its_comparisons() -> None:
     first, now = run("1", "b", [("a", "a-again")]), run("2", "bc", [])
-    found = resume.resumed(first, now)
+    found = resumed(first, now)
     assert (found.started, found.argv) == ("1", ["lab.yml", "1"])
     assert [one.head for one in found.plan.comparisons] == ["b", "c"]
     assert found.plan.aa_controls == [("a", "a-again")]
     assert found.resumed == [Resumption(started="2", argv=["lab.yml", "2"])]
-    again = resume.resumed(found, replace(now, started="3"))
+    again = resumed(found, replace(now, started="3"))
     assert [one.started for one in again.resumed or ()] == ["2", "3"]
 
 
 def test_resumed_run_keeps_its_hosts() -> None:
     first = replace(run("1", "", []), hosts={"server": {}}, inventory_args="-i x")
-    kept = resume.resumed(first, run("2", "", []))
+    kept = resumed(first, run("2", "", []))
     assert (kept.hosts, kept.inventory_args) == ({"server": {}}, "-i x")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from loadlab.model import Item, PlannedStudy, Result, StudyPublication
 from loadlab.plan import schedule
-from loadlab.plan.modes.fixed import Fixed
+from loadlab.plan.modes.levels import Fixed
 from loadlab.plan.plan_document import Plan
 from loadlab.plan.records import CellRecords, UnderWay, cell_records
 from loadlab.plan.schedule import NextMeasurement, Outlook

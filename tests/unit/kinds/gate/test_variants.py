@@ -10,7 +10,7 @@ import pytest
 
 from loadlab.kinds.gate import plan as study
 from loadlab.kinds.gate import variants
-from loadlab.plan.modes.experiment_types import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.run.errors import PlanError
 from tests.unit import builders
 

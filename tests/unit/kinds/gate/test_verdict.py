@@ -19,8 +19,9 @@ from loadlab.kinds.gate import blocks_decided as blocks
 from loadlab.kinds.gate import words
 from loadlab.model import Answer, Item, ResponseTime, Result, ServiceProcesses, Verdict, VerdictRow
 from loadlab.plan import plan_document, schedule
+from loadlab.plan.modes.stopping import TRIES
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.records import TRIES, CellRecords, Records, cell_records
+from loadlab.plan.records import CellRecords, Records, cell_records
 from loadlab.run import documents
 from loadlab.run.errors import PlanError
 from loadlab.run.run_dir import RunDir

@@ -12,7 +12,7 @@ from loadlab.kinds import derive_run
 from loadlab.kinds.lesson import analyse, show, words
 from loadlab.model import LessonResult, Reader, Reason, Validity
 from loadlab.plan import plan_document as plans
-from loadlab.plan.modes.experiment_types import items
+from loadlab.plan.plan_document import items
 from loadlab.run import documents
 from loadlab.run.errors import ResultError
 from loadlab.run.run_dir import RunDir

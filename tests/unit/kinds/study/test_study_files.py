@@ -19,11 +19,11 @@ from loadlab.kinds.study import judge_claims, study_files
 from loadlab.kinds.study.plan import check_claims
 from loadlab.model import SaturationRate, Study, StudyRate, StudySetting
 from loadlab.plan import schedule
-from loadlab.plan.modes.mode import ONCE
-from loadlab.plan.modes.scaled import Scaled
+from loadlab.plan.modes.levels import Scaled
 from loadlab.plan.modes.search import Search
+from loadlab.plan.modes.stopping import ONCE
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.run import catalog
 from loadlab.run.errors import PlanError
 from tests.unit import builders

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from loadlab.model import ErrorCounts, Item, ResponseTime, Result
 from loadlab.plan import cell_ids
-from loadlab.plan.modes.search import Search, SearchRule
+from loadlab.plan.modes.search import Search
+from loadlab.plan.modes.stopping import SearchRule
 from loadlab.plan.records import CellRecords, Records, cell_records
 from tests.unit import builders
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from loadlab.model import Result
-from loadlab.plan.modes.experiment_types import Matrix
-from loadlab.plan.modes.matrix_order import sizes
+from loadlab.plan.modes.matrix_order import Matrix, sizes
 from loadlab.plan.records import CellRecords, cell_records
 from tests.unit import builders
 

@@ -15,6 +15,7 @@ from loadlab.plan import cell_ids
 from loadlab.plan.modes import search
 from loadlab.plan.modes import slo as objective
 from loadlab.plan.modes.search import Search
+from loadlab.plan.modes.stopping import Step
 from loadlab.plan.records import CellRecords
 from loadlab.run.errors import PlanError
 from tests.unit import builders
@@ -65,7 +66,7 @@ class Server:
             assert track.remaining_seconds(repetitions, self.records) > 0
             self.measure(*following)
 
-    def found(self, track: Search) -> search.Step:
+    def found(self, track: Search) -> Step:
         return track.step(track.bracket(self.records))
 
     def rates(self, purpose: Purpose) -> list[float]:
@@ -106,13 +107,13 @@ def test_search_ends_at_the_highest_rate_that_the_server_holds(
     assert found.rate is None
     assert asked.expected(repetitions, server.records) == 0
     assert asked.remaining_seconds(repetitions, server.records) == 0
-    assert found.found is not None
-    assert found.found <= capacity
+    assert found.highest is not None
+    assert found.highest <= capacity
     limit = min(capacity, highest)
     if whole:
-        assert limit < max(1.05 * found.found, found.found + 1)
+        assert limit < max(1.05 * found.highest, found.highest + 1)
     else:
-        assert limit <= 1.05 * found.found
+        assert limit <= 1.05 * found.highest
     # A rate that meets the objective once, one that misses up to three times; the void one again.
     probes = Counter(server.rates("probe"))
     again = server.asked[void].purpose if void is not None and void < len(server.asked) else None
@@ -121,7 +122,7 @@ def test_search_ends_at_the_highest_rate_that_the_server_holds(
     bound = min((rate for rate in probes if rate > capacity), default=None)
     assert bound is None or probes[bound] >= 3
     assert len(server.rates("measure")) == repetitions + (again == "measure")
-    assert set(server.rates("measure")) == {found.found}
+    assert set(server.rates("measure")) == {found.highest}
     if whole:
         assert all(float(rate).is_integer() for rate in server.rates("probe"))
 
@@ -132,7 +133,7 @@ def test_search_reports_none_when_the_lowest_rate_fails(capacity: float, start: 
     server.run(asked, 3)
     found = server.found(asked)
     lowest = Reason(code="lowest_rate_missed", value=1)
-    assert found == search.Step(reasons=[lowest])
+    assert found == Step(reasons=[lowest])
     assert server.rates("measure") == []
     assert min(server.rates("probe")) == 1
 
@@ -172,7 +173,7 @@ def test_a_probe_that_is_void_three_times_leaves_it_undecided() -> None:
     assert server.rates("probe") == [1000, 2000, 2000, 2000]
     assert server.rates("measure") == []
     undecided = [Reason(code="rate_undecided", value=2000), Reason(code="steal")]
-    assert found == search.Step(reasons=undecided)
+    assert found == Step(reasons=undecided)
 
 
 def test_a_miss_whose_other_probes_are_void_bounds_the_search() -> None:
@@ -186,7 +187,7 @@ def test_the_ceiling_is_where_it_ends() -> None:
     server.run(asked, 1)
     assert server.rates("probe") == [1000, 2000, 4000, 6780]
     ceiling = Reason(code="generator_ceiling", value=6780)
-    assert server.found(asked) == search.Step(found=6780, reasons=[ceiling])
+    assert server.found(asked) == Step(highest=6780, reasons=[ceiling])
     assert server.rates("measure") == [6780]
 
 
@@ -198,7 +199,7 @@ def test_an_unlucky_probe_is_corrected_at_once_or_at_the_end() -> None:
     twice.run(asked, 1)
     # 1,000 misses again and bounds the search, until it is probed once more at the end.
     assert twice.rates("probe")[:9] == [1000, 500, 1000, 707, 841, 917, 958, 1000, 2000]
-    assert once.found(asked).found == twice.found(asked).found == 1240
+    assert once.found(asked).highest == twice.found(asked).highest == 1240
 
 
 def test_a_lucky_probe_is_refuted_and_the_search_goes_on_below() -> None:
@@ -207,7 +208,7 @@ def test_a_lucky_probe_is_refuted_and_the_search_goes_on_below() -> None:
     assert server.rates("probe")[:2] == [1000, 2000]
     # The rate found and two lower ones miss twice each.
     assert server.rates("measure")[:6] == [2000, 2000, 1900, 1900, 1800, 1800]
-    assert server.found(asked).found == 1240
+    assert server.found(asked).highest == 1240
     assert server.rates("measure")[6:] == [1240] * 3
 
 
@@ -255,7 +256,7 @@ def test_searches_end_near_the_truth_though_probes_are_unlucky() -> None:
 def test_whole_rates_end_where_none_lies_between() -> None:
     asked, server = track(10, whole=True), Server(11)
     server.run(asked, 1)
-    assert server.found(asked).found == 11
+    assert server.found(asked).highest == 11
     assert asked.candidates(3) == [3, 2, 1]
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadlab.model import Facts, Reason, Result
-from loadlab.plan.modes.sweep import Stop, Sweep, SweepRule
+from loadlab.plan.modes.levels import Stop, Sweep
+from loadlab.plan.modes.stopping import SweepRule
 from loadlab.plan.records import CellRecords
 from tests.unit import builders
 from tests.unit.plan.test_schedule import add

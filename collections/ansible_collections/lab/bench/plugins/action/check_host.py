@@ -17,8 +17,7 @@ from loadlab.hosts import probe
 from loadlab.hosts.probe import Demands, HostProbe, PythonStack
 from loadlab.hosts.qdisc import NetworkProfile
 from loadlab.plan import client_programs
-from loadlab.plan.modes.experiment_types import items
-from loadlab.plan.plan_document import Plan
+from loadlab.plan.plan_document import Plan, items
 from loadlab.report.words import generators_words
 from loadlab.tuning import sizing
 from loadlab.tuning.profiles import TuningProfile

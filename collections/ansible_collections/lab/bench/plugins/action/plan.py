@@ -24,15 +24,15 @@ from loadlab.kinds import all_kinds
 from loadlab.kinds.plan_run import plan
 from loadlab.model import Original
 from loadlab.model.study import Scalar
-from loadlab.plan.option_specs import Spec, given_of
+from loadlab.plan.check_options import Spec, given_of
 from loadlab.plan.plan_document import Plan
-from loadlab.plan.request import Request
+from loadlab.plan.user_options import Request
 from loadlab.report.words import applications_words, curves_words, reproduction_words
 from loadlab.run import documents, revision
 
 
 class Arguments(Struct, kw_only=True, frozen=True):
-    """What a stage asks to be planned; the rest is described in loadlab/plan/request.py.
+    """What a stage asks to be planned; the rest is described in loadlab/plan/user_options.py.
 
     - specs: the options of the role run, as its argument specs have them
     - options: option -> value, None or "" where none was given

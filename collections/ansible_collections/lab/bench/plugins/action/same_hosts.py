@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from loadlab.hosts import identity
 from loadlab.hosts.identity import RunHost
 from loadlab.hosts.pairs import Pair
-from loadlab.plan import plan_document, resume
+from loadlab.plan import plan_document
 from loadlab.plan.plan_document import Run
 from loadlab.run import documents
 from loadlab.run.run_dir import RunDir
@@ -80,7 +80,7 @@ class ActionModule(ControllerAction):
             # Its generator may have been settled since.
             content = replace(content, plan=now.plan)
         elif now is not None and now.plan.experiments:
-            content = resume.resumed(content, now)
+            content = plan_document.resumed(content, now)
         if content != earlier and not self._task.check_mode:
             documents.write(run.plan, documents.encode(content))
         # Recording that the run was resumed does not count as a change.
